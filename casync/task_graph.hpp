@@ -1,0 +1,114 @@
+#pragma once
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hipress::casync {
+
+/// Time in the project's one resolution: whole picoseconds (106 days fit).
+using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+
+/// Rounds to the nearest picosecond. Only IEEE operations, so every compiler gives the same number.
+constexpr Picoseconds from_seconds(double seconds) {
+  return Picoseconds(static_cast<std::int64_t>(seconds * 1e12 + (seconds < 0 ? -0.5 : 0.5)));
+}
+constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-12; }
+
+/// What a task does. The data it acts on is the slice (gradient, partition) of its node's gradient,
+/// in place, and the message of its predecessor:
+///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
+///  - Encode: slice -> message.
+///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to another. The
+///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw Recv
+///    that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the slice.
+///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it.
+///  - Merge: adds a raw message to the slice.
+enum class Kind : std::uint8_t { kForward, kBackward, kEncode, kDecode, kMerge, kSend, kRecv };
+inline constexpr int kKinds = 7;
+const char* to_string(Kind kind);  ///< "Forward" …
+
+/// In which part of a strategy an Encode stands; residuals and random draws are kept apart by it.
+enum class Role : std::uint8_t {
+  kWorker,  ///< codes this node's own gradient
+  kHop,     ///< codes a partial sum on its way
+  kServer,  ///< codes the mean
+};
+const char* to_string(Role role);
+
+/// Task::algorithm of what travels uncompressed.
+inline constexpr std::int8_t kRaw = -1;
+
+// Task::flags.
+inline constexpr std::uint8_t kAccumulate = 1;  ///< Decode: add to the slice instead of overwriting it
+inline constexpr std::uint8_t kDivideOwn = 2;   ///< the slice is divided by N before it is used
+inline constexpr std::uint8_t kDivideSum = 4;   ///< the result is divided by N: the sum is complete
+
+/// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
+struct Task {
+  std::int64_t amount = 0;      ///< elements of the slice (Encode, Decode, Merge), bytes on the wire (Send,
+                                ///< Recv), picoseconds at speed 1 (Forward, Backward)
+  std::uint32_t gradient = 0;   ///< input index
+  std::uint32_t partition = 0;
+  std::uint32_t node = 0;       ///< where it runs
+  std::uint32_t rotation = 0;   ///< (receiver - sender) mod N of the message that the task is, feeds or
+                                ///< comes from; 0 if none or several
+  Kind kind = Kind::kForward;
+  std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
+  Role role = Role::kWorker;
+  std::uint8_t flags = 0;
+};
+static_assert(sizeof(Task) == 32);
+
+using TaskId = std::uint32_t;
+
+/// Vertices carry the tasks; an edge a -> b says that b starts after a is done.
+using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::no_property,
+                                                 boost::no_property, std::uint32_t, std::uint32_t>;
+
+/// The one graph that both engines run. Task ids are a topological order.
+struct TaskGraph {
+  Graph graph;
+  std::uint32_t nodes = 0;
+
+  std::uint32_t tasks() const { return static_cast<std::uint32_t>(boost::num_vertices(graph)); }
+  const Task& operator[](TaskId id) const { return graph[id]; }
+  /// Where a Send goes or a Recv comes from.
+  std::uint32_t peer(const Task& task) const {
+    const std::uint32_t shift = task.kind == Kind::kSend ? task.rotation : nodes - task.rotation;
+    return static_cast<std::uint32_t>((std::uint64_t{task.node} + shift) % nodes);
+  }
+};
+
+/// Collects tasks and edges in any order, then builds the compressed graph once.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(std::uint32_t nodes) : nodes_(nodes) {}
+  /// Appends a task; its id is the number of tasks added before it.
+  TaskId add(const Task& task);
+  /// `after` waits for `before`.
+  void edge(TaskId before, TaskId after);
+  std::uint32_t nodes() const { return nodes_; }
+  /// Builds the graph and leaves the builder empty.
+  TaskGraph build() &&;
+
+ private:
+  std::uint32_t nodes_;
+  std::vector<Task> tasks_;
+  std::vector<std::pair<TaskId, TaskId>> edges_;
+};
+
+/// Throws std::invalid_argument that names the culprit unless: the graph is acyclic (the message names
+/// the tasks of a cycle), every node exists, every amount is non-negative, every Send has exactly one Recv
+/// as successor, on the node that it is sent to, with the same bytes, and every Recv exactly one Send.
+void check(const TaskGraph& graph);
+
+/// "Encode g3[2] on node 1": how messages name a task. `gradient_name` replaces "g3" if not empty.
+std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradient_name = {});
+
+/// Graphviz text, one cluster per node; meant for graphs of up to a few hundred tasks.
+void write_dot(std::ostream& out, const TaskGraph& graph);
+
+}  // namespace hipress::casync

@@ -1,0 +1,23 @@
+# `cmake --install` and the package that find_package(hipress) finds.
+include(CMakePackageConfigHelpers)
+
+get_property(libraries GLOBAL PROPERTY HIPRESS_LIBRARIES)
+get_property(tools GLOBAL PROPERTY HIPRESS_TOOLS)
+add_custom_target(tools DEPENDS ${tools})
+
+install(TARGETS ${libraries} EXPORT hipress ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(folder io models kernels transport casync traces costs plans sim planner executor profiler)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hipress
+          FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/models
+        FILES_MATCHING PATTERN "*.yaml")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress
+        FILES_MATCHING PATTERN "*.yaml")
+install(EXPORT hipress NAMESPACE hipress:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress FILE hipressTargets.cmake)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hipressConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/hipressConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hipressConfig.cmake ${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress)

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace hipress::costs {
+
+/// A cost as a function of size: piecewise A + B·x seconds, never below `floor_s`. Evaluated with IEEE
+/// additions and multiplications alone, so that every compiler gives the same number.
+struct Curve {
+  struct Piece {
+    double from = 0;    ///< holds for x >= from; the first piece also below
+    double a_s = 0;     ///< seconds
+    double b_s = 0;     ///< seconds per unit of x
+  };
+  std::vector<Piece> pieces;  ///< sorted by `from`; none: costs nothing
+  double floor_s = 0;
+
+  double operator()(std::int64_t x) const;
+};
+
+/// One measurement: x (elements or bytes), the median of its repetitions and their spread.
+struct Sample {
+  std::int64_t x = 0;
+  double median_s = 0;
+  double p10_s = 0;
+  double p90_s = 0;
+  int repetitions = 0;
+};
+
+/// A fitted curve and how well it explains its samples.
+struct Fit {
+  Curve curve;
+  double median_relative_residual = 0;
+  double max_relative_residual = 0;
+};
+
+/// Fits A + B·x to samples by iteratively reweighted least squares (Huber weights on relative residuals,
+/// so one bad sample does not bend the line), A and B not negative; splits into two or three pieces where
+/// that lowers the residual clearly. At least one sample; one sample gives a constant.
+Fit fit_curve(const std::vector<Sample>& samples);
+
+}  // namespace hipress::costs

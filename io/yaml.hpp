@@ -1,0 +1,56 @@
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hipress::io {
+
+/// A node of a YAML document that knows its file and line, so that every complaint names them.
+/// All accessors throw InputError of the form `file:line: path.to.key: what is wrong, got '…'`.
+class YamlNode {
+ public:
+  /// Reads a whole file; a missing, unreadable, empty or malformed one is an InputError.
+  static YamlNode load(const std::string& path);
+
+  /// Parses `text`; `name` stands for the file in messages.
+  static YamlNode parse(const std::string& text, const std::string& name);
+
+  /// Requires a map whose keys are all in `known`. Call it first: unknown keys are reported, with
+  /// their line and the nearest known key, before missing ones.
+  const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
+
+  bool has(std::string_view key) const;
+  YamlNode at(std::string_view key) const;  ///< child of a map; missing is an error at the map's line
+  std::optional<YamlNode> find(std::string_view key) const;  ///< child of a map, if it is there
+  std::vector<YamlNode> items() const;                       ///< elements of a sequence
+  std::vector<std::pair<std::string, YamlNode>> entries() const;  ///< entries of a map, in order
+
+  std::string text() const;  ///< any scalar
+  std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;
+  double number() const;                ///< a plain finite number
+  double bandwidth() const;             ///< parse_bandwidth
+  double duration() const;              ///< parse_duration
+  std::int64_t size() const;            ///< parse_size
+  bool boolean() const;
+
+  /// Throws InputError at this node: `file:line: path: message`.
+  [[noreturn]] void fail(const std::string& message) const;
+  const std::string& path() const { return path_; }  ///< "links.bandwidth", for messages
+  int line() const;
+
+ private:
+  YamlNode(YAML::Node node, std::shared_ptr<const std::string> file, std::string path)
+      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
+  YAML::Node node_;
+  std::shared_ptr<const std::string> file_;
+  std::string path_;
+};
+
+}  // namespace hipress::io

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hipress::kernels {
+
+/// Where kernels run. A CUDA stream is passed as void* so that this header needs no toolkit.
+enum class Device : std::uint8_t { kCpu, kCuda };
+
+/// Which draws of the counter-based generator an encode uses: no two (node, gradient, role, element,
+/// step) share one.
+struct DrawKey {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;  ///< iteration
+  std::uint32_t node = 0;
+  std::uint32_t gradient = 0;
+  std::uint32_t role = 0;          ///< worker, server, hop
+  std::int64_t first_element = 0;  ///< global index of the slice's element 0
+};
+
+/// Per-element state that an algorithm keeps between steps at one (gradient, role): error-feedback
+/// residual, momentum. `count` arrays of the slice's length, each fp32; array i starts at
+/// data + i * stride.
+struct State {
+  float* data = nullptr;  ///< null: the algorithm keeps none, or it is switched off
+  std::int64_t stride = 0;
+};
+
+/// One slice to encode. Pointers are to memory of the codec's device; any alignment of 4 bytes will do.
+struct EncodeItem {
+  const float* values = nullptr;
+  std::int64_t elements = 0;
+  float divisor = 1;  ///< values are divided by it first
+  State state;        ///< read and updated
+  std::byte* message = nullptr;  ///< encoded_bytes(elements) bytes, 16-byte aligned
+  DrawKey key;
+  int round = 0;                        ///< 0 … rounds()-1
+  const std::byte* reduced = nullptr;   ///< round > 0: the previous round's messages, summed over nodes
+  std::int64_t* message_bytes = nullptr;  ///< out, may be null: bytes really used, on the codec's device
+};
+
+/// What decode does with the decoded values d and the slice x already there.
+enum class DecodeMode : std::uint8_t {
+  kOverwrite,  ///< x = d
+  kAdd,        ///< x = (x / own_divisor + d1 + d2 + … in the order given) / sum_divisor
+};
+
+/// One slice to decode from one message (or, adding, from several).
+struct DecodeItem {
+  std::span<const std::byte* const> messages;  ///< 16-byte aligned; exactly one when overwriting
+  std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
+  std::int64_t elements = 0;
+  float* values = nullptr;
+  DecodeMode mode = DecodeMode::kOverwrite;
+  float own_divisor = 1;
+  float sum_divisor = 1;
+};
+
+/// What does not depend on parameters' values.
+struct CodecTraits {
+  bool half_precision = false;  ///< fp16, bf16: strategies divide before they add
+  bool additive = false;        ///< messages are arrays of fp32 whose sum over nodes is the message of the sum
+  int rounds = 1;               ///< dependent exchanges per synchronisation
+  int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
+  bool error_feedback = false;  ///< on by default
+};
+
+/// A compression algorithm with its parameters bound, for one device. Immutable and thread-safe: all
+/// state is in the items. Work is given in batches, so that one launch can serve many small tensors.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  virtual const CodecTraits& traits() const = 0;
+  /// Bytes of the message of a slice (an upper bound if it varies with the data); a multiple of 4.
+  /// Monotone in `elements`; 0 for 0 elements.
+  virtual std::int64_t encoded_bytes(std::int64_t elements) const = 0;
+  /// Encodes every item; on CUDA enqueues on `stream` and returns.
+  virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
+  /// Decodes every item. A message that is too short for its format or damaged is std::runtime_error on
+  /// the CPU (nothing is written past `values`); on CUDA the slice becomes NaN.
+  virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
+};
+
+/// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
+void merge(std::span<const float* const> others, std::int64_t elements, float* values,
+           float own_divisor, float sum_divisor);
+
+/// A parameter of an algorithm and its default ("tau", 0.5).
+struct Parameter {
+  std::string_view name;
+  double value;
+  double least, most;  ///< accepted range, inclusive
+  std::string_view help;
+};
+
+/// One row per algorithm: drives command lines, documentation, tests and benchmarks.
+/// Adding an algorithm is one file and one row.
+struct AlgorithmRow {
+  std::string_view name;
+  std::string_view help;
+  std::vector<Parameter> parameters;
+  /// `values` holds every parameter. Null if there is no back end for the device in this build.
+  std::unique_ptr<Codec> (*make)(const std::map<std::string, double>& values, Device device);
+};
+
+const std::vector<AlgorithmRow>& algorithms();
+
+/// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
+std::string algorithm_names();
+
+/// The codec for "tbq" or "tbq(tau=0.25)". Throws std::invalid_argument that lists the algorithms, or the
+/// parameters with their ranges, when the text does not fit.
+std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu);
+
+}  // namespace hipress::kernels

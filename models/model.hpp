@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hipress::models {
+
+enum class Dtype : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
+
+/// Bytes of one element.
+constexpr std::int64_t size_of(Dtype dtype) { return dtype == Dtype::kFloat32 ? 4 : 2; }
+const char* to_string(Dtype dtype);  ///< "float32", "float16", "bfloat16"
+
+/// One tensor to synchronise.
+struct Gradient {
+  std::string name;
+  std::int64_t elements = 0;  ///< at least 1
+  double ready_s = 0;         ///< seconds after backward starts when it is complete
+  Dtype dtype = Dtype::kFloat32;
+};
+
+/// What is trained: its gradients in input order (gradient g is the one with index g).
+struct Model {
+  std::string name;
+  std::string source;        ///< where sizes and timings come from
+  int batch = 0;             ///< per GPU, in units of the model's throughput; 0 if not known
+  std::string unit;          ///< of the throughput: "images", "tokens"
+  double forward_s = 0;      ///< 0 if not known
+  std::vector<Gradient> gradients;
+};
+
+/// The last ready time, which is the length of backward: max over gradients, 0 for an empty model.
+double backward_s(const Model& model);
+std::int64_t total_elements(const Model& model);
+
+/// Reads a model from any of the three forms (docs in models/README.md), told apart by what they hold:
+/// `name,elements` lines (SeCoPa's input.txt), a CSV with the header `name,elements,ready_us`, or a model
+/// YAML (*.yaml, *.yml). Throws io::InputError naming file, line and gradient for: a malformed line, a size that
+/// is not in 1 … 2^48, a negative ready time, a duplicate or empty name, an unknown key, a missing unit.
+/// A shipped model may be named without path and ending: read_model("vgg19").
+Model read_model(const std::string& path);
+
+}  // namespace hipress::models

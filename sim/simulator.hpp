@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "casync/task_graph.hpp"
+#include "costs/cluster.hpp"
+#include "costs/profile.hpp"
+#include "traces/timeline.hpp"
+
+namespace hipress::sim {
+
+using casync::Picoseconds;
+
+/// How transfers share links; see sim/README.md.
+enum class Network : std::uint8_t {
+  kPort,  ///< one message at a time per egress and ingress port
+  kFair,  ///< flows share links max-min
+};
+Network parse_network(std::string_view name);  ///< InputError that lists the names
+const char* to_string(Network network);
+
+/// Costs of the tasks of one plan's graphs, looked up once: by kind and by index into Plan::algorithms.
+class TaskCosts {
+ public:
+  /// InputError if the profile lacks one of the plan's algorithms.
+  TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
+  /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream.
+  Picoseconds codec_time(const casync::Task& task) const;
+
+ private:
+  std::vector<costs::CodecCosts> codecs_;
+  costs::Curve merge_;
+};
+
+struct Options {
+  Network network = Network::kFair;
+  bool record_timeline = false;  ///< costs 16 bytes a task
+};
+
+struct Result {
+  Picoseconds iteration{};            ///< the last task's end: forward + synchronisation
+  Picoseconds compute{};              ///< the last Backward's end
+  std::vector<std::int64_t> bytes_sent;  ///< per node
+  traces::Timeline timeline;          ///< empty unless recorded
+};
+
+/// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that are
+/// impossible (zero bandwidth, negative latency, NaN), and io::RunError that names up to ten stuck tasks
+/// and what they wait for if the graph cannot finish.
+Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
+                const Options& options = {});
+
+}  // namespace hipress::sim
