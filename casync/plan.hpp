@@ -14,8 +14,8 @@ struct Algorithm {
   std::string name;
   /// Bytes on the wire of a slice of that many elements (at most, if it varies with the data).
   std::function<std::int64_t(std::int64_t elements)> encoded_bytes;
-  /// Decoded values are as coarse as fp16 or bf16, so sums that travel are kept in range by dividing
-  /// every contribution by N first.
+  /// Decoded values are as coarse as fp16 or bf16, so sums that travel are kept in range by
+  /// dividing every contribution by N first.
   bool half_precision = false;
 };
 

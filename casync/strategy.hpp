@@ -13,15 +13,16 @@ namespace hipress::casync {
 
 /// One gradient to synchronise, as a strategy sees it.
 struct GradientWork {
-  std::uint32_t gradient = 0;         ///< input index g
-  std::int64_t elements = 0;          ///< m
-  std::int32_t partitions = 1;        ///< K
+  std::uint32_t gradient = 0;   ///< input index g
+  std::int64_t elements = 0;    ///< m
+  std::int32_t partitions = 1;  ///< K
   std::int8_t algorithm_index = kRaw;
   const Algorithm* algorithm = nullptr;  ///< null: raw fp32
-  std::vector<TaskId> ready;             ///< per node: the task after which the gradient is complete there
+  std::vector<TaskId> ready;  ///< per node: the task after which the gradient is complete there
 };
 
-/// A way of synchronising. Adding one is one file that defines `expand` and one row in strategies().
+/// A way of synchronising. Adding one is one file that defines `expand` and one row in
+/// strategies().
 struct Strategy {
   std::string_view name;
   std::string_view help;
@@ -34,13 +35,13 @@ std::span<const Strategy> strategies();
 /// The row with that name, in any case ("PS", "ring"); std::invalid_argument that lists the names.
 const Strategy& find_strategy(std::string_view name);
 
-/// Expands a plan to the graph of one iteration: on every node Forward, then the gradients' Backward
-/// tasks in order of their ready times, and behind them what the strategy says.
-/// The plan needs one decision per gradient (std::invalid_argument otherwise).
+/// Expands a plan to the graph of one iteration: on every node Forward, then the gradients'
+/// Backward tasks in order of their ready times, and behind them what the strategy says. The plan
+/// needs one decision per gradient (std::invalid_argument otherwise).
 TaskGraph expand(const models::Model& model, const Plan& plan);
 
-/// The part of `expand` before the strategy: Forward and Backward of every node; returns per gradient
-/// and node the Backward task.
+/// The part of `expand` before the strategy: Forward and Backward of every node; returns per
+/// gradient and node the Backward task.
 std::vector<std::vector<TaskId>> add_computation(GraphBuilder& builder, const models::Model& model);
 
 void expand_ps(GraphBuilder& builder, const GradientWork& work);

@@ -3,7 +3,10 @@
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <chrono>
 #include <cstdint>
+#include <iosfwd>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hipress::casync {
@@ -21,9 +24,11 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 /// in place, and the message of its predecessor:
 ///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
 ///  - Encode: slice -> message.
-///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to another. The
-///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw Recv
-///    that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the slice.
+///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to
+///  another. The
+///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw
+///    Recv that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the
+///    slice.
 ///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it.
 ///  - Merge: adds a raw message to the slice.
 enum class Kind : std::uint8_t { kForward, kBackward, kEncode, kDecode, kMerge, kSend, kRecv };
@@ -42,19 +47,20 @@ const char* to_string(Role role);
 inline constexpr std::int8_t kRaw = -1;
 
 // Task::flags.
-inline constexpr std::uint8_t kAccumulate = 1;  ///< Decode: add to the slice instead of overwriting it
-inline constexpr std::uint8_t kDivideOwn = 2;   ///< the slice is divided by N before it is used
-inline constexpr std::uint8_t kDivideSum = 4;   ///< the result is divided by N: the sum is complete
+inline constexpr std::uint8_t kAccumulate =
+    1;  ///< Decode: add to the slice instead of overwriting it
+inline constexpr std::uint8_t kDivideOwn = 2;  ///< the slice is divided by N before it is used
+inline constexpr std::uint8_t kDivideSum = 4;  ///< the result is divided by N: the sum is complete
 
 /// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
 struct Task {
-  std::int64_t amount = 0;      ///< elements of the slice (Encode, Decode, Merge), bytes on the wire (Send,
-                                ///< Recv), picoseconds at speed 1 (Forward, Backward)
-  std::uint32_t gradient = 0;   ///< input index
+  std::int64_t amount = 0;  ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
+                            ///< (Send, Recv), picoseconds at speed 1 (Forward, Backward)
+  std::uint32_t gradient = 0;  ///< input index
   std::uint32_t partition = 0;
-  std::uint32_t node = 0;       ///< where it runs
-  std::uint32_t rotation = 0;   ///< (receiver - sender) mod N of the message that the task is, feeds or
-                                ///< comes from; 0 if none or several
+  std::uint32_t node = 0;      ///< where it runs
+  std::uint32_t rotation = 0;  ///< (receiver - sender) mod N of the message that the task is, feeds
+                               ///< or comes from; 0 if none or several
   Kind kind = Kind::kForward;
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
   Role role = Role::kWorker;
@@ -82,6 +88,13 @@ struct TaskGraph {
   }
 };
 
+/// The tasks that wait for `id`, straight from the compressed rows.
+inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
+  const auto& rows = graph.graph.m_forward;
+  return {rows.m_column.data() + rows.m_rowstart[id],
+          rows.m_rowstart[id + 1] - rows.m_rowstart[id]};
+}
+
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
@@ -100,9 +113,10 @@ class GraphBuilder {
   std::vector<std::pair<TaskId, TaskId>> edges_;
 };
 
-/// Throws std::invalid_argument that names the culprit unless: the graph is acyclic (the message names
-/// the tasks of a cycle), every node exists, every amount is non-negative, every Send has exactly one Recv
-/// as successor, on the node that it is sent to, with the same bytes, and every Recv exactly one Send.
+/// Throws std::invalid_argument that names the culprit unless: the graph is acyclic (the message
+/// names the tasks of a cycle), every node exists, every amount is non-negative, every Send has
+/// exactly one Recv as successor, on the node that it is sent to, with the same bytes, and every
+/// Recv exactly one Send.
 void check(const TaskGraph& graph);
 
 /// "Encode g3[2] on node 1": how messages name a task. `gradient_name` replaces "g3" if not empty.

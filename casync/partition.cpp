@@ -1,0 +1,63 @@
+#include "casync/partition.hpp"
+
+namespace hipress::casync {
+
+PartitionTasks::PartitionTasks(GraphBuilder& builder, const GradientWork& work,
+                               std::int64_t partition)
+    : builder_(builder),
+      work_(work),
+      partition_(static_cast<std::uint32_t>(partition)),
+      slice_(slice(work.elements, work.partitions, partition)),
+      message_bytes_(work.algorithm ? work.algorithm->encoded_bytes(slice_.elements)
+                                    : slice_.elements * static_cast<std::int64_t>(sizeof(float))) {}
+
+std::uint32_t PartitionTasks::node(std::int64_t number) const {
+  const std::int64_t nodes = builder_.nodes();
+  return static_cast<std::uint32_t>((number % nodes + nodes) % nodes);
+}
+
+TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t rotation, TaskId after,
+                              std::uint8_t flags) {
+  Task encode = task(Kind::kEncode, node, rotation, slice_.elements);
+  encode.role = role;
+  encode.flags = flags;
+  return add_after(encode, after);
+}
+
+TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId message) {
+  const std::uint32_t rotation = node(std::int64_t{to} - from);
+  const TaskId send = add_after(task(Kind::kSend, from, rotation, message_bytes_), message);
+  return add_after(task(Kind::kRecv, to, rotation, message_bytes_), send);
+}
+
+TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,
+                           std::uint8_t flags) {
+  Task sum = task(compressed() ? Kind::kDecode : Kind::kMerge, node, rotation, slice_.elements);
+  sum.flags = flags | kAccumulate;
+  const TaskId id = add_after(sum, message);
+  builder_.edge(other, id);
+  return id;
+}
+
+TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t rotation) {
+  return add_after(task(Kind::kDecode, node, rotation, slice_.elements), message);
+}
+
+Task PartitionTasks::task(Kind kind, std::uint32_t node, std::uint32_t rotation,
+                          std::int64_t amount) const {
+  return {.amount = amount,
+          .gradient = work_.gradient,
+          .partition = partition_,
+          .node = node,
+          .rotation = rotation,
+          .kind = kind,
+          .algorithm = work_.algorithm_index};
+}
+
+TaskId PartitionTasks::add_after(const Task& task, TaskId before) {
+  const TaskId id = builder_.add(task);
+  builder_.edge(before, id);
+  return id;
+}
+
+}  // namespace hipress::casync

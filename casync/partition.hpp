@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "casync/strategy.hpp"
+
+namespace hipress::casync {
+
+/// Adds the tasks of one partition, so that a strategy reads like its description: who codes what,
+/// and which message goes where. Every function returns the task it added, already behind its
+/// predecessors.
+class PartitionTasks {
+ public:
+  PartitionTasks(GraphBuilder& builder, const GradientWork& work, std::int64_t partition);
+
+  bool empty() const { return slice_.elements == 0; }
+  bool compressed() const { return work_.algorithm != nullptr; }
+  /// Partial sums travel in half precision: every contribution is divided by N before it is added.
+  bool divide_first() const { return compressed() && work_.algorithm->half_precision; }
+  std::uint32_t node(std::int64_t number) const;  ///< number mod N, for negative numbers too
+
+  /// slice -> message. `rotation` as in Task.
+  TaskId encode(std::uint32_t node, Role role, std::uint32_t rotation, TaskId after,
+                std::uint8_t flags = 0);
+  /// The message of `message` goes from one node to another; returns the Recv.
+  TaskId transfer(std::uint32_t from, std::uint32_t to, TaskId message);
+  /// Adds the received message to the slice once `others` (the node's own gradient, the sum so far)
+  /// are there: a Decode that accumulates, or a Merge.
+  TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,
+             std::uint8_t flags);
+  /// message -> slice.
+  TaskId decode(std::uint32_t node, TaskId message, std::uint32_t rotation);
+
+ private:
+  Task task(Kind kind, std::uint32_t node, std::uint32_t rotation, std::int64_t amount) const;
+  TaskId add_after(const Task& task, TaskId before);
+
+  GraphBuilder& builder_;
+  const GradientWork& work_;
+  std::uint32_t partition_;
+  Slice slice_;
+  std::int64_t message_bytes_;
+};
+
+}  // namespace hipress::casync

@@ -1,0 +1,177 @@
+#include "casync/task_graph.hpp"
+
+#include <algorithm>
+#include <boost/graph/graphviz.hpp>
+#include <numeric>
+#include <ostream>
+#include <stdexcept>
+
+namespace hipress::casync {
+namespace {
+
+constexpr const char* kKindNames[kKinds] = {"Forward", "Backward", "Encode", "Decode",
+                                            "Merge",   "Send",     "Recv"};
+
+std::vector<std::uint32_t> predecessor_counts(const TaskGraph& graph) {
+  std::vector<std::uint32_t> counts(graph.tasks(), 0);
+  for (const TaskId target : graph.graph.m_forward.m_column) ++counts[target];
+  return counts;
+}
+
+[[noreturn]] void reject(const std::string& message) {
+  throw std::invalid_argument("task graph: " + message);
+}
+
+/// Names the tasks of one cycle, given that `waiting[v]` predecessors of v can never finish.
+std::string describe_cycle(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
+  // Every stuck task has a stuck predecessor, so walking backwards from any of them must come
+  // round.
+  std::vector<TaskId> predecessor(graph.tasks(), graph.tasks());
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (waiting[id] == 0) continue;
+    for (const TaskId next : successors(graph, id)) {
+      if (waiting[next] > 0) predecessor[next] = id;
+    }
+  }
+  TaskId at = 0;
+  while (waiting[at] == 0 || predecessor[at] == graph.tasks()) ++at;
+  for (TaskId step = 0; step < graph.tasks(); ++step) at = predecessor[at];
+
+  std::vector<TaskId> cycle{at};
+  for (TaskId id = predecessor[at]; id != at; id = predecessor[id]) cycle.push_back(id);
+  std::reverse(cycle.begin(), cycle.end());
+  std::string names;
+  constexpr std::size_t kMostNamed = 10;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMostNamed); ++i) {
+    names += (i > 0 ? " -> " : "") + describe(graph, cycle[i]);
+  }
+  return names + (cycle.size() > kMostNamed ? " -> …" : "");
+}
+
+void check_acyclic(const TaskGraph& graph) {
+  std::vector<std::uint32_t> waiting = predecessor_counts(graph);
+  std::vector<TaskId> ready;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (waiting[id] == 0) ready.push_back(id);
+  }
+  std::size_t done = 0;
+  while (!ready.empty()) {
+    const TaskId id = ready.back();
+    ready.pop_back();
+    ++done;
+    for (const TaskId next : successors(graph, id)) {
+      if (--waiting[next] == 0) ready.push_back(next);
+    }
+  }
+  if (done < graph.tasks()) reject("cycle: " + describe_cycle(graph, waiting));
+}
+
+void check_send(const TaskGraph& graph, TaskId id) {
+  const Task& send = graph[id];
+  int receives = 0;
+  for (const TaskId next : successors(graph, id)) {
+    const Task& recv = graph[next];
+    if (recv.kind != Kind::kRecv) continue;
+    ++receives;
+    if (recv.node != graph.peer(send) || graph.peer(recv) != send.node) {
+      reject(describe(graph, id) + " goes to node " + std::to_string(graph.peer(send)) + ", but " +
+             describe(graph, next) + " follows it");
+    }
+    if (recv.amount != send.amount) {
+      reject(describe(graph, id) + " sends " + std::to_string(send.amount) +
+             " bytes, but its Recv takes " + std::to_string(recv.amount));
+    }
+  }
+  if (receives != 1) {
+    reject(describe(graph, id) + " has " + std::to_string(receives) +
+           " receives; it needs exactly one");
+  }
+}
+
+}  // namespace
+
+const char* to_string(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
+
+const char* to_string(Role role) {
+  constexpr const char* kNames[] = {"worker", "hop", "server"};
+  return kNames[static_cast<int>(role)];
+}
+
+TaskId GraphBuilder::add(const Task& task) {
+  tasks_.push_back(task);
+  return static_cast<TaskId>(tasks_.size() - 1);
+}
+
+void GraphBuilder::edge(TaskId before, TaskId after) { edges_.emplace_back(before, after); }
+
+TaskGraph GraphBuilder::build() && {
+  TaskGraph result;
+  result.nodes = nodes_;
+  result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
+                       static_cast<std::uint32_t>(tasks_.size()));
+  for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];
+  tasks_ = {};
+  edges_ = {};
+  return result;
+}
+
+void check(const TaskGraph& graph) {
+  if (graph.nodes == 0) reject("it has no nodes; at least one is needed");
+  std::vector<std::uint32_t> sends(graph.tasks(), 0);
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    if (task.node >= graph.nodes) {
+      reject(describe(graph, id) + " is on an unknown node: the graph has nodes 0 to " +
+             std::to_string(graph.nodes - 1));
+    }
+    if (task.amount < 0) {
+      reject(describe(graph, id) + " has a negative amount, " + std::to_string(task.amount));
+    }
+    if (task.kind != Kind::kSend) continue;
+    check_send(graph, id);
+    for (const TaskId next : successors(graph, id)) ++sends[next];
+  }
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == Kind::kRecv && sends[id] != 1) {
+      reject(describe(graph, id) + " has " + std::to_string(sends[id]) +
+             " sends; it needs exactly one");
+    }
+  }
+  check_acyclic(graph);
+}
+
+std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradient_name) {
+  const Task& task = graph[id];
+  std::string text = to_string(task.kind);
+  if (task.kind != Kind::kForward) {
+    text += " " + (gradient_name.empty() ? "g" + std::to_string(task.gradient) : gradient_name);
+  }
+  if (task.kind != Kind::kForward && task.kind != Kind::kBackward) {
+    text += "[" + std::to_string(task.partition) + "]";
+  }
+  text += " on node " + std::to_string(task.node);
+  if (task.kind == Kind::kSend) text += " to node " + std::to_string(graph.peer(task));
+  if (task.kind == Kind::kRecv) text += " from node " + std::to_string(graph.peer(task));
+  return text;
+}
+
+void write_dot(std::ostream& out, const TaskGraph& graph) {
+  out << "digraph casync {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n";
+  for (std::uint32_t node = 0; node < graph.nodes; ++node) {
+    out << "  subgraph cluster_" << node << " {\n    label=\"node " << node << "\";\n";
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      if (graph[id].node != node) continue;
+      const std::string text = describe(graph, id);
+      out << "    t" << id
+          << " [label=" << boost::escape_dot_string(text.substr(0, text.find(" on node")))
+          << "];\n";
+    }
+    out << "  }\n";
+  }
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    for (const TaskId next : successors(graph, id)) out << "  t" << id << " -> t" << next << ";\n";
+  }
+  out << "}\n";
+}
+
+}  // namespace hipress::casync
