@@ -21,21 +21,28 @@ struct Timeline {
 /// The last end; 0 if there are no tasks.
 Picoseconds makespan(const Timeline& timeline);
 
-/// Writes Chrome/Perfetto JSON: one process per timeline and node ("predicted node 0"), one thread per
-/// serial resource (compute, codec, egress, ingress), a flow arrow from each Send to its Recv. Tasks of no
-/// length are left out, except as ends of arrows. Byte-identical for equal input.
+/// Throws std::invalid_argument unless the timeline has one start and one end per task of the
+/// graph.
+void require_same_graph(const casync::TaskGraph& graph, const Timeline& timeline);
+
+/// Writes Chrome/Perfetto JSON: one process per timeline and node ("predicted node 0"), one thread
+/// per serial resource (compute, codec, egress, ingress; "egress 2" where messages share a port), a
+/// flow arrow from each Send to its Recv. Tasks of no length are left out, except as ends of
+/// arrows. The timelines of one node lie beside each other. Byte-identical for equal input.
+/// std::invalid_argument for a timeline of another graph, or a gradient without a name.
 void write_chrome_trace(std::ostream& out, const casync::TaskGraph& graph,
                         const std::vector<std::string>& gradient_names,
                         const std::vector<const Timeline*>& timelines);
 
-/// Busy time by kind in two timelines of one graph: where a prediction goes wrong.
+/// Busy time by kind in two timelines of one graph: where a prediction goes wrong. Kinds that the
+/// graph lacks have no row.
 struct KindComparison {
   casync::Kind kind;
   std::size_t tasks = 0;
   double predicted_s = 0;  ///< sum over tasks
   double measured_s = 0;
 };
-std::vector<KindComparison> compare_by_kind(const casync::TaskGraph& graph, const Timeline& predicted,
-                                            const Timeline& measured);
+std::vector<KindComparison> compare_by_kind(const casync::TaskGraph& graph,
+                                            const Timeline& predicted, const Timeline& measured);
 
 }  // namespace hipress::traces

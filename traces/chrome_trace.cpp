@@ -1,0 +1,252 @@
+// The trace event format that chrome://tracing and Perfetto open: a process per timeline and node,
+// a thread per lane, a complete event ("X") per task, and a flow ("s" to "f") per message.
+//
+// A lane is a row of tasks that do not overlap. The compute stream, the codec stream and a port
+// that sends one message at a time each fill one lane; a port that shares its bandwidth among
+// several messages gets as many lanes as it has messages under way at once, since viewers drop what
+// overlaps.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/range/iterator_range.hpp>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <stdexcept>
+
+#include "traces/timeline.hpp"
+
+namespace hipress::traces {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+using Json = nlohmann::ordered_json;
+
+enum Resource : std::uint8_t { kCompute, kCodec, kEgress, kIngress };
+constexpr std::array<const char*, 4> kResourceNames{"compute", "codec", "egress", "ingress"};
+/// Thread ids of one resource, so that its lanes stay together and no two resources share an id.
+constexpr int kLanesPerResource = 1 << 20;
+
+Resource resource(Kind kind) {
+  switch (kind) {
+    case Kind::kForward:
+    case Kind::kBackward:
+      return kCompute;
+    case Kind::kSend:
+      return kEgress;
+    case Kind::kRecv:
+      return kIngress;
+    default:
+      return kCodec;
+  }
+}
+
+double to_microseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+/// The events of a trace, one a line.
+class EventWriter {
+ public:
+  explicit EventWriter(std::ostream& out) : out_(out) {
+    out_ << R"({"displayTimeUnit":"ms","traceEvents":[)";
+  }
+  void write(const Json& event) {
+    out_ << (first_ ? "\n" : ",\n") << event.dump();
+    first_ = false;
+  }
+  void finish() { out_ << "\n]}\n"; }
+
+ private:
+  std::ostream& out_;
+  bool first_ = true;
+};
+
+/// Hands out the lanes of one resource to tasks that come in order of their start.
+class Lanes {
+ public:
+  /// The first lane that is free at `start`; it is then taken until `end`.
+  int place(Picoseconds start, Picoseconds end) {
+    auto lane = std::find_if(free_at_.begin(), free_at_.end(),
+                             [start](Picoseconds free_at) { return free_at <= start; });
+    if (lane == free_at_.end()) lane = free_at_.insert(lane, Picoseconds{});
+    *lane = end;
+    return static_cast<int>(lane - free_at_.begin());
+  }
+  int count() const { return static_cast<int>(free_at_.size()); }
+
+ private:
+  std::vector<Picoseconds> free_at_;
+};
+
+/// Writes one timeline of the graph; `index` of `count` timelines that share the trace.
+class TimelineWriter {
+ public:
+  TimelineWriter(EventWriter& events, const TaskGraph& graph,
+                 const std::vector<std::string>& gradient_names, const Timeline& timeline,
+                 std::size_t index, std::size_t count)
+      : events_(events),
+        graph_(graph),
+        gradient_names_(gradient_names),
+        timeline_(timeline),
+        index_(index),
+        count_(count),
+        lanes_(graph.nodes) {}
+
+  void write() {
+    const std::vector<TaskId> order = shown_by_start();
+    // Only when every task has its lane are the lanes to be named known.
+    std::vector<int> thread(graph_.tasks());
+    for (const TaskId id : order) thread[id] = place(id);
+    for (std::uint32_t node = 0; node < graph_.nodes; ++node) write_names(node);
+    for (const TaskId id : order) write_task(id, thread[id]);
+  }
+
+ private:
+  static bool is_message_end(Kind kind) { return kind == Kind::kSend || kind == Kind::kRecv; }
+
+  std::vector<TaskId> shown_by_start() const {
+    std::vector<TaskId> order;
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      if (timeline_.end[id] > timeline_.start[id] || is_message_end(graph_[id].kind)) {
+        order.push_back(id);
+      }
+    }
+    std::stable_sort(order.begin(), order.end(), [this](TaskId a, TaskId b) {
+      return timeline_.start[a] < timeline_.start[b];
+    });
+    return order;
+  }
+
+  int place(TaskId id) {
+    const Resource where = resource(graph_[id].kind);
+    const int lane = lanes_[graph_[id].node][where].place(timeline_.start[id], timeline_.end[id]);
+    return where * kLanesPerResource + lane;
+  }
+
+  /// Nodes are the outer order, so that the timelines of one node lie beside each other.
+  std::size_t process(std::uint32_t node) const { return 1 + node * count_ + index_; }
+
+  void write_names(std::uint32_t node) {
+    const std::size_t pid = process(node);
+    const std::string name = fmt::format("{} node {}", timeline_.title, node);
+    events_.write(
+        {{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name}}}});
+    events_.write({{"ph", "M"},
+                   {"name", "process_sort_index"},
+                   {"pid", pid},
+                   {"args", {{"sort_index", pid}}}});
+    for (std::size_t where = 0; where < kResourceNames.size(); ++where) {
+      for (int lane = 0; lane < lanes_[node][where].count(); ++lane) {
+        const int tid = static_cast<int>(where) * kLanesPerResource + lane;
+        write_thread_name(pid, tid, kResourceNames[where], lane);
+      }
+    }
+  }
+
+  void write_thread_name(std::size_t pid, int tid, const char* resource_name, int lane) {
+    const std::string name =
+        lane == 0 ? resource_name : fmt::format("{} {}", resource_name, lane + 1);
+    events_.write({{"ph", "M"},
+                   {"name", "thread_name"},
+                   {"pid", pid},
+                   {"tid", tid},
+                   {"args", {{"name", name}}}});
+    events_.write({{"ph", "M"},
+                   {"name", "thread_sort_index"},
+                   {"pid", pid},
+                   {"tid", tid},
+                   {"args", {{"sort_index", tid}}}});
+  }
+
+  std::string name(const Task& task) const {
+    if (task.kind == Kind::kForward) return casync::to_string(task.kind);
+    const std::string& gradient = gradient_names_[task.gradient];
+    if (task.kind == Kind::kBackward) return fmt::format("Backward {}", gradient);
+    return fmt::format("{} {}[{}]", casync::to_string(task.kind), gradient, task.partition);
+  }
+
+  Json arguments(TaskId id) const {
+    const Task& task = graph_[id];
+    Json arguments{{"task", id}};
+    if (task.kind == Kind::kForward) return arguments;
+    arguments["gradient"] = gradient_names_[task.gradient];
+    if (task.kind == Kind::kBackward) return arguments;
+    arguments["partition"] = task.partition;
+    arguments[is_message_end(task.kind) ? "bytes" : "elements"] = task.amount;
+    if (is_message_end(task.kind)) {
+      arguments[task.kind == Kind::kSend ? "to" : "from"] = graph_.peer(task);
+    }
+    return arguments;
+  }
+
+  void write_task(TaskId id, int thread) {
+    const Task& task = graph_[id];
+    const double start = to_microseconds(timeline_.start[id]);
+    events_.write({{"ph", "X"},
+                   {"name", name(task)},
+                   {"cat", casync::to_string(task.kind)},
+                   {"pid", process(task.node)},
+                   {"tid", thread},
+                   {"ts", start},
+                   {"dur", to_microseconds(timeline_.end[id] - timeline_.start[id])},
+                   {"args", arguments(id)}});
+    // An end of an arrow belongs to the slice written last on its thread.
+    if (task.kind == Kind::kSend) {
+      for (const auto next : boost::make_iterator_range(adjacent_vertices(id, graph_.graph))) {
+        if (graph_[next].kind == Kind::kRecv) write_flow("s", next, task.node, thread, start);
+      }
+    } else if (task.kind == Kind::kRecv) {
+      write_flow("f", id, task.node, thread, start);
+    }
+  }
+
+  /// A flow is named by its Recv's task id; every timeline has its own range of ids.
+  void write_flow(const char* phase, TaskId recv, std::uint32_t node, int thread, double at) {
+    const std::uint64_t flow = std::uint64_t{recv} * count_ + index_;
+    events_.write({{"ph", phase},
+                   {"name", "message"},
+                   {"cat", "message"},
+                   {"id", flow},
+                   {"pid", process(node)},
+                   {"tid", thread},
+                   {"ts", at},
+                   {"bp", "e"}});
+  }
+
+  EventWriter& events_;
+  const TaskGraph& graph_;
+  const std::vector<std::string>& gradient_names_;
+  const Timeline& timeline_;
+  const std::size_t index_, count_;
+  std::vector<std::array<Lanes, kResourceNames.size()>> lanes_;
+};
+
+void require_names(const TaskGraph& graph, const std::vector<std::string>& gradient_names) {
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    if (task.kind != Kind::kForward && task.gradient >= gradient_names.size()) {
+      throw std::invalid_argument(fmt::format("{} has no name among the {} gradient names given",
+                                              casync::describe(graph, id), gradient_names.size()));
+    }
+  }
+}
+
+}  // namespace
+
+void write_chrome_trace(std::ostream& out, const TaskGraph& graph,
+                        const std::vector<std::string>& gradient_names,
+                        const std::vector<const Timeline*>& timelines) {
+  require_names(graph, gradient_names);
+  for (const Timeline* timeline : timelines) require_same_graph(graph, *timeline);
+  EventWriter events(out);
+  for (std::size_t index = 0; index < timelines.size(); ++index) {
+    TimelineWriter(events, graph, gradient_names, *timelines[index], index, timelines.size())
+        .write();
+  }
+  events.finish();
+}
+
+}  // namespace hipress::traces
