@@ -15,10 +15,12 @@ struct Launch {
   std::string launcher;  ///< "torchrun", "slurm", "openmpi"
 };
 
-/// Reads RANK/WORLD_SIZE/LOCAL_RANK (torchrun and plain), SLURM_PROCID/SLURM_NTASKS/SLURM_LOCALID,
-/// OMPI_COMM_WORLD_RANK/SIZE/LOCAL_RANK, in this order; nullopt when none is set. InputError when a
-/// pair is incomplete or not a sensible number. One Slurm task counts as no launcher, so that a tool
-/// works inside an interactive allocation.
+/// Reads RANK/WORLD_SIZE/LOCAL_RANK (torchrun and plain), OMPI_COMM_WORLD_RANK/SIZE/LOCAL_RANK,
+/// SLURM_PROCID/SLURM_NTASKS/SLURM_LOCALID, in this order (mpirun inside a Slurm job inherits the
+/// batch script's SLURM_PROCID, the same for all); nullopt when none is set. InputError that names
+/// the variable when a pair is incomplete or not a sensible number. One Slurm task, or a Slurm
+/// allocation in which this process was not launched (SLURM_NTASKS alone), counts as no launcher,
+/// so that a tool works in an interactive job.
 std::optional<Launch> read_launch();
 
 /// NO_COLOR is set and not empty.

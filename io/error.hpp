@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace hipress::io {
 
@@ -28,5 +29,8 @@ class Unmet : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// `text` between quotation marks for a message: control bytes as \xNN, cut after 80 bytes.
+std::string quote(std::string_view text);
 
 }  // namespace hipress::io

@@ -22,7 +22,8 @@ std::vector<std::string> read_lines(const std::string& path);
 /// source tree of this build, or in ../share/hipress of the running binary. InputError if neither.
 std::string data_file(const std::string& relative);
 
-/// 64-bit FNV-1a of `bytes` as 16 hex digits: the identity of a profile or plan in provenance lines.
+/// 64-bit FNV-1a of `bytes` as 16 hex digits: the identity of a profile or plan in provenance
+/// lines.
 std::string fingerprint(const std::string& bytes);
 
 }  // namespace hipress::io

@@ -9,15 +9,17 @@ namespace hipress::io {
 // Quantities with units, parsed here and nowhere else. 1 GB = 1e9 B, 1 GiB = 2^30 B, bits are not
 // bytes. Each parser accepts optional blanks between number and unit ("100 Gbps"), and throws
 // InputError whose message quotes the text and lists the accepted units; callers add file and line.
+// `what` names the quantity in that message: "latency must be …, got '5'".
 
-/// Bytes per second from "100Gbps", "12.5GB/s", "200Mbit/s", "1GiB/s" …; must be positive and finite.
-double parse_bandwidth(std::string_view text);
+/// Bytes per second from "100Gbps", "12.5GB/s", "200Mbit/s", "1GiB/s" …; must be positive and
+/// finite.
+double parse_bandwidth(std::string_view text, std::string_view what = "bandwidth");
 
 /// Seconds from "5us", "1.5 ms", "20ns", "3s", "100ps", "2min"; must be non-negative and finite.
-double parse_duration(std::string_view text);
+double parse_duration(std::string_view text, std::string_view what = "duration");
 
 /// Bytes from "64KiB", "4MB", "512B" …; must be a whole, non-negative number of bytes.
-std::int64_t parse_size(std::string_view text);
+std::int64_t parse_size(std::string_view text, std::string_view what = "size");
 
 /// A whole number without unit and nothing behind it ("1000003"), between least and most.
 /// `what` names it in the error: "elements must be a positive integer, got '-3'".
@@ -27,10 +29,13 @@ std::int64_t parse_integer(std::string_view text, std::string_view what, std::in
 /// A plain finite decimal number ("0.5", "1e-3"), with `what` naming it in the error.
 double parse_number(std::string_view text, std::string_view what);
 
-// And back, in the largest unit that keeps the number at least 1 ("12.5GB/s", "1.83ms", "548MiB");
-// what the parsers above read back to within the digits shown.
-std::string format_bandwidth(double bytes_per_s);
-std::string format_duration(double seconds);
-std::string format_size(std::int64_t bytes);
+// And back, in the largest unit that keeps the number at least 1 ("12.5GB/s", "1.83ms"), with that
+// many significant digits; what the parsers above read back to within the digits shown. 17 digits
+// keep every bit of a double.
+std::string format_bandwidth(double bytes_per_s, int digits = 4);
+std::string format_duration(double seconds, int digits = 4);
+
+/// "548MiB" where a binary unit comes out whole, otherwise decimal: "574.7MB".
+std::string format_size(std::int64_t bytes, int digits = 4);
 
 }  // namespace hipress::io

@@ -6,18 +6,19 @@
 
 namespace hipress::io {
 
-/// What makes a command-line tool of ours: its name, one real example that opens --help, and what it does.
+/// What makes a command-line tool of ours: its name, one real example that opens --help, and what
+/// it does.
 struct ToolInfo {
   std::string name;     ///< "hipress-plan"
   std::string purpose;  ///< one sentence
   std::string example;  ///< a command line that works as printed
 };
 
-/// The frame of every `main`: `declare` adds options to the app, `run` does the work and returns the
-/// exit status. Handles --help (opens with the example) and --version (version, git hash, CUDA and NCCL
-/// built with), maps CLI11's errors and InputError to 2, RunError to 1, Unmet to 3, and prints them on
-/// stderr as `hipress-plan: message`. Logging (spdlog) goes to stderr, without colour under NO_COLOR or
-/// when stderr is no terminal.
+/// The frame of every `main`: `declare` adds options to the app, `run` does the work and returns
+/// the exit status. Handles --help (opens with the example) and --version (version, git hash, CUDA
+/// and NCCL built with), maps CLI11's errors and InputError to 2, RunError to 1, Unmet to 3, and
+/// prints them on stderr as `hipress-plan: message`. Logging (spdlog) goes to stderr, without
+/// colour under NO_COLOR or when stderr is no terminal.
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run);
 

@@ -8,12 +8,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hipress::io {
 
 /// A node of a YAML document that knows its file and line, so that every complaint names them.
-/// All accessors throw InputError of the form `file:line: path.to.key: what is wrong, got '…'`.
+/// All accessors throw InputError of the form `file:line: path.to.key must be …, got '…'`.
 class YamlNode {
  public:
   /// Reads a whole file; a missing, unreadable, empty or malformed one is an InputError.
@@ -27,18 +28,23 @@ class YamlNode {
   const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
 
   bool has(std::string_view key) const;
-  YamlNode at(std::string_view key) const;  ///< child of a map; missing is an error at the map's line
+  YamlNode at(
+      std::string_view key) const;  ///< child of a map; missing is an error at the map's line
   std::optional<YamlNode> find(std::string_view key) const;  ///< child of a map, if it is there
   std::vector<YamlNode> items() const;                       ///< elements of a sequence
   std::vector<std::pair<std::string, YamlNode>> entries() const;  ///< entries of a map, in order
 
   std::string text() const;  ///< any scalar
   std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;
-  double number() const;                ///< a plain finite number
-  double bandwidth() const;             ///< parse_bandwidth
-  double duration() const;              ///< parse_duration
-  std::int64_t size() const;            ///< parse_size
-  bool boolean() const;
+  double number() const;      ///< a plain finite number
+  double bandwidth() const;   ///< parse_bandwidth
+  double duration() const;    ///< parse_duration
+  std::int64_t size() const;  ///< parse_size
+  bool boolean() const;       ///< true or false
+
+  /// The same node under another name in messages: `named("gradient 'fc6'").at("elements")`
+  /// complains "gradient 'fc6': elements must be …".
+  YamlNode named(std::string label) const;
 
   /// Throws InputError at this node: `file:line: path: message`.
   [[noreturn]] void fail(const std::string& message) const;
@@ -48,6 +54,14 @@ class YamlNode {
  private:
   YamlNode(YAML::Node node, std::shared_ptr<const std::string> file, std::string path)
       : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
+
+  std::string child_path(std::string_view key) const;
+  int key_line(std::string_view key) const;
+  std::string quantity_text() const;  ///< the scalar, "" for an empty value
+  /// parser(text, path), its InputError completed with file and line.
+  template <typename Parser>
+  auto located(Parser parser) const;
+
   YAML::Node node_;
   std::shared_ptr<const std::string> file_;
   std::string path_;

@@ -1,0 +1,75 @@
+#include "io/environment.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+
+namespace hipress::io {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+
+/// The variables by which one launcher tells a process who it is.
+struct Launcher {
+  const char* name;
+  const char* rank;
+  const char* size;
+  const char* local_rank;
+  /// The size alone means nothing: an allocation without a launched process.
+  bool size_may_stand_alone;
+};
+
+// In this order: what a user starts inside a Slurm allocation (torchrun, mpirun) also sees Slurm's
+// variables, which then describe the batch script and not the process.
+constexpr Launcher kLaunchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", false},
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     false},
+    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", true},
+};
+
+int parse_rank(const char* variable, const char* text, int least, int most) {
+  return static_cast<int>(
+      parse_integer(text, fmt::format("environment variable {}", variable), least, most));
+}
+
+std::optional<Launch> read(const Launcher& launcher) {
+  const char* rank = std::getenv(launcher.rank);
+  const char* size = std::getenv(launcher.size);
+  if (!rank && (!size || launcher.size_may_stand_alone)) return std::nullopt;
+  if (!rank || !size) {
+    throw InputError(fmt::format("environment variable {} is set but {} is not; set or unset both",
+                                 rank ? launcher.rank : launcher.size,
+                                 rank ? launcher.size : launcher.rank));
+  }
+  Launch launch;
+  launch.launcher = launcher.name;
+  launch.size = parse_rank(launcher.size, size, 1, kMostRanks);
+  launch.rank = parse_rank(launcher.rank, rank, 0, launch.size - 1);
+  if (const char* local_rank = std::getenv(launcher.local_rank)) {
+    launch.local_rank = parse_rank(launcher.local_rank, local_rank, 0, launch.size - 1);
+  }
+  return launch;
+}
+
+}  // namespace
+
+std::optional<Launch> read_launch() {
+  for (const Launcher& launcher : kLaunchers) {
+    const std::optional<Launch> launch = read(launcher);
+    if (!launch) continue;
+    const bool interactive = launch->launcher == "slurm" && launch->size == 1;
+    return interactive ? std::nullopt : launch;
+  }
+  return std::nullopt;
+}
+
+bool no_color() {
+  const char* value = std::getenv("NO_COLOR");
+  return value && *value;
+}
+
+}  // namespace hipress::io

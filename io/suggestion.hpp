@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hipress::io {
+
+/// The known word that `word` was probably meant to be: least edit distance, the first of equals.
+/// Empty if all are further away than half of `word`'s letters (and 2), so that no nonsense is
+/// proposed.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
+
+/// The remedy for an unknown name, to be appended to a complaint: `; did you mean 'bandwidth'?
+/// (known: bandwidth, latency)`, without the question when nothing is near.
+std::string suggestion(std::string_view word, std::span<const std::string_view> known);
+
+}  // namespace hipress::io

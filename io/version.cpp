@@ -1,0 +1,12 @@
+#include <fmt/format.h>
+
+#include "io/tool.hpp"
+
+namespace hipress::io {
+
+std::string version() {
+  return fmt::format("{} (git {}, CUDA {}, NCCL {})", HIPRESS_VERSION, HIPRESS_GIT_HASH,
+                     HIPRESS_CUDA_VERSION, HIPRESS_NCCL_VERSION);
+}
+
+}  // namespace hipress::io

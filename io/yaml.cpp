@@ -1,0 +1,181 @@
+#include "io/yaml.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
+#include "io/suggestion.hpp"
+
+namespace hipress::io {
+namespace {
+
+int line_of(const YAML::Node& node) { return node.Mark().line + 1; }
+
+const char* kind_of(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Map:
+      return "a map";
+    case YAML::NodeType::Sequence:
+      return "a list";
+    case YAML::NodeType::Scalar:
+      return "a single value";
+    default:
+      return "nothing";
+  }
+}
+
+/// YAML allows no control bytes but tab and line ends; yaml-cpp takes some of them for the end of
+/// the file.
+void refuse_control_bytes(const std::string& text, const std::string& file) {
+  int line = 1;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') ++line;
+    if (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') {
+      throw InputError(
+          file, line, fmt::format("control byte {}: this is not a YAML text file", quote({&c, 1})));
+    }
+  }
+}
+
+}  // namespace
+
+YamlNode YamlNode::load(const std::string& path) { return parse(read_file(path), path); }
+
+YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
+  refuse_control_bytes(text, name);
+  std::vector<YAML::Node> documents;
+  try {
+    documents = YAML::LoadAll(text);
+  } catch (const YAML::Exception& error) {
+    throw InputError(name, error.mark.line + 1, "not valid YAML: " + error.msg);
+  }
+  if (documents.empty() || documents.front().IsNull()) {
+    throw InputError(name, 0, "is empty, a YAML document was expected");
+  }
+  if (documents.size() > 1) {
+    throw InputError(name, line_of(documents[1]), "a second YAML document; one per file is read");
+  }
+  return YamlNode(documents.front(), std::make_shared<const std::string>(name), "");
+}
+
+YamlNode YamlNode::named(std::string label) const { return YamlNode(node_, file_, label + ":"); }
+
+std::string YamlNode::child_path(std::string_view key) const {
+  if (path_.empty()) return std::string(key);
+  return fmt::format("{}{}{}", path_, path_.ends_with(':') ? " " : ".", key);
+}
+
+const YamlNode& YamlNode::expect_keys(std::initializer_list<std::string_view> known) const {
+  for (const auto& [key, child] : entries()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::span<const std::string_view> words(known.begin(), known.size());
+    throw InputError(*file_, key_line(key),
+                     fmt::format("unknown key {}{}", quote(child.path()), suggestion(key, words)));
+  }
+  return *this;
+}
+
+bool YamlNode::has(std::string_view key) const { return find(key).has_value(); }
+
+YamlNode YamlNode::at(std::string_view key) const {
+  std::optional<YamlNode> child = find(key);
+  if (!child) fail(fmt::format("missing key {}", quote(key)));
+  return *std::move(child);
+}
+
+std::optional<YamlNode> YamlNode::find(std::string_view key) const {
+  if (!node_.IsMap()) fail(fmt::format("must be a map, got {}", kind_of(node_)));
+  for (const auto& entry : node_) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == key) {
+      return YamlNode(entry.second, file_, child_path(key));
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<YamlNode> YamlNode::items() const {
+  if (!node_.IsSequence()) fail(fmt::format("must be a list, got {}", kind_of(node_)));
+  std::vector<YamlNode> items;
+  items.reserve(node_.size());
+  for (const YAML::Node& item : node_) {
+    items.push_back(YamlNode(item, file_, fmt::format("{}[{}]", path_, items.size())));
+  }
+  return items;
+}
+
+std::vector<std::pair<std::string, YamlNode>> YamlNode::entries() const {
+  if (!node_.IsMap()) fail(fmt::format("must be a map, got {}", kind_of(node_)));
+  std::vector<std::pair<std::string, YamlNode>> entries;
+  std::set<std::string> seen;
+  for (const auto& entry : node_) {
+    if (!entry.first.IsScalar()) {
+      throw InputError(*file_, line_of(entry.first), "a key must be a single value");
+    }
+    const std::string& key = entry.first.Scalar();
+    if (!seen.insert(key).second) {
+      throw InputError(*file_, line_of(entry.first),
+                       fmt::format("key {} is given twice", quote(child_path(key))));
+    }
+    entries.emplace_back(key, YamlNode(entry.second, file_, child_path(key)));
+  }
+  return entries;
+}
+
+std::string YamlNode::text() const {
+  if (!node_.IsScalar()) fail(fmt::format("must be a single value, got {}", kind_of(node_)));
+  return node_.Scalar();
+}
+
+std::string YamlNode::quantity_text() const { return node_.IsNull() ? std::string() : text(); }
+
+template <typename Parser>
+auto YamlNode::located(Parser parser) const {
+  const std::string text = quantity_text();
+  try {
+    return parser(text, path_.empty() ? std::string_view("value") : std::string_view(path_));
+  } catch (const InputError& error) {
+    throw InputError(*file_, line(), error.what());
+  }
+}
+
+std::int64_t YamlNode::integer(std::int64_t least, std::int64_t most) const {
+  return located([=](std::string_view text, std::string_view what) {
+    return parse_integer(text, what, least, most);
+  });
+}
+
+double YamlNode::number() const { return located(parse_number); }
+double YamlNode::bandwidth() const { return located(parse_bandwidth); }
+double YamlNode::duration() const { return located(parse_duration); }
+std::int64_t YamlNode::size() const { return located(parse_size); }
+
+bool YamlNode::boolean() const {
+  const std::string value = quantity_text();
+  if (value != "true" && value != "false") {
+    fail(fmt::format("must be true or false, got {}", quote(value)));
+  }
+  return value == "true";
+}
+
+void YamlNode::fail(const std::string& message) const {
+  const std::string separator = path_.empty() ? "" : path_.ends_with(':') ? " " : ": ";
+  throw InputError(*file_, line(), path_ + separator + message);
+}
+
+int YamlNode::line() const { return line_of(node_); }
+
+int YamlNode::key_line(std::string_view key) const {
+  for (const auto& entry : node_) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == key) return line_of(entry.first);
+  }
+  return line();
+}
+
+}  // namespace hipress::io
