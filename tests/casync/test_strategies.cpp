@@ -1,0 +1,198 @@
+#include <array>
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "casync/strategy.hpp"
+
+namespace hipress::casync {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr std::int64_t kElements = 32 * 1000;
+
+Algorithm half_bytes(bool half_precision = false) {
+  return {.name = "half",
+          .encoded_bytes = [](std::int64_t elements) { return 2 * elements; },
+          .half_precision = half_precision};
+}
+
+models::Model model_of(std::vector<std::int64_t> sizes) {
+  models::Model model;
+  for (std::size_t g = 0; g < sizes.size(); ++g) {
+    model.gradients.push_back({.name = "g" + std::to_string(g), .elements = sizes[g]});
+  }
+  return model;
+}
+
+Plan plan_of(const std::string& strategy, std::uint32_t nodes, std::int8_t algorithm,
+             std::int32_t partitions, std::size_t gradients = 1, bool half_precision = false) {
+  return {.strategy = strategy,
+          .nodes = nodes,
+          .algorithms = {half_bytes(half_precision)},
+          .decisions = std::vector<Decision>(gradients, {algorithm, partitions})};
+}
+
+/// How many tasks of each kind there are on each node.
+std::map<Kind, std::vector<int>> count(const TaskGraph& graph) {
+  std::map<Kind, std::vector<int>> counts;
+  for (int kind = 0; kind < kKinds; ++kind) counts[static_cast<Kind>(kind)].resize(graph.nodes);
+  for (TaskId id = 0; id < graph.tasks(); ++id) ++counts[graph[id].kind][graph[id].node];
+  return counts;
+}
+
+int total(const std::vector<int>& counts) {
+  int sum = 0;
+  for (const int n : counts) sum += n;
+  return sum;
+}
+
+TEST_CASE("compressed ps has K encodes per node, N-1+K decodes per server and K per other node") {
+  for (int nodes = 2; nodes <= 7; ++nodes) {
+    for (int partitions = 1; partitions <= nodes; ++partitions) {
+      const TaskGraph graph = expand(model_of({kElements}), plan_of("ps", nodes, 0, partitions));
+      check(graph);
+      auto counts = count(graph);
+      for (int node = 0; node < nodes; ++node) {
+        const bool serves = node < partitions;  // server(0, k) = k
+        CHECK(counts[Kind::kEncode][node] == partitions);
+        CHECK(counts[Kind::kDecode][node] == (serves ? nodes - 1 + partitions : partitions));
+      }
+      CHECK(total(counts[Kind::kMerge]) == 0);
+      CHECK(total(counts[Kind::kSend]) == 2 * (nodes - 1) * partitions);
+    }
+  }
+}
+
+TEST_CASE("compressed ring has N encodes, 2N-1 decodes and 2(N-1) sends per partition") {
+  for (int nodes = 1; nodes <= 7; ++nodes) {
+    for (int partitions = 1; partitions <= 2 * nodes; ++partitions) {
+      const TaskGraph graph = expand(model_of({kElements}), plan_of("ring", nodes, 0, partitions));
+      check(graph);
+      auto counts = count(graph);
+      CHECK(total(counts[Kind::kEncode]) == nodes * partitions);
+      CHECK(total(counts[Kind::kDecode]) == (2 * nodes - 1) * partitions);
+      CHECK(total(counts[Kind::kSend]) == 2 * (nodes - 1) * partitions);
+    }
+  }
+}
+
+TEST_CASE("raw graphs merge instead of coding, and one node needs no communication") {
+  for (const std::string strategy : {"ps", "ring"}) {
+    for (int nodes = 1; nodes <= 5; ++nodes) {
+      const TaskGraph graph = expand(model_of({kElements}), plan_of(strategy, nodes, kRaw, 3));
+      check(graph);
+      auto counts = count(graph);
+      CHECK(total(counts[Kind::kEncode]) + total(counts[Kind::kDecode]) == 0);
+      CHECK(total(counts[Kind::kMerge]) == 3 * (nodes - 1));
+      CHECK(total(counts[Kind::kSend]) == 3 * 2 * (nodes - 1));
+    }
+  }
+}
+
+TEST_CASE("every node gets every slice of the mean, and the divisions are where they belong") {
+  for (const std::string strategy : {"ps", "ring"}) {
+    for (const bool half_precision : {false, true}) {
+      const bool divide_first = half_precision && strategy == "ring";
+      const TaskGraph graph =
+          expand(model_of({kElements}), plan_of(strategy, 4, 0, 4, 1, half_precision));
+      int sums = 0, own = 0, overwrites = 0;
+      for (TaskId id = 0; id < graph.tasks(); ++id) {
+        sums += (graph[id].flags & kDivideSum) != 0;
+        own += (graph[id].flags & kDivideOwn) != 0;
+        overwrites += graph[id].kind == Kind::kDecode && !(graph[id].flags & kAccumulate);
+      }
+      CHECK(sums == (divide_first ? 0 : 4));     // once per partition
+      CHECK(own == (divide_first ? 4 * 4 : 0));  // every node's contribution to every partition
+      CHECK(overwrites == 4 * 4);                // every node decodes every partition of the mean
+    }
+  }
+}
+
+TEST_CASE("the server adds its own slice first, then those of ranks server-1, server-2, …") {
+  const TaskGraph graph = expand(model_of({32}), plan_of("ps", 4, kRaw, 1));
+  std::vector<std::uint32_t> senders;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == Kind::kMerge) senders.push_back((4 - graph[id].rotation) % 4);
+  }
+  CHECK(senders == std::vector<std::uint32_t>{3, 2, 1});  // server 0; ids are in chain order
+}
+
+TEST_CASE("server and ring start are shifted by gradient and partition") {
+  const models::Model model = model_of({64, 64, 64});
+  const TaskGraph ps = expand(model, plan_of("ps", 3, 0, 2, 3));
+  for (TaskId id = 0; id < ps.tasks(); ++id) {
+    const Task& task = ps[id];
+    if (task.kind == Kind::kEncode && task.role == Role::kServer) {
+      CHECK(task.node == (task.gradient + task.partition) % 3);
+    }
+  }
+  const TaskGraph ring = expand(model, plan_of("ring", 3, 0, 2, 3));
+  for (TaskId id = 0; id < ring.tasks(); ++id) {
+    const Task& task = ring[id];
+    if (task.kind == Kind::kEncode && task.role == Role::kWorker) {
+      CHECK(task.node == (task.gradient + task.partition) % 3);
+    }
+  }
+}
+
+TEST_CASE("empty partitions make no tasks") {
+  // 33 elements in K = 4: slices of 32, 1, 0, 0.
+  const TaskGraph graph = expand(model_of({33}), plan_of("ring", 3, kRaw, 4));
+  auto counts = count(graph);
+  CHECK(total(counts[Kind::kSend]) == 2 * 2 * 2);
+}
+
+TEST_CASE("ids are a topological order") {
+  for (const std::string strategy : {"ps", "ring"}) {
+    for (const std::int8_t algorithm : {kRaw, std::int8_t{0}}) {
+      const TaskGraph graph =
+          expand(model_of({100, 1, 5000}), plan_of(strategy, 5, algorithm, 7, 3));
+      for (TaskId id = 0; id < graph.tasks(); ++id) {
+        for (const TaskId next : successors(graph, id)) CHECK(id < next);
+      }
+    }
+  }
+}
+
+TEST_CASE("backward tasks follow the ready times, not the input order, and end at them") {
+  models::Model model = model_of({32, 32, 32});
+  model.forward_s = 1e-3;
+  model.gradients[0].ready_s = 3e-6;
+  model.gradients[1].ready_s = 1e-6;
+  model.gradients[2].ready_s = 3e-6;
+  const TaskGraph graph = expand(model, plan_of("ps", 1, kRaw, 1, 3));
+  std::vector<std::pair<std::uint32_t, std::int64_t>> chain;
+  for (TaskId id = 1; id < graph.tasks(); ++id)
+    chain.emplace_back(graph[id].gradient, graph[id].amount);
+  CHECK(graph[0].amount == 1'000'000'000);
+  CHECK(chain == std::vector<std::pair<std::uint32_t, std::int64_t>>{
+                     {1, 1'000'000}, {0, 2'000'000}, {2, 0}});
+}
+
+TEST_CASE("a message's bytes are the codec's, and four an element when raw") {
+  const auto bytes_of = [](const TaskGraph& graph) {
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      if (graph[id].kind == Kind::kSend) return graph[id].amount;
+    }
+    return std::int64_t{0};
+  };
+  CHECK(bytes_of(expand(model_of({320}), plan_of("ps", 2, 0, 1))) == 640);
+  CHECK(bytes_of(expand(model_of({320}), plan_of("ps", 2, kRaw, 1))) == 1280);
+}
+
+TEST_CASE("impossible requests are refused") {
+  CHECK_THROWS_WITH(expand(model_of({1}), plan_of("mesh", 2, kRaw, 1)),
+                    Contains("unknown topology 'mesh'") && Contains("ps, ring"));
+  CHECK_THROWS_WITH(expand(model_of({1}), plan_of("ps", 0, kRaw, 1)),
+                    Contains("at least one node"));
+  CHECK_THROWS_WITH(expand(model_of({1}), plan_of("ps", 2, kRaw, 0)),
+                    Contains("K must be at least 1"));
+  CHECK_THROWS_WITH(expand(model_of({1, 2}), plan_of("ps", 2, kRaw, 1)),
+                    Contains("decides 1 gradients"));
+  CHECK(find_strategy("RING").name == "ring");
+  CHECK(expand(model_of({}), plan_of("ps", 4, kRaw, 1, 0)).tasks() == 4);  // Forward alone
+}
+
+}  // namespace
+}  // namespace hipress::casync

@@ -1,0 +1,124 @@
+#include <catch2/catch.hpp>
+#include <sstream>
+
+#include "casync/plan.hpp"
+#include "casync/task_graph.hpp"
+
+namespace hipress::casync {
+namespace {
+
+using Catch::Matchers::Contains;
+
+Task send(std::uint32_t node, std::uint32_t rotation, std::int64_t bytes) {
+  return {.amount = bytes, .node = node, .rotation = rotation, .kind = Kind::kSend};
+}
+Task recv(std::uint32_t node, std::uint32_t rotation, std::int64_t bytes) {
+  return {.amount = bytes, .node = node, .rotation = rotation, .kind = Kind::kRecv};
+}
+
+TEST_CASE("seconds become whole picoseconds, rounded to the nearest") {
+  CHECK(from_seconds(1e-12).count() == 1);
+  CHECK(from_seconds(1.4e-12).count() == 1);
+  CHECK(from_seconds(1.6e-12).count() == 2);
+  CHECK(from_seconds(-1.6e-12).count() == -2);
+  CHECK(to_seconds(Picoseconds(2'000'000'000'000)) == 2.0);
+}
+
+TEST_CASE("slices are ceil(m/K) rounded up to 32, the last shorter, then empty") {
+  // m = 100, K = 3: ceil(100/3) = 34 -> 64; so 64, 36, 0.
+  CHECK(slice(100, 3, 0).begin == 0);
+  CHECK(slice(100, 3, 0).elements == 64);
+  CHECK(slice(100, 3, 1).begin == 64);
+  CHECK(slice(100, 3, 1).elements == 36);
+  CHECK(slice(100, 3, 2).elements == 0);
+  // A size beyond 32 bits: 2^40 + 1 elements in two.
+  const std::int64_t huge = (std::int64_t{1} << 40) + 1;
+  CHECK(slice(huge, 2, 0).elements + slice(huge, 2, 1).elements == huge);
+  CHECK(slice(huge, 2, 1).begin % 32 == 0);
+}
+
+TEST_CASE("slices cover every element once") {
+  for (const std::int64_t elements : {1, 3, 31, 32, 33, 1000, 4096}) {
+    for (std::int64_t partitions = 1; partitions <= 40; ++partitions) {
+      std::int64_t next = 0;
+      for (std::int64_t k = 0; k < partitions; ++k) {
+        const Slice part = slice(elements, partitions, k);
+        CHECK(part.begin == next);
+        next += part.elements;
+      }
+      CHECK(next == elements);
+    }
+  }
+}
+
+TEST_CASE("a sound graph passes the check") {
+  GraphBuilder builder(3);
+  const TaskId a = builder.add(send(2, 1, 64));
+  builder.edge(a, builder.add(recv(0, 1, 64)));
+  const TaskGraph graph = std::move(builder).build();
+  CHECK_NOTHROW(check(graph));
+  CHECK(graph.peer(graph[0]) == 0);
+  CHECK(graph.peer(graph[1]) == 2);
+  CHECK(describe(graph, 0) == "Send g0[0] on node 2 to node 0");
+  CHECK(describe(graph, 1, "fc6") == "Recv fc6[0] on node 0 from node 2");
+}
+
+TEST_CASE("a broken graph is refused with the culprit's name") {
+  GraphBuilder builder(2);
+  SECTION("cycle") {
+    const TaskId a = builder.add({.kind = Kind::kEncode});
+    const TaskId b = builder.add({.kind = Kind::kDecode});
+    const TaskId c =
+        builder.add({.partition = 7, .kind = Kind::kMerge});  // behind the cycle, not in it
+    builder.edge(a, b);
+    builder.edge(b, a);
+    builder.edge(b, c);
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("cycle") && Contains("Encode g0[0] on node 0") &&
+                          Contains("Decode g0[0] on node 0") && !Contains("g0[7]"));
+  }
+  SECTION("send without receive") {
+    builder.add(send(0, 1, 8));
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("Send g0[0] on node 0 to node 1 has 0 receives"));
+  }
+  SECTION("receive without send") {
+    builder.add(recv(0, 1, 8));
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("Recv g0[0] on node 0") && Contains("0 sends"));
+  }
+  SECTION("receive on another node") {
+    const TaskId a = builder.add(send(0, 1, 8));
+    builder.edge(a, builder.add(recv(0, 1, 8)));
+    CHECK_THROWS_WITH(check(std::move(builder).build()), Contains("goes to node 1"));
+  }
+  SECTION("other number of bytes") {
+    const TaskId a = builder.add(send(0, 1, 8));
+    builder.edge(a, builder.add(recv(1, 1, 9)));
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("sends 8 bytes, but its Recv takes 9"));
+  }
+  SECTION("unknown node") {
+    builder.add({.node = 5, .kind = Kind::kEncode});
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("on node 5 is on an unknown node"));
+  }
+  SECTION("negative amount") {
+    builder.add({.amount = -1, .kind = Kind::kEncode});
+    CHECK_THROWS_WITH(check(std::move(builder).build()), Contains("negative amount, -1"));
+  }
+}
+
+TEST_CASE("DOT export names every task and edge") {
+  GraphBuilder builder(2);
+  const TaskId a = builder.add(send(0, 1, 64));
+  builder.edge(a, builder.add(recv(1, 1, 64)));
+  std::ostringstream out;
+  write_dot(out, std::move(builder).build());
+  CHECK_THAT(out.str(), Contains("label=\"node 1\""));
+  CHECK_THAT(out.str(), Contains("t0 [label=\"Send g0[0]\"]"));
+  CHECK_THAT(out.str(), Contains("t0 -> t1;"));
+}
+
+}  // namespace
+}  // namespace hipress::casync
