@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Sets up, configures build/release and builds one build preset there: `release` (everything) or `demo` (the
+# command-line tools). Uses ccache where it is installed.
+#   scripts/build.sh release|demo
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+preset=${1:?"usage: scripts/build.sh release|demo"}
+cd "$root"
+
+scripts/setup.sh
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+fi
+echo "build: configuring build/release" >&2
+cmake --preset release --log-level=WARNING >&2
+echo "build: building preset '$preset'" >&2
+cmake --build --preset "$preset" --parallel "$(nproc)" >&2

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Profiles this machine, then predicts and really runs the synchronisation of one model under several plans.
+
+Prints a table of predictions beside measurements and writes into the output folder: profile.yaml, the secopa
+plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Exit status 1 if a
+tool fails or any synchronised gradient does not verify.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+TOPOLOGIES = ("ps", "ring")
+PLANS = ("none", "fp16", "all", "secopa")
+ALGORITHM = "onebit"
+#: The case whose timeline is kept.
+TRACED = ("ring", "secopa")
+
+
+class DemoError(Exception):
+    """A tool failed; the message says which and what it said."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One plan on one topology, predicted and measured. Times are in seconds and without forward if the model
+    gives none; errors are (predicted - measured) / measured."""
+
+    topology: str
+    plan: str
+    predicted_s: float
+    measured_s: float
+    compute_s: float
+    verified: bool
+
+    @property
+    def error(self) -> float:
+        return self.predicted_s / self.measured_s - 1
+
+    @property
+    def predicted_exposed_s(self) -> float:
+        return self.predicted_s - self.compute_s
+
+    @property
+    def measured_exposed_s(self) -> float:
+        return self.measured_s - self.compute_s
+
+    @property
+    def exposed_error(self) -> float | None:
+        """None where nothing is exposed, so that there is nothing to be wrong about."""
+        if self.measured_exposed_s <= 0:
+            return None
+        return self.predicted_exposed_s / self.measured_exposed_s - 1
+
+    def as_json(self) -> dict:
+        return {
+            **dataclasses.asdict(self),
+            "error": self.error,
+            "predicted_exposed_communication_s": self.predicted_exposed_s,
+            "measured_exposed_communication_s": self.measured_exposed_s,
+            "exposed_communication_error": self.exposed_error,
+        }
+
+
+class Tools:
+    """Runs the command-line tools of one build."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+
+    def run(self, tool: str, *arguments: object) -> str:
+        """Returns the tool's standard output; what it says on standard error is shown only if it fails."""
+        command = [str(self.folder / tool), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise DemoError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr.strip()}")
+        return done.stdout
+
+    def run_json(self, tool: str, *arguments: object) -> dict:
+        return json.loads(self.run(tool, *arguments, "--json"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What the demo runs, and where its files go."""
+
+    tools: Tools
+    output: pathlib.Path
+    model: str
+    nnodes: int
+    iterations: int
+
+    @property
+    def profile(self) -> pathlib.Path:
+        return self.output / "profile.yaml"
+
+    @property
+    def trace(self) -> pathlib.Path:
+        return self.output / "timeline.json"
+
+    def measure_machine(self) -> None:
+        self.tools.run("hipress-profile", "--quick", "--nnodes", self.nnodes,
+                       "--algorithm", f"{ALGORITHM},fp16", "--output", self.profile)
+
+    def plan_argument(self, topology: str, plan: str) -> str:
+        """What --plan takes: the plan's name, or the file of the plan that is searched for here."""
+        if plan != "secopa":
+            return plan
+        path = self.output / f"secopa_{topology}.txt"
+        self.tools.run("hipress-plan", "--input", self.model, "--topology", topology, "--nnodes", self.nnodes,
+                       "--algorithm", ALGORITHM, "--profile", self.profile, "--search", "secopa",
+                       "--output", path)
+        return str(path)
+
+    def run_case(self, topology: str, plan: str) -> Case:
+        request = ["--input", self.model, "--plan", self.plan_argument(topology, plan), "--topology", topology,
+                   "--nnodes", self.nnodes, "--algorithm", ALGORITHM, "--profile", self.profile]
+        trace = ["--trace", self.trace] if (topology, plan) == TRACED else []
+        simulated = self.tools.run_json("hipress-sim", *request)
+        replayed = self.tools.run_json("hipress-exec", *request, "--iterations", self.iterations, *trace)
+        return Case(topology, plan, replayed["predicted_iteration_s"], replayed["measured_iteration_s"]["median"],
+                    simulated["compute_s"], replayed["verified"])
+
+
+def median_error(cases: list[Case]) -> float:
+    return statistics.median(abs(case.error) for case in cases)
+
+
+def median_exposed_error(cases: list[Case]) -> float | None:
+    errors = [abs(case.exposed_error) for case in cases if case.exposed_error is not None]
+    return statistics.median(errors) if errors else None
+
+
+HEADER = (f"{'topology':8} {'plan':8} {'predicted':>10} {'measured':>10} {'error':>8}   "
+          f"{'exposed predicted':>17} {'measured':>10} {'error':>8}")
+
+
+def format_error(error: float | None) -> str:
+    return "–" if error is None else f"{error * 100:+.1f} %"
+
+
+def format_row(case: Case) -> str:
+    return (f"{case.topology:8} {case.plan:8} {case.predicted_s:8.3f} s {case.measured_s:8.3f} s "
+            f"{format_error(case.error):>8}   {case.predicted_exposed_s:15.3f} s "
+            f"{case.measured_exposed_s:8.3f} s {format_error(case.exposed_error):>8}   "
+            f"verified: {'yes' if case.verified else 'NO'}")
+
+
+def format_summary(cases: list[Case]) -> str:
+    exposed = median_exposed_error(cases)
+    return (f"median relative error: {median_error(cases) * 100:.1f} % of the iteration time, "
+            + ("no communication exposed" if exposed is None
+               else f"{exposed * 100:.1f} % of the exposed communication"))
+
+
+def write_results(path: pathlib.Path, job: Job, cases: list[Case]) -> None:
+    results = {
+        "model": job.model,
+        "nnodes": job.nnodes,
+        "algorithm": ALGORITHM,
+        "median_abs_error": median_error(cases),
+        "median_abs_exposed_communication_error": median_exposed_error(cases),
+        "cases": [case.as_json() for case in cases],
+    }
+    path.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def draw(trace: pathlib.Path, picture: pathlib.Path) -> None:
+    """Draws the timeline, or says why not: the picture is an extra, and matplotlib may be missing."""
+    try:
+        from plot_timeline import plot
+    except ImportError as reason:
+        print(f"{picture} not drawn: {reason} (Debian package python3-matplotlib)")
+        return
+    plot(json.loads(trace.read_text()), picture)
+    print(f"timelines: {picture}; the same for https://ui.perfetto.dev: {trace}")
+
+
+def run(job: Job) -> int:
+    """The whole job; returns the exit status."""
+    job.output.mkdir(parents=True, exist_ok=True)
+    print(f"profiling this machine -> {job.profile}", flush=True)
+    job.measure_machine()
+    print(f"{job.model}, {job.nnodes} ranks on this machine, compressed with {ALGORITHM}; "
+          f"median of {job.iterations} iterations\n\n{HEADER}", flush=True)
+    cases = []
+    for topology in TOPOLOGIES:
+        for plan in PLANS:
+            cases.append(job.run_case(topology, plan))
+            print(format_row(cases[-1]), flush=True)
+    print(f"\n{format_summary(cases)}")
+    write_results(job.output / "results.json", job, cases)
+    draw(job.trace, job.output / "timeline.png")
+    return 0 if all(case.verified for case in cases) else 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tools", type=pathlib.Path, default="build/release/bin", help="folder of the tools")
+    parser.add_argument("--output", type=pathlib.Path, default="build/demo", help="folder of the results")
+    parser.add_argument("--model", default="models/vgg19.yaml", help="what is trained")
+    parser.add_argument("--nnodes", type=int, default=4, help="ranks")
+    parser.add_argument("--iterations", type=int, default=3, help="measured iterations of each case")
+    options = parser.parse_args()
+    try:
+        return run(Job(Tools(options.tools), options.output, options.model, options.nnodes, options.iterations))
+    except DemoError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Draws the timelines of a trace above each other: plot_timeline.py TRACE.json PICTURE.png
+
+The trace is one that hipress-sim or hipress-exec wrote with --trace. One panel per timeline, in it one lane per
+node and resource, tasks coloured by kind; messages that share an egress port are drawn as thinner bars.
+"""
+
+import collections
+import json
+import pathlib
+import re
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
+
+RESOURCES = ("compute", "codec", "egress")
+#: Okabe and Ito's palette, which colour-blind readers can tell apart.
+COLOURS = {
+    "Forward": "#999999",
+    "Backward": "#bbbbbb",
+    "Encode": "#d55e00",
+    "Decode": "#56b4e9",
+    "Merge": "#009e73",
+    "Send": "#0072b2",
+}
+LANE_HEIGHT = 0.8
+
+
+def read_slices(trace: dict) -> dict:
+    """The drawn slices of a trace: {timeline title: {(node, resource): [(row, kind, start_s, duration_s)]}},
+    where `row` counts the lanes of one resource from 0."""
+    processes, threads = {}, {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "M" and event["name"] == "process_name":
+            title, node = re.fullmatch(r"(.*) node (\d+)", event["args"]["name"]).groups()
+            processes[event["pid"]] = (title, int(node))
+        elif event["ph"] == "M" and event["name"] == "thread_name":
+            resource, _, number = event["args"]["name"].partition(" ")
+            threads[event["pid"], event["tid"]] = (resource, int(number or 1) - 1)
+    timelines: dict = {}
+    for event in trace["traceEvents"]:
+        if event["ph"] != "X" or event["cat"] not in COLOURS:
+            continue
+        title, node = processes[event["pid"]]
+        resource, row = threads[event["pid"], event["tid"]]
+        lanes = timelines.setdefault(title, collections.defaultdict(list))
+        lanes[node, resource].append((row, event["cat"], event["ts"] / 1e6, event["dur"] / 1e6))
+    return timelines
+
+
+def draw_lane(axes, y: int, slices: list) -> None:
+    """Draws the slices of one lane around height y, each row of it in its share of the height."""
+    rows = 1 + max((row for row, *_ in slices), default=0)
+    height = LANE_HEIGHT / rows
+    spans = collections.defaultdict(list)
+    for row, kind, start, duration in slices:
+        spans[row, kind].append((start, duration))
+    for (row, kind), bars in spans.items():
+        bottom = y - LANE_HEIGHT / 2 + row * height
+        axes.broken_barh(bars, (bottom, height), facecolors=COLOURS[kind], linewidth=0)
+
+
+def draw_timeline(axes, title: str, lanes: dict, nodes: list[int]) -> None:
+    rows = [(node, resource) for node in nodes for resource in RESOURCES]
+    for y, row in enumerate(rows):
+        draw_lane(axes, y, lanes.get(row, []))
+    end = max((start + duration for slices in lanes.values() for _, _, start, duration in slices), default=0)
+    axes.axvline(end, color="black", linewidth=1)
+    axes.set_title(f"{title}: {end:.3f} s", loc="left", fontsize=11)
+    axes.set_yticks(range(len(rows)), [f"node {node} {resource}" for node, resource in rows], fontsize=8)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    for boundary in range(len(RESOURCES), len(rows), len(RESOURCES)):
+        axes.axhline(boundary - 0.5, color="#dddddd", linewidth=0.8)
+
+
+def plot(trace: dict, picture: pathlib.Path) -> None:
+    """Writes the picture of all timelines of the trace, on one scale of time."""
+    timelines = read_slices(trace)
+    nodes = sorted({node for lanes in timelines.values() for node, _ in lanes})
+    panel_height = 1 + 0.2 * len(nodes) * len(RESOURCES)
+    figure, panels = plt.subplots(max(1, len(timelines)), sharex=True, squeeze=False, layout="constrained",
+                                  figsize=(11, 0.7 + panel_height * max(1, len(timelines))))
+    for axes, (title, lanes) in zip(panels[:, 0], timelines.items()):
+        draw_timeline(axes, title, lanes, nodes)
+    panels[-1, 0].set_xlabel("seconds after the iteration began")
+    panels[-1, 0].set_xlim(left=0)
+    handles = [matplotlib.patches.Patch(color=colour, label=kind) for kind, colour in COLOURS.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize=9)
+    figure.savefig(picture, dpi=130)
+    plt.close(figure)
+
+
+def main() -> int:
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    plot(json.loads(pathlib.Path(sys.argv[1]).read_text()), pathlib.Path(sys.argv[2]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
