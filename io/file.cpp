@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -47,6 +50,43 @@ struct Remover {
     fs::remove(path, ignored);
   }
 };
+
+/// Bytes of the UTF-8 character that `text` begins with; 0 if there is none. Lengths and
+/// continuation bytes are checked, which tells text from other encodings; overlong forms pass.
+std::size_t utf8_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = first < 0x80             ? 1
+                             : (first & 0xe0) == 0xc0 ? 2
+                             : (first & 0xf0) == 0xe0 ? 3
+                             : (first & 0xf8) == 0xf0 ? 4
+                                                      : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+void require_text(const std::string& path, int line_number, std::string_view line) {
+  for (std::size_t i = 0; i < line.size();) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    const std::size_t length = utf8_length(line.substr(i));
+    if (length == 0 || (byte < 0x20 && byte != '\t')) {
+      throw InputError(path, line_number,
+                       fmt::format("byte 0x{:02x} at column {} is no text; give a UTF-8 text file",
+                                   byte, i + 1));
+    }
+    i += length;
+  }
+}
+
+/// Where data files lie. An installed tool prefers what was installed with it to a source tree that
+/// has moved on.
+std::array<fs::path, 2> data_roots() {
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  return {binary.parent_path().parent_path() / "share/hipress", fs::path(HIPRESS_DATA_ROOT)};
+}
 
 }  // namespace
 
@@ -93,22 +133,49 @@ std::vector<std::string> read_lines(const std::string& path) {
     std::string_view line = rest.substr(0, end);
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
+    require_text(path, static_cast<int>(lines.size()) + 1, line);
     lines.emplace_back(line);
   }
   return lines;
 }
 
-std::string data_file(const std::string& relative) {
-  std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  // An installed tool prefers what was installed with it to a source tree that has moved on.
-  const fs::path candidates[] = {binary.parent_path().parent_path() / "share/hipress" / relative,
-                                 fs::path(HIPRESS_DATA_ROOT) / relative};
-  for (const fs::path& candidate : candidates) {
-    if (fs::is_regular_file(candidate, error)) return candidate.string();
+std::vector<std::string_view> split_fields(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (true) {
+    const std::size_t comma = line.find(',');
+    std::string_view field = line.substr(0, comma);
+    const std::size_t first = field.find_first_not_of(" \t");
+    field = first == std::string_view::npos
+                ? std::string_view()
+                : field.substr(first, field.find_last_not_of(" \t") - first + 1);
+    fields.push_back(field);
+    if (comma == std::string_view::npos) return fields;
+    line.remove_prefix(comma + 1);
   }
-  throw InputError(fmt::format("{}: no such data file; looked for {} and {}", relative,
-                               candidates[0].string(), candidates[1].string()));
+}
+
+std::string data_file(const std::string& relative) {
+  std::string tried;
+  for (const fs::path& root : data_roots()) {
+    std::error_code error;
+    const std::string candidate = (root / relative).string();
+    if (fs::is_regular_file(candidate, error)) return candidate;
+    tried += (tried.empty() ? "" : " and ") + candidate;
+  }
+  throw InputError(fmt::format("{}: no such data file; looked for {}", relative, tried));
+}
+
+std::vector<std::string> data_names(const std::string& folder, const std::string& ending) {
+  std::vector<std::string> names;
+  for (const fs::path& root : data_roots()) {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(root / folder, error)) {
+      if (entry.path().extension() == ending) names.push_back(entry.path().stem().string());
+    }
+    if (!names.empty()) break;
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::string fingerprint(const std::string& bytes) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hipress::io {
@@ -16,11 +17,21 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
 std::string read_file(const std::string& path);
 
 /// The lines of a text file without their ends ("\n" or "\r\n"); a missing final newline is fine.
+/// InputError with file and line for what is no text: control bytes other than tab, bytes that are
+/// not UTF-8.
 std::vector<std::string> read_lines(const std::string& path);
 
-/// Finds a data file of ours ("models/vgg19.yaml", "profiler/profiles/sosp21.yaml"): beside the
-/// source tree of this build, or in ../share/hipress of the running binary. InputError if neither.
+/// The comma-separated fields of a line, without the blanks around them; views into `line`.
+std::vector<std::string_view> split_fields(std::string_view line);
+
+/// Finds a data file of ours ("models/vgg19.yaml", "profiler/profiles/sosp21.yaml"): in
+/// ../share/hipress of the running binary, or in the source tree of this build. InputError that
+/// lists both if in neither.
 std::string data_file(const std::string& relative);
+
+/// The names, without folder and ending, of the data files in `folder` that end so, sorted:
+/// data_names("models", ".yaml") has "vgg19". Empty if there are none.
+std::vector<std::string> data_names(const std::string& folder, const std::string& ending);
 
 /// 64-bit FNV-1a of `bytes` as 16 hex digits: the identity of a profile or plan in provenance
 /// lines.

@@ -16,9 +16,11 @@ struct ToolInfo {
 
 /// The frame of every `main`: `declare` adds options to the app, `run` does the work and returns
 /// the exit status. Handles --help (opens with the example) and --version (version, git hash, CUDA
-/// and NCCL built with), maps CLI11's errors and InputError to 2, RunError to 1, Unmet to 3, and
-/// prints them on stderr as `hipress-plan: message`. Logging (spdlog) goes to stderr, without
-/// colour under NO_COLOR or when stderr is no terminal.
+/// and NCCL built with), maps CLI11's errors, InputError and std::invalid_argument (how libraries
+/// that read no files refuse a name or value) to 2, RunError and any other exception to 1, Unmet to
+/// 3, and prints them on stderr as `hipress-plan: message`. Results that cannot be written to
+/// stdout are a failed run. Logging (spdlog) goes to stderr, without colour under NO_COLOR or when
+/// stderr is no terminal.
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run);
 

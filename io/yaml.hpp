@@ -28,11 +28,14 @@ class YamlNode {
   const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
 
   bool has(std::string_view key) const;
-  YamlNode at(
-      std::string_view key) const;  ///< child of a map; missing is an error at the map's line
-  std::optional<YamlNode> find(std::string_view key) const;  ///< child of a map, if it is there
-  std::vector<YamlNode> items() const;                       ///< elements of a sequence
-  std::vector<std::pair<std::string, YamlNode>> entries() const;  ///< entries of a map, in order
+  /// Child of a map; a missing one is an error at the map's line.
+  YamlNode at(std::string_view key) const;
+  /// Child of a map, if it is there.
+  std::optional<YamlNode> find(std::string_view key) const;
+  /// Elements of a sequence.
+  std::vector<YamlNode> items() const;
+  /// Entries of a map, in the file's order; a key that is given twice is an error.
+  std::vector<std::pair<std::string, YamlNode>> entries() const;
 
   std::string text() const;  ///< any scalar
   std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;

@@ -23,10 +23,10 @@ struct Gradient {
 /// What is trained: its gradients in input order (gradient g is the one with index g).
 struct Model {
   std::string name;
-  std::string source;        ///< where sizes and timings come from
-  int batch = 0;             ///< per GPU, in units of the model's throughput; 0 if not known
-  std::string unit;          ///< of the throughput: "images", "tokens"
-  double forward_s = 0;      ///< 0 if not known
+  std::string source;    ///< where sizes and timings come from
+  int batch = 0;         ///< per GPU, in units of the model's throughput; 0 if not known
+  std::string unit;      ///< of the throughput: "images", "tokens"
+  double forward_s = 0;  ///< 0 if not known
   std::vector<Gradient> gradients;
 };
 
@@ -34,11 +34,22 @@ struct Model {
 double backward_s(const Model& model);
 std::int64_t total_elements(const Model& model);
 
-/// Reads a model from any of the three forms (docs in models/README.md), told apart by what they hold:
-/// `name,elements` lines (SeCoPa's input.txt), a CSV with the header `name,elements,ready_us`, or a model
-/// YAML (*.yaml, *.yml). Throws io::InputError naming file, line and gradient for: a malformed line, a size that
-/// is not in 1 … 2^48, a negative ready time, a duplicate or empty name, an unknown key, a missing unit.
-/// A shipped model may be named without path and ending: read_model("vgg19").
+/// Largest number of elements of a gradient, and of all gradients of a model together.
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+
+/// Longest ready and forward time, in seconds: a simulated iteration must fit 64-bit picoseconds.
+inline constexpr double kLongestTime_s = 1e6;
+
+/// Reads a model from any of the three forms (docs in models/README.md), told apart by what they
+/// hold: `name,elements` lines (SeCoPa's input.txt), a CSV with the header
+/// `name,elements,ready_us`, or a model YAML (*.yaml, *.yml). Throws io::InputError naming file,
+/// line and gradient for: a malformed line, a size that is not in 1 … 2^48, a negative ready time,
+/// a duplicate or empty name, an unknown key, a missing unit. Blank lines are skipped; a text or
+/// CSV without lines is a model without gradients. A shipped model may be named without path and
+/// ending: read_model("vgg19").
 Model read_model(const std::string& path);
+
+/// The names of the shipped models ("bert_base", "bert_large", …), sorted.
+std::vector<std::string> shipped_models();
 
 }  // namespace hipress::models

@@ -1,0 +1,31 @@
+#include "models/model.hpp"
+
+#include <algorithm>
+
+namespace hipress::models {
+
+const char* to_string(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return "float16";
+    case Dtype::kBfloat16:
+      return "bfloat16";
+    case Dtype::kFloat32:
+      break;
+  }
+  return "float32";
+}
+
+double backward_s(const Model& model) {
+  double last = 0;
+  for (const Gradient& gradient : model.gradients) last = std::max(last, gradient.ready_s);
+  return last;
+}
+
+std::int64_t total_elements(const Model& model) {
+  std::int64_t total = 0;
+  for (const Gradient& gradient : model.gradients) total += gradient.elements;
+  return total;
+}
+
+}  // namespace hipress::models

@@ -1,0 +1,251 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
+#include "io/suggestion.hpp"
+#include "io/yaml.hpp"
+#include "models/model.hpp"
+
+namespace hipress::models {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kName = "name", kElements = "elements", kReady = "ready_us";
+constexpr Dtype kDtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
+
+/// Collects the gradients of one file and refuses those that no model can have.
+class GradientList {
+ public:
+  explicit GradientList(std::string file) : file_(std::move(file)) {}
+
+  /// Refuses an empty name and one that was there before; to be called before the other fields are
+  /// read, so that a complaint about them can name the gradient.
+  void claim(std::string_view name, int line) {
+    if (name.empty()) {
+      throw io::InputError(file_, line, "a gradient's name must not be empty");
+    }
+    const auto [first, is_new] = lines_.emplace(name, line);
+    if (!is_new) {
+      throw io::InputError(
+          file_, line,
+          fmt::format("gradient {} is listed twice, first in line {}; names must be unique",
+                      io::quote(name), first->second));
+    }
+  }
+
+  void add(Gradient gradient, int line) {
+    const std::string label = fmt::format("gradient {}: ", io::quote(gradient.name));
+    if (gradient.elements > kMostElements - total_) {
+      throw io::InputError(
+          file_, line,
+          fmt::format("{}all gradients together must have at most 2^48 elements", label));
+    }
+    total_ += gradient.elements;
+    require_time(gradient.ready_s, label + "its ready time", line);
+    gradients_.push_back(std::move(gradient));
+  }
+
+  void require_time(double seconds, const std::string& what, int line) const {
+    if (seconds < 0 || seconds > kLongestTime_s) {
+      throw io::InputError(file_, line,
+                           fmt::format("{} must be from 0 to {:g} seconds, got {:g} s", what,
+                                       kLongestTime_s, seconds));
+    }
+  }
+
+  std::vector<Gradient> take() { return std::move(gradients_); }
+
+ private:
+  std::string file_;
+  std::vector<Gradient> gradients_;
+  std::unordered_map<std::string, int> lines_;  // where each name was first seen
+  std::int64_t total_ = 0;
+};
+
+/// Which field of a line holds what.
+struct Columns {
+  std::size_t name = 0;
+  std::size_t elements = 1;
+  std::optional<std::size_t> ready;
+  std::size_t count = 2;
+  std::string text = "name,elements";  ///< for messages
+};
+
+std::size_t position(std::span<const std::string_view> fields, std::string_view name) {
+  return static_cast<std::size_t>(std::find(fields.begin(), fields.end(), name) - fields.begin());
+}
+
+/// The columns that a header names; nullopt if the line is no header but a gradient, or malformed.
+std::optional<Columns> parse_header(const std::string& file, int line_number,
+                                    const std::string& line) {
+  constexpr std::string_view kKnown[] = {kName, kElements, kReady};
+  const std::vector<std::string_view> fields = io::split_fields(line);
+  const auto known = [&](std::string_view field) {
+    return std::find(std::begin(kKnown), std::end(kKnown), field) != std::end(kKnown);
+  };
+  const bool gradient_of_that_name =
+      fields.size() == 2 && fields[1].find_first_not_of("0123456789") == std::string_view::npos;
+  if (gradient_of_that_name || std::none_of(fields.begin(), fields.end(), known))
+    return std::nullopt;
+
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!known(fields[i])) {
+      throw io::InputError(file, line_number,
+                           fmt::format("unknown column {}{}", io::quote(fields[i]),
+                                       io::suggestion(fields[i], kKnown)));
+    }
+    if (position(fields, fields[i]) != i) {
+      throw io::InputError(file, line_number,
+                           fmt::format("column {} is there twice", io::quote(fields[i])));
+    }
+  }
+  Columns columns{position(fields, kName), position(fields, kElements), position(fields, kReady),
+                  fields.size(), line};
+  for (const auto& [column, name] :
+       {std::pair(columns.name, kName), {columns.elements, kElements}}) {
+    if (column == fields.size()) {
+      throw io::InputError(
+          file, line_number,
+          fmt::format("missing column '{}'; the header is name,elements[,ready_us]", name));
+    }
+  }
+  if (columns.ready == fields.size()) columns.ready.reset();
+  return columns;
+}
+
+/// parser() of one field, its complaint completed with file, line and gradient.
+template <typename Parser>
+auto parse_field(const std::string& file, int line, std::string_view gradient, Parser parser) {
+  try {
+    return parser();
+  } catch (const io::InputError& error) {
+    throw io::InputError(file, line,
+                         fmt::format("gradient {}: {}", io::quote(gradient), error.what()));
+  }
+}
+
+/// `name,elements` lines, or a CSV whose first line names its columns.
+std::vector<Gradient> read_lines(const std::string& file) {
+  GradientList list(file);
+  std::optional<Columns> columns;
+  int line_number = 0;
+  for (const std::string& line : io::read_lines(file)) {
+    ++line_number;
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    if (!columns) {
+      columns = parse_header(file, line_number, line);
+      if (columns) continue;
+      columns.emplace();
+    }
+    const std::vector<std::string_view> fields = io::split_fields(line);
+    if (fields.size() != columns->count) {
+      throw io::InputError(file, line_number,
+                           fmt::format("a line must have {} fields, {}, got {}", columns->count,
+                                       columns->text, io::quote(line)));
+    }
+    const std::string_view name = fields[columns->name];
+    list.claim(name, line_number);
+    Gradient gradient;
+    gradient.name = name;
+    gradient.elements = parse_field(file, line_number, name, [&] {
+      return io::parse_integer(fields[columns->elements], kElements, 1, kMostElements);
+    });
+    if (columns->ready) {
+      gradient.ready_s = parse_field(file, line_number, name, [&] {
+        return io::parse_number(fields[*columns->ready], kReady) / 1e6;
+      });
+    }
+    list.add(std::move(gradient), line_number);
+  }
+  return list.take();
+}
+
+Dtype parse_dtype(const io::YamlNode& node) {
+  const std::string text = node.text();
+  std::vector<std::string_view> names;
+  for (const Dtype dtype : kDtypes) {
+    if (text == to_string(dtype)) return dtype;
+    names.push_back(to_string(dtype));
+  }
+  node.fail(fmt::format("unknown dtype {}{}", io::quote(text), io::suggestion(text, names)));
+}
+
+Gradient parse_gradient(const io::YamlNode& item, Dtype dtype, GradientList& list) {
+  item.expect_keys({"name", "elements", "ready", "dtype"});
+  Gradient gradient;
+  gradient.name = item.at("name").text();
+  list.claim(gradient.name, item.line());
+  const io::YamlNode named = item.named("gradient " + io::quote(gradient.name));
+  gradient.elements = named.at("elements").integer(1, kMostElements);
+  if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration();
+  const auto own_dtype = named.find("dtype");
+  gradient.dtype = own_dtype ? parse_dtype(*own_dtype) : dtype;
+  return gradient;
+}
+
+Model read_yaml(const std::string& file) {
+  const io::YamlNode root = io::YamlNode::load(file);
+  root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "gradients"});
+  GradientList list(file);
+  Model model;
+  model.name = root.at("name").text();
+  if (const auto source = root.find("source")) model.source = source->text();
+  if (const auto batch = root.find("batch"))
+    model.batch = static_cast<int>(batch->integer(0, INT32_MAX));
+  if (const auto unit = root.find("unit")) model.unit = unit->text();
+  if (const auto forward = root.find("forward")) {
+    model.forward_s = forward->duration();
+    list.require_time(model.forward_s, "forward", forward->line());
+  }
+  const auto dtype_node = root.find("dtype");
+  const Dtype dtype = dtype_node ? parse_dtype(*dtype_node) : Dtype::kFloat32;
+  for (const io::YamlNode& item : root.at("gradients").items()) {
+    list.add(parse_gradient(item, dtype, list), item.line());
+  }
+  model.gradients = list.take();
+  return model;
+}
+
+bool is_yaml(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
+/// The file that `path` means: itself, or the shipped model of that name.
+std::string locate(const std::string& path) {
+  std::error_code error;
+  const bool may_be_name = path.find_first_of("/.") == std::string::npos && !path.empty();
+  if (!may_be_name || fs::is_regular_file(path, error)) return path;
+  const std::vector<std::string> shipped = shipped_models();
+  if (std::find(shipped.begin(), shipped.end(), path) != shipped.end()) {
+    return io::data_file("models/" + path + ".yaml");
+  }
+  const std::vector<std::string_view> names(shipped.begin(), shipped.end());
+  throw io::InputError(
+      fmt::format("{}: neither a file nor a shipped model{}", path, io::suggestion(path, names)));
+}
+
+}  // namespace
+
+Model read_model(const std::string& path) {
+  const std::string file = locate(path);
+  if (is_yaml(file)) return read_yaml(file);
+  Model model;
+  model.name = fs::path(file).stem().string();
+  model.source = file;
+  model.gradients = read_lines(file);
+  return model;
+}
+
+std::vector<std::string> shipped_models() { return io::data_names("models", ".yaml"); }
+
+}  // namespace hipress::models
