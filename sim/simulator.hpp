@@ -23,7 +23,8 @@ enum class Network : std::uint8_t {
 Network parse_network(std::string_view name);  ///< InputError that lists the names
 const char* to_string(Network network);
 
-/// Costs of the tasks of one plan's graphs, looked up once: by kind and by index into Plan::algorithms.
+/// Costs of the tasks of one plan's graphs, looked up once: by kind and by index into
+/// Plan::algorithms.
 class TaskCosts {
  public:
   /// InputError if the profile lacks one of the plan's algorithms.
@@ -36,22 +37,26 @@ class TaskCosts {
   costs::Curve merge_;
 };
 
+/// Whether backward keeps a core of a shared host busy (a CPU that computes) or not (a GPU does).
+enum class BackwardCores : std::uint8_t { kNone, kOne };
+
 struct Options {
   Network network = Network::kFair;
+  BackwardCores backward_cores = BackwardCores::kNone;
   bool record_timeline = false;  ///< costs 16 bytes a task
 };
 
 struct Result {
-  Picoseconds iteration{};            ///< the last task's end: forward + synchronisation
-  Picoseconds compute{};              ///< the last Backward's end
+  Picoseconds iteration{};               ///< the last task's end: forward + synchronisation
+  Picoseconds compute{};                 ///< the last Backward's end
   std::vector<std::int64_t> bytes_sent;  ///< per node
-  traces::Timeline timeline;          ///< empty unless recorded
+  traces::Timeline timeline;             ///< empty unless recorded
 };
 
-/// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that are
-/// impossible (zero bandwidth, negative latency, NaN), and io::RunError that names up to ten stuck tasks
-/// and what they wait for if the graph cannot finish.
-Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
-                const Options& options = {});
+/// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that
+/// are impossible (zero bandwidth, negative latency, NaN), and io::RunError that names up to ten
+/// stuck tasks and what they wait for if the graph cannot finish.
+Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs,
+                const costs::Cluster& cluster, const Options& options = {});
 
 }  // namespace hipress::sim

@@ -1,0 +1,232 @@
+#include "sim/sharing.hpp"
+
+#include <limits>
+
+namespace hipress::sim {
+namespace {
+
+__extension__ using Wide = __int128;
+
+constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
+
+/// A completion further off than any simulation goes (53 days), so that sums of times cannot
+/// overflow.
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
+
+}  // namespace
+
+std::uint32_t Sharing::add_capacity(double amount) {
+  capacities_.emplace_back().amount = amount;
+  return static_cast<std::uint32_t>(capacities_.size() - 1);
+}
+
+Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weight,
+                             const Uses& uses, std::int64_t now) {
+  Slot slot;
+  if (free_.empty()) {
+    slot = static_cast<Slot>(activities_.size());
+    activities_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  Activity& activity = activities_[slot];
+  activity.task = task;
+  activity.remaining = work;
+  activity.updated = now;
+  activity.speed = {};
+  activity.weight = weight;
+  activity.uses = uses;
+  for (std::uint32_t i = 0; i < uses.count; ++i) {
+    std::vector<Slot>& users = capacities_[uses.items[i].capacity].users;
+    activity.position[i] = static_cast<std::uint32_t>(users.size());
+    users.push_back(slot);
+  }
+  if (uses.count == 0) fresh_.push_back(slot);
+  mark_changed(uses);
+  return slot;
+}
+
+casync::TaskId Sharing::finish(Slot slot) {
+  Activity& activity = activities_[slot];
+  for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+    const std::uint32_t capacity = activity.uses.items[i].capacity;
+    std::vector<Slot>& users = capacities_[capacity].users;
+    const std::uint32_t hole = activity.position[i];
+    const Slot moved = users.back();
+    users[hole] = moved;
+    users.pop_back();
+    if (moved == slot) continue;
+    Activity& other = activities_[moved];
+    for (std::uint32_t j = 0; j < other.uses.count; ++j) {
+      if (other.uses.items[j].capacity == capacity) other.position[j] = hole;
+    }
+  }
+  mark_changed(activity.uses);
+  ++activity.version;
+  free_.push_back(slot);
+  return activity.task;
+}
+
+void Sharing::mark_changed(const Uses& uses) {
+  for (std::uint32_t i = 0; i < uses.count; ++i) {
+    Capacity& capacity = capacities_[uses.items[i].capacity];
+    if (capacity.changed) continue;
+    capacity.changed = true;
+    changed_.push_back(uses.items[i].capacity);
+  }
+}
+
+void Sharing::settle(std::int64_t now, EventQueue& events) {
+  for (const Slot slot : fresh_) {
+    component_.assign(1, slot);
+    new_speeds_.assign(1, {1, 1});
+    apply(now, events);
+  }
+  fresh_.clear();
+  for (const std::uint32_t capacity : changed_) {
+    if (!capacities_[capacity].changed) continue;  // part of a component that is done
+    component_.clear();
+    component_capacities_.clear();
+    collect(capacity);
+    fill();
+    apply(now, events);
+    for (const std::uint32_t member : component_capacities_) {
+      capacities_[member].changed = false;
+      capacities_[member].visited = false;
+    }
+  }
+  changed_.clear();
+}
+
+/// Gathers what is connected to `capacity`: breadth first over the capacities, each bringing its
+/// users.
+void Sharing::collect(std::uint32_t first) {
+  component_capacities_.push_back(first);
+  capacities_[first].visited = true;
+  for (std::size_t next = 0; next < component_capacities_.size(); ++next) {
+    for (const Slot slot : capacities_[component_capacities_[next]].users) {
+      Activity& activity = activities_[slot];
+      if (activity.visited) continue;
+      activity.visited = true;
+      component_.push_back(slot);
+      for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+        const std::uint32_t other = activity.uses.items[i].capacity;
+        if (capacities_[other].visited) continue;
+        capacities_[other].visited = true;
+        component_capacities_.push_back(other);
+      }
+    }
+  }
+}
+
+double Sharing::full_level(const Capacity& capacity) const {
+  // Rounding may leave a little less than nothing of either.
+  const double left = std::max(0.0, capacity.amount - capacity.used);
+  return capacity.demand > 0 ? left / capacity.demand : std::numeric_limits<double>::infinity();
+}
+
+/// Progressive filling. The level rises; an activity's speed is level × weight until it is settled.
+void Sharing::fill() {
+  for (const std::uint32_t id : component_capacities_) {
+    Capacity& capacity = capacities_[id];
+    capacity.used = 0;
+    capacity.demand = 0;
+    capacity.open = static_cast<std::uint32_t>(capacity.users.size());
+    capacity.plain = capacity.amount == 1;
+  }
+  for (const Slot slot : component_) {
+    const Activity& activity = activities_[slot];
+    for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+      const Use& use = activity.uses.items[i];
+      Capacity& capacity = capacities_[use.capacity];
+      capacity.demand += use.amount * activity.weight;
+      capacity.plain = capacity.plain && use.amount * activity.weight == 1;
+    }
+  }
+  new_speeds_.assign(component_.size(), {});
+  open_.resize(component_.size());
+  for (std::uint32_t i = 0; i < component_.size(); ++i) open_[i] = i;
+
+  while (!open_.empty()) {
+    double level = std::numeric_limits<double>::infinity();
+    for (const std::uint32_t i : open_) {
+      level = std::min(level, 1 / activities_[component_[i]].weight);
+    }
+    for (const std::uint32_t id : component_capacities_) {
+      if (capacities_[id].open > 0) level = std::min(level, full_level(capacities_[id]));
+    }
+    settle_level(level);
+  }
+}
+
+/// Settles every open activity that stops at this level: at full speed, or on a full capacity.
+void Sharing::settle_level(double level) {
+  for (const std::uint32_t id : component_capacities_) {
+    Capacity& capacity = capacities_[id];
+    capacity.full = capacity.open > 0 && full_level(capacity) <= level;
+  }
+  std::size_t kept = 0;
+  settled_.clear();
+  for (const std::uint32_t i : open_) {
+    const Activity& activity = activities_[component_[i]];
+    if (1 / activity.weight <= level) {
+      new_speeds_[i] = {1, 1};
+      settled_.push_back(i);
+      continue;
+    }
+    bool stops = false;
+    Speed speed{
+        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(level * activity.weight * kUnit)),
+        kUnit};
+    for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
+      const Capacity& capacity = capacities_[activity.uses.items[use].capacity];
+      if (!capacity.full) continue;
+      stops = true;
+      if (capacity.plain) speed = {1, capacity.open};
+    }
+    if (stops) {
+      new_speeds_[i] = speed;
+      settled_.push_back(i);
+    } else {
+      open_[kept++] = i;
+    }
+  }
+  open_.resize(kept);
+  for (const std::uint32_t i : settled_) charge(i, level);
+}
+
+/// Moves a settled activity's share from the demand of its capacities to what is used of them.
+void Sharing::charge(std::uint32_t i, double level) {
+  const Activity& activity = activities_[component_[i]];
+  const double speed = std::min(1.0, level * activity.weight);
+  for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
+    Capacity& capacity = capacities_[activity.uses.items[use].capacity];
+    capacity.used += activity.uses.items[use].amount * speed;
+    capacity.demand -= activity.uses.items[use].amount * activity.weight;
+    capacity.plain = false;
+    if (--capacity.open == 0) capacity.demand = 0;
+  }
+}
+
+/// Gives the component its new speeds; what ran at another speed until now is credited first.
+void Sharing::apply(std::int64_t now, EventQueue& events) {
+  for (std::size_t i = 0; i < component_.size(); ++i) {
+    Activity& activity = activities_[component_[i]];
+    activity.visited = false;
+    if (activity.speed == new_speeds_[i]) continue;
+    const Wide done =
+        Wide{now - activity.updated} * activity.speed.numerator / activity.speed.denominator;
+    activity.remaining -= static_cast<std::int64_t>(std::min(done, Wide{activity.remaining}));
+    activity.updated = now;
+    activity.speed = new_speeds_[i];
+    ++activity.version;
+    const Wide left =
+        (Wide{activity.remaining} * activity.speed.denominator + activity.speed.numerator - 1) /
+        activity.speed.numerator;
+    const std::int64_t end = left > kNever - now ? kNever : now + static_cast<std::int64_t>(left);
+    events.push({end, component_[i], activity.version});
+  }
+}
+
+}  // namespace hipress::sim

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "casync/task_graph.hpp"
+#include "sim/event_queue.hpp"
+
+namespace hipress::sim {
+
+/// Activities that share capacities: flows on links, threads on cores.
+///
+/// An activity has work (picoseconds at full speed) and runs at a speed between 0 and 1. A capacity
+/// limits the sum of use × speed over its activities. Speeds are weighted max-min fair: all rise
+/// together, each in proportion to its weight, until a capacity is full or full speed is reached;
+/// those stop, the others go on (progressive filling, Bertsekas and Gallager, Data
+/// Networks, 6.5.2). Only activities that are connected to a change through shared capacities are
+/// recomputed.
+///
+/// Remaining work is integer and speeds are ratios of integers, exact (1/n) where n equals share
+/// one full capacity, else in units of 2^-32; a completion rounds up to a whole picosecond.
+class Sharing {
+ public:
+  using Slot = std::uint32_t;
+
+  /// One capacity that an activity uses, and how much of it at full speed.
+  struct Use {
+    std::uint32_t capacity = 0;
+    double amount = 1;
+  };
+  static constexpr std::size_t kMostUses = 6;
+  struct Uses {
+    std::array<Use, kMostUses> items;
+    std::uint32_t count = 0;
+    void add(std::uint32_t capacity, double amount) { items[count++] = {capacity, amount}; }
+  };
+
+  std::uint32_t add_capacity(double amount);
+
+  /// Begins at `now`; its speed is known after the next settle(). `work` is in picoseconds.
+  Slot start(casync::TaskId task, std::int64_t work, double weight, const Uses& uses,
+             std::int64_t now);
+  /// Ends the activity whose event came, and returns its task.
+  casync::TaskId finish(Slot slot);
+  bool stale(const Event& event) const {
+    return activities_[event.subject].version != event.version;
+  }
+  /// Recomputes speeds after starts and finishes at `now`, and pushes an event for every new
+  /// completion time.
+  void settle(std::int64_t now, EventQueue& events);
+
+ private:
+  struct Speed {
+    std::uint64_t numerator = 0;
+    std::uint64_t denominator = 1;
+    bool operator==(const Speed&) const = default;
+  };
+  struct Activity {
+    casync::TaskId task = 0;
+    std::int64_t remaining = 0;
+    std::int64_t updated = 0;
+    Speed speed;
+    double weight = 1;
+    std::uint32_t version = 0;
+    bool visited = false;
+    Uses uses;
+    std::array<std::uint32_t, kMostUses> position;  // in Capacity::users
+  };
+  struct Capacity {
+    double amount = 0;
+    std::vector<Slot> users;
+    bool changed = false;
+    bool visited = false;
+    double used = 0;    // by activities whose speed is settled
+    double demand = 0;  // of the others, per unit of level
+    std::uint32_t open = 0;
+    bool plain = true;  // amount 1, nobody settled, every use × weight is 1: shares are exactly 1/n
+    bool full = false;  // at the level being settled
+  };
+
+  void collect(std::uint32_t capacity);
+  void fill();
+  double full_level(const Capacity& capacity) const;
+  void settle_level(double level);
+  void charge(std::uint32_t i, double level);
+  void apply(std::int64_t now, EventQueue& events);
+  void mark_changed(const Uses& uses);
+
+  std::vector<Activity> activities_;
+  std::vector<Slot> free_;
+  std::vector<Capacity> capacities_;
+  std::vector<std::uint32_t> changed_;
+  std::vector<Slot> fresh_;  // started without any capacity
+  // One connected component while it is recomputed.
+  std::vector<Slot> component_;
+  std::vector<std::uint32_t> component_capacities_;
+  std::vector<Speed> new_speeds_;       // per index into component_
+  std::vector<std::uint32_t> open_;     // indices into component_ whose speed is not settled
+  std::vector<std::uint32_t> settled_;  // those of the level being settled
+};
+
+}  // namespace hipress::sim

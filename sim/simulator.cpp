@@ -1,0 +1,166 @@
+#include "sim/simulator.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "io/error.hpp"
+#include "sim/engine.hpp"
+#include "sim/fair_network.hpp"
+#include "sim/port_network.hpp"
+
+namespace hipress::sim {
+namespace {
+
+/// Longest time that one task may take: beyond it a cost is a mistake, and sums would leave 64
+/// bits.
+constexpr double kLongest_s = 1e6;
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw io::InputError(message);
+}
+
+void check_link(const costs::LinkCosts& link) {
+  const auto time = [](double seconds) { return seconds >= 0 && seconds <= kLongest_s; };
+  const auto rate = [](double bytes_per_s) {
+    return bytes_per_s > 0 && std::isfinite(bytes_per_s);
+  };
+  require(rate(link.bandwidth),
+          fmt::format("link: bandwidth must be positive and finite, got {} B/s", link.bandwidth));
+  require(rate(link.bandwidth_both_ways),
+          fmt::format("link: bandwidth_both_ways must be positive and finite, got {} B/s",
+                      link.bandwidth_both_ways));
+  require(time(link.overhead_s), fmt::format("link: overhead must be 0 s to {:g} s, got {} s",
+                                             kLongest_s, link.overhead_s));
+  require(time(link.latency_s),
+          fmt::format("link: latency must be 0 s to {:g} s, got {} s", kLongest_s, link.latency_s));
+  require(time(link.core_s_per_byte) && time(link.core_s_per_message),
+          "link: the CPU work of a transfer must not be negative");
+}
+
+void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
+  check_link(cluster.link);
+  require(cluster.nodes == nodes,
+          fmt::format("the cluster has {} nodes, the plan {}: give the same number to both",
+                      cluster.nodes, nodes));
+  require(
+      cluster.host.size() == nodes && cluster.compute_speed.size() == nodes,
+      fmt::format("the cluster must name host and compute speed of each of its {} nodes", nodes));
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const double speed = cluster.compute_speed[node];
+    require(
+        speed > 0 && std::isfinite(speed),
+        fmt::format("compute speed of node {} must be positive and finite, got {}", node, speed));
+  }
+}
+
+}  // namespace
+
+Network parse_network(std::string_view name) {
+  if (name == "port") return Network::kPort;
+  if (name == "fair") return Network::kFair;
+  throw io::InputError(fmt::format("unknown network '{}'; known are port, fair", name));
+}
+
+const char* to_string(Network network) { return network == Network::kPort ? "port" : "fair"; }
+
+TaskCosts::TaskCosts(const costs::Profile& profile,
+                     const std::vector<casync::Algorithm>& algorithms)
+    : merge_(profile.merge) {
+  for (const casync::Algorithm& algorithm : algorithms)
+    codecs_.push_back(profile.codec(algorithm.name));
+}
+
+Picoseconds TaskCosts::codec_time(const casync::Task& task) const {
+  double seconds = 0;
+  if (task.kind == casync::Kind::kMerge) {
+    seconds = merge_(task.amount);
+  } else {
+    const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
+    seconds = task.kind == casync::Kind::kEncode        ? codec.encode(task.amount)
+              : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(task.amount)
+                                                        : codec.decode(task.amount);
+  }
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("{} of {} elements costs {} s by this profile; it must be 0 s to {:g} s",
+                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
+  }
+  return casync::from_seconds(seconds);
+}
+
+Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,
+           const Options& run_options)
+    : graph(task_graph),
+      costs(task_costs),
+      cluster(machines),
+      options(run_options),
+      overhead(casync::from_seconds(machines.link.overhead_s).count()),
+      latency(casync::from_seconds(machines.link.latency_s).count()),
+      shared_cores(machines.cores_per_host > 0),
+      order(task_graph) {
+  result.bytes_sent.resize(graph.nodes, 0);
+  if (options.record_timeline) {
+    result.timeline.title = "predicted";
+    result.timeline.start.resize(graph.tasks());
+    result.timeline.end.resize(graph.tasks());
+  }
+  if (!shared_cores) return;
+  std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
+  for (const std::uint32_t host : cluster.host) {
+    const auto [entry, added] = capacity_of_host.try_emplace(host, 0);
+    if (added) entry->second = sharing.add_capacity(cluster.cores_per_host);
+    host_cores.push_back(entry->second);
+  }
+  // A flow keeps one thread busy at each end; with c core-seconds a byte, each runs at half of c·B
+  // cores.
+  const double cores_of_flow = cluster.link.core_s_per_byte * cluster.link.bandwidth;
+  if (cores_of_flow > 0) flow_weight = 2 / cores_of_flow;
+}
+
+void Core::add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const {
+  const costs::LinkCosts& link = cluster.link;
+  const double core_s =
+      link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);
+  if (core_s <= 0 || work <= 0) return;
+  const double cores = core_s / casync::to_seconds(casync::Picoseconds(work));
+  const std::uint32_t here = host_cores[send.node];
+  const std::uint32_t there = host_cores[graph.peer(send)];
+  if (here == there) {
+    uses.add(here, cores);
+  } else {
+    uses.add(here, cores / 2);
+    uses.add(there, cores / 2);
+  }
+}
+
+void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
+  constexpr int kMostNamed = 10;
+  std::vector<TaskId> blocker(graph.tasks(), graph.tasks());
+  std::uint32_t stuck = 0;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (waiting[id] == 0) continue;
+    ++stuck;
+    for (const TaskId next : casync::successors(graph, id)) blocker[next] = id;
+  }
+  std::string message =
+      fmt::format("the graph cannot finish: {} of {} tasks are stuck", stuck, graph.tasks());
+  int named = 0;
+  for (TaskId id = 0; id < graph.tasks() && named < kMostNamed; ++id) {
+    if (waiting[id] == 0 || blocker[id] == graph.tasks()) continue;
+    ++named;
+    message += fmt::format("\n  {} waits for {}", casync::describe(graph, id),
+                           casync::describe(graph, blocker[id]));
+  }
+  throw io::RunError(message);
+}
+
+Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
+                const Options& options) {
+  check_cluster(cluster, graph.nodes);
+  if (options.network == Network::kPort)
+    return Engine<PortNetwork>(graph, costs, cluster, options).run();
+  return Engine<FairNetwork>(graph, costs, cluster, options).run();
+}
+
+}  // namespace hipress::sim
