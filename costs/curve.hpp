@@ -5,18 +5,24 @@
 
 namespace hipress::costs {
 
-/// A cost as a function of size: piecewise A + B·x seconds, never below `floor_s`. Evaluated with IEEE
-/// additions and multiplications alone, so that every compiler gives the same number.
+/// A cost as a function of size: piecewise A + B·x seconds, never below `floor_s`. Evaluated with
+/// IEEE additions and multiplications alone, so that every compiler gives the same number.
 struct Curve {
   struct Piece {
-    double from = 0;    ///< holds for x >= from; the first piece also below
-    double a_s = 0;     ///< seconds
-    double b_s = 0;     ///< seconds per unit of x
+    double from = 0;  ///< holds for x >= from; the first piece also below
+    double a_s = 0;   ///< seconds; not negative in the first piece
+    double b_s = 0;   ///< seconds per unit of x
+    bool operator==(const Piece&) const = default;
   };
   std::vector<Piece> pieces;  ///< sorted by `from`; none: costs nothing
   double floor_s = 0;
 
-  double operator()(std::int64_t x) const;
+  /// Seconds for x elements or bytes.
+  double operator()(std::int64_t x) const { return at(static_cast<double>(x)); }
+  /// The same where x is an average that need not be whole (elements per partition, say).
+  double at(double x) const;
+
+  bool operator==(const Curve&) const = default;
 };
 
 /// One measurement: x (elements or bytes), the median of its repetitions and their spread.
@@ -26,18 +32,21 @@ struct Sample {
   double p10_s = 0;
   double p90_s = 0;
   int repetitions = 0;
+  bool operator==(const Sample&) const = default;
 };
 
 /// A fitted curve and how well it explains its samples.
 struct Fit {
   Curve curve;
-  double median_relative_residual = 0;
+  double median_relative_residual = 0;  ///< |curve − sample| / sample
   double max_relative_residual = 0;
 };
 
-/// Fits A + B·x to samples by iteratively reweighted least squares (Huber weights on relative residuals,
-/// so one bad sample does not bend the line), A and B not negative; splits into two or three pieces where
-/// that lowers the residual clearly. At least one sample; one sample gives a constant.
+/// Fits A + B·x to samples by iteratively reweighted least squares (Huber weights on relative
+/// residuals, so one bad sample does not bend the line), B and the first piece's A not negative;
+/// splits into two or three pieces where that lowers the residual clearly and the curve does not
+/// fall at the split. At least one sample, in any order, each with a positive, finite median
+/// (std::invalid_argument otherwise); one sample gives a constant.
 Fit fit_curve(const std::vector<Sample>& samples);
 
 }  // namespace hipress::costs

@@ -9,57 +9,67 @@
 
 namespace hipress::costs {
 
-/// Costs of one algorithm on one device; x is elements of the slice. `encode` is as a replay runs it, with
-/// the error feedback that is the algorithm's default.
+/// Costs of one algorithm on one device; x is elements of the slice. `encode` is as a replay runs
+/// it, with the error feedback that is the algorithm's default.
 struct CodecCosts {
   Curve encode;
   Curve decode;
   Curve decode_add;
+  bool operator==(const CodecCosts&) const = default;
 };
 
 /// What one network interface, and the path between two, can do.
 struct LinkCosts {
-  double overhead_s = 0;               ///< o: per message, occupies both ports
-  double bandwidth = 0;                ///< B, bytes per second one way
-  double bandwidth_both_ways = 0;      ///< bytes per second each way when both directions are busy
-  double latency_s = 0;                ///< L: on the wire, occupies nothing
-  double core_s_per_byte = 0;          ///< CPU work of moving a byte, both ends together; 0: none
-  double core_s_per_message = 0;       ///< CPU work of a message, both ends together
+  double overhead_s = 0;           ///< o: per message, occupies both ports
+  double bandwidth = 0;            ///< B, bytes per second one way
+  double bandwidth_both_ways = 0;  ///< bytes per second each way when both directions are busy
+  double latency_s = 0;            ///< L: on the wire, occupies nothing
+  double core_s_per_byte = 0;      ///< CPU work of moving a byte, both ends together; 0: none
+  double core_s_per_message = 0;   ///< CPU work of a message, both ends together
+  bool operator==(const LinkCosts&) const = default;
 };
 
 /// Measured all-to-one and one-to-all transfers, x in bytes per sender; by number of nodes N.
 using GatherCosts = std::map<int, Curve>;
 
-/// Measured costs on named hardware: profile.yaml, schema hipress.profile/1 (costs/README.md lists the keys).
+/// Measured costs on named hardware: profile.yaml, schema hipress.profile/1 (costs/README.md lists
+/// the keys).
 struct Profile {
-  std::string name;         ///< "sosp21"
-  std::string source;       ///< "measured", or where the numbers come from
-  std::string hardware;     ///< "AMD EPYC, 2 cores", "V100"
-  std::string fingerprint;  ///< of the file it was read from
-  std::string device = "cpu";          ///< what ran the kernels
-  double memory_bandwidth = 0;         ///< bytes per second, the ceiling of kernels
-  int cores = 0;                       ///< of the host; 0: not a shared resource
-  bool shared_host = false;            ///< measured with all ranks on one machine (loopback)
+  std::string name;             ///< "sosp21"
+  std::string source;           ///< "measured", or where the numbers come from
+  std::string hardware;         ///< "AMD EPYC, 2 cores", "V100"
+  std::string fingerprint;      ///< of the file it was read from
+  std::string device = "cpu";   ///< what ran the kernels
+  double memory_bandwidth = 0;  ///< bytes per second, the ceiling of kernels
+  int cores = 0;                ///< of the host; 0: not a shared resource
+  bool shared_host = false;     ///< measured with all ranks on one machine (loopback)
   std::map<std::string, CodecCosts> codecs;
-  Curve merge;                         ///< raw fp32 add, x in elements
+  Curve merge;  ///< raw fp32 add, x in elements
   LinkCosts link;
-  GatherCosts fan_in, fan_out;         ///< empty: not measured
-  std::vector<std::string> notes;      ///< what a reader must know before trusting it
-  struct Series {                      ///< what a curve was fitted to
-    std::string name;                  ///< "onebit.encode"
+  GatherCosts fan_in, fan_out;     ///< empty: not measured
+  std::vector<std::string> notes;  ///< what a reader must know before trusting it
+  struct Series {                  ///< what a curve was fitted to
+    std::string name;              ///< "onebit.encode"
     std::vector<Sample> samples;
     double median_relative_residual = 0;
     double max_relative_residual = 0;
+    bool operator==(const Series&) const = default;
   };
   std::vector<Series> samples;
 
   /// The codec's costs, or InputError that names the algorithms the profile has.
   const CodecCosts& codec(const std::string& algorithm) const;
+
+  bool operator==(const Profile&) const = default;
 };
 
-/// Reads a profile file, or a shipped one by its name ("sosp21"). InputError with file and line for what is
-/// unreadable, truncated, of another schema, unknown, missing, without unit, negative or not finite.
+/// Reads a profile file, or a shipped one by its name ("sosp21"). InputError with file and line for
+/// what is unreadable, truncated, of another schema, unknown, missing, without unit, negative or
+/// not finite.
 Profile read_profile(const std::string& path_or_name);
+
+/// Writes the file that read_profile reads back to an equal profile, to the last bit of every
+/// number; only `fingerprint` is the file's own. InputError if the folder cannot be written to.
 void write_profile(const std::string& path, const Profile& profile);
 
 }  // namespace hipress::costs

@@ -1,0 +1,221 @@
+#include "costs/curve.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace hipress::costs {
+namespace {
+
+// A fit that misses its samples by less than this is not split: timers and schedulers repeat no
+// better.
+constexpr double kGoodEnough = 0.02;
+// One more piece must lower the mean robust loss to below this fraction.
+constexpr double kClearGain = 0.5;
+// A piece explains at least this many samples; with fewer, it would describe noise.
+constexpr std::size_t kLeastSamplesPerPiece = 3;
+constexpr std::size_t kMostPieces = 3;
+
+using Samples = std::span<const Sample>;
+
+/// A line that starts at x = 0 costs something there; one that takes over at a knee may cross zero
+/// before.
+enum class Intercept { kNotNegative, kFree };
+
+struct Line {
+  double a = 0;
+  double b = 0;
+  double operator()(double x) const { return a + b * x; }
+};
+
+/// A line through samples [begin, end) of the sorted list, and the sum of its robust losses.
+struct Segment {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  Line line;
+  double loss = 0;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double relative_residual(const Line& line, const Sample& sample) {
+  return line(static_cast<double>(sample.x)) / sample.median_s - 1;
+}
+
+/// Least squares of weight·(A + B·x − y)/y with B >= 0 and, unless free, A >= 0: where the
+/// unconstrained optimum has a negative coefficient, the constrained one lies on that coefficient's
+/// zero.
+Line fit_weighted(Samples samples, const Eigen::VectorXd& weights, Intercept intercept) {
+  const auto rows = static_cast<Eigen::Index>(samples.size());
+  // x is scaled to at most 1, so that elements in the millions and seconds in the billionths meet
+  // well.
+  double scale = 1;
+  for (const Sample& sample : samples) scale = std::max(scale, static_cast<double>(sample.x));
+  Eigen::MatrixX2d matrix(rows, 2);
+  for (Eigen::Index i = 0; i < rows; ++i) {
+    const Sample& sample = samples[static_cast<std::size_t>(i)];
+    const double weight = weights[i] / sample.median_s;
+    matrix(i, 0) = weight;
+    matrix(i, 1) = weight * static_cast<double>(sample.x) / scale;
+  }
+  const auto alone = [&](Eigen::Index column) {
+    const double norm = matrix.col(column).squaredNorm();
+    return norm > 0 ? matrix.col(column).dot(weights) / norm : 0.0;
+  };
+  const bool one_size = std::all_of(samples.begin(), samples.end(),
+                                    [&](const Sample& sample) { return sample.x == samples[0].x; });
+  if (one_size) return {alone(0), 0};
+  const Eigen::Vector2d best = matrix.colPivHouseholderQr().solve(weights);
+  if (best[1] < 0) return {alone(0), 0};
+  if (best[0] < 0 && intercept == Intercept::kNotNegative) return {0, alone(1) / scale};
+  return {best[0], best[1] / scale};
+}
+
+/// Huber's bend in units of relative residual: 1.345 robust standard deviations (95 % efficient for
+/// normal noise), and not less than the noise that every timer has.
+double huber_bend(Samples samples, const Line& line) {
+  std::vector<double> sizes;
+  for (const Sample& sample : samples) sizes.push_back(std::abs(relative_residual(line, sample)));
+  return std::max(1.345 * 1.4826 * median(sizes), 1e-3);
+}
+
+Line fit_line(Samples samples, Intercept intercept) {
+  Eigen::VectorXd weights = Eigen::VectorXd::Ones(static_cast<Eigen::Index>(samples.size()));
+  Line line = fit_weighted(samples, weights, intercept);
+  for (int iteration = 0; iteration < 50; ++iteration) {
+    const double bend = huber_bend(samples, line);
+    for (Eigen::Index i = 0; i < weights.size(); ++i) {
+      const double size = std::abs(relative_residual(line, samples[static_cast<std::size_t>(i)]));
+      // Squared, this is Huber's weight bend/size.
+      weights[i] = size <= bend ? 1.0 : std::sqrt(bend / size);
+    }
+    const Line next = fit_weighted(samples, weights, intercept);
+    const bool settled = std::abs(next.a - line.a) <= 1e-9 * std::abs(line.a) &&
+                         std::abs(next.b - line.b) <= 1e-9 * line.b;
+    line = next;
+    if (settled) break;
+  }
+  return line;
+}
+
+/// Absolute relative residuals: one bad sample weighs once, not squared, when pieces are compared.
+double robust_loss(Samples samples, const Line& line) {
+  double loss = 0;
+  for (const Sample& sample : samples) loss += std::abs(relative_residual(line, sample));
+  return loss;
+}
+
+Segment fit_segment(Samples samples, std::size_t begin, std::size_t end) {
+  const Samples own = samples.subspan(begin, end - begin);
+  const Line line = fit_line(own, begin == 0 ? Intercept::kNotNegative : Intercept::kFree);
+  return {begin, end, line, robust_loss(own, line)};
+}
+
+/// Where the right line takes over: at the crossing if it lies between the neighbouring samples,
+/// else halfway between these.
+double takeover(Samples samples, const Segment& left, const Segment& right) {
+  const auto last = static_cast<double>(samples[left.end - 1].x);
+  const auto first = static_cast<double>(samples[right.begin].x);
+  const double crossing = (left.line.a - right.line.a) / (right.line.b - left.line.b);
+  return crossing >= last && crossing <= first ? crossing : (last + first) / 2;
+}
+
+bool falls(Samples samples, const Segment& left, const Segment& right) {
+  const double x = takeover(samples, left, right);
+  return right.line(x) < left.line(x) * (1 - kGoodEnough);
+}
+
+double total_loss(const std::vector<Segment>& segments) {
+  double loss = 0;
+  for (const Segment& segment : segments) loss += segment.loss;
+  return loss;
+}
+
+/// The best way to cut one of the segments in two, if any cut is allowed.
+std::optional<std::vector<Segment>> split_once(Samples samples,
+                                               const std::vector<Segment>& segments) {
+  std::optional<std::vector<Segment>> best;
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    const Segment& whole = segments[s];
+    for (std::size_t cut = whole.begin + kLeastSamplesPerPiece;
+         cut + kLeastSamplesPerPiece <= whole.end; ++cut) {
+      if (samples[cut - 1].x == samples[cut].x) continue;
+      std::vector<Segment> candidate = segments;
+      candidate[s] = fit_segment(samples, whole.begin, cut);
+      candidate.insert(candidate.begin() + static_cast<std::ptrdiff_t>(s) + 1,
+                       fit_segment(samples, cut, whole.end));
+      bool rising = true;
+      for (std::size_t i = 0; i + 1 < candidate.size(); ++i) {
+        rising = rising && !falls(samples, candidate[i], candidate[i + 1]);
+      }
+      if (rising && (!best || total_loss(candidate) < total_loss(*best)))
+        best = std::move(candidate);
+    }
+  }
+  return best;
+}
+
+std::vector<Segment> fit_segments(Samples samples) {
+  std::vector<Segment> segments = {fit_segment(samples, 0, samples.size())};
+  const auto count = static_cast<double>(samples.size());
+  while (segments.size() < kMostPieces && total_loss(segments) / count > kGoodEnough) {
+    auto finer = split_once(samples, segments);
+    if (!finer || total_loss(*finer) > kClearGain * total_loss(segments)) break;
+    segments = std::move(*finer);
+  }
+  return segments;
+}
+
+void check(const std::vector<Sample>& samples) {
+  if (samples.empty()) throw std::invalid_argument("fit_curve: needs at least one sample");
+  for (const Sample& sample : samples) {
+    if (!std::isfinite(sample.median_s) || sample.median_s <= 0 || sample.x < 0) {
+      throw std::invalid_argument("fit_curve: sample at x = " + std::to_string(sample.x) +
+                                  " needs x >= 0 and a positive, finite time");
+    }
+  }
+}
+
+}  // namespace
+
+double Curve::at(double x) const {
+  if (pieces.empty()) return 0;
+  const Piece* piece = &pieces.front();
+  for (const Piece& candidate : pieces) {
+    if (x < candidate.from) break;
+    piece = &candidate;
+  }
+  return std::max(floor_s, piece->a_s + piece->b_s * x);
+}
+
+Fit fit_curve(const std::vector<Sample>& samples) {
+  check(samples);
+  std::vector<Sample> sorted = samples;
+  std::sort(sorted.begin(), sorted.end(), [](const Sample& left, const Sample& right) {
+    return left.x != right.x ? left.x < right.x : left.median_s < right.median_s;
+  });
+  const std::vector<Segment> segments = fit_segments(sorted);
+
+  Fit fit;
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    const double from = s == 0 ? 0 : takeover(sorted, segments[s - 1], segments[s]);
+    fit.curve.pieces.push_back({from, segments[s].line.a, segments[s].line.b});
+  }
+  std::vector<double> residuals;
+  for (const Sample& sample : sorted) {
+    residuals.push_back(std::abs(fit.curve(sample.x) / sample.median_s - 1));
+  }
+  fit.median_relative_residual = median(residuals);
+  fit.max_relative_residual = *std::max_element(residuals.begin(), residuals.end());
+  return fit;
+}
+
+}  // namespace hipress::costs

@@ -1,0 +1,36 @@
+#include "costs/link_yaml.hpp"
+
+namespace hipress::costs {
+namespace {
+
+double duration_or(const io::YamlNode& node, std::string_view key, double otherwise) {
+  const auto child = node.find(key);
+  return child ? child->duration() : otherwise;
+}
+
+}  // namespace
+
+LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
+  LinkCosts link = defaults;
+  if (const auto bandwidth = node.find("bandwidth")) {
+    link.bandwidth = link.bandwidth_both_ways = bandwidth->bandwidth();
+  }
+  if (const auto both_ways = node.find("bandwidth_both_ways")) {
+    link.bandwidth_both_ways = both_ways->bandwidth();
+    if (link.bandwidth_both_ways > link.bandwidth) {
+      both_ways->fail(
+          "each direction cannot be faster when both are busy than the bandwidth one way");
+    }
+  }
+  link.overhead_s = duration_or(node, "overhead", link.overhead_s);
+  link.latency_s = duration_or(node, "latency", link.latency_s);
+  link.core_s_per_message = duration_or(node, "core_time_per_message", link.core_s_per_message);
+  if (const auto per_byte = node.find("core_s_per_byte")) {
+    link.core_s_per_byte = per_byte->number();
+    if (link.core_s_per_byte < 0)
+      per_byte->fail("must not be negative, got '" + per_byte->text() + "'");
+  }
+  return link;
+}
+
+}  // namespace hipress::costs

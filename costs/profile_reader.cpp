@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "costs/link_yaml.hpp"
+#include "costs/profile.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
+#include "io/yaml.hpp"
+
+namespace hipress::costs {
+namespace {
+
+using io::YamlNode;
+
+constexpr std::string_view kSchema = "hipress.profile/1";
+
+double not_negative(const YamlNode& node) {
+  const double value = node.number();
+  if (value < 0) node.fail("must not be negative, got '" + node.text() + "'");
+  return value;
+}
+
+/// `slope_key` names the unit of x: "s_per_element" or "s_per_byte".
+Curve::Piece read_piece(const YamlNode& node, std::string_view slope_key) {
+  node.expect_keys({"from", "a_s", slope_key});
+  const Curve::Piece piece = {not_negative(node.at("from")), node.at("a_s").number(),
+                              not_negative(node.at(slope_key))};
+  if (piece.a_s + piece.b_s * piece.from < 0) {
+    node.at("a_s").fail("makes a negative time at the start of the piece, got '" +
+                        node.at("a_s").text() + "'");
+  }
+  return piece;
+}
+
+Curve read_curve(const YamlNode& node, std::string_view slope_key) {
+  node.expect_keys({"floor", "pieces"});
+  Curve curve;
+  if (const auto floor = node.find("floor")) curve.floor_s = floor->duration();
+  for (const YamlNode& item : node.at("pieces").items()) {
+    const Curve::Piece piece = read_piece(item, slope_key);
+    if (curve.pieces.empty() && piece.a_s < 0) {
+      item.at("a_s").fail("must not be negative in the first piece, got '" + item.at("a_s").text() +
+                          "'");
+    }
+    if (!curve.pieces.empty() && piece.from <= curve.pieces.back().from) {
+      item.at("from").fail("pieces must be in increasing order of 'from'");
+    }
+    curve.pieces.push_back(piece);
+  }
+  return curve;
+}
+
+std::map<std::string, CodecCosts> read_codecs(const YamlNode& node) {
+  std::map<std::string, CodecCosts> codecs;
+  for (const auto& [name, costs] : node.entries()) {
+    costs.expect_keys({"encode", "decode", "decode_add"});
+    codecs[name] = {read_curve(costs.at("encode"), "s_per_element"),
+                    read_curve(costs.at("decode"), "s_per_element"),
+                    read_curve(costs.at("decode_add"), "s_per_element")};
+  }
+  return codecs;
+}
+
+GatherCosts read_gather(const YamlNode& links, std::string_view key) {
+  GatherCosts costs;
+  const auto node = links.find(key);
+  if (!node) return costs;
+  for (const auto& [nodes, curve] : node->entries()) {
+    int count = 0;
+    try {
+      count = static_cast<int>(io::parse_integer(nodes, "number of nodes", 2, 1 << 20));
+    } catch (const io::InputError& error) {
+      curve.fail(error.what());
+    }
+    costs[count] = read_curve(curve, "s_per_byte");
+  }
+  return costs;
+}
+
+Sample read_sample(const YamlNode& node) {
+  node.expect_keys({"x", "median", "p10", "p90", "repetitions"});
+  return {node.at("x").integer(0), node.at("median").duration(), node.at("p10").duration(),
+          node.at("p90").duration(),
+          static_cast<int>(node.at("repetitions").integer(1, INT32_MAX))};
+}
+
+Profile::Series read_series(const YamlNode& node) {
+  node.expect_keys({"name", "median_relative_residual", "max_relative_residual", "points"});
+  Profile::Series series;
+  series.name = node.at("name").text();
+  series.median_relative_residual = not_negative(node.at("median_relative_residual"));
+  series.max_relative_residual = not_negative(node.at("max_relative_residual"));
+  for (const YamlNode& point : node.at("points").items())
+    series.samples.push_back(read_sample(point));
+  return series;
+}
+
+void read_hardware(const YamlNode& node, Profile& profile) {
+  node.expect_keys({"name", "device", "memory_bandwidth", "cores", "shared_host"});
+  profile.hardware = node.at("name").text();
+  const YamlNode device = node.at("device");
+  profile.device = device.text();
+  if (profile.device != "cpu" && profile.device != "cuda") {
+    device.fail("must be cpu or cuda, got '" + profile.device + "'");
+  }
+  profile.memory_bandwidth = node.at("memory_bandwidth").bandwidth();
+  if (const auto cores = node.find("cores"))
+    profile.cores = static_cast<int>(cores->integer(0, 1 << 20));
+  if (const auto shared = node.find("shared_host")) profile.shared_host = shared->boolean();
+}
+
+void read_kernels(const YamlNode& node, Profile& profile) {
+  node.expect_keys({"merge", "codecs"});
+  profile.merge = read_curve(node.at("merge"), "s_per_element");
+  profile.codecs = read_codecs(node.at("codecs"));
+}
+
+void read_links(const YamlNode& node, Profile& profile) {
+  node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency", "core_s_per_byte",
+                    "core_time_per_message", "fan_in", "fan_out"});
+  for (const std::string_view key : {"overhead", "bandwidth", "latency"}) node.at(key);
+  profile.link = read_link(node, {});
+  profile.fan_in = read_gather(node, "fan_in");
+  profile.fan_out = read_gather(node, "fan_out");
+}
+
+/// A file that was cut at the end of a line is still valid YAML, so its end is marked.
+void require_end_marker(const std::string& bytes, const std::string& path) {
+  const std::size_t last = bytes.find_last_not_of(" \r\n");
+  const bool marked =
+      last != std::string::npos && last >= 3 && bytes.substr(last - 3, 4) == "\n...";
+  if (marked) return;
+  const auto lines = static_cast<int>(std::count(bytes.begin(), bytes.end(), '\n'));
+  throw io::InputError(path, lines + 1,
+                       "the file ends without the line '...', so it was cut short: copy it again, "
+                       "or measure anew with hipress-profile");
+}
+
+Profile parse_profile(const std::string& bytes, const std::string& path) {
+  const YamlNode root = YamlNode::parse(bytes, path);
+  if (const auto schema = root.find("schema"); schema && schema->text() != kSchema) {
+    schema->fail("must be " + std::string(kSchema) + ", got '" + schema->text() +
+                 "': measure anew with this version's hipress-profile");
+  }
+  require_end_marker(bytes, path);
+  root.expect_keys(
+      {"schema", "name", "source", "notes", "hardware", "kernels", "links", "samples"});
+  root.at("schema");
+  Profile profile;
+  profile.fingerprint = io::fingerprint(bytes);
+  profile.name = root.at("name").text();
+  profile.source = root.at("source").text();
+  if (const auto notes = root.find("notes")) {
+    for (const YamlNode& note : notes->items()) profile.notes.push_back(note.text());
+  }
+  read_hardware(root.at("hardware"), profile);
+  read_kernels(root.at("kernels"), profile);
+  read_links(root.at("links"), profile);
+  if (const auto samples = root.find("samples")) {
+    for (const YamlNode& series : samples->items()) profile.samples.push_back(read_series(series));
+  }
+  return profile;
+}
+
+/// A name without folder and ending stands for a shipped profile, unless such a file is there.
+std::string resolve_path(const std::string& path_or_name) {
+  const std::filesystem::path path(path_or_name);
+  if (path_or_name.empty() || path.has_parent_path() || path.has_extension() ||
+      std::filesystem::exists(path)) {
+    return path_or_name;
+  }
+  try {
+    return io::data_file("profiler/profiles/" + path_or_name + ".yaml");
+  } catch (const io::InputError&) {
+    throw io::InputError(
+        "profile '" + path_or_name +
+        "': neither a file nor a shipped profile (sosp21, v100_100g, …); measure one "
+        "with hipress-profile --output FILE.yaml");
+  }
+}
+
+}  // namespace
+
+Profile read_profile(const std::string& path_or_name) {
+  const std::string path = resolve_path(path_or_name);
+  return parse_profile(io::read_file(path), path);
+}
+
+const CodecCosts& Profile::codec(const std::string& algorithm) const {
+  const auto found = codecs.find(algorithm);
+  if (found != codecs.end()) return found->second;
+  std::string known;
+  for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;
+  throw io::InputError("profile '" + name + "' has no costs of algorithm '" + algorithm +
+                       "'; it has " + (known.empty() ? "none" : known) +
+                       ": choose one of these, or measure with hipress-profile --algorithm " +
+                       algorithm);
+}
+
+}  // namespace hipress::costs

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "costs/profile.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
+
+namespace hipress::costs {
+namespace {
+
+/// A unit to write a value in, and how many of it are one base unit (second, byte per second).
+struct Unit {
+  std::string_view name;
+  double per_base = 1;
+};
+
+/// The shortest text in one of the units that `parse` reads back to exactly `value`. The base unit
+/// must be among them: it always does.
+std::string exact_quantity(double value, std::initializer_list<Unit> units,
+                           const std::function<double(const std::string&)>& parse) {
+  std::string shortest;
+  for (const Unit& unit : units) {
+    const std::string text = fmt::format("{}{}", value * unit.per_base, unit.name);
+    if (parse(text) != value) continue;
+    if (shortest.empty() || text.size() < shortest.size()) shortest = text;
+  }
+  return shortest;
+}
+
+std::string duration(double seconds) {
+  return exact_quantity(seconds, {{"s"}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}},
+                        [](const std::string& text) { return io::parse_duration(text); });
+}
+
+std::string bandwidth(double bytes_per_s) {
+  return exact_quantity(bytes_per_s, {{"B/s"}, {"MB/s", 1e-6}, {"GB/s", 1e-9}},
+                        [](const std::string& text) { return io::parse_bandwidth(text); });
+}
+
+/// Every digit that is needed to read the same number back.
+std::string number(double value) { return fmt::format("{}", value); }
+
+void entry(YAML::Emitter& out, const std::string& key, const std::string& value) {
+  out << YAML::Key << key << YAML::Value << value;
+}
+
+/// Opens the map that is the value of `key`.
+void open_map(YAML::Emitter& out, const std::string& key) {
+  out << YAML::Key << key << YAML::Value << YAML::BeginMap;
+}
+
+void write_curve(YAML::Emitter& out, const std::string& key, const Curve& curve,
+                 const std::string& slope_key) {
+  open_map(out, key);
+  if (curve.floor_s > 0) entry(out, "floor", duration(curve.floor_s));
+  out << YAML::Key << "pieces" << YAML::Value << YAML::BeginSeq;
+  for (const Curve::Piece& piece : curve.pieces) {
+    out << YAML::Flow << YAML::BeginMap;
+    entry(out, "from", number(piece.from));
+    entry(out, "a_s", number(piece.a_s));
+    entry(out, slope_key, number(piece.b_s));
+    out << YAML::EndMap;
+  }
+  out << YAML::EndSeq << YAML::EndMap;
+}
+
+void write_hardware(YAML::Emitter& out, const Profile& profile) {
+  open_map(out, "hardware");
+  entry(out, "name", profile.hardware);
+  entry(out, "device", profile.device);
+  entry(out, "memory_bandwidth", bandwidth(profile.memory_bandwidth));
+  entry(out, "cores", std::to_string(profile.cores));
+  out << YAML::Key << "shared_host" << YAML::Value << profile.shared_host;
+  out << YAML::EndMap;
+}
+
+void write_kernels(YAML::Emitter& out, const Profile& profile) {
+  open_map(out, "kernels");
+  write_curve(out, "merge", profile.merge, "s_per_element");
+  open_map(out, "codecs");
+  for (const auto& [name, costs] : profile.codecs) {
+    open_map(out, name);
+    write_curve(out, "encode", costs.encode, "s_per_element");
+    write_curve(out, "decode", costs.decode, "s_per_element");
+    write_curve(out, "decode_add", costs.decode_add, "s_per_element");
+    out << YAML::EndMap;
+  }
+  out << YAML::EndMap << YAML::EndMap;
+}
+
+void write_gather(YAML::Emitter& out, const std::string& key, const GatherCosts& costs) {
+  if (costs.empty()) return;
+  open_map(out, key);
+  for (const auto& [nodes, curve] : costs)
+    write_curve(out, std::to_string(nodes), curve, "s_per_byte");
+  out << YAML::EndMap;
+}
+
+void write_links(YAML::Emitter& out, const Profile& profile) {
+  const LinkCosts& link = profile.link;
+  open_map(out, "links");
+  entry(out, "overhead", duration(link.overhead_s));
+  entry(out, "bandwidth", bandwidth(link.bandwidth));
+  entry(out, "bandwidth_both_ways", bandwidth(link.bandwidth_both_ways));
+  entry(out, "latency", duration(link.latency_s));
+  entry(out, "core_s_per_byte", number(link.core_s_per_byte));
+  entry(out, "core_time_per_message", duration(link.core_s_per_message));
+  write_gather(out, "fan_in", profile.fan_in);
+  write_gather(out, "fan_out", profile.fan_out);
+  out << YAML::EndMap;
+}
+
+void write_series(YAML::Emitter& out, const Profile::Series& series) {
+  out << YAML::BeginMap;
+  entry(out, "name", series.name);
+  entry(out, "median_relative_residual", number(series.median_relative_residual));
+  entry(out, "max_relative_residual", number(series.max_relative_residual));
+  out << YAML::Key << "points" << YAML::Value << YAML::BeginSeq;
+  for (const Sample& sample : series.samples) {
+    out << YAML::Flow << YAML::BeginMap;
+    entry(out, "x", std::to_string(sample.x));
+    entry(out, "median", duration(sample.median_s));
+    entry(out, "p10", duration(sample.p10_s));
+    entry(out, "p90", duration(sample.p90_s));
+    entry(out, "repetitions", std::to_string(sample.repetitions));
+    out << YAML::EndMap;
+  }
+  out << YAML::EndSeq << YAML::EndMap;
+}
+
+void write_samples(YAML::Emitter& out, const Profile& profile) {
+  if (profile.samples.empty()) return;
+  out << YAML::Key << "samples" << YAML::Value << YAML::BeginSeq;
+  for (const Profile::Series& series : profile.samples) write_series(out, series);
+  out << YAML::EndSeq;
+}
+
+}  // namespace
+
+void write_profile(const std::string& path, const Profile& profile) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  entry(out, "schema", "hipress.profile/1");
+  entry(out, "name", profile.name);
+  entry(out, "source", profile.source);
+  if (!profile.notes.empty()) out << YAML::Key << "notes" << YAML::Value << profile.notes;
+  write_hardware(out, profile);
+  write_kernels(out, profile);
+  write_links(out, profile);
+  write_samples(out, profile);
+  out << YAML::EndMap;
+  io::write_file(path, [&](std::ostream& file) { file << out.c_str() << "\n...\n"; });
+}
+
+}  // namespace hipress::costs

@@ -1,0 +1,210 @@
+#include "costs/profile.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+
+namespace hipress::costs {
+namespace {
+
+using Catch::Contains;
+
+/// A folder of this test's own, gone at its end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "hipress_costs_profile_test") {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Every field set, with numbers that no short decimal represents.
+Profile example_profile() {
+  Profile profile;
+  profile.name = "example: of #everything";
+  profile.source = "measured";
+  profile.hardware = "two cores, \"quoted\"";
+  profile.device = "cpu";
+  profile.memory_bandwidth = 1e10 / 3;
+  profile.cores = 2;
+  profile.shared_host = true;
+  const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};
+  profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}};
+  profile.codecs["fp16"] = {two_pieces, two_pieces, two_pieces};
+  profile.merge = {{{0, 0, 1e-10 / 9}}, 0};
+  profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11};
+  profile.fan_in[4] = two_pieces;
+  profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
+  profile.notes = {"first", "second: with - marks"};
+  profile.samples = {{"onebit.encode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12}}, 0.1 / 3, 0.2 / 3}};
+  return profile;
+}
+
+/// A profile as it is written by hand, for tests that spoil one line of it.
+const char* const kGood = R"(schema: hipress.profile/1
+name: tiny
+source: by hand
+hardware:
+  name: a machine
+  device: cpu
+  memory_bandwidth: 10GB/s
+kernels:
+  merge:
+    pieces:
+      - {from: 0, a_s: 1e-6, s_per_element: 1e-9}
+  codecs:
+    onebit:
+      encode: {pieces: [{from: 0, a_s: 1e-6, s_per_element: 1e-9}]}
+      decode: {pieces: [{from: 0, a_s: 1e-6, s_per_element: 1e-9}]}
+      decode_add: {pieces: [{from: 0, a_s: 1e-6, s_per_element: 1e-9}]}
+links:
+  overhead: 5us
+  bandwidth: 100Gbps
+  latency: 10us
+...
+)";
+
+/// The message with which read_profile refuses kGood after `from` is replaced by `to`.
+std::string refusal(const std::string& from, const std::string& to) {
+  const TemporaryFolder folder;
+  std::string text = kGood;
+  const std::size_t position = text.find(from);
+  REQUIRE(position != std::string::npos);
+  text.replace(position, from.size(), to);
+  std::ofstream(folder.file("bad.yaml")) << text;
+  try {
+    read_profile(folder.file("bad.yaml"));
+  } catch (const io::InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST_CASE("A profile is read back as it was written, to the last bit") {
+  const TemporaryFolder folder;
+  const Profile written = example_profile();
+  write_profile(folder.file("p.yaml"), written);
+  Profile read = read_profile(folder.file("p.yaml"));
+  CHECK(read.fingerprint == io::fingerprint(io::read_file(folder.file("p.yaml"))));
+  read.fingerprint = written.fingerprint;
+  CHECK(read == written);
+}
+
+TEST_CASE("Writing what was read gives the same file") {
+  const TemporaryFolder folder;
+  write_profile(folder.file("first.yaml"), example_profile());
+  write_profile(folder.file("second.yaml"), read_profile(folder.file("first.yaml")));
+  CHECK(io::read_file(folder.file("first.yaml")) == io::read_file(folder.file("second.yaml")));
+}
+
+TEST_CASE("What a profile leaves out has the value that its README states") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("tiny.yaml")) << kGood;
+  const Profile profile = read_profile(folder.file("tiny.yaml"));
+  CHECK(profile.link.bandwidth == 12.5e9);            // 100 Gbit/s / 8
+  CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex unless said otherwise
+  CHECK(profile.link.core_s_per_byte == 0);
+  CHECK(profile.cores == 0);
+  CHECK_FALSE(profile.shared_host);
+  CHECK(profile.fan_in.empty());
+}
+
+TEST_CASE("The profile names its algorithms when asked for another") {
+  CHECK_THROWS_WITH(example_profile().codec("dgc"), Contains("'dgc'") && Contains("fp16, onebit"));
+}
+
+TEST_CASE("A profile that is not there, or has no contents, is refused") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(read_profile(folder.file("absent.yaml")), Contains("absent.yaml"));
+  CHECK_THROWS_WITH(read_profile("no_such_profile"), Contains("no_such_profile") &&
+                                                         Contains("sosp21") &&
+                                                         Contains("hipress-profile"));
+  std::ofstream(folder.file("empty.yaml")) << "";
+  CHECK_THROWS_WITH(read_profile(folder.file("empty.yaml")), Contains("empty.yaml"));
+  std::ofstream(folder.file("binary.yaml")) << std::string("\x7f\x45\x4c\x46\x00\x01", 6);
+  CHECK_THROWS_AS(read_profile(folder.file("binary.yaml")), io::InputError);
+}
+
+TEST_CASE("A profile that was cut short is refused, wherever the cut is") {
+  const TemporaryFolder folder;
+  const std::string whole = kGood;
+  // The last byte is the newline behind the end marker, which may be missing.
+  for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
+    std::ofstream(folder.file("cut.yaml")) << whole.substr(0, length);
+    CAPTURE(length);
+    CHECK_THROWS_AS(read_profile(folder.file("cut.yaml")), io::InputError);
+  }
+}
+
+TEST_CASE("A profile's faults are named with file, line and remedy") {
+  SECTION("other schema") {
+    CHECK_THAT(
+        refusal("hipress.profile/1", "hipress.profile/2"),
+        Contains("bad.yaml:1") && Contains("hipress.profile/1") && Contains("hipress-profile"));
+  }
+  SECTION("no schema") {
+    CHECK_THAT(refusal("schema: hipress.profile/1\n", ""), Contains("schema"));
+  }
+  SECTION("unknown key, and the one that was meant") {
+    CHECK_THAT(refusal("bandwidth: 100Gbps", "bandwith: 100Gbps"),
+               Contains("bad.yaml:19") && Contains("bandwith") && Contains("bandwidth"));
+  }
+  SECTION("missing key") { CHECK_THAT(refusal("  latency: 10us\n", ""), Contains("latency")); }
+  SECTION("missing unit") {
+    CHECK_THAT(refusal("100Gbps", "100"),
+               Contains("bad.yaml:19") && Contains("links.bandwidth") && Contains("Gbps"));
+    CHECK_THAT(refusal("overhead: 5us", "overhead: 5"), Contains("bad.yaml:18") && Contains("us"));
+  }
+  SECTION("negative") {
+    CHECK_THAT(refusal("latency: 10us", "latency: -10us"), Contains("bad.yaml:20"));
+    CHECK_THAT(refusal("a_s: 1e-6, s_per_element: 1e-9", "a_s: 1e-6, s_per_element: -1e-9"),
+               Contains("bad.yaml:11") && Contains("s_per_element") && Contains("negative"));
+  }
+  SECTION("negative time") {
+    CHECK_THAT(refusal("- {from: 0, a_s: 1e-6", "- {from: 0, a_s: -1e-6"),
+               Contains("bad.yaml:11") && Contains("a_s"));
+    // −1 us + 1 ns · 100 = −0.9 us
+    CHECK_THAT(
+        refusal("s_per_element: 1e-9}\n",
+                "s_per_element: 1e-9}\n      - {from: 100, a_s: -1e-6, s_per_element: 1e-9}\n"),
+        Contains("bad.yaml:12") && Contains("negative time"));
+  }
+  SECTION("not a number") {
+    CHECK_THAT(refusal("a_s: 1e-6, s_per_element: 1e-9", "a_s: 1e-6, s_per_element: .nan"),
+               Contains("bad.yaml:11"));
+    CHECK_THAT(refusal("overhead: 5us", "overhead: nan us"), Contains("bad.yaml:18"));
+    CHECK_THAT(refusal("overhead: 5us", "overhead: infs"), Contains("bad.yaml:18"));
+  }
+  SECTION("zero bandwidth") {
+    CHECK_THAT(refusal("100Gbps", "0Gbps"), Contains("bad.yaml:19") && Contains("positive"));
+  }
+  SECTION("both ways faster than one way") {
+    CHECK_THAT(refusal("bandwidth: 100Gbps", "bandwidth: 100Gbps\n  bandwidth_both_ways: 101Gbps"),
+               Contains("bad.yaml:20"));
+  }
+  SECTION("unknown device") {
+    CHECK_THAT(refusal("device: cpu", "device: tpu"), Contains("bad.yaml:6") && Contains("cuda"));
+  }
+  SECTION("pieces out of order") {
+    CHECK_THAT(refusal("- {from: 0, a_s: 1e-6, s_per_element: 1e-9}",
+                       "- {from: 9, a_s: 1e-6, s_per_element: 1e-9}\n"
+                       "      - {from: 8, a_s: 1e-6, s_per_element: 1e-9}"),
+               Contains("bad.yaml:12") && Contains("increasing"));
+  }
+  SECTION("impossible number of nodes") {
+    CHECK_THAT(refusal("latency: 10us", "latency: 10us\n  fan_in: {one: {pieces: []}}"),
+               Contains("bad.yaml:21") && Contains("one"));
+  }
+}
+
+}  // namespace
+}  // namespace hipress::costs

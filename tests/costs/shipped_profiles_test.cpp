@@ -1,0 +1,110 @@
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "costs/profile.hpp"
+#include "io/file.hpp"
+
+namespace hipress::costs {
+namespace {
+
+/// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
+/// hardware.
+struct Traffic {
+  double encode;
+  double decode;
+  double decode_add;
+};
+
+// Encode reads 4 bytes and writes the code's bits; error feedback reads and writes the residual (8
+// more). TernGrad reads twice, since its code needs the minimum and the maximum first. Decode reads
+// the code and writes 4 bytes; decode-and-add reads those 4 bytes as well.
+const std::map<std::string, Traffic> kLeastTraffic = {
+    {"onebit", {12.125, 4.125, 8.125}},
+    {"tbq", {12.25, 4.25, 8.25}},
+    {"terngrad", {8.25, 4.25, 8.25}},
+    {"fp16", {6, 6, 10}},
+    {"bf16", {6, 6, 10}},
+};
+constexpr double kMergeTraffic = 12;  // reads two addends, writes the sum
+
+void check_against(const Curve& curve, double bytes_per_element, const Profile& profile) {
+  for (int power = 20; power <= 28; ++power) {
+    CAPTURE(power);
+    const std::int64_t elements = std::int64_t{1} << power;
+    CHECK(curve(elements) >=
+          bytes_per_element * static_cast<double>(elements) / profile.memory_bandwidth);
+  }
+}
+
+TEST_CASE("No shipped profile beats the memory traffic floor of its hardware") {
+  for (const std::string name : {"sosp21", "v100_100g"}) {
+    const Profile profile = read_profile(name);
+    CHECK(profile.name == name);
+    CHECK(profile.codecs.size() == kLeastTraffic.size());
+    for (const auto& [algorithm, traffic] : kLeastTraffic) {
+      CAPTURE(name, algorithm);
+      check_against(profile.codec(algorithm).encode, traffic.encode, profile);
+      check_against(profile.codec(algorithm).decode, traffic.decode, profile);
+      check_against(profile.codec(algorithm).decode_add, traffic.decode_add, profile);
+    }
+    check_against(profile.merge, kMergeTraffic, profile);
+  }
+}
+
+TEST_CASE("sosp21 charges a ring step and an encode what SeCoPa published") {
+  const Profile profile = read_profile("sosp21");
+  // 0.20337 ms + 8.5005e-7 ms · 2^20 elements = 1.094712 ms; the bandwidth is given to five digits.
+  const double bytes = 4.0 * (1 << 20);
+  CHECK(profile.link.overhead_s + profile.link.latency_s + bytes / profile.link.bandwidth ==
+        Approx((0.20337 + 8.5005e-7 * (1 << 20)) * 1e-3).epsilon(1e-5));
+  // 0.058938 ms + 1.4133e-8 ms · 2^20 elements.
+  CHECK(profile.codec("tbq").encode(1 << 20) == Approx((0.058938 + 1.4133e-8 * (1 << 20)) * 1e-3));
+  // gather of N = 8: 0.80768 ms + 6.1167e-6 ms · 2^20 elements, here per byte.
+  CHECK(profile.fan_in.at(8)(4 << 20) == Approx((0.80768 + 6.1167e-6 * (1 << 20)) * 1e-3));
+}
+
+/// Iteration times in seconds of the published uncompressed ring on the cluster 'aws', by model and
+/// GPUs.
+std::map<std::string, std::map<int, double>> published_ring_iterations() {
+  // What one GPU processes in an iteration, in units of the throughput.
+  const std::map<std::string, double> units = {{"vgg19", 32},  {"resnet50", 32},
+                                               {"lstm", 80},   {"ugatit", 2},
+                                               {"bert", 4096}, {"transformer", 2048}};
+  std::map<std::string, std::map<int, double>> iterations;
+  for (const std::string& line :
+       io::read_lines(HIPRESS_SOURCE_DIR "/tests/data/sosp21_throughput.csv")) {
+    std::vector<std::string> columns;
+    std::istringstream cells(line);
+    for (std::string cell; std::getline(cells, cell, ',');) columns.push_back(cell);
+    if (columns[0] != "aws" || columns[3] != "Ring") continue;
+    const int gpus = std::stoi(columns[5]);
+    iterations[columns[2]][gpus] = gpus * units.at(columns[2]) / std::stod(columns[6]);
+  }
+  return iterations;
+}
+
+TEST_CASE("v100_100g's bandwidth is the one that its notes derive") {
+  // fp32 MiB of the models that the cluster 'aws' ran (bert is BERT-large there).
+  const std::map<std::string, double> mebibytes = {{"vgg19", 548.05},   {"bert", 1282.60},
+                                                   {"ugatit", 2558.75}, {"lstm", 327.97},
+                                                   {"resnet50", 97.49}, {"transformer", 234.08}};
+  auto iterations = published_ring_iterations();
+  double bytes = 0;
+  double seconds = 0;
+  for (const auto& [model, size] : mebibytes) {
+    // A node of a ring of N sends 2(N−1)/N of the model: 1 of it for N = 2 (16 GPUs), 3/2 for N
+    // = 4.
+    bytes += 0.5 * size * 1024 * 1024;
+    seconds += iterations[model][32] - iterations[model][16];
+  }
+  const Profile profile = read_profile("v100_100g");
+  CHECK(profile.link.bandwidth == Approx(bytes / seconds).epsilon(1e-4));
+  CHECK(profile.link.bandwidth < 100e9 / 8);
+}
+
+}  // namespace
+}  // namespace hipress::costs
