@@ -9,15 +9,18 @@ install(TARGETS ${libraries} EXPORT hipress ARCHIVE DESTINATION ${CMAKE_INSTALL_
 install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 foreach(folder io models kernels transport casync traces costs plans sim planner executor profiler)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hipress
-          FILES_MATCHING PATTERN "*.hpp")
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "profiles" EXCLUDE)
 endforeach()
+# Data lies in share/hipress as in the source tree, where io::data_file looks for it.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/models
         FILES_MATCHING PATTERN "*.yaml")
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/profiler
         FILES_MATCHING PATTERN "*.yaml")
 install(EXPORT hipress NAMESPACE hipress:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress FILE hipressTargets.cmake)
+set(hipress_DATA_DIR ${CMAKE_INSTALL_DATADIR}/hipress)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hipressConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/hipressConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress)
+  ${PROJECT_BINARY_DIR}/hipressConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress
+  PATH_VARS hipress_DATA_DIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hipressConfig.cmake ${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress)

@@ -88,7 +88,8 @@ def plot(trace: dict, picture: pathlib.Path) -> None:
     panels[-1, 0].set_xlabel("seconds after the iteration began")
     panels[-1, 0].set_xlim(left=0)
     handles = [matplotlib.patches.Patch(color=colour, label=kind) for kind, colour in COLOURS.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize=9)
+    panels[0, 0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(handles),
+                        frameon=False, fontsize=9)
     figure.savefig(picture, dpi=130)
     plt.close(figure)
 

@@ -1,0 +1,32 @@
+# cmake -DBUILD_DIR=… -DCONSUMER_DIR=… -DWORK_DIR=… -DCXX_COMPILER=… -DCXX_FLAGS=… -DBUILD_TYPE=… -P …
+
+# run(NAME command…): what the command prints, in the variable NAME; its failure is the test's.
+function(run name)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT status EQUAL 0)
+    string(REPLACE ";" " " command "${ARGN}")
+    message(FATAL_ERROR "${command}: ${status}\n${output}${errors}")
+  endif()
+  set(${name} "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+run(ignored ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+run(ignored ${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G Ninja
+  -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_CXX_FLAGS=${CXX_FLAGS}
+  -DCMAKE_BUILD_TYPE=${BUILD_TYPE})
+run(ignored ${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+run(printed ${WORK_DIR}/build/consumer)
+# main.cpp derives both numbers.
+if(NOT printed STREQUAL "9 tasks, 3024000 ps\n")
+  message(FATAL_ERROR "the consumer printed '${printed}'")
+endif()
+
+# An installed tool finds the models that were installed with it.
+run(printed ${WORK_DIR}/prefix/bin/hipress-plan --input vgg19 --topology PS --nnodes 4
+  --output ${WORK_DIR}/SeCoPaPlan.txt)
+file(STRINGS ${WORK_DIR}/SeCoPaPlan.txt lines)
+list(LENGTH lines gradients)
+if(NOT gradients EQUAL 38)
+  message(FATAL_ERROR "the plan for VGG19's 38 gradients has ${gradients} lines")
+endif()

@@ -1,0 +1,151 @@
+"""Tests of scripts/demo.py and scripts/plot_timeline.py on tools that answer what the test says."""
+
+import contextlib
+import io
+import json
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import demo  # noqa: E402  (found through the path above)
+
+try:
+    import plot_timeline
+except ImportError:
+    plot_timeline = None
+
+# Answers as the real tools give them; logs its command line beside itself.
+FAKE_TOOL = """#!{python}
+import json, pathlib, sys
+arguments = sys.argv[1:]
+here = pathlib.Path(__file__).resolve()
+with open(here.parent / "log", "a") as log:
+    print(here.name, *arguments, file=log)
+answer = json.loads((here.parent / "answers.json").read_text())[here.name]
+for option in ("--output", "--trace"):
+    if option in arguments:
+        pathlib.Path(arguments[arguments.index(option) + 1]).write_text(answer.get("file", ""))
+print(answer.get("stderr", ""), file=sys.stderr)
+if "--json" in arguments:
+    print(json.dumps(answer["json"]))
+sys.exit(answer.get("status", 0))
+"""
+
+TRACE = {
+    "traceEvents": [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "predicted node 0"}},
+        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "measured node 0"}},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 5, "args": {"name": "egress"}},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 6, "args": {"name": "egress 2"}},
+        {"ph": "M", "name": "thread_name", "pid": 2, "tid": 5, "args": {"name": "codec"}},
+        {"ph": "X", "cat": "Send", "name": "Send g[0]", "pid": 1, "tid": 5, "ts": 0, "dur": 2000000},
+        {"ph": "X", "cat": "Send", "name": "Send g[1]", "pid": 1, "tid": 6, "ts": 1e6, "dur": 500000},
+        {"ph": "X", "cat": "Encode", "name": "Encode g[0]", "pid": 2, "tid": 5, "ts": 0, "dur": 250000},
+    ]
+}
+
+
+def answers(**exec_json) -> dict:
+    """What the tools say: computation takes 0.25 s, the iteration 0.55 s predicted and 0.5 s measured."""
+    replay = {"measured_iteration_s": {"median": 0.5, "p10": 0.4, "p90": 0.6},
+              "predicted_iteration_s": 0.55, "relative_error": 0.1, "verified": True}
+    return {"hipress-profile": {"file": "schema: hipress.profile/1\n"},
+            "hipress-plan": {"file": "g,100,y,4\n"},
+            "hipress-sim": {"json": {"compute_s": 0.25}},
+            "hipress-exec": {"json": {**replay, **exec_json}, "file": json.dumps(TRACE)}}
+
+
+class DemoTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tools = pathlib.Path(folder.name) / "bin"
+        self.output = pathlib.Path(folder.name) / "out"
+        self.tools.mkdir()
+        for name in ("hipress-profile", "hipress-plan", "hipress-sim", "hipress-exec"):
+            tool = self.tools / name
+            tool.write_text(FAKE_TOOL.format(python=sys.executable))
+            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+
+    def run_demo(self, tool_answers: dict) -> tuple[int, str]:
+        (self.tools / "answers.json").write_text(json.dumps(tool_answers))
+        job = demo.Job(demo.Tools(self.tools), self.output, "models/vgg19.yaml", 4, 3)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = demo.run(job)
+        return status, printed.getvalue()
+
+    def test_table_has_a_row_per_topology_and_plan(self):
+        status, printed = self.run_demo(answers())
+        self.assertEqual(status, 0)
+        rows = [line.split() for line in printed.splitlines() if "verified: yes" in line]
+        self.assertEqual([row[:2] for row in rows],
+                         [[topology, plan] for topology in ("ps", "ring")
+                          for plan in ("none", "fp16", "all", "secopa")])
+        # 0.55 / 0.5 is 10 % too much; the exposed parts are 0.55 - 0.25 = 0.30 and 0.5 - 0.25 = 0.25, 20 %.
+        self.assertEqual(" ".join(rows[0]),
+                         "ps none 0.550 s 0.500 s +10.0 % 0.300 s 0.250 s +20.0 % verified: yes")
+        self.assertIn("median relative error: 10.0 % of the iteration time, "
+                      "20.0 % of the exposed communication", printed)
+
+    def test_files_are_written(self):
+        self.run_demo(answers())
+        results = json.loads((self.output / "results.json").read_text())
+        self.assertEqual(len(results["cases"]), 8)
+        self.assertAlmostEqual(results["median_abs_error"], 0.1)
+        self.assertAlmostEqual(results["cases"][0]["exposed_communication_error"], 0.2)
+        self.assertEqual(json.loads((self.output / "timeline.json").read_text()), TRACE)
+        self.assertEqual((self.output / "timeline.png").exists(), plot_timeline is not None)
+
+    def test_tools_are_asked_for_the_same_case(self):
+        self.run_demo(answers())
+        log = (self.tools / "log").read_text().splitlines()
+        traced = [line for line in log if "--trace" in line]
+        self.assertEqual(len(traced), 1)
+        secopa = self.output / "secopa_ring.txt"
+        for fragment in ("hipress-exec --input models/vgg19.yaml", f"--plan {secopa}", "--topology ring",
+                         "--nnodes 4", "--algorithm onebit", f"--profile {self.output}/profile.yaml"):
+            self.assertIn(fragment, traced[0])
+
+    def test_data_that_does_not_verify_fails_the_demo(self):
+        status, printed = self.run_demo(answers(verified=False))
+        self.assertEqual(status, 1)
+        self.assertIn("verified: NO", printed)
+        self.assertNotIn("verified: yes", printed)
+
+    def test_nothing_exposed_is_no_error(self):
+        # Measured 0.25 s, all of it computation: no communication is exposed, so it has no relative error.
+        _, printed = self.run_demo(answers(measured_iteration_s={"median": 0.25}))
+        self.assertIn("no communication exposed", printed)
+        self.assertIsNone(json.loads((self.output / "results.json").read_text())["cases"][0]
+                          ["exposed_communication_error"])
+
+    def test_tool_that_fails_is_quoted(self):
+        broken = answers()
+        broken["hipress-exec"].update(status=1, stderr="hipress-exec: rank 2 closed the connection")
+        with self.assertRaisesRegex(demo.DemoError, r"hipress-exec .*exit status 1\n.*rank 2 closed"):
+            self.run_demo(broken)
+
+
+@unittest.skipIf(plot_timeline is None, "matplotlib is not installed")
+class PlotTest(unittest.TestCase):
+    def test_slices_are_read_by_timeline_node_and_resource(self):
+        timelines = plot_timeline.read_slices(TRACE)
+        self.assertEqual(list(timelines), ["predicted", "measured"])
+        self.assertEqual(dict(timelines["predicted"]),
+                         {(0, "egress"): [(0, "Send", 0.0, 2.0), (1, "Send", 1.0, 0.5)]})
+        self.assertEqual(dict(timelines["measured"]), {(0, "codec"): [(0, "Encode", 0.0, 0.25)]})
+
+    def test_picture_is_written(self):
+        for trace in (TRACE, {"traceEvents": []}):
+            with tempfile.TemporaryDirectory() as folder:
+                picture = pathlib.Path(folder) / "timeline.png"
+                plot_timeline.plot(trace, picture)
+                self.assertEqual(picture.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

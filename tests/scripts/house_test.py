@@ -1,0 +1,40 @@
+"""The architecture's rules that a compiler does not check."""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+#: Folders with a library, each of which may use those before it: the order in which they are added.
+LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+#: What the order alone would allow: the expansion of plans knows no hardware.
+FORBIDDEN = {"casync": {"kernels", "transport"}}
+
+
+def includes(folder: str):
+    """(file, included folder) for every include of a project header in a folder's C++ and CUDA sources."""
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.suffix in {".cpp", ".hpp", ".cu", ".cuh"}:
+            for included in re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE):
+                yield path.relative_to(ROOT), included
+
+
+class HouseTest(unittest.TestCase):
+    def test_layers_are_read(self):
+        self.assertEqual((LAYERS[0], "sim" in LAYERS), ("io", True))
+
+    def test_folders_include_only_what_lies_above_them(self):
+        for position, folder in enumerate(LAYERS):
+            allowed = set(LAYERS[: position + 1]) - FORBIDDEN.get(folder, set())
+            for path, included in includes(folder):
+                with self.subTest(file=str(path)):
+                    self.assertIn(included, allowed)
+
+    def test_every_folder_has_a_map(self):
+        for folder in [*LAYERS, "bench", "docs", "scripts", "tests"]:
+            with self.subTest(folder=folder):
+                self.assertTrue((ROOT / folder / "README.md").is_file())
+
+
+if __name__ == "__main__":
+    unittest.main()

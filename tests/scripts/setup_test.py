@@ -1,0 +1,66 @@
+"""Tests of scripts/setup.sh on machines that lack something."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SETUP = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "setup.sh"
+#: What the script itself runs on; the machine under test has these and what a test adds.
+SHELL_TOOLS = ("bash", "env", "dirname", "python3")
+
+APT_GET = """#!/usr/bin/env bash
+echo "$@" >> "{log}"
+[[ $1 == update ]] || ln -sf "$(command -v true)" "{folder}/ninja"
+"""
+
+
+class SetupTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bin = pathlib.Path(folder.name)
+        self.provide(*SHELL_TOOLS, "true", "ln", "cmake")
+        # Every header is there: this compiler accepts all that it is asked.
+        (self.bin / "g++").symlink_to("true")
+
+    def provide(self, *programs: str):
+        for program in programs:
+            (self.bin / program).symlink_to(shutil.which(program))
+
+    def run_setup(self) -> subprocess.CompletedProcess:
+        return subprocess.run([SETUP], env={**os.environ, "PATH": str(self.bin)}, text=True,
+                              capture_output=True, check=False)
+
+    def test_without_apt_get_missing_packages_are_listed(self):
+        done = self.run_setup()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no apt-get here", done.stderr)
+        self.assertIn("ninja-build", done.stderr)
+        self.assertNotIn("cmake", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "installs as root")
+    def test_only_what_is_missing_is_installed(self):
+        log = self.bin / "log"
+        apt_get = self.bin / "apt-get"
+        apt_get.write_text(APT_GET.format(log=log, folder=self.bin))
+        apt_get.chmod(0o755)
+        done = self.run_setup()
+        installed = log.read_text().splitlines()[1].split()
+        self.assertIn("ninja-build", installed)
+        self.assertNotIn("cmake", installed)
+        # What apt-get could not provide is said in the end (this machine may lack matplotlib).
+        self.assertEqual(done.returncode, 1 if "still not usable" in done.stderr else 0)
+
+    def test_silent_when_all_is_there(self):
+        (self.bin / "ninja").symlink_to("true")
+        done = self.run_setup()
+        if "python3-matplotlib" in done.stderr:
+            self.skipTest("matplotlib is not installed")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
