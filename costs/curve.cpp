@@ -193,7 +193,8 @@ double Curve::at(double x) const {
     if (x < candidate.from) break;
     piece = &candidate;
   }
-  return std::max(floor_s, piece->a_s + piece->b_s * x);
+  const double seconds = piece->a_s + piece->b_s * x;
+  return seconds < floor_s ? floor_s : seconds;  // so that a NaN stays one and is noticed
 }
 
 Fit fit_curve(const std::vector<Sample>& samples) {
