@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "sim/simulator.hpp"
+
+namespace hipress::sim {
+
+// Costs of the tests, chosen so that every expected time is a whole number of picoseconds.
+inline constexpr std::int64_t kUs = 1'000'000;    // picoseconds
+inline constexpr std::int64_t kEncode = 3 * kUs;  // any size
+inline constexpr std::int64_t kDecode = 2 * kUs;
+inline constexpr std::int64_t kDecodeAdd = 4 * kUs;
+inline constexpr std::int64_t kOverhead = 5 * kUs;
+inline constexpr double kBandwidth = 1e9;  // 1 ns a byte
+inline constexpr std::int64_t kPsPerByte = 1000;
+
+/// A codec of one byte an element, whose costs do not depend on the size; merging is free.
+inline casync::Algorithm byte_codec() {
+  return {.name = "byte", .encoded_bytes = [](std::int64_t elements) { return elements; }};
+}
+
+inline costs::Curve constant(std::int64_t picoseconds) {
+  return {.pieces = {{.a_s = static_cast<double>(picoseconds) * 1e-12}}};
+}
+
+inline costs::Profile test_profile() {
+  costs::Profile profile;
+  profile.name = "test";
+  profile.codecs["byte"] = {constant(kEncode), constant(kDecode), constant(kDecodeAdd)};
+  profile.link.overhead_s = 5e-6;
+  profile.link.bandwidth = kBandwidth;
+  profile.link.bandwidth_both_ways = kBandwidth;
+  return profile;
+}
+
+inline costs::Cluster test_cluster(std::uint32_t nodes) {
+  costs::Cluster cluster;
+  cluster.nodes = nodes;
+  cluster.link = test_profile().link;
+  for (std::uint32_t node = 0; node < nodes; ++node) cluster.host.push_back(node);
+  cluster.compute_speed.assign(nodes, 1);
+  return cluster;
+}
+
+inline models::Model test_model(const std::vector<std::int64_t>& sizes) {
+  models::Model model;
+  for (const std::int64_t elements : sizes) {
+    model.gradients.push_back(
+        {.name = "g" + std::to_string(model.gradients.size()), .elements = elements});
+  }
+  return model;
+}
+
+/// The graph of that strategy with the same decision for every gradient.
+inline casync::TaskGraph test_graph(const models::Model& model, const std::string& strategy,
+                                    std::uint32_t nodes, std::int8_t algorithm,
+                                    std::int32_t partitions) {
+  return casync::expand(model, {.strategy = strategy,
+                                .nodes = nodes,
+                                .algorithms = {byte_codec()},
+                                .decisions = std::vector<casync::Decision>(
+                                    model.gradients.size(), {algorithm, partitions})});
+}
+
+inline Result run(const casync::TaskGraph& graph, const costs::Cluster& cluster, Network network) {
+  return simulate(graph, TaskCosts(test_profile(), {byte_codec()}), cluster,
+                  {.network = network, .record_timeline = true});
+}
+
+}  // namespace hipress::sim

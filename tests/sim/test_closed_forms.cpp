@@ -1,0 +1,120 @@
+#include <catch2/catch.hpp>
+
+#include "tests/sim/fixtures.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using casync::kRaw;
+
+TEST_CASE("an uncontended ring takes 2(N-1)·(α + S/(N·B))") {
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    for (const std::int64_t nodes : {2, 3, 4, 8, 16}) {
+      const std::int64_t elements = 32 * nodes * 1000;
+      const std::int64_t bytes = 4 * elements;
+      const auto graph = test_graph(test_model({elements}), "ring", nodes, kRaw, nodes);
+      const std::int64_t expected = 2 * (nodes - 1) * (kOverhead + bytes / nodes * kPsPerByte);
+      CHECK(run(graph, test_cluster(nodes), network).iteration.count() == expected);
+    }
+  }
+}
+
+TEST_CASE("latency adds to every hop of a ring, and to nothing else") {
+  // 2(N-1)·(o + S/(N·B) + L): the next hop waits for the arrival.
+  costs::Cluster cluster = test_cluster(4);
+  cluster.link.latency_s = 7e-6;
+  const auto graph = test_graph(test_model({32 * 4}), "ring", 4, kRaw, 4);
+  const std::int64_t expected = 2 * 3 * (kOverhead + 128 * kPsPerByte + 7 * kUs);
+  CHECK(run(graph, cluster, Network::kPort).iteration.count() == expected);
+  CHECK(run(graph, cluster, Network::kFair).iteration.count() == expected);
+}
+
+TEST_CASE(
+    "k messages of S into one receiver take k·(α + S/B) on both networks, and so do k out of one") {
+  // Raw ps with one partition: N-1 slices into the server, then N-1 out of it.
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    for (const std::int64_t nodes : {2, 3, 5, 8, 13}) {
+      const std::int64_t bytes = 4 * 32 * 999;
+      const auto graph = test_graph(test_model({32 * 999}), "ps", nodes, kRaw, 1);
+      const std::int64_t k = nodes - 1;
+      CHECK(run(graph, test_cluster(nodes), network).iteration.count() ==
+            2 * k * (kOverhead + bytes * kPsPerByte));
+    }
+  }
+}
+
+TEST_CASE("all-to-all ps with K = N takes 2(N-1)·(α + S/(N·B)), ports or fair") {
+  // Rotated sends keep every port busy with one message at a time; fairly shared, each egress
+  // carries N-1 equal flows, each at 1/(N-1) of the link. Merges are free, so the second half is
+  // the mirror image.
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    for (const std::int64_t nodes : {2, 3, 4, 6}) {
+      const std::int64_t slice_bytes = 4 * 32 * 100;
+      const auto graph = test_graph(test_model({32 * 100 * nodes}), "ps", nodes, kRaw, nodes);
+      CHECK(run(graph, test_cluster(nodes), network).iteration.count() ==
+            2 * (nodes - 1) * (kOverhead + slice_bytes * kPsPerByte));
+    }
+  }
+}
+
+TEST_CASE("compressed ps of two nodes is a chain") {
+  // Worker encodes, sends; server decodes and adds, encodes the mean, sends; worker decodes:
+  // E + s + A + E + s + D. The server's own decode hides behind the send.
+  const auto graph = test_graph(test_model({320}), "ps", 2, 0, 1);
+  const std::int64_t s = kOverhead + 320 * kPsPerByte;
+  const std::int64_t expected = kEncode + s + kDecodeAdd + kEncode + s + kDecode;
+  CHECK(run(graph, test_cluster(2), Network::kPort).iteration.count() == expected);
+  CHECK(run(graph, test_cluster(2), Network::kFair).iteration.count() == expected);
+}
+
+TEST_CASE("compressed ring of one partition is a chain") {
+  // E, then N-1 times (s + A + E), then N-1 sends and the last node's decode.
+  for (const std::int64_t nodes : {2, 3, 5}) {
+    const auto graph = test_graph(test_model({320}), "ring", nodes, 0, 1);
+    const std::int64_t s = kOverhead + 320 * kPsPerByte;
+    const std::int64_t expected =
+        kEncode + (nodes - 1) * (s + kDecodeAdd + kEncode) + (nodes - 1) * s + kDecode;
+    CHECK(run(graph, test_cluster(nodes), Network::kPort).iteration.count() == expected);
+    CHECK(run(graph, test_cluster(nodes), Network::kFair).iteration.count() == expected);
+  }
+}
+
+TEST_CASE("compressed ps of three nodes and partitions, by hand") {
+  // All nodes alike. E = 3, A = 4, D = 2 us; s = 5 + 4 = 9 us (4000 elements, one byte each).
+  //   codec:   E [0,3] for the next node, E [3,6] for the one after
+  //   egress:  s [3,12], s [12,21]; ingress alike: from the node before, then from the one before
+  //   that codec:   A [12,16], A [21,25], encode the mean [25,28], decode it [28,30] egress:  s
+  //   [28,37], s [37,46] codec:   D [37,39], D [46,48]
+  const auto graph = test_graph(test_model({3 * 4000}), "ps", 3, 0, 3);
+  CHECK(run(graph, test_cluster(3), Network::kPort).iteration.count() == 48 * kUs);
+}
+
+TEST_CASE("two gradients share a ring of two nodes, by hand") {
+  // Raw, K = 1, S = 4 us: gradient 0 starts at node 0, gradient 1 at node 1, so one each way in
+  // both halves: 2·(5 + 4) us. A third (starting at node 0 again) queues behind gradient 0 at node
+  // 0: its first hop ends at 18, its way back at 27, for which node 1's egress is free (gradient
+  // 1's hop ended at 9, gradient 0's way back at 18).
+  const std::int64_t elements = 992;  // 3968 bytes
+  const std::int64_t s = kOverhead + 3968 * kPsPerByte;
+  CHECK(run(test_graph(test_model({elements, elements}), "ring", 2, kRaw, 1), test_cluster(2),
+            Network::kPort)
+            .iteration.count() == 2 * s);
+  CHECK(run(test_graph(test_model({elements, elements, elements}), "ring", 2, kRaw, 1),
+            test_cluster(2), Network::kPort)
+            .iteration.count() == 3 * s);
+}
+
+TEST_CASE("communication starts when its gradient is ready, after forward") {
+  models::Model model = test_model({32, 32});
+  model.forward_s = 10e-6;
+  model.gradients[0].ready_s = 100e-6;
+  model.gradients[1].ready_s = 40e-6;
+  const auto graph = test_graph(model, "ring", 2, kRaw, 1);
+  const Result result = run(graph, test_cluster(2), Network::kFair);
+  CHECK(result.compute.count() == 110 * kUs);
+  CHECK(result.iteration.count() == 110 * kUs + 2 * (kOverhead + 128 * kPsPerByte));
+  CHECK(result.bytes_sent == std::vector<std::int64_t>{256, 256});
+}
+
+}  // namespace
+}  // namespace hipress::sim

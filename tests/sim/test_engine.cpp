@@ -1,0 +1,227 @@
+#include <catch2/catch.hpp>
+#include <limits>
+#include <sstream>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "tests/sim/fixtures.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using casync::GraphBuilder;
+using casync::Kind;
+using casync::kRaw;
+using casync::TaskId;
+using Catch::Matchers::Contains;
+
+/// A graph with everything in it: several gradients of odd sizes, ready at odd times, both kinds of
+/// traffic.
+casync::TaskGraph mixed_graph(const std::string& strategy) {
+  models::Model model = test_model({100003, 5, 4096, 77777, 32, 250000});
+  model.forward_s = 123e-6;
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    model.gradients[g].ready_s = 1e-6 * static_cast<double>(37 * g % 101);
+  }
+  casync::Plan plan{
+      .strategy = strategy, .nodes = 5, .algorithms = {byte_codec()}, .decisions = {}};
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    plan.decisions.push_back(
+        {static_cast<std::int8_t>(g % 2 == 0 ? 0 : kRaw), static_cast<std::int32_t>(1 + g)});
+  }
+  return casync::expand(model, plan);
+}
+
+costs::Cluster busy_cluster() {
+  costs::Cluster cluster = test_cluster(5);
+  cluster.link.latency_s = 3e-6;
+  cluster.link.bandwidth_both_ways = 0.7e9;
+  cluster.link.core_s_per_byte = 1.3e-9;
+  cluster.link.core_s_per_message = 4e-6;
+  cluster.host = {0, 0, 1, 1, 1};
+  cluster.cores_per_host = 2;
+  cluster.compute_speed = {1, 1, 0.5, 1, 1.25};
+  return cluster;
+}
+
+std::string trace_of(const std::string& strategy, Network network, const costs::Cluster& cluster) {
+  const casync::TaskGraph graph = mixed_graph(strategy);
+  const Result result = run(graph, cluster, network);
+  std::ostringstream out;
+  traces::write_chrome_trace(out, graph, {"a", "b", "c", "d", "e", "f"}, {&result.timeline});
+  return out.str();
+}
+
+TEST_CASE("traces are the same for every run, and on every compiler") {
+  // The fingerprints were taken from a g++ 12 build; clang++ 14 must give the same.
+  const struct {
+    const char* strategy;
+    Network network;
+    const char* fingerprint;
+  } cases[] = {
+      {"ps", Network::kPort, "200146a87724106c"},
+      {"ps", Network::kFair, "ce17941293ae007f"},
+      {"ring", Network::kPort, "8e161a68958e357a"},
+      {"ring", Network::kFair, "9416d4c0467d693c"},
+  };
+  for (const auto& one : cases) {
+    const std::string trace = trace_of(one.strategy, one.network, busy_cluster());
+    CHECK(trace == trace_of(one.strategy, one.network, busy_cluster()));
+    INFO(one.strategy << " " << to_string(one.network));
+    CHECK(io::fingerprint(trace) == one.fingerprint);
+  }
+}
+
+TEST_CASE(
+    "no task starts before its predecessors end, and serial resources run one task at a time") {
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    const casync::TaskGraph graph = mixed_graph("ps");
+    const Result result = run(graph, busy_cluster(), network);
+    const traces::Timeline& times = result.timeline;
+    std::map<std::pair<std::uint32_t, bool>, std::vector<std::pair<std::int64_t, std::int64_t>>>
+        busy;
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      CHECK(times.end[id] >= times.start[id]);
+      for (const TaskId next : casync::successors(graph, id))
+        CHECK(times.start[next] >= times.end[id]);
+      const Kind kind = graph[id].kind;
+      if (kind == Kind::kSend || kind == Kind::kRecv || times.start[id] == times.end[id]) continue;
+      const bool computes = kind == Kind::kForward || kind == Kind::kBackward;
+      busy[{graph[id].node, computes}].emplace_back(times.start[id].count(), times.end[id].count());
+    }
+    for (auto& [stream, spans] : busy) {
+      std::sort(spans.begin(), spans.end());
+      for (std::size_t i = 1; i < spans.size(); ++i) CHECK(spans[i].first >= spans[i - 1].second);
+    }
+  }
+}
+
+TEST_CASE("a slow node computes and codes more slowly") {
+  costs::Cluster cluster = test_cluster(2);
+  cluster.compute_speed[0] = 0.5;
+  models::Model model = test_model({32});
+  model.forward_s = 10e-6;
+  // Node 0 ends forward at 20 us; it is the server, so its own slice is the last to come:
+  // 20 + A·2 + E·2 + s + D (on the nominal node 1), where its own decode, D·2 = 4 us, hides behind
+  // s.
+  const Result result = run(test_graph(model, "ps", 2, 0, 1), cluster, Network::kPort);
+  CHECK(result.compute.count() == 20 * kUs);
+  CHECK(result.iteration.count() ==
+        20 * kUs + 2 * kDecodeAdd + 2 * kEncode + kOverhead + 32 * kPsPerByte + kDecode);
+}
+
+TEST_CASE("ranks on one host share its cores") {
+  // Four nodes encode at once (ring, K = 4, one byte codec), 3 us each alone; on one host of two
+  // cores: 6 us.
+  costs::Cluster cluster = test_cluster(4);
+  cluster.host.assign(4, 0);
+  cluster.cores_per_host = 2;
+  const casync::TaskGraph graph = test_graph(test_model({32 * 4}), "ring", 4, 0, 4);
+  const Result result = run(graph, cluster, Network::kFair);
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == Kind::kEncode && graph[id].role == casync::Role::kWorker) {
+      CHECK(result.timeline.end[id].count() == 2 * kEncode);
+    }
+  }
+}
+
+TEST_CASE("a core that computes backward is missing elsewhere") {
+  // One node on one core: 100 us of backward for gradient 1 runs beside 3 us of encoding gradient 0
+  // at half speed each, so the encode ends at 6 us.
+  costs::Cluster cluster = test_cluster(1);
+  cluster.cores_per_host = 1;
+  models::Model model = test_model({32, 32});
+  model.gradients[1].ready_s = 100e-6;
+  const casync::TaskGraph graph = test_graph(model, "ring", 1, 0, 1);
+  const TaskCosts costs(test_profile(), {byte_codec()});
+  Options options{.network = Network::kFair, .record_timeline = true};
+  const auto first_encode_end = [&] {
+    const Result result = simulate(graph, costs, cluster, options);
+    TaskId id = 0;
+    while (graph[id].kind != Kind::kEncode) ++id;
+    return result.timeline.end[id].count();
+  };
+  CHECK(first_encode_end() == kEncode);
+  options.backward_cores = BackwardCores::kOne;
+  CHECK(first_encode_end() == 2 * kEncode);
+}
+
+TEST_CASE("transfers need cores where the transport works on the CPU") {
+  // One message of 1 ms from node 0 to 1 on a one-core host; moving it takes 2 core-seconds a
+  // second.
+  costs::Cluster cluster = test_cluster(2);
+  cluster.link.overhead_s = 0;
+  cluster.host.assign(2, 0);
+  cluster.cores_per_host = 1;
+  cluster.link.core_s_per_byte = 2e-9;
+  GraphBuilder builder(2);
+  const TaskId send =
+      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
+  builder.edge(send,
+               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
+  const casync::TaskGraph graph = std::move(builder).build();
+  CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2000 * kUs);
+  CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
+  cluster.cores_per_host = 0;  // not shared
+  CHECK(run(graph, cluster, Network::kFair).iteration.count() == 1000 * kUs);
+}
+
+TEST_CASE("where both directions share, a ring of two runs at half speed") {
+  costs::Cluster cluster = test_cluster(2);
+  cluster.link.bandwidth_both_ways = kBandwidth / 2;
+  cluster.link.overhead_s = 0;
+  const auto graph = test_graph(test_model({64}), "ring", 2, kRaw, 2);
+  CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2 * 2 * 128 * kPsPerByte);
+}
+
+TEST_CASE("a graph that cannot finish names the stuck tasks") {
+  GraphBuilder builder(1);
+  const TaskId a = builder.add({.amount = 1, .partition = 3, .kind = Kind::kMerge});
+  const TaskId b = builder.add({.amount = 1, .partition = 4, .kind = Kind::kMerge});
+  builder.edge(a, b);
+  builder.edge(b, a);
+  const casync::TaskGraph graph = std::move(builder).build();
+  CHECK_THROWS_AS(run(graph, test_cluster(1), Network::kPort), io::RunError);
+  CHECK_THROWS_WITH(run(graph, test_cluster(1), Network::kPort),
+                    Contains("2 of 2 tasks are stuck") &&
+                        Contains("Merge g0[3] on node 0 waits for Merge g0[4] on node 0"));
+}
+
+TEST_CASE("impossible costs are refused by name") {
+  const casync::TaskGraph graph = test_graph(test_model({32}), "ring", 2, kRaw, 1);
+  costs::Cluster cluster = test_cluster(2);
+  SECTION("zero bandwidth") {
+    cluster.link.bandwidth = 0;
+    CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("bandwidth must be positive"));
+  }
+  SECTION("negative latency") {
+    cluster.link.latency_s = -1e-6;
+    CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("latency must be 0 s"));
+  }
+  SECTION("NaN overhead") {
+    cluster.link.overhead_s = std::numeric_limits<double>::quiet_NaN();
+    CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("overhead must be 0 s"));
+  }
+  SECTION("stopped node") {
+    cluster.compute_speed[1] = 0;
+    CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("compute speed of node 1"));
+  }
+  SECTION("cluster of another size") {
+    CHECK_THROWS_WITH(run(graph, test_cluster(3), Network::kFair), Contains("3 nodes, the plan 2"));
+  }
+  SECTION("NaN codec cost") {
+    costs::Profile profile = test_profile();
+    profile.codecs["byte"].encode.pieces[0].a_s = std::numeric_limits<double>::quiet_NaN();
+    const casync::TaskGraph coded = test_graph(test_model({32}), "ring", 2, 0, 1);
+    CHECK_THROWS_WITH(simulate(coded, TaskCosts(profile, {byte_codec()}), cluster),
+                      Contains("Encode of 32 elements"));
+  }
+  SECTION("an algorithm that the profile lacks") {
+    CHECK_THROWS_AS(TaskCosts(test_profile(), {{.name = "other", .encoded_bytes = {}}}),
+                    io::InputError);
+  }
+  CHECK_THROWS_WITH(parse_network("star"), Contains("known are port, fair"));
+}
+
+}  // namespace
+}  // namespace hipress::sim
