@@ -87,8 +87,10 @@ def plot(trace: dict, picture: pathlib.Path) -> None:
         draw_timeline(axes, title, lanes, nodes)
     panels[-1, 0].set_xlabel("seconds after the iteration began")
     panels[-1, 0].set_xlim(left=0)
-    handles = [matplotlib.patches.Patch(color=colour, label=kind) for kind, colour in COLOURS.items()]
-    panels[0, 0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(handles),
+    drawn = {kind for lanes in timelines.values() for slices in lanes.values() for _, kind, _, _ in slices}
+    handles = [matplotlib.patches.Patch(color=colour, label=kind) for kind, colour in COLOURS.items()
+               if kind in drawn]
+    panels[0, 0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)),
                         frameon=False, fontsize=9)
     figure.savefig(picture, dpi=130)
     plt.close(figure)
