@@ -62,21 +62,28 @@ YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
   if (documents.size() > 1) {
     throw InputError(name, line_of(documents[1]), "a second YAML document; one per file is read");
   }
-  return YamlNode(documents.front(), std::make_shared<const std::string>(name), "");
+  return YamlNode(documents.front(), std::make_shared<const std::string>(name), "",
+                  line_of(documents.front()));
 }
 
-YamlNode YamlNode::named(std::string label) const { return YamlNode(node_, file_, label + ":"); }
+YamlNode YamlNode::named(std::string label) const {
+  return YamlNode(node_, file_, label + ":", line_);
+}
 
 std::string YamlNode::child_path(std::string_view key) const {
   if (path_.empty()) return std::string(key);
   return fmt::format("{}{}{}", path_, path_.ends_with(':') ? " " : ".", key);
 }
 
+void YamlNode::require_map() const {
+  if (!node_.IsMap()) fail(fmt::format("must be a map, got {}", kind_of(node_)));
+}
+
 const YamlNode& YamlNode::expect_keys(std::initializer_list<std::string_view> known) const {
   for (const auto& [key, child] : entries()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::span<const std::string_view> words(known.begin(), known.size());
-    throw InputError(*file_, key_line(key),
+    throw InputError(*file_, child.line(),
                      fmt::format("unknown key {}{}", quote(child.path()), suggestion(key, words)));
   }
   return *this;
@@ -85,16 +92,16 @@ const YamlNode& YamlNode::expect_keys(std::initializer_list<std::string_view> kn
 bool YamlNode::has(std::string_view key) const { return find(key).has_value(); }
 
 YamlNode YamlNode::at(std::string_view key) const {
-  std::optional<YamlNode> child = find(key);
-  if (!child) fail(fmt::format("missing key {}", quote(key)));
-  return *std::move(child);
+  std::optional<YamlNode> found = find(key);
+  if (!found) fail(fmt::format("missing key {}", quote(key)));
+  return *std::move(found);
 }
 
 std::optional<YamlNode> YamlNode::find(std::string_view key) const {
-  if (!node_.IsMap()) fail(fmt::format("must be a map, got {}", kind_of(node_)));
+  require_map();
   for (const auto& entry : node_) {
     if (entry.first.IsScalar() && entry.first.Scalar() == key) {
-      return YamlNode(entry.second, file_, child_path(key));
+      return YamlNode(entry.second, file_, child_path(key), line_of(entry.first));
     }
   }
   return std::nullopt;
@@ -105,25 +112,27 @@ std::vector<YamlNode> YamlNode::items() const {
   std::vector<YamlNode> items;
   items.reserve(node_.size());
   for (const YAML::Node& item : node_) {
-    items.push_back(YamlNode(item, file_, fmt::format("{}[{}]", path_, items.size())));
+    const std::string path = fmt::format("{}[{}]", path_, items.size());
+    items.push_back(YamlNode(item, file_, path, line_of(item)));
   }
   return items;
 }
 
 std::vector<std::pair<std::string, YamlNode>> YamlNode::entries() const {
-  if (!node_.IsMap()) fail(fmt::format("must be a map, got {}", kind_of(node_)));
+  require_map();
   std::vector<std::pair<std::string, YamlNode>> entries;
-  std::set<std::string> seen;
+  std::set<std::string_view> seen;
   for (const auto& entry : node_) {
+    const int key_line = line_of(entry.first);
     if (!entry.first.IsScalar()) {
-      throw InputError(*file_, line_of(entry.first), "a key must be a single value");
+      throw InputError(*file_, key_line, "a key must be a single value");
     }
     const std::string& key = entry.first.Scalar();
+    const std::string path = child_path(key);
     if (!seen.insert(key).second) {
-      throw InputError(*file_, line_of(entry.first),
-                       fmt::format("key {} is given twice", quote(child_path(key))));
+      throw InputError(*file_, key_line, fmt::format("key {} is given twice", quote(path)));
     }
-    entries.emplace_back(key, YamlNode(entry.second, file_, child_path(key)));
+    entries.emplace_back(key, YamlNode(entry.second, file_, path, key_line));
   }
   return entries;
 }
@@ -141,7 +150,7 @@ auto YamlNode::located(Parser parser) const {
   try {
     return parser(text, path_.empty() ? std::string_view("value") : std::string_view(path_));
   } catch (const InputError& error) {
-    throw InputError(*file_, line(), error.what());
+    throw InputError(*file_, line_, error.what());
   }
 }
 
@@ -166,16 +175,7 @@ bool YamlNode::boolean() const {
 
 void YamlNode::fail(const std::string& message) const {
   const std::string separator = path_.empty() ? "" : path_.ends_with(':') ? " " : ": ";
-  throw InputError(*file_, line(), path_ + separator + message);
-}
-
-int YamlNode::line() const { return line_of(node_); }
-
-int YamlNode::key_line(std::string_view key) const {
-  for (const auto& entry : node_) {
-    if (entry.first.IsScalar() && entry.first.Scalar() == key) return line_of(entry.first);
-  }
-  return line();
+  throw InputError(*file_, line_, path_ + separator + message);
 }
 
 }  // namespace hipress::io

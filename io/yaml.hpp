@@ -28,7 +28,7 @@ class YamlNode {
   const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
 
   bool has(std::string_view key) const;
-  /// Child of a map; a missing one is an error at the map's line.
+  /// Child of a map; a missing one is an error at the line of the map's own key.
   YamlNode at(std::string_view key) const;
   /// Child of a map, if it is there.
   std::optional<YamlNode> find(std::string_view key) const;
@@ -52,14 +52,14 @@ class YamlNode {
   /// Throws InputError at this node: `file:line: path: message`.
   [[noreturn]] void fail(const std::string& message) const;
   const std::string& path() const { return path_; }  ///< "links.bandwidth", for messages
-  int line() const;
+  int line() const { return line_; }  ///< of the key in a map, else of the value itself
 
  private:
-  YamlNode(YAML::Node node, std::shared_ptr<const std::string> file, std::string path)
-      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
+  YamlNode(YAML::Node node, std::shared_ptr<const std::string> file, std::string path, int line)
+      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)), line_(line) {}
 
   std::string child_path(std::string_view key) const;
-  int key_line(std::string_view key) const;
+  void require_map() const;
   std::string quantity_text() const;  ///< the scalar, "" for an empty value
   /// parser(text, path), its InputError completed with file and line.
   template <typename Parser>
@@ -68,6 +68,7 @@ class YamlNode {
   YAML::Node node_;
   std::shared_ptr<const std::string> file_;
   std::string path_;
+  int line_;
 };
 
 }  // namespace hipress::io

@@ -1,0 +1,152 @@
+#include "io/environment.hpp"
+
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/io/temporary_folder.hpp"
+
+using namespace hipress::io;
+using hipress::tests::complaint;
+
+namespace {
+
+constexpr const char* kVariables[] = {"RANK",
+                                      "WORLD_SIZE",
+                                      "LOCAL_RANK",
+                                      "SLURM_PROCID",
+                                      "SLURM_NTASKS",
+                                      "SLURM_LOCALID",
+                                      "OMPI_COMM_WORLD_RANK",
+                                      "OMPI_COMM_WORLD_SIZE",
+                                      "OMPI_COMM_WORLD_LOCAL_RANK",
+                                      "NO_COLOR"};
+
+/// An environment that has these variables and none of the others that io reads, while it lives.
+class Environment {
+ public:
+  Environment(std::initializer_list<std::pair<const char*, const char*>> variables) {
+    for (const char* name : kVariables) {
+      const char* value = ::getenv(name);
+      before_.emplace_back(name, value ? value : "");
+      ::unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) ::setenv(name, value, 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : before_) {
+      value.empty() ? ::unsetenv(name) : ::setenv(name, value.c_str(), 1);
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, std::string>> before_;
+};
+
+}  // namespace
+
+TEST_CASE("no launcher's variables: no launch") {
+  const Environment environment{};
+  CHECK_FALSE(read_launch());
+}
+
+TEST_CASE("each launcher's variables are understood") {
+  SECTION("torchrun") {
+    const Environment environment{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}};
+    const auto launch = read_launch();
+    REQUIRE(launch);
+    CHECK(launch->launcher == "torchrun");
+    CHECK(launch->rank == 5);
+    CHECK(launch->size == 8);
+    CHECK(launch->local_rank == 1);
+  }
+  SECTION("plain, without a local rank") {
+    const Environment environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+    REQUIRE(read_launch());
+    CHECK(read_launch()->size == 1);
+  }
+  SECTION("srun") {
+    const Environment environment(
+        {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}});
+    const auto launch = read_launch();
+    REQUIRE(launch);
+    CHECK(launch->launcher == "slurm");
+    CHECK(launch->rank == 3);
+    CHECK(launch->size == 4);
+    CHECK(launch->local_rank == 1);
+  }
+  SECTION("mpirun, also inside a Slurm job whose batch script is process 0 of 4") {
+    const Environment environment{{"OMPI_COMM_WORLD_RANK", "2"},
+                                  {"OMPI_COMM_WORLD_SIZE", "3"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                                  {"SLURM_PROCID", "0"},
+                                  {"SLURM_NTASKS", "4"}};
+    const auto launch = read_launch();
+    REQUIRE(launch);
+    CHECK(launch->launcher == "openmpi");
+    CHECK(launch->rank == 2);
+    CHECK(launch->size == 3);
+  }
+}
+
+TEST_CASE("an interactive Slurm allocation is no launcher") {
+  SECTION("one task") {
+    const Environment environment{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}};
+    CHECK_FALSE(read_launch());
+  }
+  SECTION("an allocation without a launched process") {
+    const Environment environment{{"SLURM_NTASKS", "4"}};
+    CHECK_FALSE(read_launch());
+  }
+}
+
+TEST_CASE("variables that make no sense are named") {
+  SECTION("half a pair") {
+    const Environment environment{{"RANK", "0"}};
+    CHECK(complaint([] { read_launch(); }) ==
+          "environment variable RANK is set but WORLD_SIZE is not; set or unset both");
+  }
+  SECTION("the other half") {
+    const Environment environment{{"OMPI_COMM_WORLD_SIZE", "2"}};
+    CHECK(
+        complaint([] { read_launch(); }) ==
+        "environment variable OMPI_COMM_WORLD_SIZE is set but OMPI_COMM_WORLD_RANK is not; set or "
+        "unset both");
+  }
+  SECTION("a rank outside the job") {
+    const Environment environment{{"RANK", "4"}, {"WORLD_SIZE", "4"}};
+    CHECK(complaint([] { read_launch(); }) ==
+          "environment variable RANK must be at most 3, got '4'");
+  }
+  SECTION("a job without ranks") {
+    const Environment environment{{"RANK", "0"}, {"WORLD_SIZE", "0"}};
+    CHECK(complaint([] { read_launch(); }) ==
+          "environment variable WORLD_SIZE must be a positive integer, got '0'");
+  }
+  SECTION("no number") {
+    const Environment environment{{"SLURM_PROCID", "two"}, {"SLURM_NTASKS", "4"}};
+    CHECK(complaint([] { read_launch(); }) ==
+          "environment variable SLURM_PROCID must be a non-negative integer, got 'two'");
+  }
+}
+
+TEST_CASE("NO_COLOR counts when it is not empty") {
+  SECTION("unset") {
+    const Environment environment{};
+    CHECK_FALSE(no_color());
+  }
+  SECTION("empty") {
+    const Environment environment{{"NO_COLOR", ""}};
+    CHECK_FALSE(no_color());
+  }
+  SECTION("set") {
+    const Environment environment{{"NO_COLOR", "1"}};
+    CHECK(no_color());
+  }
+}

@@ -1,0 +1,132 @@
+#include "io/tool.hpp"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iostream>
+#include <new>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "io/error.hpp"
+
+using namespace hipress::io;
+
+namespace {
+
+/// What a stream gets while this lives.
+class Capture {
+ public:
+  explicit Capture(std::ostream& stream) : stream_(stream), before_(stream.rdbuf(text_.rdbuf())) {}
+  ~Capture() { stream_.rdbuf(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::ostream& stream_;
+  std::streambuf* before_;
+};
+
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+/// Runs the tool `hipress-test --nodes N`, whose work is `run`.
+Outcome run(std::vector<std::string> arguments, const std::function<int()>& work) {
+  arguments.insert(arguments.begin(), "hipress-test");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  const ToolInfo info{"hipress-test", "Tests the frame.", "hipress-test --nodes 4"};
+  int nodes = 1;
+  const Capture out(std::cout), err(std::cerr);
+  const int status = run_tool(
+      static_cast<int>(argv.size()), argv.data(), info,
+      [&](CLI::App& app) { app.add_option("--nodes", nodes, "Number of nodes"); }, work);
+  return {status, out.text(), err.text()};
+}
+
+int succeed() { return 0; }
+
+template <typename Error>
+Outcome fail_with(const Error& error) {
+  return run({}, [&]() -> int { throw error; });
+}
+
+}  // namespace
+
+TEST_CASE("a tool's exit status says what happened") {
+  CHECK(run({"--nodes", "4"}, succeed).status == 0);
+  CHECK(run({}, [] { return 3; }).status == 3);
+
+  SECTION("a wrong request is 2") {
+    const Outcome outcome =
+        fail_with(InputError("plan.txt", 3, "K must be a positive integer, got '0'"));
+    CHECK(outcome.status == 2);
+    CHECK(outcome.err == "hipress-test: plan.txt:3: K must be a positive integer, got '0'\n");
+    CHECK(outcome.out.empty());
+  }
+  SECTION("so is what a library refuses") {
+    CHECK(fail_with(std::invalid_argument("unknown strategy 'star'")).status == 2);
+  }
+  SECTION("a failed run is 1") {
+    const Outcome outcome = fail_with(RunError("rank 2 died"));
+    CHECK(outcome.status == 1);
+    CHECK(outcome.err == "hipress-test: rank 2 died\n");
+  }
+  SECTION("so is any other exception") {
+    CHECK(fail_with(std::runtime_error("x")).status == 1);
+    CHECK(fail_with(std::bad_alloc()).status == 1);
+  }
+  SECTION("an honest no is 3") {
+    CHECK(fail_with(Unmet("the search did not converge")).status == 3);
+  }
+}
+
+TEST_CASE("a wrong command line is 2, names the culprit and points to the help") {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--colour"}, {"--nodes"}, {"--nodes", "many"}, {"stray"}};
+  for (const auto& arguments : wrong) {
+    const Outcome outcome = run(arguments, succeed);
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.err, Catch::StartsWith("hipress-test: ") && Catch::Contains("--help"));
+  }
+  CHECK_THAT(run({"--colour"}, succeed).err, Catch::Contains("--colour"));
+  CHECK_THAT(run({"--nodes", "many"}, succeed).err, Catch::Contains("many"));
+}
+
+TEST_CASE("help opens with the example") {
+  const Outcome outcome = run({"--help"}, [] { return 1; });
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith("Example:\n  hipress-test --nodes 4\n") &&
+                              Catch::Contains("Tests the frame.") && Catch::Contains("--nodes"));
+}
+
+TEST_CASE("version names the tool, git, CUDA and NCCL") {
+  const Outcome outcome = run({"--version"}, [] { return 1; });
+  CHECK(outcome.status == 0);
+  CHECK(outcome.out == "hipress-test " + version() + "\n");
+  CHECK_THAT(version(), Catch::Matches(R"(\d+\.\d+\.\d+ \(git ([0-9a-f]+|unknown), )"
+                                       R"(CUDA ([0-9.]+|none), NCCL ([0-9.]+|none)\))"));
+}
+
+TEST_CASE("results that do not arrive are a failed run") {
+  const ToolInfo info{"hipress-test", "Tests the frame.", "hipress-test"};
+  std::string name = "hipress-test";
+  char* argv[] = {name.data()};
+  std::ofstream full("/dev/full");
+  std::streambuf* before = std::cout.rdbuf(full.rdbuf());
+  const Capture err(std::cerr);
+  const int status = run_tool(
+      1, argv, info, [](CLI::App&) {},
+      [] {
+        std::cout << "a result";
+        return 0;
+      });
+  std::cout.rdbuf(before);
+  std::cout.clear();
+  CHECK(status == 1);
+  CHECK_THAT(err.text(), Catch::Contains("could not be written to standard output"));
+}

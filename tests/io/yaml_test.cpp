@@ -1,0 +1,167 @@
+#include "io/yaml.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/io/temporary_folder.hpp"
+
+using hipress::io::YamlNode;
+using hipress::tests::complaint;
+using hipress::tests::TemporaryFolder;
+
+namespace {
+
+YamlNode parse(const std::string& text) { return YamlNode::parse(text, "x.yaml"); }
+
+}  // namespace
+
+TEST_CASE("values are read with their units") {
+  const YamlNode root = parse(
+      "name: v100\n"
+      "cores: 8\n"
+      "link: {bandwidth: 100Gbps, latency: 5us}\n"
+      "buffer: 64KiB\n"
+      "ratio: 0.5\n"
+      "shared: true\n"
+      "sizes: [1, 2, 3]\n");
+  CHECK(root.at("name").text() == "v100");
+  CHECK(root.at("cores").integer(1) == 8);
+  CHECK(root.at("link").at("bandwidth").bandwidth() == 12.5e9);
+  CHECK(root.at("link").at("latency").duration() == 5e-6);
+  CHECK(root.at("buffer").size() == 65536);
+  CHECK(root.at("ratio").number() == 0.5);
+  CHECK(root.at("shared").boolean());
+  CHECK(root.at("sizes").items().size() == 3);
+  CHECK(root.at("sizes").items()[2].integer(1) == 3);
+  CHECK(root.at("sizes").items()[2].path() == "sizes[2]");
+  CHECK(root.at("link").at("latency").path() == "link.latency");
+  CHECK(root.at("buffer").line() == 4);
+  CHECK(root.has("name"));
+  CHECK_FALSE(root.has("colour"));
+  CHECK_FALSE(root.find("colour"));
+}
+
+TEST_CASE("entries keep the file's order") {
+  const auto entries = parse("b: 1\na: 2\nc: 3\n").entries();
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[0].first == "b");
+  CHECK(entries[1].first == "a");
+  CHECK(entries[1].second.integer(0) == 2);
+}
+
+TEST_CASE("an unknown key is refused with its line and the nearest known one") {
+  const YamlNode root = parse("name: x\nlink:\n  latency: 5us\n  bandwith: 1GB/s\n");
+  root.expect_keys({"name", "link"});
+  CHECK(complaint([&] {
+          root.at("link").expect_keys({"bandwidth", "latency"});
+        }) ==
+        "x.yaml:4: unknown key 'link.bandwith'; did you mean 'bandwidth'? (known: bandwidth, "
+        "latency)");
+  SECTION("a key that is no single value") {
+    CHECK(complaint([] { parse("a: 1\n[b, c]: 2\n").expect_keys({"a"}); }) ==
+          "x.yaml:2: a key must be a single value");
+  }
+  CHECK(complaint([&] { root.expect_keys({"link"}); }) ==
+        "x.yaml:1: unknown key 'name' (known: link)");
+}
+
+TEST_CASE("a key that is given twice is refused") {
+  const YamlNode root = parse("name: x\nsize: 1\nname: y\n");
+  CHECK(complaint([&] {
+          root.expect_keys({"name", "size"});
+        }) == "x.yaml:3: key 'name' is given twice");
+}
+
+TEST_CASE("a missing key is refused at its map") {
+  const YamlNode root = parse("name: x\nlink:\n  latency: 5us\n");
+  CHECK(complaint([&] { root.at("link").at("bandwidth"); }) ==
+        "x.yaml:2: link: missing key 'bandwidth'");
+  CHECK(complaint([&] { root.at("cores"); }) == "x.yaml:1: missing key 'cores'");
+}
+
+TEST_CASE("a value of the wrong kind is refused with its line") {
+  const YamlNode root = parse("a:\n  b: [1]\n  c: text\n  d:\n");
+  const YamlNode a = root.at("a");
+  SECTION("a list for a value") {
+    CHECK(complaint([&] { a.at("b").text(); }) ==
+          "x.yaml:2: a.b: must be a single value, got a list");
+    CHECK(complaint([&] { a.at("b").number(); }) ==
+          "x.yaml:2: a.b: must be a single value, got a list");
+  }
+  SECTION("a value for a list") {
+    CHECK(complaint([&] { a.at("c").items(); }) ==
+          "x.yaml:3: a.c: must be a list, got a single value");
+  }
+  SECTION("a value for a map") {
+    CHECK(complaint([&] { a.at("c").entries(); }) ==
+          "x.yaml:3: a.c: must be a map, got a single value");
+    CHECK(complaint([&] { a.at("c").at("x"); }) ==
+          "x.yaml:3: a.c: must be a map, got a single value");
+  }
+  SECTION("nothing for a quantity") {
+    CHECK(complaint([&] { a.at("d").integer(1); }) ==
+          "x.yaml:4: a.d must be a positive integer, got ''");
+    CHECK(complaint([&] { a.at("d").text(); }) ==
+          "x.yaml:4: a.d: must be a single value, got nothing");
+  }
+  SECTION("a missing unit") {
+    CHECK_THAT(complaint([&] { a.at("c").bandwidth(); }),
+               Catch::StartsWith("x.yaml:3: a.c must be a bandwidth with unit, such as 100Gbps") &&
+                   Catch::EndsWith("got 'text'"));
+    CHECK_THAT(complaint([&] { a.at("c").duration(); }),
+               Catch::StartsWith("x.yaml:3: a.c must be a duration with unit, such as 5us"));
+    CHECK_THAT(complaint([&] { a.at("c").size(); }),
+               Catch::StartsWith("x.yaml:3: a.c must be a size with unit, such as 64KiB"));
+  }
+  SECTION("not true and not false") {
+    CHECK(complaint([&] { a.at("c").boolean(); }) ==
+          "x.yaml:3: a.c: must be true or false, got 'text'");
+  }
+}
+
+TEST_CASE("a node can be named after what it describes") {
+  const YamlNode gradient = parse("- {name: fc6.weight, elements: -3}").items()[0];
+  const YamlNode named = gradient.named("gradient 'fc6.weight'");
+  CHECK(complaint([&] { named.at("elements").integer(1); }) ==
+        "x.yaml:1: gradient 'fc6.weight': elements must be a positive integer, got '-3'");
+  CHECK(complaint([&] { named.at("ready"); }) ==
+        "x.yaml:1: gradient 'fc6.weight': missing key 'ready'");
+}
+
+TEST_CASE("a file that is no YAML document is refused") {
+  const TemporaryFolder folder;
+  SECTION("missing") {
+    const std::string path = folder.path("none.yaml");
+    CHECK(complaint([&] { YamlNode::load(path); }) ==
+          path + ": cannot be read: No such file or directory");
+  }
+  SECTION("empty") {
+    const std::string path = folder.file("empty.yaml", "");
+    CHECK(complaint([&] { YamlNode::load(path); }) ==
+          path + ": is empty, a YAML document was expected");
+  }
+  SECTION("nothing but a comment") {
+    CHECK(complaint([] { parse("# a comment\n"); }) ==
+          "x.yaml: is empty, a YAML document was expected");
+  }
+  SECTION("truncated in the middle of a map") {
+    CHECK_THAT(complaint([] { parse("a: 1\nb: {c: 2, d"); }),
+               Catch::StartsWith("x.yaml:2: not valid YAML: "));
+  }
+  SECTION("a tab for indentation") {
+    CHECK_THAT(complaint([] { parse("a:\n\tb: 1\n"); }),
+               Catch::StartsWith("x.yaml:2: not valid YAML: "));
+  }
+  SECTION("NUL bytes, which end the document for some parsers") {
+    CHECK(complaint([] { parse(std::string("a: 1\nb: \0\n", 10)); }) ==
+          "x.yaml:2: control byte '\\x00': this is not a YAML text file");
+  }
+  SECTION("two documents") {
+    CHECK_THAT(complaint([] { parse("a: 1\n---\nb: 2\n"); }),
+               Catch::Contains("a second YAML document; one per file is read"));
+  }
+  SECTION("nested without end") {
+    CHECK_THAT(complaint([] { parse(std::string(100000, '[')); }),
+               Catch::StartsWith("x.yaml:1: not valid YAML: "));
+  }
+}
