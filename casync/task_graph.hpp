@@ -104,6 +104,8 @@ class GraphBuilder {
   /// `after` waits for `before`.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
+  TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
+  const Task& task(TaskId id) const { return tasks_[id]; }
   /// Builds the graph and leaves the builder empty.
   TaskGraph build() &&;
 

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "casync/task_graph.hpp"
+
+namespace hipress::bench {
+
+/// What any discrete-event simulation of a task graph must at least do, and nothing else: the floor
+/// that the engine is compared with. Durations and resources are computed beforehand; a resource
+/// serves its tasks in the order in which they come; a Send occupies its sender alone.
+class BareLoop {
+ public:
+  /// Merges take no time; a message takes overhead + bytes × ps_per_byte.
+  BareLoop(const casync::TaskGraph& graph, std::int64_t overhead, std::int64_t ps_per_byte);
+
+  /// Runs the graph once and returns the last end, in picoseconds.
+  std::int64_t run();
+
+ private:
+  void make_ready(casync::TaskId id, std::int64_t now);
+  void start(casync::TaskId id, std::int64_t now);
+
+  struct Event {
+    std::int64_t time;
+    casync::TaskId task;
+    bool operator<(const Event& other) const { return time > other.time; }
+  };
+  struct Queue {
+    bool busy = false;
+    casync::TaskId head = 0, tail = 0;  // a list through next_; empty when head == kNone
+  };
+
+  const casync::TaskGraph& graph_;
+  std::vector<std::int64_t> duration_;
+  std::vector<std::uint32_t> resource_;
+  std::vector<std::uint32_t> predecessors_;
+  std::vector<std::uint32_t> waiting_;
+  std::vector<casync::TaskId> next_;
+  std::vector<Queue> queues_;
+  std::vector<Event> events_;
+};
+
+}  // namespace hipress::bench
