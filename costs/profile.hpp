@@ -69,7 +69,8 @@ struct Profile {
 Profile read_profile(const std::string& path_or_name);
 
 /// Writes the file that read_profile reads back to an equal profile, to the last bit of every
-/// number; only `fingerprint` is the file's own. InputError if the folder cannot be written to.
+/// number; only `fingerprint` is the file's own. InputError if the folder cannot be written to, or
+/// for a value that read_profile refuses.
 void write_profile(const std::string& path, const Profile& profile);
 
 }  // namespace hipress::costs

@@ -6,6 +6,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
+#include "io/suggestion.hpp"
 #include "io/yaml.hpp"
 
 namespace hipress::costs {
@@ -170,14 +171,14 @@ std::string resolve_path(const std::string& path_or_name) {
       std::filesystem::exists(path)) {
     return path_or_name;
   }
-  try {
+  const std::vector<std::string> shipped = io::data_names("profiler/profiles", ".yaml");
+  if (std::find(shipped.begin(), shipped.end(), path_or_name) != shipped.end()) {
     return io::data_file("profiler/profiles/" + path_or_name + ".yaml");
-  } catch (const io::InputError&) {
-    throw io::InputError(
-        "profile '" + path_or_name +
-        "': neither a file nor a shipped profile (sosp21, v100_100g, …); measure one "
-        "with hipress-profile --output FILE.yaml");
   }
+  const std::vector<std::string_view> known(shipped.begin(), shipped.end());
+  throw io::InputError(
+      "profile " + io::quote(path_or_name) + ": neither a file nor a shipped profile" +
+      io::suggestion(path_or_name, known) + "; hipress-profile --output FILE.yaml measures one");
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include <functional>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -13,33 +11,24 @@
 namespace hipress::costs {
 namespace {
 
-/// A unit to write a value in, and how many of it are one base unit (second, byte per second).
-struct Unit {
-  std::string_view name;
-  double per_base = 1;
-};
-
-/// The shortest text in one of the units that `parse` reads back to exactly `value`. The base unit
-/// must be among them: it always does.
-std::string exact_quantity(double value, std::initializer_list<Unit> units,
-                           const std::function<double(const std::string&)>& parse) {
-  std::string shortest;
-  for (const Unit& unit : units) {
-    const std::string text = fmt::format("{}{}", value * unit.per_base, unit.name);
-    if (parse(text) != value) continue;
-    if (shortest.empty() || text.size() < shortest.size()) shortest = text;
+/// The shortest text that `parse` reads back to exactly `value`: in the unit and with as few digits
+/// as `format` gives, or in the base unit if scaling costs the last bit.
+template <typename Format, typename Parse>
+std::string exact(double value, std::string_view base_unit, Format format, Parse parse) {
+  constexpr int kReadable = 12;
+  for (int digits = 1; digits <= kReadable; ++digits) {
+    const std::string text = format(value, digits);
+    if (parse(text, "value") == value) return text;
   }
-  return shortest;
+  return fmt::format("{}{}", value, base_unit);
 }
 
 std::string duration(double seconds) {
-  return exact_quantity(seconds, {{"s"}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}},
-                        [](const std::string& text) { return io::parse_duration(text); });
+  return exact(seconds, "s", io::format_duration, io::parse_duration);
 }
 
 std::string bandwidth(double bytes_per_s) {
-  return exact_quantity(bytes_per_s, {{"B/s"}, {"MB/s", 1e-6}, {"GB/s", 1e-9}},
-                        [](const std::string& text) { return io::parse_bandwidth(text); });
+  return exact(bytes_per_s, "B/s", io::format_bandwidth, io::parse_bandwidth);
 }
 
 /// Every digit that is needed to read the same number back.
