@@ -22,33 +22,42 @@ struct PlanContext {
   const models::Model& model;
   std::string strategy = "ps";
   std::uint32_t nodes = 1;
-  std::string algorithm = "onebit";  ///< what a `y` without a fifth field means: "tbq", "tbq(tau=0.25)"
+  std::string algorithm =
+      "onebit";  ///< what a `y` without a fifth field means: "tbq", "tbq(tau=0.25)"
 };
 
-/// Reads a plan file, or makes a named plan: "none" (all raw), "all" (all compressed), "fp16" or another
-/// algorithm's name (all with that), "threshold" or "threshold:262144" (compressed from that many elements on);
-/// named plans have K = N. Files: SeCoPaPlan.txt lines `name,elements,y|n,K[,algorithm]` or `name,y|n,K`, or a
-/// plan YAML (*.yaml), whose own topology, nodes and algorithm must agree with the context.
-/// InputError with file and line for a malformed line, a gradient that the model lacks (named), one that is
-/// missing or listed twice, other elements than the model's, K outside 1 … 2^20, an unknown algorithm.
-/// A raw gradient of a half-precision dtype is resolved to that cast.
+/// Reads a plan file, or makes a named plan: "none" (all raw), "all" (all compressed), "fp16" or
+/// another algorithm's name, with parameters if wanted (all with that), "threshold" or
+/// "threshold:262144" (compressed from that many elements on); named plans have K = N. A name wins
+/// over a file of that name. Files: SeCoPaPlan.txt lines `name,elements,y|n,K[,algorithm]` or
+/// `name,y|n,K`, or a plan YAML (*.yaml, *.yml), whose own topology and nodes must agree with the
+/// context and whose algorithms are its own. InputError with file and line for a malformed line, a
+/// gradient that the model lacks (named), one that is missing or listed twice, other elements than
+/// the model's, K outside 1 … 2^20, an unknown algorithm; also for N = 0. A raw gradient of a
+/// half-precision dtype is resolved to that cast. An algorithm's name in the resolved plan is its
+/// whole text ("tbq(tau=0.25)").
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);
 
-/// Writes SeCoPaPlan.txt: one line per gradient in input order, `name,elements,y|n,K`, with a fifth field on
-/// compressed lines only if the plan mixes algorithms. No trailing blank line; ends with a newline.
+/// Writes SeCoPaPlan.txt: one line per gradient in input order, `name,elements,y|n,K`, with a fifth
+/// field on compressed lines only if the plan mixes algorithms. No trailing blank line; ends with a
+/// newline. InputError for a gradient name that such a line cannot hold (a comma).
 void write_plan_text(const std::string& path, const models::Model& model, const casync::Plan& plan);
 
 /// What a plan YAML says beside the decisions.
 struct PlanReport {
   double predicted_iteration_s = 0;
-  std::string search;
-  std::string profile;              ///< name and fingerprint
-  std::string network;              ///< "port", "fair"
+  std::string search;   ///< "secopa", "timeline"
+  std::string profile;  ///< name and fingerprint
+  std::string network;  ///< "port", "fair"
 };
+
+/// Writes the plan YAML: schema hipress.plan/1, the report, this tool's version, and every
+/// gradient's elements, algorithm ("none" where it is raw) and K. resolve_plan reads it back.
 void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
                      const PlanReport& report);
 
-/// Identity of what a job exchanges: model, strategy, nodes and decisions. Ranks compare it before they start.
+/// Identity of what a job exchanges: the gradients' names, elements and dtypes, strategy, nodes and
+/// decisions, as 16 hex digits. Ranks compare it before they start.
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan);
 
 }  // namespace hipress::plans

@@ -1,0 +1,130 @@
+#include "plans/plan_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/suggestion.hpp"
+
+namespace hipress::plans {
+
+std::string_view cast_of(models::Dtype dtype) {
+  switch (dtype) {
+    case models::Dtype::kFloat16:
+      return "fp16";
+    case models::Dtype::kBfloat16:
+      return "bf16";
+    case models::Dtype::kFloat32:
+      break;
+  }
+  return "";
+}
+
+bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
+            const casync::Decision& decision) {
+  return decision.algorithm == casync::kRaw ||
+         plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name ==
+             cast_of(gradient.dtype);
+}
+
+PlanBuilder::PlanBuilder(const PlanContext& context) : context_(context) {
+  if (context.nodes == 0) throw io::InputError("the number of nodes must be at least 1, got 0");
+  resolved_.plan.strategy = casync::find_strategy(context.strategy).name;
+  resolved_.plan.nodes = context.nodes;
+  resolved_.plan.decisions.resize(context.model.gradients.size());
+  for (std::size_t g = 0; g < context.model.gradients.size(); ++g) decide(g, casync::kRaw, 1);
+}
+
+std::int8_t PlanBuilder::algorithm(const std::string& text) {
+  std::vector<casync::Algorithm>& known = resolved_.plan.algorithms;
+  const auto same = [&](const casync::Algorithm& algorithm) { return algorithm.name == text; };
+  const auto found = std::find_if(known.begin(), known.end(), same);
+  if (found != known.end()) return static_cast<std::int8_t>(found - known.begin());
+  if (known.size() == std::numeric_limits<std::int8_t>::max()) {
+    throw io::InputError(fmt::format("algorithm {} is one more than the {} that a plan can mix",
+                                     io::quote(text), known.size()));
+  }
+  std::shared_ptr<const kernels::Codec> codec;
+  try {
+    codec = kernels::make_codec(text);
+  } catch (const std::invalid_argument& error) {
+    throw io::InputError(error.what());
+  }
+  known.push_back({text, [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
+                   codec->traits().half_precision});
+  resolved_.codecs.push_back(std::move(codec));
+  return static_cast<std::int8_t>(known.size() - 1);
+}
+
+void PlanBuilder::decide(std::size_t gradient, std::int8_t algorithm_index,
+                         std::int32_t partitions) {
+  const std::string_view cast = cast_of(context_.model.gradients[gradient].dtype);
+  if (algorithm_index == casync::kRaw && !cast.empty()) {
+    algorithm_index = algorithm(std::string(cast));
+  }
+  resolved_.plan.decisions[gradient] = {algorithm_index, partitions};
+}
+
+PlanMatcher::PlanMatcher(std::string file, const PlanContext& context)
+    : file_(std::move(file)),
+      context_(context),
+      builder_(context),
+      lines_(context.model.gradients.size()) {
+  for (std::size_t g = 0; g < lines_.size(); ++g) index_[context.model.gradients[g].name] = g;
+}
+
+void PlanMatcher::add(const PlanRow& row) {
+  const auto found = index_.find(row.name);
+  if (found == index_.end()) {
+    std::vector<std::string_view> names;
+    for (const models::Gradient& gradient : context_.model.gradients)
+      names.push_back(gradient.name);
+    const std::string_view near = io::nearest(row.name, names);
+    refuse(row,
+           fmt::format("is not in model {}, so the plan was made for another input{}",
+                       io::quote(context_.model.name),
+                       near.empty() ? "" : fmt::format("; did you mean {}?", io::quote(near))));
+  }
+  const std::size_t g = found->second;
+  if (lines_[g] != 0) {
+    refuse(row, fmt::format("is listed twice, first in line {}", lines_[g]));
+  }
+  lines_[g] = row.line;
+  const std::int64_t elements = context_.model.gradients[g].elements;
+  if (row.elements && *row.elements != elements) {
+    refuse(row, fmt::format("has {} elements in the plan but {} in model {}", *row.elements,
+                            elements, io::quote(context_.model.name)));
+  }
+  try {
+    const std::int8_t algorithm =
+        row.algorithm.empty() ? casync::kRaw : builder_.algorithm(row.algorithm);
+    builder_.decide(g, algorithm, static_cast<std::int32_t>(row.partitions));
+  } catch (const io::InputError& error) {
+    refuse(row, error.what());
+  }
+}
+
+ResolvedPlan PlanMatcher::take() {
+  const auto missing = std::find(lines_.begin(), lines_.end(), 0);
+  if (missing != lines_.end()) {
+    const auto g = static_cast<std::size_t>(missing - lines_.begin());
+    throw io::InputError(
+        file_, 0,
+        fmt::format("gradient {} of model {} is missing ({} of {} are); plan this model anew",
+                    io::quote(context_.model.gradients[g].name), io::quote(context_.model.name),
+                    std::count(lines_.begin(), lines_.end(), 0), lines_.size()));
+  }
+  return builder_.take();
+}
+
+void PlanMatcher::refuse(const PlanRow& row, const std::string& message) const {
+  throw io::InputError(file_, row.line,
+                       fmt::format("gradient {} {}", io::quote(row.name), message));
+}
+
+}  // namespace hipress::plans

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "plans/plan_file.hpp"
+
+namespace hipress::plans {
+
+/// Largest K that a plan may ask for.
+inline constexpr std::int64_t kMostPartitions = std::int64_t{1} << 20;
+
+/// What a gradient of this dtype is sent as where a plan leaves it raw: the name of the cast that
+/// keeps its width ("fp16"), or empty for fp32.
+std::string_view cast_of(models::Dtype dtype);
+
+/// The decision sends the gradient as what it is: raw, or with the cast of its own dtype.
+bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
+            const casync::Decision& decision);
+
+/// Makes a plan decision by decision. All gradients are raw with K = 1 until decided.
+class PlanBuilder {
+ public:
+  /// InputError for N = 0, std::invalid_argument for an unknown strategy. `context` must outlive
+  /// it.
+  explicit PlanBuilder(const PlanContext& context);
+
+  /// The index of the algorithm that `text` describes, whose codec is made at its first use.
+  /// InputError that lists what there is.
+  std::int8_t algorithm(const std::string& text);
+
+  void decide(std::size_t gradient, std::int8_t algorithm, std::int32_t partitions);
+
+  ResolvedPlan take() { return std::move(resolved_); }
+
+ private:
+  const PlanContext& context_;
+  ResolvedPlan resolved_;
+};
+
+/// What a plan file says of one gradient.
+struct PlanRow {
+  int line = 0;
+  std::string_view name;
+  std::optional<std::int64_t> elements;  ///< not every form has them
+  std::string algorithm;                 ///< empty: raw
+  std::int64_t partitions = 1;           ///< 1 … kMostPartitions
+};
+
+/// Matches the rows of a plan file to the gradients of a model, by name.
+class PlanMatcher {
+ public:
+  PlanMatcher(std::string file, const PlanContext& context);
+
+  /// InputError at the row's line for a gradient that the model lacks, that was there before, or
+  /// that has other elements, and for an algorithm that there is not.
+  void add(const PlanRow& row);
+
+  /// InputError if a gradient of the model had no row.
+  ResolvedPlan take();
+
+ private:
+  [[noreturn]] void refuse(const PlanRow& row, const std::string& message) const;
+
+  std::string file_;
+  const PlanContext& context_;
+  PlanBuilder builder_;
+  std::unordered_map<std::string_view, std::size_t> index_;  // of the model's gradients
+  std::vector<int> lines_;                                   // of each gradient's row, 0: none yet
+};
+
+/// The two file forms.
+ResolvedPlan read_plan_text(const std::string& file, const PlanContext& context);
+ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context);
+
+}  // namespace hipress::plans

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cstddef>
+#include <ostream>
+#include <string>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
+#include "io/tool.hpp"
+#include "io/yaml.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::plans {
+namespace {
+
+constexpr std::string_view kSchema = "hipress.plan/1";
+constexpr std::string_view kNone = "none";  ///< the algorithm of a raw gradient
+constexpr int kDigits = 15;  ///< of times: below a picosecond for iterations up to 100 s
+
+void require_schema(const io::YamlNode& root) {
+  const io::YamlNode schema = root.at("schema");
+  if (schema.text() != kSchema) {
+    schema.fail(fmt::format("must be {}, got {}", kSchema, io::quote(schema.text())));
+  }
+}
+
+/// The plan was made for this topology and number of nodes.
+void require_agreement(const io::YamlNode& root, const PlanContext& context) {
+  const std::string topology(casync::find_strategy(context.strategy).name);
+  const io::YamlNode own_topology = root.at("topology");
+  if (own_topology.text() != topology) {
+    own_topology.fail(fmt::format("the plan is for {}, not {}; ask for --topology {}",
+                                  io::quote(own_topology.text()), topology, own_topology.text()));
+  }
+  const io::YamlNode nodes = root.at("nodes");
+  if (nodes.integer(1) != context.nodes) {
+    nodes.fail(fmt::format("the plan is for {} nodes, not {}; ask for --nnodes {}", nodes.text(),
+                           context.nodes, nodes.text()));
+  }
+}
+
+/// One gradient's entry; the row refers to `name`.
+PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
+  const io::YamlNode named = item.named("gradient " + io::quote(name));
+  PlanRow row;
+  row.line = item.line();
+  row.name = name;
+  row.elements = named.at("elements").integer(1, models::kMostElements);
+  row.algorithm = named.at("algorithm").text();
+  if (row.algorithm.empty())
+    named.at("algorithm").fail("must be an algorithm's name or none, got ''");
+  if (row.algorithm == kNone) row.algorithm.clear();
+  row.partitions = named.at("K").integer(1, kMostPartitions);
+  return row;
+}
+
+void write_gradients(YAML::Emitter& out, const models::Model& model, const casync::Plan& plan) {
+  out << YAML::Key << "gradients" << YAML::Value << YAML::BeginSeq;
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    const models::Gradient& gradient = model.gradients[g];
+    const casync::Decision& decision = plan.decisions[g];
+    const std::string algorithm =
+        is_raw(gradient, plan, decision)
+            ? std::string(kNone)
+            : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
+    out << YAML::Flow << YAML::BeginMap;
+    out << YAML::Key << "name" << YAML::Value << gradient.name;
+    out << YAML::Key << "elements" << YAML::Value << gradient.elements;
+    out << YAML::Key << "algorithm" << YAML::Value << algorithm;
+    out << YAML::Key << "K" << YAML::Value << decision.partitions << YAML::EndMap;
+  }
+  out << YAML::EndSeq;
+}
+
+}  // namespace
+
+ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
+  const io::YamlNode root = io::YamlNode::load(file);
+  root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "search",
+                    "network", "profile", "tool", "gradients"});
+  require_schema(root);
+  require_agreement(root, context);
+  PlanMatcher matcher(file, context);
+  for (const io::YamlNode& item : root.at("gradients").items()) {
+    item.expect_keys({"name", "elements", "algorithm", "K"});
+    const std::string name = item.at("name").text();
+    matcher.add(parse_item(item, name));
+  }
+  return matcher.take();
+}
+
+void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
+                     const PlanReport& report) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  const auto entry = [&](const char* key, const auto& value) {
+    out << YAML::Key << key << YAML::Value << value;
+  };
+  entry("schema", std::string(kSchema));
+  entry("model", model.name);
+  entry("topology", plan.strategy);
+  entry("nodes", plan.nodes);
+  entry("predicted_iteration", io::format_duration(report.predicted_iteration_s, kDigits));
+  entry("search", report.search);
+  entry("network", report.network);
+  entry("profile", report.profile);
+  entry("tool", io::version());
+  write_gradients(out, model, plan);
+  out << YAML::EndMap;
+  io::write_file(path, [&](std::ostream& stream) { stream << out.c_str() << '\n'; });
+}
+
+}  // namespace hipress::plans

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::plans {
+namespace {
+
+/// What a named plan does: compresses gradients from `threshold` elements on, with `algorithm`.
+struct NamedPlan {
+  std::string algorithm;
+  std::int64_t threshold = 1;
+};
+
+constexpr std::string_view kThreshold = "threshold";
+/// SeCoPa's --comp-threshold; what "threshold" means without a number.
+constexpr std::int64_t kDefaultThreshold = 262144;
+/// No gradient has as many elements.
+constexpr std::int64_t kNever = models::kMostElements + 1;
+
+bool is_algorithm(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('('));
+  const auto& rows = kernels::algorithms();
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
+}
+
+std::optional<NamedPlan> parse_name(std::string_view text, const PlanContext& context) {
+  if (text == "none") return NamedPlan{context.algorithm, kNever};
+  if (text == "all") return NamedPlan{context.algorithm};
+  if (text == kThreshold) return NamedPlan{context.algorithm, kDefaultThreshold};
+  if (text.starts_with(kThreshold) && text[kThreshold.size()] == ':') {
+    const std::int64_t threshold = io::parse_integer(text.substr(kThreshold.size() + 1),
+                                                     "plan threshold: its number of elements", 1);
+    return NamedPlan{context.algorithm, threshold};
+  }
+  if (is_algorithm(text)) return NamedPlan{std::string(text)};
+  return std::nullopt;
+}
+
+ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
+  PlanBuilder builder(context);
+  for (std::size_t g = 0; g < context.model.gradients.size(); ++g) {
+    const bool compress = context.model.gradients[g].elements >= named.threshold;
+    builder.decide(g, compress ? builder.algorithm(named.algorithm) : casync::kRaw,
+                   static_cast<std::int32_t>(context.nodes));
+  }
+  return builder.take();
+}
+
+/// A word that is neither a plan's name nor the name of a file.
+void require_file(const std::string& path) {
+  std::error_code error;
+  const bool looks_like_a_path = path.find_first_of("/.") != std::string::npos;
+  if (looks_like_a_path || std::filesystem::exists(path, error)) return;
+  throw io::InputError(fmt::format(
+      "plan {} is neither a file nor a named plan: none, all, threshold[:ELEMENTS] or an algorithm "
+      "({})",
+      io::quote(path), kernels::algorithm_names()));
+}
+
+}  // namespace
+
+ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context) {
+  if (const auto named = parse_name(path_or_name, context)) return make_named(*named, context);
+  require_file(path_or_name);
+  const bool yaml = path_or_name.ends_with(".yaml") || path_or_name.ends_with(".yml");
+  return yaml ? read_plan_yaml(path_or_name, context) : read_plan_text(path_or_name, context);
+}
+
+}  // namespace hipress::plans
