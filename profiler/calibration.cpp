@@ -1,0 +1,159 @@
+#include "profiler/calibration.hpp"
+
+namespace hipress::profiler {
+namespace {
+
+using casync::GraphBuilder;
+using casync::Kind;
+using casync::kRaw;
+using casync::Task;
+using casync::TaskId;
+
+models::Model model_of(std::int64_t elements, std::uint32_t gradients) {
+  models::Model model;
+  model.name = "calibration";
+  for (std::uint32_t g = 0; g < gradients; ++g) {
+    model.gradients.push_back({.name = "slice" + std::to_string(g), .elements = elements});
+  }
+  return model;
+}
+
+/// Everything in one partition each.
+plans::ResolvedPlan plan_of(const models::Model& model, std::uint32_t nodes,
+                            const std::string& name) {
+  return plans::resolve_plan(name, {.model = model, .nodes = nodes});
+}
+
+/// Adds tasks of one gradient, each behind one predecessor.
+class Chain {
+ public:
+  Chain(GraphBuilder& builder, std::uint32_t gradient, std::int64_t elements, std::int8_t algorithm)
+      : builder_(builder),
+        task_{.amount = elements, .gradient = gradient, .algorithm = algorithm},
+        bytes_(elements * static_cast<std::int64_t>(sizeof(float))) {}
+
+  TaskId backward(std::uint32_t node) {
+    Task task = on(node, Kind::kBackward);
+    task.amount = 0;
+    return builder_.add(task);
+  }
+  TaskId then(TaskId before, Kind kind, std::uint32_t node, std::uint8_t flags = 0) {
+    Task task = on(node, kind);
+    task.flags = flags;
+    return behind(before, task);
+  }
+  TaskId send(TaskId before, std::uint32_t from, std::uint32_t to) {
+    const std::uint32_t nodes = builder_.nodes();
+    Task task = on(from, Kind::kSend);
+    task.amount = bytes_;
+    task.rotation = (to + nodes - from) % nodes;
+    return behind(before, task);
+  }
+  TaskId receive(TaskId send) {
+    const std::uint32_t nodes = builder_.nodes();
+    Task task = builder_.task(send);
+    task.kind = Kind::kRecv;
+    task.node = (task.node + task.rotation) % nodes;
+    return behind(send, task);
+  }
+
+ private:
+  Task on(std::uint32_t node, Kind kind) const {
+    Task task = task_;
+    task.node = node;
+    task.kind = kind;
+    return task;
+  }
+  TaskId behind(TaskId before, const Task& task) {
+    const TaskId id = builder_.add(task);
+    builder_.edge(before, id);
+    return id;
+  }
+
+  GraphBuilder& builder_;
+  Task task_;
+  std::int64_t bytes_;
+};
+
+}  // namespace
+
+Calibration codec_calibration(const std::string& algorithm, std::int64_t elements,
+                              std::uint32_t gradients, std::uint32_t ranks) {
+  Calibration result{.model = model_of(elements, gradients), .plan = {}, .graph = {}};
+  result.plan = plan_of(result.model, ranks, algorithm);
+  GraphBuilder builder(ranks);
+  for (std::uint32_t node = 0; node < ranks; ++node) {
+    for (std::uint32_t g = 0; g < gradients; ++g) {
+      Chain chain(builder, g, elements, 0);
+      const TaskId encode = chain.then(chain.backward(node), Kind::kEncode, node);
+      const TaskId decode = chain.then(encode, Kind::kDecode, node);
+      const TaskId add = chain.then(encode, Kind::kDecode, node, casync::kAccumulate);
+      builder.edge(decode, add);
+    }
+  }
+  result.graph = std::move(builder).build();
+  return result;
+}
+
+Calibration ping_pong(std::int64_t elements, std::uint32_t hops, OnArrival on_arrival) {
+  // A slice per hop: what is sent back is not what is still arriving.
+  Calibration result{.model = model_of(elements, hops), .plan = {}, .graph = {}};
+  result.plan = plan_of(result.model, 2, "none");
+  GraphBuilder builder(2);
+  TaskId last = 0;
+  for (std::uint32_t hop = 0; hop < hops; ++hop) {
+    Chain chain(builder, hop, elements, kRaw);
+    const std::uint32_t from = hop % 2, to = 1 - from;
+    const TaskId ready = chain.backward(from);
+    const TaskId own = chain.backward(to);
+    const TaskId send = chain.send(ready, from, to);
+    if (hop > 0) builder.edge(last, send);
+    last = chain.receive(send);
+    if (on_arrival == OnArrival::kMerge) {
+      last = chain.then(last, Kind::kMerge, to, casync::kAccumulate);
+      builder.edge(own, last);
+    }
+  }
+  result.graph = std::move(builder).build();
+  return result;
+}
+
+Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
+                    std::uint32_t messages) {
+  const auto count = static_cast<std::uint32_t>(pairs.size()) * messages;
+  Calibration result{.model = model_of(elements, count), .plan = {}, .graph = {}};
+  result.plan = plan_of(result.model, nodes, "none");
+  GraphBuilder builder(nodes);
+  std::uint32_t gradient = 0;
+  for (std::uint32_t message = 0; message < messages; ++message) {
+    for (const Pair& pair : pairs) {
+      Chain chain(builder, gradient++, elements, kRaw);
+      chain.receive(chain.send(chain.backward(pair.from), pair.from, pair.to));
+    }
+  }
+  result.graph = std::move(builder).build();
+  return result;
+}
+
+std::vector<Pair> all_pairs(std::uint32_t nodes) {
+  std::vector<Pair> pairs;
+  for (std::uint32_t shift = 1; shift < nodes; ++shift) {
+    for (std::uint32_t from = 0; from < nodes; ++from)
+      pairs.push_back({from, (from + shift) % nodes});
+  }
+  return pairs;
+}
+
+std::vector<Pair> fan_in(std::uint32_t nodes) {
+  std::vector<Pair> pairs;
+  for (std::uint32_t from = 1; from < nodes; ++from) pairs.push_back({from, 0});
+  return pairs;
+}
+
+std::vector<Pair> fan_out(std::uint32_t nodes) {
+  std::vector<Pair> pairs;
+  for (std::uint32_t to = 1; to < nodes; ++to) pairs.push_back({0, to});
+  return pairs;
+}
+
+}  // namespace hipress::profiler

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "casync/task_graph.hpp"
+#include "executor/replay.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::profiler {
+
+/// A small task graph that isolates one cost, with the model and plan it belongs to.
+struct Calibration {
+  models::Model model;
+  plans::ResolvedPlan plan;
+  casync::TaskGraph graph;
+};
+
+/// On each of `ranks` nodes, which never meet: encode `gradients` slices of `elements` elements,
+/// then decode each message, then decode and add it. All slices are encoded before the first is
+/// decoded, so with enough of them the data is cold, as it is in a synchronisation.
+Calibration codec_calibration(const std::string& algorithm, std::int64_t elements,
+                              std::uint32_t gradients, std::uint32_t ranks);
+
+/// One slice to and fro between two nodes, `hops` times, one after the other; merged on arrival if
+/// asked, so that the way back starts behind a merge.
+enum class OnArrival : std::uint8_t { kNothing, kMerge };
+Calibration ping_pong(std::int64_t elements, std::uint32_t hops, OnArrival on_arrival);
+
+/// Messages that wait for nothing: `messages` slices for every (from, to) of `pairs` among `nodes`
+/// nodes.
+struct Pair {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+};
+Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
+                    std::uint32_t messages);
+
+std::vector<Pair> all_pairs(std::uint32_t nodes);  ///< everybody to everybody else
+std::vector<Pair> fan_in(std::uint32_t nodes);     ///< everybody to node 0
+std::vector<Pair> fan_out(std::uint32_t nodes);    ///< node 0 to everybody
+
+}  // namespace hipress::profiler

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "profiler/sampling.hpp"
+
+namespace hipress::profiler {
+namespace {
+
+using casync::Kind;
+using casync::TaskId;
+
+/// More than any cache of a core, so that what is decoded was written long ago.
+constexpr std::int64_t kColdElements = std::int64_t{24} << 20;
+constexpr std::uint32_t kMostSlices = 64;
+
+std::vector<std::int64_t> sizes(Effort effort) {
+  std::vector<std::int64_t> all;
+  const int step = effort == Effort::kQuick ? 4 : 2;
+  const int last = effort == Effort::kQuick ? 24 : 26;
+  for (int exponent = 10; exponent <= last; exponent += step)
+    all.push_back(std::int64_t{1} << exponent);
+  if (all.back() != std::int64_t{1} << last) all.push_back(std::int64_t{1} << last);
+  return all;
+}
+
+/// Durations of the tasks that `wanted` accepts, from the timeline of the median iteration.
+template <class Predicate>
+std::vector<double> durations(const casync::TaskGraph& graph, const traces::Timeline& timeline,
+                              Predicate wanted) {
+  std::vector<double> seconds;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (wanted(graph[id]))
+      seconds.push_back(casync::to_seconds(timeline.end[id] - timeline.start[id]));
+  }
+  return seconds;
+}
+
+struct CodecSamples {
+  std::vector<costs::Sample> encode, decode, decode_add;
+};
+
+/// As many ranks as there are cores code at the same time: a synchronisation keeps all cores busy,
+/// and they share the memory's bandwidth.
+CodecSamples sample_codec(const std::string& algorithm, const Options& options) {
+  const std::uint32_t ranks = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
+  CodecSamples samples;
+  for (const std::int64_t elements : sizes(options.effort)) {
+    const auto slices = static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
+    const Calibration calibration = codec_calibration(algorithm, elements, slices, ranks);
+    const executor::ReplayResult result = run(calibration, options);
+    const auto sample = [&](auto wanted) {
+      return summarise(elements, durations(calibration.graph, result.timeline, wanted));
+    };
+    const auto adds = [](const casync::Task& task) {
+      return (task.flags & casync::kAccumulate) != 0;
+    };
+    samples.encode.push_back(
+        sample([](const casync::Task& task) { return task.kind == Kind::kEncode; }));
+    samples.decode.push_back(sample(
+        [&](const casync::Task& task) { return task.kind == Kind::kDecode && !adds(task); }));
+    samples.decode_add.push_back(
+        sample([&](const casync::Task& task) { return task.kind == Kind::kDecode && adds(task); }));
+  }
+  return samples;
+}
+
+std::vector<costs::Sample> sample_merge(const Options& options) {
+  std::vector<costs::Sample> samples;
+  constexpr std::uint32_t kHops = 6;
+  for (const std::int64_t elements : sizes(options.effort)) {
+    const Calibration calibration = ping_pong(elements, kHops, OnArrival::kMerge);
+    const executor::ReplayResult result = run(calibration, options);
+    samples.push_back(summarise(
+        elements, durations(calibration.graph, result.timeline,
+                            [](const casync::Task& task) { return task.kind == Kind::kMerge; })));
+  }
+  return samples;
+}
+
+}  // namespace
+
+void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile) {
+  for (const std::string& algorithm : options.algorithms) {
+    progress("codec " + algorithm);
+    const CodecSamples samples = sample_codec(algorithm, options);
+    profile.codecs[algorithm] = {
+        .encode = fit_and_keep(profile, algorithm + ".encode", samples.encode),
+        .decode = fit_and_keep(profile, algorithm + ".decode", samples.decode),
+        .decode_add = fit_and_keep(profile, algorithm + ".decode_add", samples.decode_add)};
+  }
+  progress("merge");
+  profile.merge = fit_and_keep(profile, "merge", sample_merge(options));
+}
+
+}  // namespace hipress::profiler

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "costs/profile.hpp"
+
+namespace hipress::profiler {
+
+/// How long to measure: quick is for a demonstration (a quarter of a minute for two algorithms),
+/// full covers 2^10 … 2^26 elements.
+enum class Effort : std::uint8_t { kQuick, kFull };
+
+struct Options {
+  std::vector<std::string> algorithms;  ///< names of kernels::algorithms(), parameters allowed
+  std::uint32_t nodes = 4;  ///< ranks that share this machine in the measurements of links
+  std::string transport = "gloo";
+  Effort effort = Effort::kFull;
+};
+
+/// Called before each measurement with what is measured next.
+using Progress = std::function<void(const std::string& what)>;
+
+/// Measures codecs and links of this machine by running small task graphs through the executor, so
+/// that a cost here is what the same task costs in a synchronisation: cold data, hand-over between
+/// threads, all ranks on one host. Fits and samples are in the result; nothing else runs meanwhile,
+/// or the profile is wrong. io::InputError for an unknown algorithm or fewer than two nodes.
+costs::Profile measure(const Options& options, const Progress& progress);
+
+/// Encode, decode and decode-and-add of every algorithm, and merge.
+void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile);
+
+/// Point to point, everybody to everybody, fan-in and fan-out.
+void measure_links(const Options& options, const Progress& progress, costs::Profile& profile);
+
+}  // namespace hipress::profiler

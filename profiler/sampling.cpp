@@ -1,0 +1,54 @@
+#include "profiler/sampling.hpp"
+
+#include <algorithm>
+
+namespace hipress::profiler {
+namespace {
+
+double quantile(const std::vector<double>& sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+costs::Sample summarise(std::int64_t x, std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  return {.x = x,
+          .median_s = quantile(seconds, 0.5),
+          .p10_s = quantile(seconds, 0.1),
+          .p90_s = quantile(seconds, 0.9),
+          .repetitions = static_cast<int>(seconds.size())};
+}
+
+costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
+                          std::vector<costs::Sample> samples) {
+  const costs::Fit fit = costs::fit_curve(samples);
+  profile.samples.push_back({.name = name,
+                             .samples = std::move(samples),
+                             .median_relative_residual = fit.median_relative_residual,
+                             .max_relative_residual = fit.max_relative_residual});
+  return fit.curve;
+}
+
+executor::ReplayResult run(const Calibration& calibration, const Options& options) {
+  executor::ReplayOptions replay;
+  replay.warmup = 1;
+  replay.iterations = options.effort == Effort::kQuick ? 3 : 7;
+  replay.verify = false;
+  replay.timeline = true;
+  return executor::replay_threads(options.transport, calibration.model, calibration.plan,
+                                  calibration.graph, replay);
+}
+
+double least_s(const executor::ReplayResult& result) {
+  return *std::min_element(result.iteration_s.begin(), result.iteration_s.end());
+}
+
+double median_s(const executor::ReplayResult& result) {
+  return summarise(0, result.iteration_s).median_s;
+}
+
+}  // namespace hipress::profiler

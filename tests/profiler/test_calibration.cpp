@@ -1,0 +1,77 @@
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "profiler/calibration.hpp"
+#include "profiler/sampling.hpp"
+
+namespace hipress::profiler {
+namespace {
+
+using casync::Kind;
+using casync::TaskId;
+
+std::map<Kind, int> count(const casync::TaskGraph& graph) {
+  std::map<Kind, int> counts;
+  for (TaskId id = 0; id < graph.tasks(); ++id) ++counts[graph[id].kind];
+  return counts;
+}
+
+TEST_CASE("codec calibrations code every slice once on every rank, and send nothing") {
+  const Calibration calibration = codec_calibration("onebit", 1000, 5, 2);
+  casync::check(calibration.graph);
+  auto counts = count(calibration.graph);
+  CHECK(counts[Kind::kEncode] == 5 * 2);
+  CHECK(counts[Kind::kDecode] == 2 * 5 * 2);  // overwriting and adding
+  CHECK(counts[Kind::kSend] == 0);
+  CHECK(calibration.plan.codecs.size() == 1);
+}
+
+TEST_CASE("a ping-pong is one chain") {
+  for (const OnArrival on_arrival : {OnArrival::kNothing, OnArrival::kMerge}) {
+    const Calibration calibration = ping_pong(1000, 6, on_arrival);
+    casync::check(calibration.graph);
+    auto counts = count(calibration.graph);
+    CHECK(counts[Kind::kSend] == 6);
+    CHECK(counts[Kind::kMerge] == (on_arrival == OnArrival::kMerge ? 6 : 0));
+    // Every Send but the first waits for a task of its own node that ends the hop before.
+    std::map<TaskId, int> before;
+    for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
+      for (const TaskId next : casync::successors(calibration.graph, id)) {
+        if (calibration.graph[next].kind != Kind::kSend) continue;
+        ++before[next];
+        CHECK(calibration.graph[id].node == calibration.graph[next].node);
+      }
+    }
+    int chained = 0;
+    for (const auto& [send, predecessors] : before) chained += predecessors == 2;
+    CHECK(chained == 5);
+  }
+}
+
+TEST_CASE("streams cover the pairs asked for") {
+  CHECK(all_pairs(4).size() == 12);
+  CHECK(fan_in(4).size() == 3);
+  CHECK(fan_out(4).size() == 3);
+  const Calibration calibration = streams(4, fan_in(4), 100, 3);
+  casync::check(calibration.graph);
+  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
+    if (calibration.graph[id].kind == Kind::kSend)
+      CHECK(calibration.graph.peer(calibration.graph[id]) == 0);
+  }
+  CHECK(count(calibration.graph)[Kind::kSend] == 9);
+}
+
+TEST_CASE("samples are summarised by their quantiles") {
+  // Sorted 1 … 11: median 6, the 10th percentile lies at index 1, the 90th at index 9.
+  const costs::Sample sample = summarise(42, {11, 1, 10, 2, 9, 3, 8, 4, 7, 5, 6});
+  CHECK(sample.x == 42);
+  CHECK(sample.median_s == 6);
+  CHECK(sample.p10_s == 2);
+  CHECK(sample.p90_s == 10);
+  CHECK(sample.repetitions == 11);
+  // Two samples: linear between them.
+  CHECK(summarise(1, {3, 1}).median_s == 2);
+}
+
+}  // namespace
+}  // namespace hipress::profiler

@@ -1,0 +1,52 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "io/error.hpp"
+#include "profiler/profiler.hpp"
+
+namespace hipress::profiler {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const Progress kSilent = [](const std::string&) {};
+
+TEST_CASE("a measured profile is complete, positive and survives its file") {
+  const Options options{
+      .algorithms = {"fp16"}, .nodes = 2, .transport = "memory", .effort = Effort::kQuick};
+  const costs::Profile measured = measure(options, kSilent);
+
+  const std::string path = std::filesystem::temp_directory_path() / "hipress_test_profile.yaml";
+  costs::write_profile(path, measured);
+  const costs::Profile profile = costs::read_profile(path);
+  std::filesystem::remove(path);
+
+  // How long things take is the machine's; that every cost was measured and grows with size is
+  // ours.
+  const costs::CodecCosts& codec = profile.codec("fp16");
+  for (const costs::Curve* curve :
+       {&codec.encode, &codec.decode, &codec.decode_add, &profile.merge}) {
+    CHECK((*curve)(1 << 20) > 0);
+    CHECK((*curve)(1 << 26) > (*curve)(1 << 20));
+  }
+  CHECK(profile.link.bandwidth > 0);
+  CHECK(profile.link.overhead_s > 0);
+  CHECK(profile.link.core_s_per_message > 0);
+  CHECK(profile.memory_bandwidth > 0);
+  CHECK(profile.cores >= 1);
+  CHECK(profile.shared_host);
+  CHECK(profile.fan_in.count(2) == 1);
+  CHECK(profile.fan_out.count(2) == 1);
+  for (const auto& series : profile.samples) CHECK_FALSE(series.samples.empty());
+  CHECK(profile.samples.size() ==
+        3 + 1 + 2 + 2);  // codec, merge, hop and all-to-all, fan-in and fan-out
+}
+
+TEST_CASE("requests that cannot be measured are refused") {
+  CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
+  CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
+                    Contains("zip") && Contains("onebit"));
+}
+
+}  // namespace
+}  // namespace hipress::profiler
