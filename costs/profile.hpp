@@ -57,7 +57,8 @@ struct Profile {
   };
   std::vector<Series> samples;
 
-  /// The codec's costs, or InputError that names the algorithms the profile has.
+  /// The codec's costs, with or without its parameters ("tbq", "tbq(tau=0.25)"), or InputError that
+  /// names the algorithms the profile has.
   const CodecCosts& codec(const std::string& algorithm) const;
 
   bool operator==(const Profile&) const = default;

@@ -189,7 +189,8 @@ Profile read_profile(const std::string& path_or_name) {
 }
 
 const CodecCosts& Profile::codec(const std::string& algorithm) const {
-  const auto found = codecs.find(algorithm);
+  // Parameters change what an algorithm decodes to, not what it costs.
+  const auto found = codecs.find(algorithm.substr(0, algorithm.find('(')));
   if (found != codecs.end()) return found->second;
   std::string known;
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;

@@ -118,6 +118,10 @@ TEST_CASE("What a profile leaves out has the value that its README states") {
   CHECK(profile.fan_in.empty());
 }
 
+TEST_CASE("An algorithm costs the same with any parameters") {
+  CHECK(example_profile().codec("onebit(x=1)") == example_profile().codec("onebit"));
+}
+
 TEST_CASE("The profile names its algorithms when asked for another") {
   CHECK_THROWS_WITH(example_profile().codec("dgc"), Contains("'dgc'") && Contains("fp16, onebit"));
 }

@@ -1,0 +1,56 @@
+#include "planner/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "io/error.hpp"
+#include "io/suggestion.hpp"
+#include "kernels/codec.hpp"
+#include "planner/secopa.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::array kSearches = {
+    SearchRow{"secopa", "each gradient alone, by the cost model published with SeCoPa",
+              search_secopa},
+};
+
+}  // namespace
+
+std::span<const SearchRow> searches() { return kSearches; }
+
+const SearchRow& find_search(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const SearchRow& row : kSearches) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw io::InputError(
+      fmt::format("unknown search {}{}", io::quote(name), io::suggestion(name, names)));
+}
+
+std::string search_names() {
+  std::string names;
+  for (const SearchRow& row : kSearches)
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
+
+const std::string& first_lossy(const std::vector<std::string>& names) {
+  const auto lossy = std::find_if(names.begin(), names.end(), [](const std::string& name) {
+    return !kernels::make_codec(name)->traits().half_precision;
+  });
+  return lossy == names.end() ? names.front() : *lossy;
+}
+
+casync::Algorithm algorithm(const std::string& name) {
+  const std::shared_ptr<const kernels::Codec> codec = kernels::make_codec(name);
+  return {name, [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
+          codec->traits().half_precision};
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,123 @@
+// SeCoPa (HiPress, SOSP 2021) decides every gradient alone: it adds up what a chain of gather,
+// broadcast and codec steps costs for each number of partitions K, raw and compressed, and takes
+// the cheapest. It treats partitions as free parallelism, and knows neither backward nor
+// contention; the simulator knows both.
+
+#include "planner/secopa.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "io/error.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// Cost of one gradient with partitions of x elements each. Terms are added in the order written,
+/// so that plans equal the published ones to the byte.
+struct Formula {
+  std::string_view strategy;
+  double (*raw)(const SecopaCosts& costs, int nodes, double x);
+  double (*compressed)(const SecopaCosts& costs, int nodes, int partitions, double x);
+};
+
+double ps_raw(const SecopaCosts& costs, int, double x) {
+  return costs.raw.gather(x) + costs.raw.broadcast(x);
+}
+
+double ps_compressed(const SecopaCosts& costs, int nodes, int partitions, double x) {
+  const int encodes = std::min(partitions + 1, nodes);
+  const int decodes = std::min(nodes - 1 + partitions, 2 * (nodes - 1));
+  return costs.compressed.gather(x) + costs.compressed.broadcast(x) + encodes * costs.encode(x) +
+         decodes * costs.decode(x);
+}
+
+double ring_raw(const SecopaCosts& costs, int nodes, double x) {
+  return 2 * (nodes - 1) * costs.raw.send(x);
+}
+
+double ring_compressed(const SecopaCosts& costs, int nodes, int, double x) {
+  return 2 * (nodes - 1) * costs.compressed.send(x) + nodes * costs.encode(x) +
+         nodes * costs.decode(x);
+}
+
+constexpr std::array kFormulas = {Formula{"ps", ps_raw, ps_compressed},
+                                  Formula{"ring", ring_raw, ring_compressed}};
+
+const Formula& find_formula(std::string_view strategy) {
+  for (const Formula& formula : kFormulas) {
+    if (formula.strategy == strategy) return formula;
+  }
+  throw io::InputError(
+      fmt::format("search secopa has formulas for ps and ring, not for '{}'", strategy));
+}
+
+/// The first K of 1 … N with the least cost.
+template <typename CostOfPartitions>
+SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
+  SecopaChoice best = {compress, 1, cost_of(1)};
+  for (int partitions = 2; partitions <= nodes; ++partitions) {
+    const double cost = cost_of(partitions);
+    if (cost < best.cost) best = {compress, partitions, cost};
+  }
+  return best;
+}
+
+/// What the user should know of the costs that were used.
+std::vector<std::string> remarks_on(const Problem& problem) {
+  if (problem.nodes == 1) return {};
+  const costs::Profile* profile = problem.profile;
+  const std::vector<int> fitted = !profile ? published_nodes() : fitted_nodes(profile->fan_in);
+  const std::string interpolation =
+      fitted.empty() ? std::string() : describe_interpolation(problem.nodes, fitted);
+  if (problem.strategy == "ring") {
+    if (interpolation.empty()) return {};
+    return {
+        "a ring's cost per step does not depend on the number of nodes: nothing was interpolated "
+        "or extrapolated"};
+  }
+  std::vector<std::string> remarks;
+  if (!interpolation.empty()) remarks.push_back(interpolation);
+  if (profile && (profile->fan_in.empty() || profile->fan_out.empty())) {
+    remarks.push_back("profile '" + profile->name +
+                      "' has no fits of fan-in and fan-out for all: derived from its link as "
+                      "latency + (N-1)·(overhead + bytes/bandwidth)");
+  }
+  return remarks;
+}
+
+}  // namespace
+
+SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::uint32_t nodes,
+                    std::int64_t elements) {
+  const Formula& formula = find_formula(strategy);
+  const int count = static_cast<int>(nodes);
+  if (count == 1) return {};
+  const auto size = static_cast<double>(elements);
+  const SecopaChoice raw =
+      cheapest(false, count, [&](int k) { return formula.raw(costs, count, size / k); });
+  const SecopaChoice compressed =
+      cheapest(true, count, [&](int k) { return formula.compressed(costs, count, k, size / k); });
+  return compressed.cost < raw.cost ? compressed : raw;
+}
+
+SearchResult search_secopa(const Problem& problem) {
+  const std::string& name = first_lossy(problem.algorithms);
+  const plans::PlanContext context = {problem.model, problem.strategy, problem.nodes, name};
+  plans::PlanBuilder builder(context);
+  const SecopaCosts costs = problem.nodes == 1 ? SecopaCosts{}
+                            : problem.profile
+                                ? measured_costs(*problem.profile, algorithm(name), problem.nodes)
+                                : published_costs(problem.nodes);
+  for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
+    const SecopaChoice choice =
+        choose(costs, problem.strategy, problem.nodes, problem.model.gradients[g].elements);
+    builder.decide(g, choice.compress ? builder.algorithm(name) : casync::kRaw, choice.partitions);
+  }
+  return {.plan = builder.take().plan, .remarks = remarks_on(problem)};
+}
+
+}  // namespace hipress::planner

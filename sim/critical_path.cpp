@@ -1,0 +1,116 @@
+#include "sim/critical_path.hpp"
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <optional>
+
+namespace hipress::sim {
+namespace {
+
+using casync::Kind;
+using casync::Picoseconds;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+
+enum Resource : std::uint64_t { kCompute, kCodec, kEgress, kIngress, kResources };
+
+/// That a task released a resource at `end`.
+struct Release {
+  std::uint64_t resource;
+  Picoseconds end;
+  TaskId task;
+  auto operator<=>(const Release&) const = default;
+};
+
+std::uint64_t resource_of(std::uint32_t node, Resource resource) {
+  return std::uint64_t{node} * kResources + resource;
+}
+
+/// What a task occupies, the resource that it waits for first in front: no, one or two of them.
+std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
+  switch (task.kind) {
+    case Kind::kForward:
+    case Kind::kBackward:
+      return {resource_of(task.node, kCompute)};
+    case Kind::kSend:
+      return {resource_of(task.node, kEgress), resource_of(graph.peer(task), kIngress)};
+    case Kind::kRecv:
+      return {};
+    default:
+      return {resource_of(task.node, kCodec)};
+  }
+}
+
+/// Finds what a task waited for.
+class Causes {
+ public:
+  Causes(const TaskGraph& graph, const traces::Timeline& timeline)
+      : graph_(graph), timeline_(timeline), last_predecessor_(graph.tasks()) {
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      for (const TaskId next : casync::successors(graph, id)) note_predecessor(id, next);
+      // A task of no length holds nobody up.
+      if (timeline.end[id] == timeline.start[id]) continue;
+      for (const std::uint64_t resource : resources(graph, graph[id])) {
+        releases_.push_back({resource, timeline.end[id], id});
+      }
+    }
+    std::sort(releases_.begin(), releases_.end());
+  }
+
+  /// The predecessor that ended as the task started, else the task whose resource it then took
+  /// over, else the last predecessor to end.
+  std::optional<TaskId> of(TaskId id) const {
+    const std::optional<TaskId> predecessor = last_predecessor_[id];
+    if (predecessor && timeline_.end[*predecessor] == timeline_.start[id]) return predecessor;
+    for (const std::uint64_t resource : resources(graph_, graph_[id])) {
+      const auto release = releaser(resource, id);
+      if (release) return release;
+    }
+    return predecessor;
+  }
+
+ private:
+  void note_predecessor(TaskId id, TaskId next) {
+    std::optional<TaskId>& last = last_predecessor_[next];
+    if (!last || timeline_.end[id] > timeline_.end[*last]) last = id;
+  }
+
+  /// Who released the resource at the instant in which the task started; of several (a port that is
+  /// shared fairly) one with the same receiver, since messages between two nodes queue.
+  std::optional<TaskId> releaser(std::uint64_t resource, TaskId id) const {
+    const Picoseconds instant = timeline_.start[id];
+    const auto first =
+        std::lower_bound(releases_.begin(), releases_.end(), Release{resource, instant, 0});
+    std::optional<TaskId> found;
+    for (auto release = first;
+         release != releases_.end() && release->resource == resource && release->end == instant;
+         ++release) {
+      const bool same_pair = graph_[release->task].rotation == graph_[id].rotation;
+      if (!found || same_pair) found = release->task;
+      if (same_pair) break;
+    }
+    return found;
+  }
+
+  const TaskGraph& graph_;
+  const traces::Timeline& timeline_;
+  std::vector<std::optional<TaskId>> last_predecessor_;
+  std::vector<Release> releases_;
+};
+
+}  // namespace
+
+std::vector<TaskId> critical_path(const TaskGraph& graph, const traces::Timeline& timeline) {
+  if (graph.tasks() == 0) return {};
+  const Causes causes(graph, timeline);
+  const auto last = std::max_element(timeline.end.begin(), timeline.end.end());
+  std::optional<TaskId> step = static_cast<TaskId>(last - timeline.end.begin());
+  std::vector<TaskId> path;
+  for (; step; step = causes.of(*step)) path.push_back(*step);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace hipress::sim
