@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,31 +21,36 @@ enum class Backward : std::uint8_t {
 };
 
 struct ReplayOptions {
-  int warmup = 1;                     ///< iterations that are run and verified, but not reported
-  int iterations = 3;                 ///< measured ones
+  int warmup = 1;      ///< iterations that are run and verified, but not reported
+  int iterations = 3;  ///< measured ones
   Backward backward = Backward::kIdle;
-  bool verify = true;                 ///< off only for the profiler's calibration graphs
-  double timeout_s = 30;              ///< without progress for so long, the job ends
+  bool verify = true;     ///< off only for the profiler's calibration graphs
+  double timeout_s = 30;  ///< without progress for so long, the job ends
   std::uint64_t seed = 1;
-  bool timeline = false;              ///< keep the timeline of the median iteration (rank 0 gets all ranks')
+  std::function<void(int iteration)> progress;  ///< called on each rank as an iteration begins
+  bool timeline = false;  ///< keep the timeline of the median iteration (rank 0 gets all ranks')
 };
 
 /// What rank 0 learns of a replay (others: the same numbers, without a timeline).
 struct ReplayResult {
-  std::vector<double> iteration_s;         ///< measured, from start of backward to the last task on any rank
-  std::vector<double> process_cpu_s;       ///< per measured iteration: user + system time of this process
-  bool verified = false;                   ///< every iteration, every gradient, on every rank
-  std::vector<std::int64_t> bytes_sent;    ///< per rank and iteration
-  traces::Timeline timeline;               ///< of the iteration whose time is the median
+  std::vector<double>
+      iteration_s;  ///< measured, from start of backward to the last task on any rank
+  std::vector<double>
+      process_cpu_s;      ///< per measured iteration: user + system time of this process
+  bool verified = false;  ///< every iteration, every gradient, on every rank
+  std::vector<std::int64_t> bytes_sent;  ///< per rank and iteration
+  traces::Timeline timeline;             ///< of the iteration whose time is the median
 };
 
 /// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments.
-/// Throws transport::PeerError when a rank is lost, io::RunError naming the gradient when data does not verify.
+/// Throws transport::PeerError when a rank is lost, io::RunError naming the gradient when data does
+/// not verify.
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options);
 
-/// Runs all ranks as threads of this process over the named transport ("gloo": loopback TCP, "memory").
+/// Runs all ranks as threads of this process over the named transport ("gloo": loopback TCP,
+/// "memory").
 ReplayResult replay_threads(const std::string& transport, const models::Model& model,
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                             const ReplayOptions& options);

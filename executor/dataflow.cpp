@@ -1,0 +1,112 @@
+#include "executor/dataflow.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace hipress::executor {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+
+[[noreturn]] void reject(const TaskGraph& graph, TaskId id, const std::string& message) {
+  throw std::invalid_argument("task graph: " + casync::describe(graph, id) + " " + message);
+}
+
+bool has_merge_behind(const TaskGraph& graph, TaskId id) {
+  const auto next = casync::successors(graph, id);
+  return std::any_of(next.begin(), next.end(),
+                     [&](TaskId successor) { return graph[successor].kind == Kind::kMerge; });
+}
+
+bool fills_message(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph[id];
+  if (task.kind == Kind::kEncode) return true;
+  if (task.kind != Kind::kRecv) return false;
+  return task.algorithm != casync::kRaw || has_merge_behind(graph, id);
+}
+
+/// Edges may also only order tasks; a message goes to those of its own slice and form.
+bool takes_message(const Task& task, const Task& source) {
+  if (task.gradient != source.gradient || task.partition != source.partition ||
+      task.algorithm != source.algorithm || task.node != source.node) {
+    return false;
+  }
+  return task.algorithm == casync::kRaw ? task.kind == Kind::kMerge
+                                        : task.kind == Kind::kDecode || task.kind == Kind::kSend;
+}
+
+bool needs_message(const Task& task) {
+  return task.kind == Kind::kDecode || task.kind == Kind::kMerge || task.kind == Kind::kRecv ||
+         (task.kind == Kind::kSend && task.algorithm != casync::kRaw);
+}
+
+}  // namespace
+
+Dataflow derive_dataflow(const TaskGraph& graph) {
+  Dataflow flow;
+  flow.source.assign(graph.tasks(), kNoTask);
+  flow.fills_message.assign(graph.tasks(), false);
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    for (const TaskId next : casync::successors(graph, id)) {
+      if (next <= id)
+        reject(graph, next,
+               "comes before " + casync::describe(graph, id) +
+                   ", which it waits for; ids must be a topological order");
+    }
+    flow.fills_message[id] = fills_message(graph, id);
+    if (!flow.fills_message[id] && task.kind != Kind::kSend) continue;
+    for (const TaskId next : casync::successors(graph, id)) {
+      const bool takes = task.kind == Kind::kSend ? graph[next].kind == Kind::kRecv
+                                                  : takes_message(graph[next], task);
+      if (!takes) continue;
+      if (flow.source[next] != kNoTask) {
+        reject(graph, next,
+               "has two messages before it: " + casync::describe(graph, flow.source[next]) +
+                   " and " + casync::describe(graph, id));
+      }
+      flow.source[next] = id;
+    }
+  }
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (needs_message(graph[id]) && flow.source[id] == kNoTask) {
+      reject(graph, id, "has no message before it");
+    }
+  }
+  return flow;
+}
+
+TaskId receive_of(const TaskGraph& graph, TaskId send) {
+  for (const TaskId next : casync::successors(graph, send)) {
+    if (graph[next].kind == Kind::kRecv) return next;
+  }
+  reject(graph, send, "has no Recv");
+}
+
+casync::Slice slice_of(const TaskGraph& graph, TaskId id, const models::Model& model,
+                       const casync::Plan& plan) {
+  const Task& task = graph[id];
+  if (task.gradient >= model.gradients.size() || task.gradient >= plan.decisions.size()) {
+    reject(graph, id, "is of a gradient that the model or the plan lacks");
+  }
+  const std::int64_t partitions = plan.decisions[task.gradient].partitions;
+  if (task.partition >= partitions) {
+    reject(graph, id, "is of a partition beyond the plan's " + std::to_string(partitions));
+  }
+  const casync::Slice slice =
+      casync::slice(model.gradients[task.gradient].elements, partitions, task.partition);
+  const bool transfer = task.kind == Kind::kSend || task.kind == Kind::kRecv;
+  const std::int64_t unit = transfer ? sizeof(float) : 1;
+  if (!(transfer && task.algorithm != casync::kRaw) && task.amount != slice.elements * unit) {
+    reject(graph, id,
+           "has the amount " + std::to_string(task.amount) + ", but its slice has " +
+               std::to_string(slice.elements) + " elements");
+  }
+  return slice;
+}
+
+}  // namespace hipress::executor

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "casync/task_graph.hpp"
+#include "models/model.hpp"
+
+namespace hipress::executor {
+
+/// No task.
+inline constexpr casync::TaskId kNoTask = UINT32_MAX;
+
+/// Which task's data each task takes over, and where it puts it: what the graph's edges mean for
+/// memory. Both the runtime and the reference follow it.
+struct Dataflow {
+  /// Per task, the task whose message it takes: a Recv takes its Send's; a Decode, a Merge and a
+  /// compressed Send take that of the Encode or Recv before them. kNoTask for the others, and for a
+  /// raw Send, which takes its node's slice.
+  std::vector<casync::TaskId> source;
+  /// Per task, whether it fills a message buffer of its own: an Encode, a compressed Recv, and a
+  /// raw Recv that a Merge waits for. Any other raw Recv fills the slice.
+  std::vector<bool> fills_message;
+};
+
+/// Derives the dataflow. Throws std::invalid_argument that names the task if a Decode, Merge or
+/// compressed Send has no message before it, or more than one.
+Dataflow derive_dataflow(const casync::TaskGraph& graph);
+
+/// The Recv of a Send.
+casync::TaskId receive_of(const casync::TaskGraph& graph, casync::TaskId send);
+
+/// The slice that a task acts on. Throws std::invalid_argument that names the task if the gradient
+/// or the partition does not exist, or if the task's amount is not the slice's.
+casync::Slice slice_of(const casync::TaskGraph& graph, casync::TaskId id,
+                       const models::Model& model, const casync::Plan& plan);
+
+/// Forward and Backward are replayed by a clock; all other tasks move or code gradients.
+inline bool is_computation(const casync::Task& task) {
+  return task.kind == casync::Kind::kForward || task.kind == casync::Kind::kBackward;
+}
+
+}  // namespace hipress::executor

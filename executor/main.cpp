@@ -1,0 +1,214 @@
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <optional>
+
+#include "casync/strategy.hpp"
+#include "costs/cluster.hpp"
+#include "costs/profile.hpp"
+#include "executor/replay.hpp"
+#include "executor/report.hpp"
+#include "io/environment.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/tool.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+#include "sim/simulator.hpp"
+#include "traces/timeline.hpp"
+#include "transport/endpoint.hpp"
+
+namespace {
+
+using namespace hipress;
+
+/// The command line.
+struct Request {
+  std::string input, plan = "none", topology = "PS", algorithm = "onebit", device = "cpu";
+  std::uint32_t nnodes = 0;  ///< 0: the launcher's
+  executor::ReplayOptions replay;
+  std::string backward = "idle";
+  std::string transport = "gloo", rendezvous, interface, job = "hipress";
+  std::string profile, cluster, network = "fair";
+  std::string trace;
+  bool json = false;
+  bool verbose = false;
+};
+
+void declare(CLI::App& app, Request& request) {
+  app.add_option("--input", request.input,
+                 "model: name,elements lines, a CSV, a YAML file, or a shipped model's name")
+      ->required();
+  app.add_option("--plan", request.plan, "plan file, or none, all, fp16, threshold …")->required();
+  app.add_option("--topology", request.topology, "PS or RING")->capture_default_str();
+  app.add_option("--nnodes", request.nnodes, "ranks; default: the launcher's")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--algorithm", request.algorithm,
+                 "what compressed means where the plan does not say")
+      ->capture_default_str();
+  app.add_option("--device", request.device, "where codecs run; this version replays on the cpu")
+      ->check(CLI::IsMember({"cpu"}))
+      ->capture_default_str();
+  app.add_option("--iterations", request.replay.iterations, "measured iterations")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--warmup", request.replay.warmup,
+                 "iterations before them, verified but not reported")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  app.add_option("--backward", request.backward,
+                 "what produces gradients: a timer (idle) or a busy core (spin)")
+      ->check(CLI::IsMember({"idle", "spin"}))
+      ->capture_default_str();
+  app.add_option("--profile", request.profile,
+                 "measured costs to predict with: a file, or a shipped profile's name");
+  app.add_option("--cluster", request.cluster,
+                 "cluster YAML to predict for; default: as the profile was measured");
+  app.add_option("--network", request.network, "how predicted transfers share links: port or fair")
+      ->capture_default_str();
+  app.add_option("--transport", request.transport, "gloo (TCP) or memory (threads of one process)")
+      ->capture_default_str();
+  app.add_option("--rendezvous", request.rendezvous,
+                 "where the processes of a job meet: file:///shared/folder or redis://host:port");
+  app.add_option("--interface", request.interface,
+                 "network interface or address to use; default: loopback");
+  app.add_option("--job", request.job, "tells jobs apart that meet in one place")
+      ->capture_default_str();
+  app.add_option("--timeout", request.replay.timeout_s,
+                 "seconds without progress after which the job ends")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", request.replay.seed, "of inputs and random draws")
+      ->capture_default_str();
+  app.add_option("--trace", request.trace, "write the timelines as a Chrome/Perfetto trace");
+  app.add_flag("--json", request.json, "print one JSON object");
+  app.add_flag("--verbose", request.verbose, "log every iteration");
+}
+
+/// What is replayed.
+struct Job {
+  models::Model model;
+  plans::ResolvedPlan plan;
+  casync::TaskGraph graph;
+};
+
+Job make_job(const Request& request, std::uint32_t nodes) {
+  Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
+  job.plan = plans::resolve_plan(request.plan, {.model = job.model,
+                                                .strategy = request.topology,
+                                                .nodes = nodes,
+                                                .algorithm = request.algorithm});
+  job.graph = casync::expand(job.model, job.plan.plan);
+  casync::check(job.graph);
+  return job;
+}
+
+/// How many ranks the job has; the launcher and --nnodes must agree.
+std::uint32_t count_ranks(const Request& request, const std::optional<io::Launch>& launch) {
+  if (!launch) {
+    if (request.nnodes == 0) {
+      throw io::InputError(
+          "--nnodes is required unless a launcher (torchrun, srun, mpirun) starts the ranks");
+    }
+    return request.nnodes;
+  }
+  const auto size = static_cast<std::uint32_t>(launch->size);
+  if (request.nnodes != 0 && request.nnodes != size) {
+    throw io::InputError(fmt::format("--nnodes is {}, but {} started {} ranks", request.nnodes,
+                                     launch->launcher, size));
+  }
+  if (request.rendezvous.empty() && size > 1) {
+    throw io::InputError(
+        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder or "
+                    "redis://host:port",
+                    launch->rank, size, launch->launcher));
+  }
+  return size;
+}
+
+std::optional<sim::Result> predict(const Request& request, const Job& job) {
+  const sim::Network network = sim::parse_network(request.network);
+  if (request.profile.empty()) return std::nullopt;
+  const costs::Profile profile = costs::read_profile(request.profile);
+  const costs::Cluster cluster =
+      request.cluster.empty() ? costs::cluster_from_profile(profile, job.graph.nodes)
+                              : costs::read_cluster(request.cluster, profile, job.graph.nodes);
+  const bool spins = request.replay.backward == executor::Backward::kSpin;
+  return sim::simulate(
+      job.graph, sim::TaskCosts(profile, job.plan.plan.algorithms), cluster,
+      {.network = network,
+       .backward_cores = spins ? sim::BackwardCores::kOne : sim::BackwardCores::kNone,
+       .record_timeline = true});
+}
+
+executor::ReplayResult replay(const Request& request, const std::optional<io::Launch>& launch,
+                              const Job& job) {
+  if (!launch || launch->size == 1) {
+    return executor::replay_threads(request.transport, job.model, job.plan, job.graph,
+                                    request.replay);
+  }
+  const std::string plan =
+      fmt::format("{} {}+{} iterations, seed {}", plans::plan_fingerprint(job.model, job.plan.plan),
+                  request.replay.warmup, request.replay.iterations, request.replay.seed);
+  const auto endpoint = transport::find_transport(request.transport)
+                            .connect({.rank = launch->rank,
+                                      .size = launch->size,
+                                      .job = request.job,
+                                      .plan = plan,
+                                      .rendezvous = request.rendezvous,
+                                      .interface = request.interface,
+                                      .timeout_s = request.replay.timeout_s});
+  return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
+}
+
+void write_trace(const std::string& path, const Job& job, const executor::ReplayResult& replayed,
+                 const std::optional<sim::Result>& predicted) {
+  std::vector<std::string> names;
+  for (const models::Gradient& gradient : job.model.gradients) names.push_back(gradient.name);
+  std::vector<const traces::Timeline*> timelines;
+  if (predicted) timelines.push_back(&predicted->timeline);
+  timelines.push_back(&replayed.timeline);
+  io::write_file(path, [&](std::ostream& out) {
+    traces::write_chrome_trace(out, job.graph, names, timelines);
+  });
+}
+
+int run(Request& request) {
+  const std::optional<io::Launch> launch = io::read_launch();
+  const Job job = make_job(request, count_ranks(request, launch));
+  request.replay.backward =
+      request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;
+  const bool reports = !launch || launch->rank == 0;
+  const std::optional<sim::Result> predicted = predict(request, job);
+  request.replay.timeline = predicted || !request.trace.empty();
+  if (request.verbose) {
+    request.replay.progress = [](int iteration) { spdlog::info("iteration {}", iteration); };
+  }
+  const executor::ReplayResult replayed = replay(request, launch, job);
+  if (!reports) return 0;
+  const executor::Report report =
+      executor::make_report(job.model, job.graph, replayed, predicted ? &*predicted : nullptr);
+  if (!request.trace.empty()) write_trace(request.trace, job, replayed, predicted);
+  if (request.json) {
+    std::cout << executor::to_json(report).dump() << "\n";
+  } else {
+    executor::print(std::cout, report);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Request request;
+  return io::run_tool(
+      argc, argv,
+      {.name = "hipress-exec",
+       .purpose = "Really synchronises a model's gradients between ranks as a plan says, verifies "
+                  "every value, and lays "
+                  "the measured times beside the predicted ones.",
+       .example = "hipress-exec --input vgg19 --plan all --topology RING --nnodes 4"},
+      [&](CLI::App& app) { declare(app, request); }, [&] { return run(request); });
+}

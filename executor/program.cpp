@@ -1,0 +1,149 @@
+#include "executor/program.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <tuple>
+
+namespace hipress::executor {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+
+/// Messages start on cache lines: codecs need 16 bytes, and no two threads should share a line.
+constexpr std::int64_t kAlignment = 64;
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void require_codec(const TaskGraph& graph, TaskId id, const plans::ResolvedPlan& plan) {
+  const std::int8_t algorithm = graph[id].algorithm;
+  const bool needed = graph[id].kind == Kind::kEncode || graph[id].kind == Kind::kDecode;
+  const bool known = algorithm >= 0 && static_cast<std::size_t>(algorithm) < plan.codecs.size();
+  if (needed && !known) {
+    throw std::invalid_argument("task graph: " + casync::describe(graph, id) +
+                                " is of an algorithm that the plan lacks");
+  }
+}
+
+}  // namespace
+
+Program::Program(const TaskGraph& graph, const models::Model& model,
+                 const plans::ResolvedPlan& plan, std::uint32_t node)
+    : graph_(graph), model_(model), plan_(plan), node_(node) {
+  backward_.assign(model.gradients.size(), kNone);
+  add_tasks(derive_dataflow(graph));
+  add_successors();
+  assign_order();
+}
+
+std::string Program::describe(const LocalTask& task) const {
+  const std::uint32_t gradient = task.task.gradient;
+  const bool named = gradient < model_.gradients.size();
+  return casync::describe(graph_, task.id, named ? model_.gradients[gradient].name : "");
+}
+
+void Program::add_tasks(const Dataflow& flow) {
+  local_index_.assign(graph_.tasks(), kNone);
+  for (TaskId id = 0; id < graph_.tasks(); ++id) {
+    const Task& task = graph_[id];
+    if (task.node != node_) continue;
+    const auto index = static_cast<std::uint32_t>(tasks_.size());
+    local_index_[id] = index;
+    tasks_.push_back({.task = task, .id = id, .slice = {}});
+    if (is_computation(task)) {
+      add_computation(index);
+      continue;
+    }
+    require_codec(graph_, id, plan_);
+    LocalTask& local = tasks_.back();
+    local.slice = slice_of(graph_, id, model_, plan_.plan);
+    if (flow.fills_message[id]) {
+      const std::int64_t capacity =
+          task.kind == Kind::kEncode
+              ? plan_.codecs[static_cast<std::size_t>(task.algorithm)]->encoded_bytes(task.amount)
+              : task.amount;
+      add_message(index, capacity);
+    } else if (flow.source[id] != kNoTask && graph_[flow.source[id]].node == node_) {
+      local.message = tasks_[local_index_[flow.source[id]]].message;
+    }
+    auto& transfers = task.kind == Kind::kSend ? sends_ : receives_;
+    if (task.kind == Kind::kSend || task.kind == Kind::kRecv) {
+      local.transfer = static_cast<std::uint32_t>(transfers.size());
+      transfers.push_back(index);
+    }
+  }
+}
+
+void Program::add_computation(std::uint32_t index) {
+  const Task& task = tasks_[index].task;
+  computed_ += casync::Picoseconds(task.amount);
+  if (task.kind == Kind::kForward) {
+    if (!schedule_.empty()) {
+      throw std::invalid_argument("task graph: " + describe(tasks_[index]) +
+                                  " comes after a Backward; a replay starts with backward");
+    }
+    forward_ = computed_;
+    return;
+  }
+  if (task.gradient >= backward_.size() || backward_[task.gradient] != kNone) {
+    throw std::invalid_argument("task graph: " + describe(tasks_[index]) +
+                                " is of an unknown gradient, or that has a Backward already");
+  }
+  backward_[task.gradient] = index;
+  const auto after_start =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(computed_ - forward_);
+  schedule_.push_back({task.gradient, after_start});
+}
+
+void Program::add_message(std::uint32_t index, std::int64_t capacity) {
+  tasks_[index].message = static_cast<std::uint32_t>(messages_.size());
+  messages_.push_back({arena_bytes_, capacity});
+  arena_bytes_ += aligned(capacity);
+}
+
+void Program::add_successors() {
+  for (TaskId id = 0; id < graph_.tasks(); ++id) {
+    const std::uint32_t from = local_index_[id];
+    if (from != kNone)
+      tasks_[from].first_successor = static_cast<std::uint32_t>(successors_.size());
+    for (const TaskId next : casync::successors(graph_, id)) {
+      const std::uint32_t to = local_index_[next];
+      if (to == kNone) continue;
+      if (is_computation(tasks_[to].task)) {
+        if (is_computation(graph_[id])) continue;
+        throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
+                                    casync::describe(graph_, id) +
+                                    "; the executor replays computation from a clock");
+      }
+      if (from == kNone && graph_[id].kind != Kind::kSend) {
+        throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
+                                    casync::describe(graph_, id) + "; only a Send crosses nodes");
+      }
+      ++tasks_[to].waits_for;
+      if (from != kNone) successors_.push_back(to);
+    }
+    if (from != kNone) tasks_[from].end_successor = static_cast<std::uint32_t>(successors_.size());
+  }
+}
+
+void Program::assign_order() {
+  std::vector<std::uint32_t> by_order(tasks_.size());
+  std::iota(by_order.begin(), by_order.end(), 0u);
+  const auto key = [this](std::uint32_t index) {
+    const LocalTask& local = tasks_[index];
+    return std::tuple(local.task.gradient, local.task.rotation, local.task.partition,
+                      local.task.kind, local.id);
+  };
+  std::sort(by_order.begin(), by_order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  for (std::uint32_t place = 0; place < by_order.size(); ++place) {
+    tasks_[by_order[place]].order = place;
+  }
+}
+
+}  // namespace hipress::executor

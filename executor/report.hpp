@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "casync/task_graph.hpp"
+#include "executor/replay.hpp"
+#include "models/model.hpp"
+#include "sim/simulator.hpp"
+
+namespace hipress::executor {
+
+/// Median, and the spread around it, by linear interpolation between the sorted values.
+struct Summary {
+  double median = 0;
+  double p10 = 0;
+  double p90 = 0;
+};
+Summary summarise(std::vector<double> values);  ///< of at least one value
+
+/// Prediction and measurement of one graph, laid side by side: what hipress-exec prints. Iteration
+/// times include forward, if the model gives one, although a replay does not run it.
+struct Report {
+  std::uint32_t ranks = 0;
+  int iterations = 0;
+  Summary measured_iteration_s;
+  double compute_s = 0;  ///< forward and backward
+  std::optional<double> predicted_iteration_s;
+  bool verified = false;
+  std::vector<std::int64_t> bytes_sent;
+  std::vector<traces::KindComparison> kinds;  ///< empty without a prediction
+};
+
+/// `predicted` is null without a profile. The replay must have recorded a timeline if there is one.
+Report make_report(const models::Model& model, const casync::TaskGraph& graph,
+                   const ReplayResult& replayed, const sim::Result* predicted);
+
+nlohmann::ordered_json to_json(const Report& report);
+void print(std::ostream& out, const Report& report);
+
+}  // namespace hipress::executor

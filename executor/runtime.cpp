@@ -1,0 +1,329 @@
+#include "executor/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <ranges>
+#include <stdexcept>
+#include <utility>
+
+#include "executor/operations.hpp"
+#include "io/error.hpp"
+
+namespace hipress::executor {
+namespace {
+
+using casync::Kind;
+
+constexpr std::align_val_t kArenaAlignment{64};
+
+/// In waits_for_: the task itself is done.
+constexpr std::uint32_t kDone = UINT32_MAX;
+
+/// Heap order: the task to serve first on top.
+constexpr auto kServedLater = [](const auto& a, const auto& b) {
+  return std::pair(a.ready, a.order) > std::pair(b.ready, b.order);
+};
+
+}  // namespace
+
+void Runtime::Free::operator()(std::byte* memory) const {
+  ::operator delete[](memory, kArenaAlignment);
+}
+
+Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
+                 std::vector<std::span<float>> gradients, kernels::StateStore& states,
+                 const RuntimeOptions& options)
+    : endpoint_(endpoint),
+      program_(program),
+      gradients_(std::move(gradients)),
+      options_(options),
+      arena_(static_cast<std::byte*>(
+          ::operator new[](static_cast<std::size_t>(program.arena_bytes()), kArenaAlignment))),
+      message_bytes_(program.messages().size()),
+      intervals_(program.tasks().size()),
+      waits_for_(program.tasks().size()) {
+  prepare_states(states);
+  codec_.heap.reserve(program.tasks().size());
+  communication_.heap.reserve(program.tasks().size());
+  prepare_exchange();
+  codec_.thread = std::thread([this] { serve(codec_); });
+  communication_.thread = std::thread([this] { serve(communication_); });
+}
+
+Runtime::~Runtime() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    codec_.wake.notify_all();
+    communication_.wake.notify_all();
+  }
+  codec_.thread.join();
+  communication_.thread.join();
+}
+
+void Runtime::prepare_states(kernels::StateStore& states) {
+  states_.resize(program_.tasks().size());
+  for (std::uint32_t index = 0; index < states_.size(); ++index) {
+    const LocalTask& local = program_.tasks()[index];
+    if (local.task.kind != Kind::kEncode) continue;
+    const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
+    const int arrays = state_arrays(*program_.plan().codecs[algorithm]);
+    if (arrays == 0) continue;
+    const models::Gradient& gradient = program_.model().gradients[local.task.gradient];
+    states_[index] = states.slice(gradient.name, static_cast<std::uint32_t>(local.task.role),
+                                  gradient.elements, arrays, local.slice.begin);
+  }
+}
+
+void Runtime::prepare_exchange() {
+  std::vector<transport::Outgoing> outgoing;
+  for (const std::uint32_t index : program_.sends()) {
+    const LocalTask& local = program_.tasks()[index];
+    outgoing.push_back({.peer = static_cast<int>(program_.graph().peer(local.task)),
+                        .tag = receive_of(program_.graph(), local.id),
+                        .source = payload(local)});
+  }
+  std::vector<transport::Incoming> incoming;
+  for (const std::uint32_t index : program_.receives()) {
+    const LocalTask& local = program_.tasks()[index];
+    incoming.push_back({.peer = static_cast<int>(program_.graph().peer(local.task)),
+                        .tag = local.id,
+                        .destination = payload(local)});
+  }
+  exchange_ = endpoint_.prepare(
+      std::move(outgoing), std::move(incoming),
+      {.arrived = [this](std::uint32_t tag, std::int64_t bytes,
+                         Clock::time_point at) { arrived(tag, bytes, at); },
+       .failed =
+           [this](const transport::PeerError& e) { fail(std::make_exception_ptr(named(e))); }});
+}
+
+void Runtime::begin(std::uint64_t iteration) {
+  {
+    const std::lock_guard lock(mutex_);
+    rethrow_failure();
+    iteration_ = iteration;
+    bytes_sent_ = 0;
+    remaining_ = static_cast<std::uint32_t>(program_.tasks().size());
+    for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
+      waits_for_[index] = program_.tasks()[index].waits_for;
+    }
+  }
+  exchange_->begin(iteration);
+}
+
+void Runtime::start(Clock::time_point at) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
+    const LocalTask& local = program_.tasks()[index];
+    if (local.task.kind == Kind::kForward) {
+      intervals_[index].start = at;
+      complete(index, at);
+    } else if (local.waits_for == 0 && local.task.kind != Kind::kBackward) {
+      release(index, at);
+    }
+  }
+}
+
+void Runtime::gradient_ready(std::uint32_t gradient, Clock::time_point at) {
+  const auto backward = program_.backward();
+  const std::uint32_t index = gradient < backward.size() ? backward[gradient] : kNone;
+  if (index == kNone) {
+    throw std::invalid_argument(
+        fmt::format("gradient {} has no Backward task on node {}", gradient, program_.node()));
+  }
+  const std::lock_guard lock(mutex_);
+  intervals_[index].start = at;
+  complete(index, at);
+}
+
+void Runtime::wait_until(Clock::time_point at) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, at, [this] { return failure_ != nullptr; });
+  rethrow_failure();
+}
+
+void Runtime::wait() {
+  {
+    std::unique_lock lock(mutex_);
+    const auto timeout = std::chrono::duration<double>(options_.timeout_s);
+    while (remaining_ > 0 && !failure_) {
+      const std::uint32_t before = remaining_;
+      const bool settled =
+          changed_.wait_for(lock, timeout, [this] { return remaining_ == 0 || failure_; });
+      if (!settled && remaining_ == before) throw stalled();
+    }
+    rethrow_failure();
+  }
+  try {
+    exchange_->finish();
+  } catch (const transport::PeerError& error) {
+    throw named(error);
+  }
+}
+
+void Runtime::serve(Queue& queue) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    while (!stopping_ && (queue.heap.empty() || failure_)) {
+      queue.sleeping = true;
+      queue.wake.wait(lock);
+      queue.sleeping = false;
+    }
+    if (stopping_) return;
+    const std::uint32_t index = pop(queue);
+    lock.unlock();
+    try {
+      run(index);
+      const Clock::time_point end = Clock::now();
+      lock.lock();
+      complete(index, end);
+    } catch (...) {
+      if (lock.owns_lock()) lock.unlock();
+      fail(std::current_exception());
+      lock.lock();
+    }
+  }
+}
+
+void Runtime::run(std::uint32_t index) {
+  const LocalTask& local = program_.tasks()[index];
+  intervals_[index].start = Clock::now();
+  try {
+    switch (local.task.kind) {
+      case Kind::kEncode:
+        return encode(local, states_[index]);
+      case Kind::kDecode:
+      case Kind::kMerge:
+        return decode_or_merge(local);
+      default:
+        return send(local);
+    }
+  } catch (const transport::PeerError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()));
+  }
+}
+
+void Runtime::encode(const LocalTask& local, const kernels::State& state) {
+  const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
+  const kernels::DrawKey draws = draw_key(local.task, local.slice.begin, options_.seed, iteration_);
+  message_bytes_[local.message] =
+      executor::encode(local.task, program_.graph().nodes, *program_.plan().codecs[algorithm],
+                       {slice(local), buffer(local.message), state, draws});
+}
+
+void Runtime::decode_or_merge(const LocalTask& local) {
+  const auto used = static_cast<std::size_t>(message_bytes_[local.message]);
+  const Operands operands{slice(local), buffer(local.message).first(used), {}, {}};
+  const std::uint32_t nodes = program_.graph().nodes;
+  if (local.task.kind == Kind::kMerge) return merge(local.task, nodes, operands);
+  const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
+  decode(local.task, nodes, *program_.plan().codecs[algorithm], operands);
+}
+
+void Runtime::send(const LocalTask& local) {
+  const std::int64_t bytes =
+      local.message == kNone ? local.task.amount : message_bytes_[local.message];
+  bytes_sent_ += bytes;
+  exchange_->send(local.transfer, bytes);
+}
+
+std::span<float> Runtime::slice(const LocalTask& local) const {
+  return gradients_[local.task.gradient].subspan(static_cast<std::size_t>(local.slice.begin),
+                                                 static_cast<std::size_t>(local.slice.elements));
+}
+
+std::span<std::byte> Runtime::buffer(std::uint32_t message) const {
+  const MessageBuffer& place = program_.messages()[message];
+  return {arena_.get() + place.offset, static_cast<std::size_t>(place.capacity)};
+}
+
+std::span<std::byte> Runtime::payload(const LocalTask& local) const {
+  if (local.message != kNone) return buffer(local.message);
+  return std::as_writable_bytes(slice(local));
+}
+
+void Runtime::push(Queue& queue, std::uint32_t index, Clock::time_point ready) {
+  queue.heap.push_back({ready, program_.tasks()[index].order, index});
+  std::push_heap(queue.heap.begin(), queue.heap.end(), kServedLater);
+  if (queue.sleeping) queue.wake.notify_one();
+}
+
+std::uint32_t Runtime::pop(Queue& queue) {
+  std::pop_heap(queue.heap.begin(), queue.heap.end(), kServedLater);
+  const std::uint32_t index = queue.heap.back().index;
+  queue.heap.pop_back();
+  return index;
+}
+
+void Runtime::complete(std::uint32_t index, Clock::time_point at) {
+  const LocalTask& local = program_.tasks()[index];
+  intervals_[index].end = at;
+  waits_for_[index] = kDone;
+  for (const std::uint32_t next : program_.successors(local)) {
+    if (--waits_for_[next] == 0) release(next, at);
+  }
+  if (--remaining_ == 0) changed_.notify_all();
+}
+
+void Runtime::release(std::uint32_t index, Clock::time_point at) {
+  switch (program_.tasks()[index].task.kind) {
+    case Kind::kSend:
+      return push(communication_, index, at);
+    case Kind::kRecv:  // the last it waited for is done: its message is here
+      intervals_[index].start = at;
+      return complete(index, at);
+    default:
+      return push(codec_, index, at);
+  }
+}
+
+void Runtime::arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point at) {
+  const std::uint32_t index = program_.index_of(tag);
+  const std::lock_guard lock(mutex_);
+  const LocalTask& local = program_.tasks()[index];
+  if (local.message != kNone) message_bytes_[local.message] = bytes;
+  if (--waits_for_[index] == 0) release(index, at);
+}
+
+void Runtime::fail(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(error);
+  changed_.notify_all();
+}
+
+void Runtime::rethrow_failure() {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+transport::PeerError Runtime::named(const transport::PeerError& error) const {
+  if (error.awaited.empty()) return error;
+  const std::uint32_t index = program_.index_of(error.awaited.front());
+  return {error.culprit,
+          fmt::format("{}; tag {} is '{}'", error.what(), error.awaited.front(),
+                      program_.describe(program_.tasks()[index])),
+          error.awaited};
+}
+
+transport::PeerError Runtime::stalled() const {
+  // A missing message is the likelier cause than a task of our own, which may only wait for one.
+  const auto undone = [this](std::uint32_t index) { return waits_for_[index] != kDone; };
+  const int rank = endpoint_.rank();
+  const auto missing = std::ranges::find_if(program_.receives(), undone);
+  if (missing != program_.receives().end()) {
+    const LocalTask& local = program_.tasks()[*missing];
+    const auto peer = static_cast<int>(program_.graph().peer(local.task));
+    return {peer, fmt::format("rank {} sent nothing for {} s; rank {} waits for '{}'", peer,
+                              options_.timeout_s, rank, program_.describe(local))};
+  }
+  const auto indices = std::views::iota(0u, static_cast<std::uint32_t>(waits_for_.size()));
+  const LocalTask& local = program_.tasks()[*std::ranges::find_if(indices, undone)];
+  return {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, options_.timeout_s,
+                            program_.describe(local))};
+}
+
+}  // namespace hipress::executor

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "executor/program.hpp"
+#include "kernels/codec.hpp"
+#include "kernels/state_store.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::executor {
+
+using transport::Clock;
+
+struct RuntimeOptions {
+  std::uint64_t seed = 1;  ///< of the codecs' random draws
+  double timeout_s = 30;   ///< wait() ends the iteration after so long without a task done
+};
+
+/// When a task ran. A Send's end here is when the transport took it over.
+struct Interval {
+  Clock::time_point start, end;
+};
+
+/// Runs one rank's program, iteration after iteration. It owns two threads, one for codecs and one
+/// that issues sends, which sleep when there is nothing to do; it owns neither the process nor the
+/// thread that calls it. An iteration is
+///   begin(i) on every rank, then start(t), gradient_ready(g, t) for every gradient, wait().
+/// The gradients' memory is the caller's: inputs before gradient_ready, means over nodes after
+/// wait().
+class Runtime {
+ public:
+  /// `gradients[g]` has model.gradients[g].elements values and stays in place while the runtime
+  /// lives, as does `states`, where encoders find what they keep between iterations.
+  Runtime(transport::Endpoint& endpoint, const Program& program,
+          std::vector<std::span<float>> gradients, kernels::StateStore& states,
+          const RuntimeOptions& options);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// Posts all receives. Every rank must have returned from here before any rank calls start().
+  void begin(std::uint64_t iteration);
+  /// Starts the tasks that wait for nothing; `at` is their ready time.
+  void start(Clock::time_point at);
+  /// The gradient is complete on this rank, in any order; std::invalid_argument if the graph has no
+  /// Backward task for it here.
+  void gradient_ready(std::uint32_t gradient, Clock::time_point at);
+  /// Sleeps until then, or throws like wait() as soon as the iteration has failed.
+  void wait_until(Clock::time_point at);
+  /// Returns when every task of this rank is done and its messages have left. Throws PeerError if a
+  /// rank is lost or nothing happens for timeout_s, std::runtime_error naming the task if one
+  /// fails. A runtime that has failed is good for nothing but destruction.
+  void wait();
+
+  // Of the last iteration, after wait().
+  std::span<const Interval> intervals() const { return intervals_; }  ///< per Program::tasks()
+  std::int64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  /// A task whose predecessors are done.
+  struct Waiting {
+    Clock::time_point ready;
+    std::uint32_t order;
+    std::uint32_t index;
+  };
+  /// Tasks that wait for one thread, served by (ready time, order). Guarded by mutex_.
+  struct Queue {
+    std::vector<Waiting> heap;
+    std::condition_variable wake;
+    bool sleeping = false;
+    std::thread thread;
+  };
+
+  void serve(Queue& queue);
+  void run(std::uint32_t index);
+  void encode(const LocalTask& local, const kernels::State& state);
+  void decode_or_merge(const LocalTask& local);
+  void send(const LocalTask& local);
+  std::span<float> slice(const LocalTask& local) const;
+  std::span<std::byte> buffer(std::uint32_t message) const;
+  std::span<std::byte> payload(const LocalTask& local) const;  ///< of a Send or Recv
+
+  // With mutex_ held.
+  void push(Queue& queue, std::uint32_t index, Clock::time_point ready);
+  std::uint32_t pop(Queue& queue);
+  void complete(std::uint32_t index, Clock::time_point at);
+  void release(std::uint32_t index, Clock::time_point at);
+  void rethrow_failure();
+
+  void prepare_exchange();
+  void prepare_states(kernels::StateStore& states);
+  void arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point at);
+  void fail(std::exception_ptr error);
+  /// The same error, with the task that it keeps waiting in words.
+  transport::PeerError named(const transport::PeerError& error) const;
+  transport::PeerError stalled() const;
+
+  transport::Endpoint& endpoint_;
+  const Program& program_;
+  std::vector<std::span<float>> gradients_;
+  RuntimeOptions options_;
+  std::uint64_t iteration_ = 0;
+
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte, Free> arena_;   ///< all messages
+  std::vector<std::int64_t> message_bytes_;  ///< in use, per message
+  std::vector<kernels::State> states_;       ///< per task
+  std::vector<Interval> intervals_;          ///< per task
+  std::int64_t bytes_sent_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;       ///< the iteration is done or has failed
+  std::vector<std::uint32_t> waits_for_;  ///< per task: predecessors not yet done, or kDone
+  std::uint32_t remaining_ = 0;           ///< tasks not yet done
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+  Queue codec_, communication_;
+  std::unique_ptr<transport::Exchange> exchange_;  ///< last: its threads call arrived()
+};
+
+}  // namespace hipress::executor

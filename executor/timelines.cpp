@@ -1,0 +1,68 @@
+#include "executor/timelines.hpp"
+
+#include <algorithm>
+
+#include "executor/gather.hpp"
+
+namespace hipress::executor {
+namespace {
+
+using casync::Kind;
+using casync::Picoseconds;
+using casync::Task;
+using casync::TaskId;
+
+using Times = RecordedRun::Times;
+
+/// Computation is one stream: a task starts when the one before it ends.
+void place_computation(const casync::TaskGraph& graph, traces::Timeline& timeline,
+                       Picoseconds forward) {
+  std::vector<Picoseconds> reached(graph.nodes, Picoseconds{0});
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    if (!is_computation(task)) continue;
+    timeline.start[id] = reached[task.node];
+    if (task.kind == Kind::kForward) timeline.end[id] = forward;
+    reached[task.node] = timeline.end[id];
+  }
+}
+
+void end_sends_on_arrival(const casync::TaskGraph& graph, traces::Timeline& timeline) {
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == Kind::kSend) timeline.end[id] = timeline.end[receive_of(graph, id)];
+  }
+}
+
+}  // namespace
+
+RecordedRun record_run(std::span<const Interval> intervals, transport::Clock::time_point start) {
+  RecordedRun run;
+  run.tasks.reserve(intervals.size());
+  for (const Interval& interval : intervals) {
+    run.tasks.push_back({interval.start - start, interval.end - start});
+  }
+  return run;
+}
+
+traces::Timeline gather_timeline(transport::Endpoint& endpoint, const Program& program,
+                                 const RecordedRun& mine) {
+  const auto all = gather<Times>(endpoint, mine.tasks);
+  if (endpoint.rank() != 0) return {};
+  const casync::TaskGraph& graph = program.graph();
+  const Picoseconds forward = program.forward();
+  traces::Timeline timeline{.title = "measured",
+                            .start = std::vector<Picoseconds>(graph.tasks()),
+                            .end = std::vector<Picoseconds>(graph.tasks())};
+  std::vector<std::size_t> next(graph.nodes, 0);
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const std::uint32_t node = graph[id].node;
+    const Times& times = all[node].at(next[node]++);
+    timeline.start[id] = forward + times.start;
+    timeline.end[id] = forward + times.end;
+  }
+  place_computation(graph, timeline, forward);
+  end_sends_on_arrival(graph, timeline);
+  return timeline;
+}
+
+}  // namespace hipress::executor

@@ -1,0 +1,199 @@
+#include "executor/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "executor/digest.hpp"
+#include "executor/gather.hpp"
+#include "executor/inputs.hpp"
+
+namespace hipress::executor {
+namespace {
+
+/// How finely a wrong value is searched for.
+constexpr std::size_t kSearchBlock = 4096;
+
+std::span<const float> part_of(std::span<const float> gradient, casync::Slice slice) {
+  return gradient.subspan(static_cast<std::size_t>(slice.begin),
+                          static_cast<std::size_t>(slice.elements));
+}
+
+std::vector<std::uint64_t> block_digests(std::span<const float> values) {
+  std::vector<std::uint64_t> digests;
+  for (std::size_t first = 0; first < values.size(); first += kSearchBlock) {
+    digests.push_back(digest(values.subspan(first, std::min(kSearchBlock, values.size() - first))));
+  }
+  return digests;
+}
+
+/// The first place where two runs of values differ in any bit; their common length if nowhere.
+std::size_t first_difference(std::span<const float> a, std::span<const float> b) {
+  const auto same_bits = [](float x, float y) {
+    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+  };
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b, same_bits).in1 - a.begin());
+}
+
+/// The relative error that n roundings to fp32 can add up to (Higham's gamma_n).
+double gamma(std::uint32_t n) {
+  constexpr double kUnit = 0x1p-24;
+  return n * kUnit / (1 - n * kUnit);
+}
+
+}  // namespace
+
+std::vector<int> share_out(std::span<const Reference::Partition> partitions, int ranks) {
+  std::vector<std::size_t> largest_first(partitions.size());
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  std::ranges::stable_sort(largest_first, std::greater(),
+                           [&](std::size_t i) { return partitions[i].slice.elements; });
+  std::vector<std::int64_t> load(static_cast<std::size_t>(ranks), 0);
+  std::vector<int> owner(partitions.size());
+  for (const std::size_t index : largest_first) {
+    const auto least = std::ranges::min_element(load);
+    *least += partitions[index].slice.elements;
+    owner[index] = static_cast<int>(least - load.begin());
+  }
+  return owner;
+}
+
+Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
+                   const models::Model& model, const plans::ResolvedPlan& plan, std::uint64_t seed)
+    : endpoint_(endpoint),
+      model_(model),
+      seed_(seed),
+      nodes_(graph.nodes),
+      reference_(graph, model, plan, seed) {
+  const std::vector<int> owner = share_out(reference_.partitions(), endpoint.size());
+  for (std::size_t index = 0; index < owner.size(); ++index) {
+    if (owner[index] == endpoint.rank()) share_.push_back(index);
+  }
+}
+
+void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>> gradients) {
+  std::vector<std::uint64_t> mine;
+  for (const Reference::Partition& partition : reference_.partitions()) {
+    mine.push_back(digest(part_of(gradients[partition.gradient], partition.slice)));
+  }
+  const auto digests = gather<std::uint64_t>(endpoint_, mine);
+  const Finding found = check_share(iteration, digests);
+  const std::vector<Finding> findings = gather(endpoint_, found);
+  const auto first =
+      std::ranges::find_if(findings, [](const Finding& f) { return f.partition >= 0; });
+  if (first == findings.end()) return;
+  const auto owner = static_cast<int>(first - findings.begin());
+  if (first->node >= 0) locate(owner, *first, gradients);
+  const std::vector<std::string> texts = endpoint_.all_gather(text_);
+  throw VerificationError(fmt::format("data does not verify after iteration {}: {}", iteration,
+                                      texts[static_cast<std::size_t>(owner)]));
+}
+
+Verifier::Finding Verifier::check_share(std::uint64_t iteration,
+                                        const std::vector<std::vector<std::uint64_t>>& digests) {
+  for (const std::size_t index : share_) {
+    const Finding finding = check(index, iteration, digests);
+    if (finding.partition >= 0) return finding;
+  }
+  return {};
+}
+
+Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
+                                  const std::vector<std::vector<std::uint64_t>>& digests) {
+  const Reference::Partition& partition = reference_.partitions()[index];
+  std::vector<Digest> expected(nodes_);
+  text_.clear();
+  reference_.run(index, iteration, [&](const Reference::Block& block) {
+    for (std::uint32_t node = 0; node < nodes_; ++node) expected[node].update(block.values[node]);
+    if (partition.raw) check_bound(partition, iteration, block);
+  });
+  const auto name = static_cast<std::int64_t>(index);
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    if (expected[node].value() != digests[node][index]) {
+      expected_ = reference_.result(index, iteration, node);
+      return {.partition = name, .node = node};
+    }
+    if (expected[node].value() != expected[0].value() && text_.empty()) {
+      const std::vector<float> zero = reference_.result(index, iteration, 0);
+      const std::vector<float> other = reference_.result(index, iteration, node);
+      const std::size_t at = first_difference(zero, other);
+      text_ =
+          fmt::format("the graph leaves node 0 and node {} different; {}", node,
+                      describe({name, node}, partition.slice.begin + static_cast<std::int64_t>(at),
+                               other[at], zero[at]));
+    }
+  }
+  return text_.empty() ? Finding{} : Finding{.partition = name};
+}
+
+void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t iteration,
+                           const Reference::Block& block) {
+  // In double precision, whose own rounding is 2^29 times smaller than the bound.
+  const std::span<const float> result = block.values[0];
+  std::vector<double> sum(result.size()), magnitude(result.size());
+  std::vector<float> input(result.size());
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    fill_inputs({seed_, iteration, node, partition.gradient}, block.first, input);
+    for (std::size_t i = 0; i < input.size(); ++i) {
+      sum[i] += input[i];
+      magnitude[i] += std::fabs(input[i]);
+    }
+  }
+  // N - 1 additions, and the division by N rounds once more.
+  const double relative = gamma(nodes_ - 1) + 0x1p-24 * (1 + gamma(nodes_ - 1));
+  for (std::size_t i = 0; i < result.size() && text_.empty(); ++i) {
+    const double mean = sum[i] / nodes_;
+    const double bound = relative * magnitude[i] / nodes_;
+    if (std::fabs(result[i] - mean) <= bound) continue;
+    text_ = fmt::format(
+        "gradient '{}', element {}: the reference gives {}, beyond {:.3g} of the mean {}",
+        model_.gradients[partition.gradient].name, block.first + static_cast<std::int64_t>(i),
+        result[i], bound, mean);
+  }
+}
+
+void Verifier::locate(int owner, const Finding& finding,
+                      std::span<const std::span<float>> gradients) {
+  // The owner knows what is expected, the node what it has: digests of blocks tell the node which
+  // block to show, and the owner finds the element in it.
+  const auto& partition = reference_.partitions()[static_cast<std::size_t>(finding.partition)];
+  const bool is_owner = endpoint_.rank() == owner;
+  const bool is_node = endpoint_.rank() == finding.node;
+  const auto expected_blocks = gather<std::uint64_t>(
+      endpoint_, is_owner ? block_digests(expected_) : std::vector<std::uint64_t>());
+  const std::span<const float> have = part_of(gradients[partition.gradient], partition.slice);
+  std::uint64_t block = 0;
+  std::vector<float> shown;
+  if (is_node) {
+    const std::vector<std::uint64_t> mine = block_digests(have);
+    const auto differing =
+        std::ranges::mismatch(mine, expected_blocks[static_cast<std::size_t>(owner)]).in1;
+    block = std::min<std::size_t>(differing - mine.begin(), mine.size() - 1);
+    const std::size_t first = block * kSearchBlock;
+    const auto values = have.subspan(first, std::min(kSearchBlock, have.size() - first));
+    shown.assign(values.begin(), values.end());
+  }
+  const auto node = static_cast<std::size_t>(finding.node);
+  const std::uint64_t where = gather(endpoint_, block)[node];
+  const std::vector<float> values = gather<float>(endpoint_, shown)[node];
+  if (!is_owner) return;
+  const auto wanted =
+      std::span<const float>(expected_).subspan(where * kSearchBlock, values.size());
+  const std::size_t at = std::min(first_difference(values, wanted), values.size() - 1);
+  const auto element = partition.slice.begin + static_cast<std::int64_t>(where * kSearchBlock + at);
+  text_ = describe(finding, element, values[at], wanted[at]);
+}
+
+std::string Verifier::describe(const Finding& finding, std::int64_t element, float got,
+                               float expected) const {
+  const auto& partition = reference_.partitions()[static_cast<std::size_t>(finding.partition)];
+  return fmt::format(
+      "gradient '{}', node {}, element {}: got {} (0x{:08x}), expected {} (0x{:08x})",
+      model_.gradients[partition.gradient].name, finding.node, element, got,
+      std::bit_cast<std::uint32_t>(got), expected, std::bit_cast<std::uint32_t>(expected));
+}
+
+}  // namespace hipress::executor

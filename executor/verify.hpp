@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/reference.hpp"
+#include "io/error.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::executor {
+
+/// Data that does not verify; thrown by every rank alike.
+class VerificationError : public io::RunError {
+ public:
+  using io::RunError::RunError;
+};
+
+/// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
+/// bit for bit, all ranks' are the same, and raw means lie within the error bound of fp32 summation
+/// around the mean in double precision. Each rank runs the reference of a share of the partitions
+/// and compares with the digests that all ranks publish.
+class Verifier {
+ public:
+  /// As Reference. Every rank of the endpoint makes one with the same arguments.
+  Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
+           const models::Model& model, const plans::ResolvedPlan& plan, std::uint64_t seed);
+
+  /// Compares one rank's gradients after an iteration; called by all ranks, after every iteration.
+  /// Throws VerificationError that names gradient, node and element, and what was found and
+  /// expected there.
+  void verify(std::uint64_t iteration, std::span<const std::span<float>> gradients);
+
+ private:
+  /// The first thing a rank finds wrong.
+  struct Finding {
+    std::int64_t partition = -1;  ///< index into the reference's partitions; -1: all is well
+    std::int64_t node = -1;       ///< whose values differ from `expected_`; -1: `text_` says it all
+  };
+
+  Finding check_share(std::uint64_t iteration,
+                      const std::vector<std::vector<std::uint64_t>>& digests);
+  Finding check(std::size_t index, std::uint64_t iteration,
+                const std::vector<std::vector<std::uint64_t>>& digests);
+  void check_bound(const Reference::Partition& partition, std::uint64_t iteration,
+                   const Reference::Block& block);
+  void locate(int owner, const Finding& finding, std::span<const std::span<float>> gradients);
+  std::string describe(const Finding& finding, std::int64_t element, float got,
+                       float expected) const;
+
+  transport::Endpoint& endpoint_;
+  const models::Model& model_;
+  std::uint64_t seed_;
+  std::uint32_t nodes_;
+  Reference reference_;
+  std::vector<std::size_t> share_;  ///< partitions whose reference this rank runs
+  std::vector<float> expected_;     ///< of the finding's partition on its node
+  std::string text_;
+};
+
+/// Which rank runs the reference of each partition: the largest first, each to the least loaded
+/// rank.
+std::vector<int> share_out(std::span<const Reference::Partition> partitions, int ranks);
+
+}  // namespace hipress::executor

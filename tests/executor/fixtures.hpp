@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "kernels/codec.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::executor {
+
+/// What a replay needs; the members refer to each other's contents by index only.
+struct Case {
+  models::Model model;
+  plans::ResolvedPlan plan;
+  casync::TaskGraph graph;
+};
+
+/// A model with gradients "g0", "g1" … of these sizes, all ready at once.
+inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
+  models::Model model{.name = "test", .source = {}, .unit = {}, .gradients = {}};
+  for (const std::int64_t elements : sizes) {
+    model.gradients.push_back(
+        {.name = "g" + std::to_string(model.gradients.size()), .elements = elements});
+  }
+  return model;
+}
+
+/// Every gradient in K partitions with one codec, or raw if it is null.
+inline plans::ResolvedPlan make_plan(const models::Model& model, const std::string& strategy,
+                                     std::uint32_t nodes, std::int32_t partitions,
+                                     std::shared_ptr<const kernels::Codec> codec) {
+  plans::ResolvedPlan resolved;
+  resolved.plan.strategy = strategy;
+  resolved.plan.nodes = nodes;
+  const std::int8_t algorithm = codec ? 0 : casync::kRaw;
+  resolved.plan.decisions.assign(model.gradients.size(), {algorithm, partitions});
+  if (codec) {
+    resolved.plan.algorithms.push_back(
+        {.name = "codec",
+         .encoded_bytes = [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
+         .half_precision = codec->traits().half_precision});
+    resolved.codecs.push_back(std::move(codec));
+  }
+  return resolved;
+}
+
+inline std::shared_ptr<const kernels::Codec> codec_or_raw(const std::string& algorithm) {
+  if (algorithm == "raw") return nullptr;
+  return kernels::make_codec(algorithm);
+}
+
+inline Case make_case(const std::string& strategy, std::uint32_t nodes, std::int32_t partitions,
+                      const std::string& algorithm, const std::vector<std::int64_t>& sizes) {
+  Case made{.model = make_model(sizes), .plan = {}, .graph = {}};
+  made.plan = make_plan(made.model, strategy, nodes, partitions, codec_or_raw(algorithm));
+  made.graph = casync::expand(made.model, made.plan.plan);
+  return made;
+}
+
+}  // namespace hipress::executor
