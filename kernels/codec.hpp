@@ -14,8 +14,8 @@ namespace hipress::kernels {
 /// Where kernels run. A CUDA stream is passed as void* so that this header needs no toolkit.
 enum class Device : std::uint8_t { kCpu, kCuda };
 
-/// Which draws of the counter-based generator an encode uses: no two (node, gradient, role, element,
-/// step) share one.
+/// Which draws of the counter-based generator an encode uses: no two (node, gradient, role,
+/// element, step) share one.
 struct DrawKey {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;  ///< iteration
@@ -33,17 +33,20 @@ struct State {
   std::int64_t stride = 0;
 };
 
-/// One slice to encode. Pointers are to memory of the codec's device; any alignment of 4 bytes will do.
+/// One slice to encode. Pointers are to memory of the codec's device; any alignment of 4 bytes will
+/// do.
 struct EncodeItem {
   const float* values = nullptr;
   std::int64_t elements = 0;
-  float divisor = 1;  ///< values are divided by it first
-  State state;        ///< read and updated
+  float divisor = 1;             ///< values are divided by it first
+  State state;                   ///< read and updated
   std::byte* message = nullptr;  ///< encoded_bytes(elements) bytes, 16-byte aligned
   DrawKey key;
-  int round = 0;                        ///< 0 … rounds()-1
-  const std::byte* reduced = nullptr;   ///< round > 0: the previous round's messages, summed over nodes
-  std::int64_t* message_bytes = nullptr;  ///< out, may be null: bytes really used, on the codec's device
+  int round = 0;  ///< 0 … rounds()-1
+  const std::byte* reduced =
+      nullptr;  ///< round > 0: the previous round's messages, summed over nodes
+  std::int64_t* message_bytes =
+      nullptr;  ///< out, may be null: bytes really used, on the codec's device
 };
 
 /// What decode does with the decoded values d and the slice x already there.
@@ -54,7 +57,7 @@ enum class DecodeMode : std::uint8_t {
 
 /// One slice to decode from one message (or, adding, from several).
 struct DecodeItem {
-  std::span<const std::byte* const> messages;  ///< 16-byte aligned; exactly one when overwriting
+  std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
   std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
   std::int64_t elements = 0;
   float* values = nullptr;
@@ -66,14 +69,16 @@ struct DecodeItem {
 /// What does not depend on parameters' values.
 struct CodecTraits {
   bool half_precision = false;  ///< fp16, bf16: strategies divide before they add
-  bool additive = false;        ///< messages are arrays of fp32 whose sum over nodes is the message of the sum
-  int rounds = 1;               ///< dependent exchanges per synchronisation
+  bool additive =
+      false;       ///< messages are arrays of fp32 whose sum over nodes is the message of the sum
+  int rounds = 1;  ///< dependent exchanges per synchronisation
   int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
   bool error_feedback = false;  ///< on by default
 };
 
-/// A compression algorithm with its parameters bound, for one device. Immutable and thread-safe: all
-/// state is in the items. Work is given in batches, so that one launch can serve many small tensors.
+/// A compression algorithm with its parameters bound, for one device. Immutable and thread-safe:
+/// all state is in the items. Work is given in batches, so that one launch can serve many small
+/// tensors.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -83,8 +88,9 @@ class Codec {
   virtual std::int64_t encoded_bytes(std::int64_t elements) const = 0;
   /// Encodes every item; on CUDA enqueues on `stream` and returns.
   virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
-  /// Decodes every item. A message that is too short for its format or damaged is std::runtime_error on
-  /// the CPU (nothing is written past `values`); on CUDA the slice becomes NaN.
+  /// Decodes every item. A message that is too short for its format or damaged is
+  /// std::runtime_error on the CPU (nothing is written past `values`); on CUDA the slice becomes
+  /// NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
 };
 
@@ -98,6 +104,7 @@ struct Parameter {
   double value;
   double least, most;  ///< accepted range, inclusive
   std::string_view help;
+  bool whole = false;  ///< whole numbers only
 };
 
 /// One row per algorithm: drives command lines, documentation, tests and benchmarks.
@@ -115,8 +122,8 @@ const std::vector<AlgorithmRow>& algorithms();
 /// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
 std::string algorithm_names();
 
-/// The codec for "tbq" or "tbq(tau=0.25)". Throws std::invalid_argument that lists the algorithms, or the
-/// parameters with their ranges, when the text does not fit.
+/// The codec for "tbq" or "tbq(tau=0.25)". Throws std::invalid_argument that lists the algorithms,
+/// or the parameters with their ranges, when the text does not fit.
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu);
 
 }  // namespace hipress::kernels

@@ -1,0 +1,1 @@
+hipress_bench(codecs LIBRARIES hipress::kernels hipress::io)

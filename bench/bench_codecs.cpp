@@ -1,0 +1,171 @@
+// Codecs on one core: GB/s of fp32 gradient, beside memcpy of the same gradient in the same run.
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <random>
+
+#include "bench/report.hpp"
+#include "io/error.hpp"
+#include "io/tool.hpp"
+#include "kernels/codec.hpp"
+#include "kernels/isa.hpp"
+
+namespace {
+
+using namespace hipress;
+
+struct Options {
+  std::string json;
+  double mebibytes = 64;
+  double budget_s = 1.0;
+  std::string only;
+};
+
+/// Memory as a framework's allocator gives it: aligned to 64 bytes.
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(std::int64_t count)
+      : data_(static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64))),
+        count_(count) {
+    if (data_ == nullptr) throw std::bad_alloc();
+    std::memset(static_cast<void*>(data_.get()), 0, count * sizeof(T));
+  }
+  T* data() const { return data_.get(); }
+  std::int64_t bytes() const { return count_ * static_cast<std::int64_t>(sizeof(T)); }
+
+ private:
+  struct Free {
+    void operator()(T* data) const { std::free(data); }
+  };
+  std::unique_ptr<T, Free> data_;
+  std::int64_t count_;
+};
+
+/// One slice with everything that encoding and decoding it touches.
+struct Workspace {
+  explicit Workspace(std::int64_t count)
+      : elements(count),
+        gradient(count),
+        copy(count),
+        residual(count),
+        message(8 + count * 4 + 64) {
+    std::minstd_rand generator(1);
+    std::normal_distribution<float> values(0.0f, 0.4f);
+    std::vector<float> pool(1 << 16);
+    for (float& value : pool) value = values(generator);
+    for (std::int64_t i = 0; i < count; ++i) {
+      gradient.data()[i] = pool[generator() % pool.size()];
+    }
+  }
+
+  void encode(const kernels::Codec& codec, float* state) {
+    kernels::EncodeItem item;
+    item.values = gradient.data();
+    item.elements = elements;
+    item.state = {state, elements};
+    item.message = message.data();
+    codec.encode({&item, 1});
+  }
+
+  void decode(const kernels::Codec& codec, kernels::DecodeMode mode) {
+    const std::byte* messages[] = {message.data()};
+    const std::int64_t lengths[] = {codec.encoded_bytes(elements)};
+    kernels::DecodeItem item;
+    item.messages = messages;
+    item.message_bytes = lengths;
+    item.elements = elements;
+    item.values = copy.data();
+    item.mode = mode;
+    codec.decode({&item, 1});
+  }
+
+  std::int64_t elements;
+  Buffer<float> gradient, copy, residual;
+  Buffer<std::byte> message;
+};
+
+/// The fast path must give what the plain path gives: two encodes with their residual, a decode and
+/// a decode-and-add. Throws if a bit differs.
+void verify(std::string_view algorithm) {
+  constexpr std::int64_t kElements = 1000003;
+  Workspace fast(kElements), plain(kElements);
+  const auto fast_codec = kernels::make_codec(algorithm);
+  const auto plain_codec = kernels::make_codec_for(algorithm, kernels::Isa::kScalar);
+  const auto require_equal = [&](const auto& a, const auto& b, const char* what) {
+    if (std::memcmp(a.data(), b.data(), a.bytes()) != 0) {
+      throw io::RunError(fmt::format("{}: {} differs from the plain path's", algorithm, what));
+    }
+  };
+  for (int step = 0; step < 2; ++step) {
+    fast.encode(*fast_codec, fast.residual.data());
+    plain.encode(*plain_codec, plain.residual.data());
+    require_equal(fast.message, plain.message, "message");
+    require_equal(fast.residual, plain.residual, "residual");
+  }
+  for (const auto mode : {kernels::DecodeMode::kOverwrite, kernels::DecodeMode::kAdd}) {
+    fast.decode(*fast_codec, mode);
+    plain.decode(*plain_codec, mode);
+    require_equal(fast.copy, plain.copy, "decoded gradient");
+  }
+}
+
+/// All cases of one algorithm.
+void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& options,
+             bench::Report& report) {
+  const auto codec = kernels::make_codec(row.name);
+  const auto add = [&](const char* operation, const auto& subject) {
+    const std::string name = fmt::format("{}.{}", row.name, operation);
+    if (name.find(options.only) == std::string::npos) return;
+    const auto copy = [&] {
+      std::memcpy(work.copy.data(), work.gradient.data(), work.gradient.bytes());
+    };
+    const bench::Comparison times = bench::compare(subject, copy, {.budget_s = options.budget_s});
+    const double gigabytes = static_cast<double>(work.gradient.bytes()) / 1e9;
+    report.add({name, "GB/s", gigabytes / times.subject.median_s, "memcpy",
+                gigabytes / times.reference.median_s});
+  };
+  add("encode", [&] { work.encode(*codec, nullptr); });
+  if (codec->traits().error_feedback) {
+    add("encode_ef", [&] { work.encode(*codec, work.residual.data()); });
+  }
+  add("decode", [&] { work.decode(*codec, kernels::DecodeMode::kOverwrite); });
+  add("decode_add", [&] { work.decode(*codec, kernels::DecodeMode::kAdd); });
+}
+
+int run(const Options& options) {
+  bench::Report report;
+  Workspace work(static_cast<std::int64_t>(options.mebibytes * (1 << 20) / sizeof(float)));
+  fmt::print(stderr, "instruction set {}, {} MiB of fp32 gradient, one core, medians\n",
+             kernels::to_string(kernels::best_isa()), options.mebibytes);
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+    verify(row.name);
+    measure(row, work, options, report);
+  }
+  report.write(options.json);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return io::run_tool(
+      argc, argv,
+      {"bench_codecs", "Codecs on one core beside memcpy: first verified, then timed in turns.",
+       "bench_codecs --json codecs.json"},
+      [&](CLI::App& app) {
+        app.add_option("--json", options.json, "write the rows to this file");
+        app.add_option("--size", options.mebibytes, "size of the gradient in MiB")
+            ->check(CLI::Range(0.001, 65536.0))
+            ->capture_default_str();
+        app.add_option("--budget", options.budget_s, "seconds per case")
+            ->check(CLI::Range(0.0, 3600.0))
+            ->capture_default_str();
+        app.add_option("--only", options.only, "cases whose name contains this");
+      },
+      [&] { return run(options); });
+}

@@ -1,0 +1,256 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#if defined(__x86_64__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
+
+/// Lanes: how one source of arithmetic serves a CUDA thread, a plain loop and every vector width.
+///
+/// An algorithm is written for a type F of float lanes: `float` itself (one lane: CUDA threads and
+/// the plain host loop) or the vector type of the instruction set that the including file is
+/// compiled for. Operators work on both; the functions below are the rest. Everything is forced
+/// inline, for two reasons: speed, and because a shared out-of-line copy compiled for AVX-512 must
+/// never be what the linker picks for a machine without it.
+#ifdef __CUDACC__
+#define HIPRESS_LANES __host__ __device__ __forceinline__
+#else
+#define HIPRESS_LANES inline __attribute__((always_inline))
+#endif
+
+namespace hipress::kernels {
+
+/// The types that go with float lanes F: U unsigned integer lanes, M what comparisons give.
+template <class F>
+struct Lanes;
+
+template <>
+struct Lanes<float> {
+  static constexpr int kWidth = 1;
+  using U = std::uint32_t;
+  using M = bool;
+};
+
+/// Double precision is used lane by lane only, and counts in 64 bits.
+template <>
+struct Lanes<double> {
+  static constexpr int kWidth = 1;
+  using U = std::uint64_t;
+  using M = bool;
+};
+
+template <class F>
+using UnsignedLanes = typename Lanes<F>::U;
+template <class F>
+using MaskLanes = typename Lanes<F>::M;
+
+// ---- one lane ----
+
+template <class V>
+requires(std::is_arithmetic_v<V>) HIPRESS_LANES V select(bool condition, V yes, V no) {
+  return condition ? yes : no;
+}
+HIPRESS_LANES std::uint32_t as_bits(float value) {
+  return __builtin_bit_cast(std::uint32_t, value);
+}
+HIPRESS_LANES float as_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+/// Rounds towards zero; the value must lie in [0, 2^31).
+HIPRESS_LANES std::uint32_t truncate(float value) { return static_cast<std::uint32_t>(value); }
+/// Exact below 2^24; the value must be below 2^31.
+HIPRESS_LANES float to_float(std::uint32_t value) {
+  return static_cast<float>(static_cast<std::int32_t>(value));
+}
+
+template <class F>
+HIPRESS_LANES F broadcast(float value) {
+  return F{} + value;
+}
+template <class F>
+HIPRESS_LANES UnsignedLanes<F> broadcast_bits(std::uint32_t value) {
+  return UnsignedLanes<F>{} + value;
+}
+
+HIPRESS_LANES void load(const float* from, float& to) { to = *from; }
+HIPRESS_LANES void store(float* to, float value) { *to = value; }
+HIPRESS_LANES void stream(float* to, float value) { *to = value; }
+HIPRESS_LANES void load_16(const std::uint16_t* from, std::uint32_t& to) { to = *from; }
+HIPRESS_LANES void store_16(std::uint16_t* to, std::uint32_t value) {
+  *to = static_cast<std::uint16_t>(value);
+}
+
+/// Bit l of the result says whether lane l of the mask holds.
+HIPRESS_LANES std::uint32_t bits_of_mask(bool mask) { return mask ? 1 : 0; }
+/// Lane l of the result is yes's where bit l is set, else no's.
+HIPRESS_LANES float select_by_bits(std::uint32_t bits, float yes, float no) {
+  return (bits & 1) != 0 ? yes : no;
+}
+HIPRESS_LANES std::uint32_t select_by_bits(std::uint32_t bits, std::uint32_t yes,
+                                           std::uint32_t no) {
+  return (bits & 1) != 0 ? yes : no;
+}
+/// 0, 1, 2 … by lane.
+template <class F>
+requires(Lanes<F>::kWidth == 1) HIPRESS_LANES UnsignedLanes<F> lane_numbers() { return 0; }
+/// table[code] by lane; codes are below 2^kBits.
+template <int kBits>
+HIPRESS_LANES float look_up(const float* table, std::uint32_t code) {
+  return table[code];
+}
+
+#ifndef __CUDACC__
+
+// ---- the vectors of the instruction set this file is compiled for ----
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorWidth = 16;
+#elif defined(__AVX2__)
+inline constexpr int kVectorWidth = 8;
+#else
+inline constexpr int kVectorWidth = 4;
+#endif
+
+using FloatVector = float __attribute__((vector_size(4 * kVectorWidth)));
+using UnsignedVector = std::uint32_t __attribute__((vector_size(4 * kVectorWidth)));
+using MaskVector = std::int32_t __attribute__((vector_size(4 * kVectorWidth)));
+using HalfVector = std::uint16_t __attribute__((vector_size(2 * kVectorWidth)));
+
+template <>
+struct Lanes<FloatVector> {
+  static constexpr int kWidth = kVectorWidth;
+  using U = UnsignedVector;
+  using M = MaskVector;
+};
+
+HIPRESS_LANES FloatVector select(MaskVector mask, FloatVector yes, FloatVector no) {
+  return mask ? yes : no;
+}
+HIPRESS_LANES UnsignedVector select(MaskVector mask, UnsignedVector yes, UnsignedVector no) {
+  return mask ? yes : no;
+}
+HIPRESS_LANES UnsignedVector as_bits(FloatVector value) { return (UnsignedVector)value; }
+HIPRESS_LANES FloatVector as_float(UnsignedVector bits) { return (FloatVector)bits; }
+HIPRESS_LANES UnsignedVector truncate(FloatVector value) {
+  return (UnsignedVector) __builtin_convertvector(value, MaskVector);
+}
+HIPRESS_LANES FloatVector to_float(UnsignedVector value) {
+  return __builtin_convertvector((MaskVector)value, FloatVector);
+}
+
+HIPRESS_LANES void load(const float* from, FloatVector& to) {
+  __builtin_memcpy(&to, from, sizeof to);
+}
+HIPRESS_LANES void store(float* to, FloatVector value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+HIPRESS_LANES void load_16(const std::uint16_t* from, UnsignedVector& to) {
+  HalfVector narrow;
+  __builtin_memcpy(&narrow, from, sizeof narrow);
+  to = __builtin_convertvector(narrow, UnsignedVector);
+}
+HIPRESS_LANES void store_16(std::uint16_t* to, UnsignedVector value) {
+  const HalfVector narrow = __builtin_convertvector(value, HalfVector);
+  __builtin_memcpy(to, &narrow, sizeof narrow);
+}
+
+template <class F>
+requires(Lanes<F>::kWidth == kVectorWidth) HIPRESS_LANES UnsignedLanes<F> lane_numbers() {
+  UnsignedVector numbers = {};
+  for (int lane = 0; lane < kVectorWidth; ++lane) numbers[lane] = lane;
+  return numbers;
+}
+
+/// The lanes turned by kBy: lane l of the result is lane l + kBy of `value`, cyclically.
+template <int kBy, class V>
+HIPRESS_LANES V rotate_lanes(V value) {
+  return [&]<int... kLane>(std::integer_sequence<int, kLane...>) __attribute__((always_inline)) {
+    return V(__builtin_shufflevector(value, value, ((kLane + kBy) % kVectorWidth)...));
+  }
+  (std::make_integer_sequence<int, kVectorWidth>());
+}
+
+#if defined(__AVX512F__)
+
+/// Past the caches, for large results that are not read again soon; `to` must be aligned to the
+/// vector.
+HIPRESS_LANES void stream(float* to, FloatVector value) { _mm512_stream_ps(to, (__m512)value); }
+HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
+  return _mm512_movepi32_mask((__m512i)mask);
+}
+HIPRESS_LANES FloatVector select_by_bits(std::uint32_t bits, FloatVector yes, FloatVector no) {
+  return (FloatVector)_mm512_mask_blend_ps(static_cast<__mmask16>(bits), (__m512)no, (__m512)yes);
+}
+HIPRESS_LANES UnsignedVector select_by_bits(std::uint32_t bits, UnsignedVector yes,
+                                            UnsignedVector no) {
+  return (UnsignedVector)_mm512_mask_blend_epi32(static_cast<__mmask16>(bits), (__m512i)no,
+                                                 (__m512i)yes);
+}
+template <int kBits>
+HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
+  if constexpr (kBits <= 4) {
+    return (FloatVector)_mm512_permutexvar_ps((__m512i)code, _mm512_loadu_ps(table));
+  } else {
+    return (FloatVector)_mm512_i32gather_ps((__m512i)code, table, 4);
+  }
+}
+
+#else
+
+#if defined(__AVX2__)
+HIPRESS_LANES void stream(float* to, FloatVector value) { _mm256_stream_ps(to, (__m256)value); }
+HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
+  return static_cast<std::uint32_t>(_mm256_movemask_ps((__m256)mask));
+}
+#elif defined(__SSE2__)
+HIPRESS_LANES void stream(float* to, FloatVector value) { _mm_stream_ps(to, (__m128)value); }
+HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
+  return static_cast<std::uint32_t>(_mm_movemask_ps((__m128)mask));
+}
+#else
+HIPRESS_LANES void stream(float* to, FloatVector value) { store(to, value); }
+HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
+  std::uint32_t bits = 0;
+  for (int lane = 0; lane < kVectorWidth; ++lane) bits |= (mask[lane] & 1u) << lane;
+  return bits;
+}
+#endif
+
+HIPRESS_LANES MaskVector mask_of_bits(std::uint32_t bits) {
+  const UnsignedVector own_bit = broadcast_bits<FloatVector>(1) << lane_numbers<FloatVector>();
+  return (broadcast_bits<FloatVector>(bits) & own_bit) == own_bit;
+}
+HIPRESS_LANES FloatVector select_by_bits(std::uint32_t bits, FloatVector yes, FloatVector no) {
+  return select(mask_of_bits(bits), yes, no);
+}
+HIPRESS_LANES UnsignedVector select_by_bits(std::uint32_t bits, UnsignedVector yes,
+                                            UnsignedVector no) {
+  return select(mask_of_bits(bits), yes, no);
+}
+template <int kBits>
+HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
+#if defined(__AVX2__)
+  if constexpr (kBits <= 3) {
+    return (FloatVector)_mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)code);
+  } else {
+    return (FloatVector)_mm256_i32gather_ps(table, (__m256i)code, 4);
+  }
+#else
+  FloatVector found = {};
+  for (int lane = 0; lane < kVectorWidth; ++lane) found[lane] = table[code[lane]];
+  return found;
+#endif
+}
+
+#endif
+
+/// Makes streamed stores visible to other threads.
+HIPRESS_LANES void finish_streaming() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+#endif  // __CUDACC__
+
+}  // namespace hipress::kernels

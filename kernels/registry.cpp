@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels/codec.hpp"
+#include "kernels/host_codec.hpp"
+#include "kernels/isa.hpp"
+#include "kernels/quantizers.hpp"
+#ifdef HIPRESS_HAVE_CUDA
+#include "kernels/cuda_codec.hpp"
+#endif
+
+namespace hipress::kernels {
+
+namespace {
+
+using Values = std::map<std::string, double>;
+
+/// A row of the registry, and how it is made for one instruction set.
+struct Entry {
+  AlgorithmRow row;
+  std::unique_ptr<Codec> (*make_for)(const Values& values, Isa isa);
+};
+
+template <class Algorithm>
+std::unique_ptr<Codec> make_quantizer(const Values& values, Device device) {
+  if (device == Device::kCpu) return make_host_quantizer(Algorithm(values), best_isa());
+#ifdef HIPRESS_HAVE_CUDA
+  return make_cuda_quantizer(Algorithm(values));
+#else
+  return nullptr;
+#endif
+}
+
+template <class Algorithm>
+Entry quantizer_entry() {
+  return {
+      {Algorithm::kName,
+       Algorithm::kHelp,
+       {Algorithm::kParameters.begin(), Algorithm::kParameters.end()},
+       make_quantizer<Algorithm>},
+      [](const Values& values, Isa isa) { return make_host_quantizer(Algorithm(values), isa); }};
+}
+
+template <class Format>
+std::unique_ptr<Codec> make_cast(const Values& /*values*/, Device device) {
+  if (device == Device::kCpu) return make_host_cast<Format>(best_isa());
+#ifdef HIPRESS_HAVE_CUDA
+  return make_cuda_cast<Format>();
+#else
+  return nullptr;
+#endif
+}
+
+template <class Format>
+Entry cast_entry() {
+  return {{Format::kName, Format::kHelp, {}, make_cast<Format>},
+          [](const Values& /*values*/, Isa isa) { return make_host_cast<Format>(isa); }};
+}
+
+const std::vector<Entry>& entries() {
+#define HIPRESS_QUANTIZER_ENTRY(Algorithm) quantizer_entry<Algorithm>(),
+#define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
+  static const std::vector<Entry> table = {HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_QUANTIZER_ENTRY)
+                                               HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
+#undef HIPRESS_QUANTIZER_ENTRY
+#undef HIPRESS_CAST_ENTRY
+  return table;
+}
+
+/// "tau from 1e-30 to 1e+30 (default 0.5)", one after the other.
+std::string describe(const std::vector<Parameter>& parameters) {
+  if (parameters.empty()) return "none";
+  std::vector<std::string> texts;
+  for (const Parameter& parameter : parameters) {
+    texts.push_back(fmt::format("{}{} from {} to {} (default {})", parameter.name,
+                                parameter.whole ? ", a whole number," : "", parameter.least,
+                                parameter.most, parameter.value));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+[[noreturn]] void refuse(std::string_view text, const AlgorithmRow& row,
+                         const std::string& reason) {
+  throw std::invalid_argument(fmt::format("algorithm '{}': {}; parameters of {}: {}", text, reason,
+                                          row.name, describe(row.parameters)));
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+/// Puts one "name=value" into `values`.
+void assign(std::string_view assignment, std::string_view text, const AlgorithmRow& row,
+            Values& values, std::vector<std::string>& given) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) {
+    refuse(text, row, fmt::format("'{}' is not of the form name=value", assignment));
+  }
+  const std::string name(trimmed(assignment.substr(0, equals)));
+  const std::string_view number = trimmed(assignment.substr(equals + 1));
+  const auto parameter = std::find_if(row.parameters.begin(), row.parameters.end(),
+                                      [&](const Parameter& p) { return p.name == name; });
+  if (parameter == row.parameters.end()) {
+    refuse(text, row, fmt::format("there is no parameter '{}'", name));
+  }
+  if (std::find(given.begin(), given.end(), name) != given.end()) {
+    refuse(text, row, fmt::format("'{}' is given twice", name));
+  }
+  given.push_back(name);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size()) {
+    refuse(text, row, fmt::format("'{}' is not a number", number));
+  }
+  if (!(value >= parameter->least && value <= parameter->most) ||
+      (parameter->whole && value != std::floor(value))) {
+    refuse(text, row, fmt::format("{}={} is out of range", name, number));
+  }
+  values[name] = value;
+}
+
+/// An algorithm's entry with every parameter's value, from "name" or "name(parameter=value, …)".
+std::pair<const Entry&, Values> parse(std::string_view text) {
+  const std::string_view whole = trimmed(text);
+  const std::size_t open = whole.find('(');
+  const std::string_view name = trimmed(whole.substr(0, open));
+  const auto entry = std::find_if(entries().begin(), entries().end(),
+                                  [&](const Entry& e) { return e.row.name == name; });
+  if (entry == entries().end()) {
+    throw std::invalid_argument(
+        fmt::format("unknown algorithm '{}': there are {}", name, algorithm_names()));
+  }
+  Values values;
+  for (const Parameter& parameter : entry->row.parameters) {
+    values.emplace(parameter.name, parameter.value);
+  }
+  if (open != std::string_view::npos) {
+    if (whole.back() != ')') refuse(text, entry->row, "a ')' is missing at the end");
+    std::string_view list = whole.substr(open + 1, whole.size() - open - 2);
+    std::vector<std::string> given;
+    while (!trimmed(list).empty()) {
+      const std::size_t comma = list.find(',');
+      assign(trimmed(list.substr(0, comma)), text, entry->row, values, given);
+      list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    }
+  }
+  return {*entry, std::move(values)};
+}
+
+}  // namespace
+
+const std::vector<AlgorithmRow>& algorithms() {
+  static const std::vector<AlgorithmRow> rows = [] {
+    std::vector<AlgorithmRow> made;
+    for (const Entry& entry : entries()) made.push_back(entry.row);
+    return made;
+  }();
+  return rows;
+}
+
+std::string algorithm_names() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : entries()) names.push_back(entry.row.name);
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+std::unique_ptr<Codec> make_codec(std::string_view text, Device device) {
+  const auto [entry, values] = parse(text);
+  std::unique_ptr<Codec> codec = entry.row.make(values, device);
+  if (codec == nullptr) {
+    throw std::invalid_argument(fmt::format(
+        "algorithm '{}': this build has no CUDA back end; configure with -DHIPRESS_CUDA=ON or use "
+        "the CPU",
+        text));
+  }
+  return codec;
+}
+
+std::unique_ptr<Codec> make_codec_for(std::string_view text, Isa isa) {
+  const std::vector<Isa>& isas = available_isas();
+  if (std::find(isas.begin(), isas.end(), isa) == isas.end()) {
+    throw std::invalid_argument(
+        fmt::format("instruction set '{}' is not available here", to_string(isa)));
+  }
+  const auto [entry, values] = parse(text);
+  return entry.make_for(values, isa);
+}
+
+}  // namespace hipress::kernels

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/codec.hpp"
+
+namespace hipress::kernels {
+
+/// What encoders keep between steps (error-feedback residuals …), by gradient name and role.
+///
+/// Arrays belong to the whole gradient and are addressed by element, not by partition: a plan with
+/// other partitions finds every element's residual where the last plan left it, and so does a
+/// checkpoint. One store per rank; get() may be called from several threads, the arrays themselves
+/// are not guarded.
+class StateStore {
+ public:
+  /// The first of `arrays` arrays of `elements` floats each, array i at i * elements from it; zero
+  /// when new. The pointer stays valid as long as the store, until load(). Throws
+  /// std::invalid_argument if this (gradient, role) is known with another length or number of
+  /// arrays: then it is another model.
+  float* get(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays);
+
+  /// The same as get(), for the slice that begins at `first_element`: what EncodeItem::state takes.
+  State slice(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays,
+              std::int64_t first_element);
+
+  /// Bytes of all arrays.
+  std::int64_t bytes() const;
+
+  /// Writes every array to a file, which appears at once and complete (through a temporary file).
+  /// io::InputError if it cannot be written.
+  void save(const std::string& path) const;
+
+  /// Replaces the store's content by that of a file. io::InputError, and the store as it was, if
+  /// the file cannot be read, is none of ours, of another version, truncated, or holds a number
+  /// that is not finite (which no encoder leaves in a residual).
+  void load(const std::string& path);
+
+ private:
+  struct Arrays {
+    std::int64_t elements = 0;
+    int arrays = 0;
+    std::vector<float> data;
+  };
+  using Key = std::pair<std::string, std::uint32_t>;
+
+  mutable std::mutex mutex_;
+  std::map<Key, Arrays, std::less<>> states_;
+};
+
+}  // namespace hipress::kernels
