@@ -50,12 +50,13 @@ TRACE = {
 
 def answers(**exec_json) -> dict:
     """What the tools say: computation takes 0.25 s, the iteration 0.55 s predicted and 0.5 s measured."""
-    replay = {"measured_iteration_s": {"median": 0.5, "p10": 0.4, "p90": 0.6},
-              "predicted_iteration_s": 0.55, "relative_error": 0.1, "verified": True}
+    report = {"measured_iteration_s": {"median": 0.5, "p10": 0.4, "p90": 0.6}, "predicted_iteration_s": 0.55,
+              "relative_error": 0.1, "compute_s": 0.25, "measured_exposed_communication_s": 0.25,
+              "predicted_exposed_communication_s": 0.3, "exposed_communication_relative_error": 0.2,
+              "verified": True}
     return {"hipress-profile": {"file": "schema: hipress.profile/1\n"},
             "hipress-plan": {"file": "g,100,y,4\n"},
-            "hipress-sim": {"json": {"compute_s": 0.25}},
-            "hipress-exec": {"json": {**replay, **exec_json}, "file": json.dumps(TRACE)}}
+            "hipress-exec": {"json": {**report, **exec_json}, "file": json.dumps(TRACE)}}
 
 
 class DemoTest(unittest.TestCase):
@@ -65,7 +66,7 @@ class DemoTest(unittest.TestCase):
         self.tools = pathlib.Path(folder.name) / "bin"
         self.output = pathlib.Path(folder.name) / "out"
         self.tools.mkdir()
-        for name in ("hipress-profile", "hipress-plan", "hipress-sim", "hipress-exec"):
+        for name in ("hipress-profile", "hipress-plan", "hipress-exec"):
             tool = self.tools / name
             tool.write_text(FAKE_TOOL.format(python=sys.executable))
             tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
@@ -85,7 +86,6 @@ class DemoTest(unittest.TestCase):
         self.assertEqual([row[:2] for row in rows],
                          [[topology, plan] for topology in ("ps", "ring")
                           for plan in ("none", "fp16", "all", "secopa")])
-        # 0.55 / 0.5 is 10 % too much; the exposed parts are 0.55 - 0.25 = 0.30 and 0.5 - 0.25 = 0.25, 20 %.
         self.assertEqual(" ".join(rows[0]),
                          "ps none 0.550 s 0.500 s +10.0 % 0.300 s 0.250 s +20.0 % verified: yes")
         self.assertIn("median relative error: 10.0 % of the iteration time, "
@@ -96,7 +96,7 @@ class DemoTest(unittest.TestCase):
         results = json.loads((self.output / "results.json").read_text())
         self.assertEqual(len(results["cases"]), 8)
         self.assertAlmostEqual(results["median_abs_error"], 0.1)
-        self.assertAlmostEqual(results["cases"][0]["exposed_communication_error"], 0.2)
+        self.assertAlmostEqual(results["cases"][0]["exposed_error"], 0.2)
         self.assertEqual(json.loads((self.output / "timeline.json").read_text()), TRACE)
         self.assertEqual((self.output / "timeline.png").exists(), plot_timeline is not None)
 
@@ -116,12 +116,15 @@ class DemoTest(unittest.TestCase):
         self.assertIn("verified: NO", printed)
         self.assertNotIn("verified: yes", printed)
 
-    def test_nothing_exposed_is_no_error(self):
-        # Measured 0.25 s, all of it computation: no communication is exposed, so it has no relative error.
-        _, printed = self.run_demo(answers(measured_iteration_s={"median": 0.25}))
+    def test_nothing_exposed_has_no_error(self):
+        _, printed = self.run_demo(answers(exposed_communication_relative_error=None))
         self.assertIn("no communication exposed", printed)
-        self.assertIsNone(json.loads((self.output / "results.json").read_text())["cases"][0]
-                          ["exposed_communication_error"])
+        self.assertIn("–   verified: yes", printed)
+
+    def test_median_ignores_the_sign(self):
+        # Every case is predicted 30 % too low: |-0.3| is the median.
+        _, printed = self.run_demo(answers(relative_error=-0.3))
+        self.assertIn("median relative error: 30.0 %", printed)
 
     def test_tool_that_fails_is_quoted(self):
         broken = answers()
