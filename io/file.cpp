@@ -144,10 +144,8 @@ std::vector<std::string_view> split_fields(std::string_view line) {
   while (true) {
     const std::size_t comma = line.find(',');
     std::string_view field = line.substr(0, comma);
-    const std::size_t first = field.find_first_not_of(" \t");
-    field = first == std::string_view::npos
-                ? std::string_view()
-                : field.substr(first, field.find_last_not_of(" \t") - first + 1);
+    field.remove_prefix(std::min(field.find_first_not_of(" \t"), field.size()));
+    field = field.substr(0, field.find_last_not_of(" \t") + 1);
     fields.push_back(field);
     if (comma == std::string_view::npos) return fields;
     line.remove_prefix(comma + 1);

@@ -34,7 +34,8 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   std::size_t least = std::max<std::size_t>(2, word.size() / 2) + 1;
   std::string_view best;
   for (const std::string_view candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const bool cut_short = word.size() > 1 && candidate.starts_with(word);
+    const std::size_t distance = cut_short ? 1 : edit_distance(word, candidate);
     if (distance < least && distance < std::max(word.size(), candidate.size())) {
       least = distance;
       best = candidate;

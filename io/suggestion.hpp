@@ -6,7 +6,8 @@
 
 namespace hipress::io {
 
-/// The known word that `word` was probably meant to be: least edit distance, the first of equals.
+/// The known word that `word` was probably meant to be: least edit distance (1 for a
+/// beginning of a known word), the first of equals.
 /// Empty if all are further away than half of `word`'s letters (and 2), so that no nonsense is
 /// proposed.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);

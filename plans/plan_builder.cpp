@@ -105,7 +105,7 @@ void PlanMatcher::add(const PlanRow& row) {
         row.algorithm.empty() ? casync::kRaw : builder_.algorithm(row.algorithm);
     builder_.decide(g, algorithm, static_cast<std::int32_t>(row.partitions));
   } catch (const io::InputError& error) {
-    refuse(row, error.what());
+    refuse(row, fmt::format("cannot be compressed: {}", error.what()));
   }
 }
 

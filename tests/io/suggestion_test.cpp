@@ -10,6 +10,7 @@ TEST_CASE("the nearest known word is proposed, nonsense is not") {
   CHECK(nearest("bandwith", kKnown) == "bandwidth");  // one letter missing
   CHECK(nearest("latncey", kKnown) == "latency");
   CHECK(nearest("Overhead", kKnown) == "overhead");
+  CHECK(nearest("band", kKnown) == "bandwidth");  // its beginning
   CHECK(nearest("colour", kKnown).empty());
   CHECK(nearest("", kKnown).empty());
   CHECK(suggestion("bandwith", kKnown) ==

@@ -1,0 +1,288 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "models/model.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+using namespace hipress::models;
+using hipress::tests::complaint;
+using hipress::tests::TemporaryFolder;
+
+namespace {
+
+/// The complaint about a file with this content, without the folder's name in front.
+std::string complaint_about(const std::string& name, const std::string& content) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file(name, content);
+  const std::string message = complaint([&] { read_model(path); });
+  const std::string prefix = folder.path("");
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
+Model read_content(const std::string& name, const std::string& content) {
+  const TemporaryFolder folder;
+  return read_model(folder.file(name, content));
+}
+
+}  // namespace
+
+TEST_CASE("name,elements lines") {
+  const Model model = read_content("input.txt", "fc6.weight,102760448\nfc6.bias,4096\n");
+  CHECK(model.name == "input");
+  REQUIRE(model.gradients.size() == 2);
+  CHECK(model.gradients[0].name == "fc6.weight");
+  CHECK(model.gradients[0].elements == 102760448);
+  CHECK(model.gradients[0].ready_s == 0);
+  CHECK(model.gradients[0].dtype == Dtype::kFloat32);
+  CHECK(model.gradients[1].name == "fc6.bias");
+  CHECK(total_elements(model) == 102764544);
+  CHECK(backward_s(model) == 0);
+  CHECK(model.forward_s == 0);
+}
+
+TEST_CASE("SeCoPa's own input, which ends without a newline") {
+  const Model model = read_model(HIPRESS_SOURCE_DIR "/examples/vgg19_gradients.txt");
+  REQUIRE(model.gradients.size() == 38);
+  CHECK(model.gradients.front().name == "vgg0_conv0_weight");
+  CHECK(model.gradients.front().elements == 3 * 3 * 3 * 64);  // 3 x 3 from 3 to 64 channels
+  CHECK(model.gradients.back().name == "vgg0_dense2_bias");
+  CHECK(model.gradients.back().elements == 1000);
+}
+
+TEST_CASE("a CSV names its columns, in any order") {
+  SECTION("with ready times") {
+    const Model model = read_content("x.csv", "name,elements,ready_us\nb,2,0\na,1,3228.5\n");
+    REQUIRE(model.gradients.size() == 2);
+    CHECK(model.gradients[1].name == "a");
+    CHECK(model.gradients[1].ready_s == 3228.5e-6);
+    CHECK(backward_s(model) == 3228.5e-6);
+  }
+  SECTION("in another order, with blanks") {
+    const Model model = read_content("x.csv", "ready_us, elements ,name\n 7 , 2 , b \n");
+    REQUIRE(model.gradients.size() == 1);
+    CHECK(model.gradients[0].name == "b");
+    CHECK(model.gradients[0].elements == 2);
+    CHECK(model.gradients[0].ready_s == 7e-6);
+  }
+  SECTION("without ready times") {
+    CHECK(read_content("x.csv", "name,elements\na,1\n").gradients.at(0).ready_s == 0);
+  }
+  SECTION("a gradient may be called like a column") {
+    const Model model = read_content("x.txt", "name,1000\nelements,5\n");
+    REQUIRE(model.gradients.size() == 2);
+    CHECK(model.gradients[0].name == "name");
+  }
+}
+
+TEST_CASE("line ends, blank lines and a missing final newline do not matter") {
+  for (const char* content : {"a,1\r\nb,2\r\n", "a,1\n\nb,2", "\n  \na,1\nb,2\n\n",
+                              "\xef\xbb\xbf"
+                              "a,1\nb,2\n"}) {
+    const Model model = read_content("x.txt", content);
+    REQUIRE(model.gradients.size() == 2);
+    CHECK(model.gradients[0].name == "a");
+    CHECK(model.gradients[1].elements == 2);
+  }
+}
+
+TEST_CASE("a file without lines is a model without gradients") {
+  CHECK(read_content("x.txt", "").gradients.empty());
+  CHECK(read_content("x.txt", "\n\n").gradients.empty());
+  CHECK(read_content("x.csv", "name,elements,ready_us\n").gradients.empty());
+  const Model model = read_content("x.yaml", "name: x\ngradients: []\n");
+  CHECK(model.gradients.empty());
+  CHECK(backward_s(model) == 0);
+  CHECK(total_elements(model) == 0);
+}
+
+TEST_CASE("the largest size is accepted") {
+  // 2^48
+  CHECK(read_content("x.txt", "a,281474976710656\n").gradients.at(0).elements == kMostElements);
+}
+
+TEST_CASE("bad lines are refused with file, line and gradient") {
+  SECTION("no comma") {
+    CHECK(complaint_about("x.txt", "a,1\nfc6.weight\n") ==
+          "x.txt:2: a line must have 2 fields, name,elements, got 'fc6.weight'");
+  }
+  SECTION("a plan instead of a model") {
+    CHECK(complaint_about("x.txt", "a,1,y,4\n") ==
+          "x.txt:1: a line must have 2 fields, name,elements, got 'a,1,y,4'");
+  }
+  SECTION("too few fields in a CSV") {
+    CHECK(complaint_about("x.csv", "name,elements,ready_us\na,1\n") ==
+          "x.csv:2: a line must have 3 fields, name,elements,ready_us, got 'a,1'");
+  }
+  SECTION("a negative size") {
+    CHECK(complaint_about("x.txt", "a,1\nfc6.weight,-3\n") ==
+          "x.txt:2: gradient 'fc6.weight': elements must be a positive integer, got '-3'");
+  }
+  SECTION("no elements") {
+    CHECK(complaint_about("x.txt", "a,0\n") ==
+          "x.txt:1: gradient 'a': elements must be a positive integer, got '0'");
+  }
+  SECTION("half an element") {
+    CHECK(complaint_about("x.txt", "a,1.5\n") ==
+          "x.txt:1: gradient 'a': elements must be a positive integer, got '1.5'");
+  }
+  SECTION("no number") {
+    CHECK(complaint_about("x.txt", "a,many\n") ==
+          "x.txt:1: gradient 'a': elements must be a positive integer, got 'many'");
+    CHECK(complaint_about("x.txt", "a,\n") ==
+          "x.txt:1: gradient 'a': elements must be a positive integer, got ''");
+  }
+  SECTION("a huge size") {
+    CHECK(complaint_about("x.txt", "a,281474976710657\n") ==  // 2^48 + 1
+          "x.txt:1: gradient 'a': elements must be at most 281474976710656, got '281474976710657'");
+    CHECK(complaint_about("x.txt", "a,99999999999999999999999\n") ==
+          "x.txt:1: gradient 'a': elements must be at most 281474976710656, got "
+          "'99999999999999999999999'");
+  }
+  SECTION("a huge sum") {
+    CHECK(complaint_about("x.txt", "a,281474976710656\nb,1\n") ==
+          "x.txt:2: gradient 'b': all gradients together must have at most 2^48 elements");
+  }
+  SECTION("no name") {
+    CHECK(complaint_about("x.txt", "a,1\n ,5\n") == "x.txt:2: a gradient's name must not be empty");
+  }
+  SECTION("a name twice") {
+    CHECK(complaint_about("x.txt", "a,1\nb,2\na,1\n") ==
+          "x.txt:3: gradient 'a' is listed twice, first in line 1; names must be unique");
+  }
+  SECTION("a negative ready time") {
+    CHECK(complaint_about("x.csv", "name,elements,ready_us\na,1,-5\n") ==
+          "x.csv:2: gradient 'a': its ready time must be from 0 to 1e+06 seconds, got -5e-06 s");
+  }
+  SECTION("a ready time that no clock of ours holds") {
+    CHECK(complaint_about("x.csv", "name,elements,ready_us\na,1,1e13\n") ==
+          "x.csv:2: gradient 'a': its ready time must be from 0 to 1e+06 seconds, got 1e+07 s");
+  }
+  SECTION("a ready time that is no number") {
+    CHECK(complaint_about("x.csv", "name,elements,ready_us\na,1,nan\n") ==
+          "x.csv:2: gradient 'a': ready_us must be a finite number without unit, such as 0.5, got "
+          "'nan'");
+  }
+  SECTION("NUL bytes") {
+    CHECK(complaint_about("x.txt", std::string("a\0,1\n", 5)) ==
+          "x.txt:1: byte 0x00 at column 2 is no text; give a UTF-8 text file");
+  }
+}
+
+TEST_CASE("bad headers are refused with what a header looks like") {
+  SECTION("a missing column") {
+    CHECK(complaint_about("x.csv", "name,ready_us\na,1\n") ==
+          "x.csv:1: missing column 'elements'; the header is name,elements[,ready_us]");
+    CHECK(complaint_about("x.csv", "elements,ready_us\n1,1\n") ==
+          "x.csv:1: missing column 'name'; the header is name,elements[,ready_us]");
+  }
+  SECTION("an unknown column") {
+    CHECK(complaint_about("x.csv", "name,elements,ready\na,1,1\n") ==
+          "x.csv:1: unknown column 'ready'; did you mean 'ready_us'? (known: name, elements, "
+          "ready_us)");
+  }
+  SECTION("a column twice") {
+    CHECK(complaint_about("x.csv", "name,elements,name\na,1,1\n") ==
+          "x.csv:1: column 'name' is there twice");
+  }
+}
+
+TEST_CASE("a model YAML") {
+  const Model model = read_content("x.yaml",
+                                   "name: tiny\n"
+                                   "source: made up\n"
+                                   "batch: 32\n"
+                                   "unit: images\n"
+                                   "dtype: bfloat16\n"
+                                   "forward: 1.5ms\n"
+                                   "gradients:\n"
+                                   "- {name: b, elements: 2, ready: 3228us}\n"
+                                   "- {name: a, elements: 1, dtype: float32}\n");
+  CHECK(model.name == "tiny");
+  CHECK(model.source == "made up");
+  CHECK(model.batch == 32);
+  CHECK(model.unit == "images");
+  CHECK(model.forward_s == 1.5e-3);
+  REQUIRE(model.gradients.size() == 2);
+  CHECK(model.gradients[0].name == "b");
+  CHECK(model.gradients[0].elements == 2);
+  CHECK(model.gradients[0].ready_s == 3228e-6);
+  CHECK(model.gradients[0].dtype == Dtype::kBfloat16);
+  CHECK(model.gradients[1].ready_s == 0);
+  CHECK(model.gradients[1].dtype == Dtype::kFloat32);
+}
+
+TEST_CASE("what only name and gradients say") {
+  const Model model = read_content("x.yml", "name: x\ngradients: [{name: a, elements: 1}]\n");
+  CHECK(model.batch == 0);
+  CHECK(model.forward_s == 0);
+  CHECK(model.gradients.at(0).dtype == Dtype::kFloat32);
+}
+
+TEST_CASE("bad model YAML is refused with file, line and gradient") {
+  const std::string head = "name: x\ngradients:\n";
+  SECTION("an unknown key, before a missing one") {
+    CHECK(
+        complaint_about("x.yaml", "gradiants: []\n") ==
+        "x.yaml:1: unknown key 'gradiants'; did you mean 'gradients'? (known: name, source, batch, "
+        "unit, dtype, forward, gradients)");
+    CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
+          "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
+          "elements, ready, dtype)");
+  }
+  SECTION("a missing key") {
+    CHECK(complaint_about("x.yaml", "gradients: []\n") == "x.yaml:1: missing key 'name'");
+    CHECK(complaint_about("x.yaml", "name: x\n") == "x.yaml:1: missing key 'gradients'");
+    CHECK(complaint_about("x.yaml", head + "- {name: a}\n") ==
+          "x.yaml:3: gradient 'a': missing key 'elements'");
+  }
+  SECTION("a bad size") {
+    CHECK(complaint_about("x.yaml", head + "- {name: fc6.weight, elements: -3}\n") ==
+          "x.yaml:3: gradient 'fc6.weight': elements must be a positive integer, got '-3'");
+    CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 281474976710657}\n") ==
+          "x.yaml:3: gradient 'a': elements must be at most 281474976710656, got "
+          "'281474976710657'");
+  }
+  SECTION("a missing unit") {
+    CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, ready: 3228}\n") ==
+          "x.yaml:3: gradient 'a': ready must be a duration with unit, such as 5us (units: ps, ns, "
+          "us, ms, s, min), got '3228'");
+    CHECK(complaint_about("x.yaml", "name: x\nforward: 5\ngradients: []\n") ==
+          "x.yaml:2: forward must be a duration with unit, such as 5us (units: ps, ns, us, ms, s, "
+          "min), got '5'");
+  }
+  SECTION("a bad time") {
+    CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, ready: -1us}\n") ==
+          "x.yaml:3: gradient 'a': ready must be zero or positive, got '-1us'");
+    CHECK(complaint_about("x.yaml", "name: x\nforward: 1e7s\ngradients: []\n") ==
+          "x.yaml:2: forward must be from 0 to 1e+06 seconds, got 1e+07 s");
+  }
+  SECTION("a name twice or empty") {
+    CHECK(
+        complaint_about("x.yaml", head + "- {name: a, elements: 1}\n- {name: a, elements: 1}\n") ==
+        "x.yaml:4: gradient 'a' is listed twice, first in line 3; names must be unique");
+    CHECK(complaint_about("x.yaml", head + "- {name: '', elements: 1}\n") ==
+          "x.yaml:3: a gradient's name must not be empty");
+  }
+  SECTION("an unknown dtype") {
+    CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, dtype: float15}\n") ==
+          "x.yaml:3: gradient 'a': dtype: unknown dtype 'float15'; did you mean 'float16'? (known: "
+          "float32, float16, bfloat16)");
+  }
+  SECTION("a truncated file") {
+    CHECK_THAT(complaint_about("x.yaml", head + "- {name: a, elem"),
+               Catch::StartsWith("x.yaml:3: not valid YAML: "));
+  }
+  SECTION("an empty file") {
+    CHECK(complaint_about("x.yaml", "") == "x.yaml: is empty, a YAML document was expected");
+  }
+}
+
+TEST_CASE("a model that is not there is refused with what there is") {
+  CHECK_THAT(
+      complaint([] { read_model("vgg18"); }),
+      Catch::StartsWith("vgg18: neither a file nor a shipped model; did you mean 'vgg16'? (known: "
+                        "bert_base, bert_large, "));
+  CHECK(complaint([] { read_model("none/input.txt"); }) ==
+        "none/input.txt: cannot be read: No such file or directory");
+  CHECK_THAT(complaint([] { read_model(""); }), Catch::Contains("cannot be read"));
+}

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+
+using namespace hipress::models;
+
+namespace {
+
+constexpr double kMiB = 1024 * 1024;
+
+/// What is known of a model from elsewhere: facts that its file must agree with.
+struct Expected {
+  std::string name;
+  std::size_t gradients;
+  double fp32_mib;     ///< of all gradients
+  double largest_mib;  ///< of the largest
+};
+
+const std::vector<Expected> kExpected = {
+    {"bert_base", 199, 415.41, 89.44}, {"bert_large", 391, 1274.49, 119.25},
+    {"gpt2", 148, 474.70, 147.24},     {"lstm", 10, 327.97, 190.42},
+    {"resnet50", 161, 97.49, 9.00},    {"transformer", 185, 234.08, 65.84},
+    {"ugatit", 148, 2558.75, 1024.00}, {"ugatit_light", 148, 511.25, 128.00},
+    {"vgg16", 32, 527.79, 392.00},     {"vgg19", 38, 548.05, 392.00},
+};
+
+double mib(std::int64_t elements) { return static_cast<double>(elements) * 4 / kMiB; }
+
+/// Microseconds that each gradient took after the one before it, by name.
+std::map<std::string, double> intervals_us(const Model& model) {
+  std::map<std::string, double> intervals;
+  double before = 0;
+  for (const Gradient& gradient : model.gradients) {
+    intervals[gradient.name] = (gradient.ready_s - before) * 1e6;
+    before = gradient.ready_s;
+  }
+  return intervals;
+}
+
+}  // namespace
+
+TEST_CASE("the shipped models are those that are expected") {
+  std::vector<std::string> names;
+  for (const Expected& expected : kExpected) names.push_back(expected.name);
+  CHECK(shipped_models() == names);
+}
+
+TEST_CASE("shipped models have the published number and size of gradients") {
+  for (const Expected& expected : kExpected) {
+    INFO(expected.name);
+    const Model model = read_model(expected.name);
+    std::int64_t largest = 0;
+    for (const Gradient& gradient : model.gradients) {
+      largest = std::max(largest, gradient.elements);
+    }
+    CHECK(model.name == expected.name);
+    CHECK(model.gradients.size() == expected.gradients);
+    // The published figures are rounded to two decimals.
+    CHECK(mib(total_elements(model)) == Approx(expected.fp32_mib).margin(0.005).epsilon(0));
+    CHECK(mib(largest) == Approx(expected.largest_mib).margin(0.005).epsilon(0));
+  }
+}
+
+TEST_CASE("shipped models list gradients in backward order and say where their times come from") {
+  for (const std::string& name : shipped_models()) {
+    INFO(name);
+    const Model model = read_model(name);
+    CHECK(
+        std::is_sorted(model.gradients.begin(), model.gradients.end(),
+                       [](const Gradient& a, const Gradient& b) { return a.ready_s < b.ready_s; }));
+    CHECK(backward_s(model) > 0);
+    // A forward pass has half of backward's FLOPs; the file has three decimals of a millisecond.
+    CHECK(model.forward_s == Approx(backward_s(model) / 2).margin(1e-6).epsilon(0));
+    const bool says_measured = model.source.find("times measured") != std::string::npos;
+    const bool says_derived = model.source.find("derived, not measured") != std::string::npos;
+    CHECK(says_measured != says_derived);
+    CHECK_FALSE(model.unit.empty());
+  }
+}
+
+TEST_CASE("measured models are the measurement") {
+  const std::map<std::string, std::string> workloads = {
+      {"bert_base", "bert"},    {"bert_large", "bert_large"}, {"gpt2", "gpt2"},   {"lstm", "lstm"},
+      {"resnet50", "resnet50"}, {"ugatit", "ugatit"},         {"vgg16", "vgg16"},
+  };
+  for (const auto& [name, workload] : workloads) {
+    INFO(name);
+    const Model model = read_model(name);
+    const Model measured =
+        read_model(HIPRESS_SOURCE_DIR "/tests/data/workloads/" + workload + ".csv");
+    REQUIRE(model.gradients.size() == measured.gradients.size());
+    for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+      CHECK(model.gradients[g].name == measured.gradients[g].name);
+      CHECK(model.gradients[g].elements == measured.gradients[g].elements);
+      CHECK(model.gradients[g].ready_s == measured.gradients[g].ready_s);
+    }
+  }
+}
+
+TEST_CASE("VGG19 has SeCoPa's gradients, backwards") {
+  const Model model = read_model("vgg19");
+  const Model text = read_model(HIPRESS_SOURCE_DIR "/examples/vgg19_gradients.txt");
+  std::map<std::string, std::int64_t> elements;
+  for (const Gradient& gradient : text.gradients) elements[gradient.name] = gradient.elements;
+  for (const Gradient& gradient : model.gradients) {
+    INFO(gradient.name);
+    REQUIRE(elements.count(gradient.name) == 1);
+    CHECK(gradient.elements == elements[gradient.name]);
+  }
+  CHECK(model.gradients.front().name == "vgg0_dense2_bias");
+  CHECK(model.gradients.back().name == "vgg0_conv0_weight");
+}
+
+TEST_CASE("VGG19's times are VGG16's and those of three convolutions more") {
+  const Model vgg16 = read_model("vgg16");
+  const Model vgg19 = read_model("vgg19");
+  auto measured = intervals_us(vgg16);
+  auto derived = intervals_us(vgg19);
+  // One inner convolution more in stages 3, 4 and 5, where VGG16's are features.12, .19 and .26.
+  double more_us = 0;
+  for (const char* layer : {"features.12", "features.19", "features.26"}) {
+    more_us += measured[std::string(layer) + ".bias"] + measured[std::string(layer) + ".weight"];
+  }
+  CHECK(backward_s(vgg19) * 1e6 ==
+        Approx(backward_s(vgg16) * 1e6 + more_us).margin(0.1).epsilon(0));
+  // The first dense layer is the same in both; conv10 and conv9 are inner layers of stage 4.
+  CHECK(derived["vgg0_dense0_weight"] == Approx(measured["classifier.0.weight"]).margin(0.1));
+  CHECK(derived["vgg0_conv10_weight"] == Approx(measured["features.19.weight"]).margin(0.1));
+  CHECK(derived["vgg0_conv9_weight"] == Approx(measured["features.19.weight"]).margin(0.1));
+}
+
+TEST_CASE("the Transformer's times follow its FLOPs and the published speed") {
+  const Model model = read_model("transformer");
+  // 139131 tokens/s on 8 V100; forward and backward of 2048 tokens together.
+  CHECK(model.forward_s + backward_s(model) == Approx(2048 / (139131.0 / 8)).epsilon(1e-4));
+  // A feed-forward matrix (512 x 2048) has 4 times the FLOPs of an attention matrix (512 x 512).
+  auto took = intervals_us(model);
+  CHECK(
+      took["encoder.layer.3.ffn.inner.weight"] ==
+      Approx(4 * took["encoder.layer.3.self_attention.key.weight"]).margin(3));  // rounded to 1 us
+}
+
+TEST_CASE("UGATIT's light variant differs in two gradients") {
+  const Model full = read_model("ugatit");
+  const Model light = read_model("ugatit_light");
+  std::vector<std::string> different;
+  for (std::size_t g = 0; g < full.gradients.size(); ++g) {
+    CHECK(full.gradients[g].name == light.gradients[g].name);
+    if (full.gradients[g].elements != light.gradients[g].elements) {
+      different.push_back(full.gradients[g].name);
+      CHECK(light.gradients[g].elements == 256 * 256);
+    }
+  }
+  CHECK(different == std::vector<std::string>{"genB2A.FC.0.weight", "genA2B.FC.0.weight"});
+  CHECK(backward_s(light) < backward_s(full));
+}

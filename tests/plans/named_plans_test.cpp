@@ -1,0 +1,101 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/file.hpp"
+#include "kernels/codec.hpp"
+#include "plans/plan_file.hpp"
+#include "tests/plans/small_model.hpp"
+
+using namespace hipress;
+using namespace hipress::plans;
+using namespace hipress::tests;
+
+namespace {
+
+/// Per gradient of small_model() (100, 300000 and 50 elements) the algorithm, "" for raw.
+std::vector<std::string> algorithms_of(const std::string& name, const std::string& algorithm) {
+  const models::Model model = small_model();
+  const ResolvedPlan resolved = resolve_plan(name, {model, "ring", 5, algorithm});
+  std::vector<std::string> algorithms;
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    algorithms.push_back(algorithm_of(resolved, g));
+    CHECK(partitions_of(resolved, g) == 5);  // K = N
+  }
+  CHECK(resolved.plan.strategy == "ring");
+  return algorithms;
+}
+
+using Algorithms = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("named plans") {
+  CHECK(algorithms_of("none", "onebit") == Algorithms{"", "", ""});
+  CHECK(algorithms_of("all", "tbq") == Algorithms{"tbq", "tbq", "tbq"});
+  CHECK(algorithms_of("fp16", "tbq") == Algorithms{"fp16", "fp16", "fp16"});
+  CHECK(algorithms_of("tbq(tau=0.25)", "onebit") ==
+        Algorithms{"tbq(tau=0.25)", "tbq(tau=0.25)", "tbq(tau=0.25)"});
+  CHECK(algorithms_of("threshold", "onebit") == Algorithms{"", "onebit", ""});  // 262144
+  CHECK(algorithms_of("threshold:100", "onebit") == Algorithms{"onebit", "onebit", ""});
+  CHECK(algorithms_of("threshold:101", "onebit") == Algorithms{"", "onebit", ""});
+  CHECK(algorithms_of("threshold:1", "onebit") == algorithms_of("all", "onebit"));
+}
+
+TEST_CASE("every algorithm there is names a plan") {
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+    const std::string name(row.name);
+    CHECK(algorithms_of(name, "onebit") == Algorithms{name, name, name});
+  }
+}
+
+TEST_CASE("a topology is known in any case") {
+  const models::Model model = small_model();
+  CHECK(resolve_plan("none", {model, "PS", 2}).plan.strategy == "ps");
+  CHECK(resolve_plan("none", {model, "RING", 2}).plan.strategy == "ring");
+}
+
+TEST_CASE("a name wins over a file of that name, which a path still reaches") {
+  const models::Model model = small_model();
+  const TemporaryFolder folder;
+  folder.file("all", "a,n,1\nb,n,1\nc,n,1\n");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path(""));
+  CHECK(algorithm_of(resolve_plan("all", {model, "ps", 2}), 0) == "onebit");
+  CHECK(algorithm_of(resolve_plan("./all", {model, "ps", 2}), 0) == "");
+  std::filesystem::current_path(before);
+}
+
+TEST_CASE("gradients of half precision that a plan leaves raw travel as they are") {
+  models::Model model = small_model();
+  model.gradients[0].dtype = models::Dtype::kFloat16;
+  model.gradients[2].dtype = models::Dtype::kBfloat16;
+  const ResolvedPlan resolved = resolve_plan("threshold", {model, "ps", 2});
+  CHECK(algorithm_of(resolved, 0) == "fp16");
+  CHECK(algorithm_of(resolved, 1) == "onebit");
+  CHECK(algorithm_of(resolved, 2) == "bf16");
+
+  // In a file they stay what they were asked to be: not compressed.
+  const TemporaryFolder folder;
+  write_plan_text(folder.path("out"), model, resolved.plan);
+  CHECK(io::read_file(folder.path("out")) == "a,100,n,2\nb,300000,y,2\nc,50,n,2\n");
+}
+
+TEST_CASE("names that mean nothing are refused with what there is") {
+  const models::Model model = small_model();
+  const PlanContext context{model, "ps", 4};
+  CHECK(
+      complaint([&] { resolve_plan("everything", context); }) ==
+      "plan 'everything' is neither a file nor a named plan: none, all, threshold[:ELEMENTS] or an "
+      "algorithm (" +
+          kernels::algorithm_names() + ")");
+  CHECK(complaint([&] { resolve_plan("threshold:0", context); }) ==
+        "plan threshold: its number of elements must be a positive integer, got '0'");
+  CHECK(complaint([&] { resolve_plan("threshold:", context); }) ==
+        "plan threshold: its number of elements must be a positive integer, got ''");
+  CHECK(complaint([&] { resolve_plan("none.txt", context); }) ==
+        "none.txt: cannot be read: No such file or directory");
+  CHECK_THAT(complaint([&] { resolve_plan("", context); }),
+             Catch::StartsWith("plan '' is neither"));
+}

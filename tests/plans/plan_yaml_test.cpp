@@ -1,0 +1,122 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "io/file.hpp"
+#include "io/tool.hpp"
+#include "io/yaml.hpp"
+#include "plans/plan_file.hpp"
+#include "tests/plans/small_model.hpp"
+
+using namespace hipress;
+using namespace hipress::plans;
+using namespace hipress::tests;
+
+namespace {
+
+const PlanReport kReport{0.123456789012, "timeline", "sosp21 (0123456789abcdef)", "fair"};
+
+std::string valid_head() { return "schema: hipress.plan/1\ntopology: ps\nnodes: 4\ngradients:\n"; }
+
+}  // namespace
+
+TEST_CASE("a plan YAML reads back what was written") {
+  models::Model model = small_model();
+  model.gradients[1].name = "b: {a name, that needs} 'quotes' # and more";
+  const TemporaryFolder folder;
+  const PlanContext context{model, "ring", 8};
+  ResolvedPlan resolved = resolve_plan("tbq(tau=0.25)", context);
+  resolved.plan.decisions[0] = {casync::kRaw, 3};
+  write_plan_yaml(folder.path("plan.yaml"), model, resolved.plan, kReport);
+
+  const ResolvedPlan read = resolve_plan(folder.path("plan.yaml"), context);
+  CHECK(read.plan.strategy == "ring");
+  CHECK(read.plan.nodes == 8);
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    CHECK(algorithm_of(read, g) == algorithm_of(resolved, g));
+    CHECK(partitions_of(read, g) == partitions_of(resolved, g));
+  }
+  CHECK(plan_fingerprint(model, read.plan) == plan_fingerprint(model, resolved.plan));
+}
+
+TEST_CASE("a plan YAML says where it comes from") {
+  const models::Model model = small_model();
+  const TemporaryFolder folder;
+  const std::string path = folder.path("plan.yaml");
+  write_plan_yaml(path, model, resolve_plan("all", {model, "ps", 4}).plan, kReport);
+  const io::YamlNode root = io::YamlNode::load(path);
+  CHECK(root.at("model").text() == "small");
+  CHECK(root.at("predicted_iteration").text() == "123.456789012ms");
+  CHECK(root.at("search").text() == "timeline");
+  CHECK(root.at("network").text() == "fair");
+  CHECK(root.at("profile").text() == "sosp21 (0123456789abcdef)");
+  CHECK(root.at("tool").text() == io::version());
+  // One gradient a line, for people and for diff.
+  CHECK_THAT(io::read_file(path),
+             Catch::Contains("\n  - {name: b, elements: 300000, algorithm: onebit, K: 4}\n"));
+}
+
+TEST_CASE("a plan YAML without gradients") {
+  const models::Model model;
+  const TemporaryFolder folder;
+  const std::string path = folder.path("plan.yaml");
+  write_plan_yaml(path, model, resolve_plan("all", {model, "ps", 4}).plan, kReport);
+  CHECK(resolve_plan(path, {model, "ps", 4}).plan.decisions.empty());
+}
+
+TEST_CASE("bad plan YAML is refused with file and line") {
+  const models::Model model = small_model();
+  const PlanContext context{model, "ps", 4};
+  const auto about = [&](const std::string& content) {
+    return complaint_about_plan("p.yaml", content, context);
+  };
+  const auto with = [&](const std::string& item) { return about(valid_head() + item); };
+  SECTION("another topology") {
+    CHECK(about("schema: hipress.plan/1\ntopology: ring\nnodes: 4\ngradients: []\n") ==
+          "p.yaml:2: topology: the plan is for 'ring', not ps; ask for --topology ring");
+  }
+  SECTION("another number of nodes") {
+    CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 8\ngradients: []\n") ==
+          "p.yaml:3: nodes: the plan is for 8 nodes, not 4; ask for --nnodes 8");
+  }
+  SECTION("another schema") {
+    CHECK(about("schema: hipress.plan/2\ntopology: ps\nnodes: 4\ngradients: []\n") ==
+          "p.yaml:1: schema: must be hipress.plan/1, got 'hipress.plan/2'");
+  }
+  SECTION("a profile instead of a plan") {
+    CHECK_THAT(about("schema: hipress.profile/1\nhardware: x\n"),
+               Catch::StartsWith("p.yaml:2: unknown key 'hardware'"));
+  }
+  SECTION("an unknown key") {
+    CHECK(with("- {name: a, elements: 100, algorithm: none, k: 1}\n") ==
+          "p.yaml:5: unknown key 'gradients[0].k' (known: name, elements, algorithm, K)");
+  }
+  SECTION("K = 0") {
+    CHECK(with("- {name: a, elements: 100, algorithm: none, K: 0}\n") ==
+          "p.yaml:5: gradient 'a': K must be a positive integer, got '0'");
+  }
+  SECTION("a foreign gradient") {
+    CHECK(
+        with("- {name: fc6.weight, elements: 100, algorithm: none, K: 1}\n") ==
+        "p.yaml:5: gradient 'fc6.weight' is not in model 'small', so the plan was made for another "
+        "input");
+  }
+  SECTION("other elements") {
+    CHECK(with("- {name: a, elements: 99, algorithm: none, K: 1}\n") ==
+          "p.yaml:5: gradient 'a' has 99 elements in the plan but 100 in model 'small'");
+  }
+  SECTION("an unknown algorithm") {
+    CHECK_THAT(with("- {name: a, elements: 100, algorithm: onebyte, K: 1}\n"),
+               Catch::StartsWith("p.yaml:5: gradient 'a' cannot be compressed: "));
+  }
+  SECTION("no algorithm") {
+    CHECK(with("- {name: a, elements: 100, algorithm: '', K: 1}\n") ==
+          "p.yaml:5: gradient 'a': algorithm: must be an algorithm's name or none, got ''");
+  }
+  SECTION("missing gradients") {
+    CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 4\ngradients: []\n") ==
+          "p.yaml: gradient 'a' of model 'small' is missing (3 of 3 are); plan this model anew");
+  }
+  SECTION("a truncated file") {
+    CHECK_THAT(with("- {name: a, elements: 10"), Catch::StartsWith("p.yaml:5: not valid YAML: "));
+  }
+}
