@@ -178,8 +178,8 @@ void print_table(const Options& options, const costs::Profile& profile,
 
 void print_report(const Options& options, const planner::Problem& problem,
                   const casync::Plan& plan) {
-  fmt::print(std::cout, "{}: {} gradients among {} nodes ({}), {} compressed with {}\n",
-             options.output, plan.decisions.size(), plan.nodes, plan.strategy,
+  fmt::print(std::cout, "{}: {} gradients, {}, N = {}; {} compressed with {}\n", options.output,
+             plan.decisions.size(), plan.strategy, plan.nodes,
              count_compressed(problem.model, plan), planner::first_lossy(problem.algorithms));
 }
 

@@ -68,7 +68,7 @@ SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
 
 /// What the user should know of the costs that were used.
 std::vector<std::string> remarks_on(const Problem& problem) {
-  if (problem.nodes == 1) return {};
+  if (problem.nodes == 1) return {"one node has nobody to send to: nothing is compressed"};
   const costs::Profile* profile = problem.profile;
   const std::vector<int> fitted = !profile ? published_nodes() : fitted_nodes(profile->fan_in);
   const std::string interpolation =

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "casync/strategy.hpp"
 #include "io/file.hpp"
@@ -170,15 +172,21 @@ std::string describe_critical_path(const Prediction& prediction) {
   return text + "on the wire " + io::format_duration(casync::to_seconds(rest));
 }
 
+/// "33.7MB", or "33.7MB to 40.1MB" where nodes differ visibly.
+std::string describe_bytes_sent(const std::vector<std::int64_t>& bytes_sent) {
+  const auto [least, most] = std::minmax_element(bytes_sent.begin(), bytes_sent.end());
+  const std::string low = io::format_size(*least);
+  const std::string high = io::format_size(*most);
+  return low == high ? low : low + " to " + high;
+}
+
 void print_report(const Setup& setup, const Prediction& prediction) {
   const sim::Result& result = prediction.result;
   const auto line = [](std::string_view label, const std::string& value) {
     fmt::print(std::cout, "{:<24}{}\n", label, value);
   };
   const auto time = [](double seconds) { return io::format_duration(seconds); };
-  const auto [least, most] =
-      std::minmax_element(result.bytes_sent.begin(), result.bytes_sent.end());
-  line("plan", fmt::format("{} gradients, {}, {} nodes", setup.model.gradients.size(),
+  line("plan", fmt::format("{} gradients, {}, N = {}", setup.model.gradients.size(),
                            setup.plan.plan.strategy, setup.plan.plan.nodes));
   line("costs",
        fmt::format("profile {}, network {}", setup.profile.name, sim::to_string(setup.network)));
@@ -186,9 +194,7 @@ void print_report(const Setup& setup, const Prediction& prediction) {
   line("synchronisation", time(synchronisation_s(setup, result)));
   line("compute", time(casync::to_seconds(result.compute)));
   line("exposed communication", time(exposed_communication_s(result)));
-  line("sent per node", *least == *most
-                            ? io::format_size(*most)
-                            : io::format_size(*least) + " to " + io::format_size(*most));
+  line("sent per node", describe_bytes_sent(result.bytes_sent));
   line("critical path", describe_critical_path(prediction));
   line("tasks", fmt::format("{} in {}, {:.3g} a second", prediction.graph.tasks(),
                             time(prediction.simulation_s), tasks_per_s(prediction)));

@@ -1,0 +1,72 @@
+#include "planner/baselines.hpp"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::uint32_t kNodes = 4;
+constexpr double kOverhead = 10e-6;
+constexpr double kBandwidth = 1e9;
+constexpr double kCodec = 100e-6;  // each encode, decode and decode-and-add
+
+/// Codec steps that cost the same for every size, free merges, and a link without latency.
+costs::Profile simple_profile() {
+  costs::Profile profile;
+  const costs::Curve codec = {{{0, kCodec, 0}}, 0};
+  for (const char* name : {"onebit", "fp16"}) profile.codecs[name] = {codec, codec, codec};
+  profile.link = {
+      .overhead_s = kOverhead, .bandwidth = kBandwidth, .bandwidth_both_ways = kBandwidth};
+  return profile;
+}
+
+std::map<std::string, double> times_of(std::int64_t elements) {
+  models::Model model;
+  model.gradients.push_back({.name = "g", .elements = elements});
+  const costs::Profile profile = simple_profile();
+  const Problem problem = {.model = model,
+                           .strategy = "ring",
+                           .nodes = kNodes,
+                           .algorithms = {"onebit", "fp16"},
+                           .profile = &profile};
+  const Machines machines = {profile, costs::cluster_from_profile(profile, kNodes),
+                             sim::Network::kPort};
+  std::map<std::string, double> times;
+  for (const BaselineTime& baseline : simulate_baselines(problem, machines)) {
+    times[std::string(baseline.name)] = baseline.iteration_s;
+  }
+  return times;
+}
+
+TEST_CASE("Baselines are simulated as the plans that they stand for") {
+  const std::int64_t elements = 32 * kNodes * 10000;
+  const auto times = times_of(elements);
+  REQUIRE(times.size() == 5);
+  // Raw ring, K = N: 2(N−1)·(α + S/(N·B)).
+  const double none = 2 * (kNodes - 1) * (kOverhead + 4.0 * elements / kNodes / kBandwidth);
+  CHECK(times.at("none") == Approx(none));
+  // Each of K = N partitions on its own: encode, then N−1 times a hop with decode-and-add and
+  // encode, N−1 hops that forward, and one decode at the end. Half of the bytes travel; codec
+  // streams are busy with one partition at a time, except that a node also decodes its copies while
+  // the next hop goes on: the last one's decode may queue behind one other.
+  const double hop = kOverhead + 2.0 * elements / kNodes / kBandwidth;
+  const double fp16 = kCodec + (kNodes - 1) * (hop + 2 * kCodec) + (kNodes - 1) * hop + kCodec;
+  CHECK(times.at("fp16") >= fp16 * (1 - 1e-9));
+  CHECK(times.at("fp16") <= fp16 + kCodec);
+  // 1.28 million elements are above the threshold of 262144, so this is "all", which sends less
+  // than fp16.
+  CHECK(times.at("threshold_262144") == times.at("all"));
+  CHECK(times.at("all") < times.at("fp16"));
+}
+
+TEST_CASE("Below the threshold, its baseline is none") {
+  const auto times = times_of(32 * kNodes * 10);
+  CHECK(times.at("threshold_262144") == times.at("none"));
+  CHECK(times.at("all") > times.at("none"));     // five codec steps for five kilobytes
+  CHECK(times.at("secopa") <= times.at("all"));  // its formulas see that too
+}
+
+}  // namespace
+}  // namespace hipress::planner

@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "tests/planner/tool_run.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Contains;
+
+std::string shipped_profile() { return source_file("profiler/profiles/sosp21.yaml"); }
+
+/// A workplace whose input.txt is VGG19.
+class PlanFixture : public Workplace {
+ public:
+  PlanFixture() { write("input.txt", data("vgg19_gradients.txt")); }
+
+  /// The tool refuses the request with exit 2, names the culprit, and leaves no file behind.
+  void refuses(const std::string& arguments, const std::string& culprit,
+               const std::string& remedy) const {
+    CAPTURE(arguments);
+    const std::size_t before = files();
+    const ToolRun run_ = run("hipress-plan " + arguments);
+    CHECK(run_.status == 2);
+    CHECK(run_.out.empty());
+    CHECK_THAT(run_.err, Contains(culprit) && Contains(remedy));
+    CHECK(files() == before);
+  }
+};
+
+TEST_CASE_METHOD(PlanFixture, "Without a profile, plans equal SeCoPa's to the byte") {
+  for (const std::string topology : {"PS", "RING"}) {
+    for (const std::string nodes : {"4", "8", "16"}) {
+      CAPTURE(topology, nodes);
+      const ToolRun done = run("hipress-plan --topology " + topology + " --nnodes " + nodes);
+      CHECK(done.status == 0);
+      CHECK(done.err.empty());
+      CHECK(read("SeCoPaPlan.txt") == data("secopa_vgg19_" + topology + "_" + nodes + ".txt"));
+    }
+  }
+}
+
+TEST_CASE_METHOD(PlanFixture, "SeCoPa.py's command line and defaults work") {
+  CHECK(run("hipress-plan --topology RING --nnodes 16").status == 0);
+  CHECK(read("SeCoPaPlan.txt") == data("secopa_vgg19_RING_16.txt"));
+  CHECK(run("hipress-plan").status == 0);
+  CHECK(read("SeCoPaPlan.txt") == data("secopa_vgg19_PS_16.txt"));
+  CHECK(run("hipress-plan --topology ps --output other.txt").status == 0);
+  CHECK(read("other.txt") == data("secopa_vgg19_PS_16.txt"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE_METHOD(PlanFixture, "A drop-in plan takes less than 50 ms") {
+  double fastest_s = 1;
+  for (int i = 0; i < 10; ++i) {  // the fastest: other work on the machine is not the tool's
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(run("hipress-plan --topology PS --nnodes 16").status == 0);
+    fastest_s = std::min(
+        fastest_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  CHECK(fastest_s < 0.05);
+}
+#endif
+
+TEST_CASE_METHOD(PlanFixture, "The documented example works and prints what is recorded") {
+  write("vgg19_gradients.txt", data("vgg19_gradients.txt"));
+  const ToolRun done = run(documented_example(*this, "hipress-plan"));
+  CHECK(done.status == 0);
+  CHECK(done.out == "SeCoPaPlan.txt: 38 gradients, ps, N = 16; 3 compressed with onebit\n");
+  CHECK(read("SeCoPaPlan.txt") == data("secopa_vgg19_PS_16.txt"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "Any number of nodes gets a plan, and its source is said") {
+  const auto lines = [&] {
+    const std::string plan = read("SeCoPaPlan.txt");
+    return std::count(plan.begin(), plan.end(), '\n');
+  };
+  for (const auto& [nodes, said] :
+       std::vector<std::pair<std::string, std::string>>{{"1", "one node"},
+                                                        {"2", "extrapolated"},
+                                                        {"5", "interpolated"},
+                                                        {"12", "interpolated"},
+                                                        {"32", "extrapolated"}}) {
+    CAPTURE(nodes);
+    const ToolRun done = run("hipress-plan --nnodes " + nodes);
+    CHECK(done.status == 0);
+    CHECK_THAT(done.err, Contains(said));
+    CHECK(lines() == 38);
+  }
+  CHECK(run("hipress-plan --nnodes 1").status == 0);
+  const std::string alone = read("SeCoPaPlan.txt");
+  CHECK_THAT(alone, Contains("vgg0_dense0_weight,102760448,n,1\n") && !Contains(",y,"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "--json prints one object with the documented keys") {
+  const ToolRun done = run("hipress-plan --nnodes 4 --json");
+  CHECK(done.status == 0);
+  const auto report = nlohmann::json::parse(done.out);
+  CHECK(report.size() == 8);
+  CHECK(report.at("gradients") == 38);
+  CHECK(report.at("compressed") == 11);  // lines with y in secopa_vgg19_PS_4.txt
+  CHECK(report.at("lower_bound_s").is_null());
+  CHECK(report.at("gap").is_null());
+  CHECK(report.at("evaluations") == 0);
+  CHECK(report.at("search_s").get<double>() > 0);
+  const auto& baselines = report.at("baselines");
+  CHECK(baselines.size() == 6);
+  CHECK(baselines.at("greedy").is_null());
+  for (const char* name : {"none", "fp16", "all", "secopa", "threshold_262144"}) {
+    CHECK(baselines.at(name).get<double>() > 0);
+  }
+  CHECK(report.at("predicted_iteration_s") == baselines.at("secopa"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "With a profile, the baselines are shown; the faster one is named") {
+  const ToolRun done = run("hipress-plan --nnodes 4 --profile v100_100g --network port");
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("profile v100_100g, network port") && Contains("none") &&
+                           Contains("fp16") && Contains("threshold_262144") && Contains("secopa") &&
+                           Contains("this plan"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "A plan YAML says what was predicted, with what") {
+  CHECK(run("hipress-plan --nnodes 4 --output plan.yaml").status == 0);
+  CHECK_THAT(read("plan.yaml"), Contains("topology: ps") && Contains("nodes: 4") &&
+                                    Contains("sosp21") && Contains("search: secopa") &&
+                                    Contains("network: fair"));
+  CHECK(run("hipress-sim --input input.txt --plan plan.yaml --nnodes 4").status == 0);
+}
+
+TEST_CASE_METHOD(PlanFixture, "A cluster file sets nodes and links") {
+  write("slow.yaml", "nodes: 4\nlink: {bandwidth: 1Gbps}\n");
+  write("fast.yaml", "nodes: 4\nlink: {bandwidth: 400Gbps}\n");
+  const auto predicted = [&](const std::string& cluster) {
+    const ToolRun done = run("hipress-plan --profile v100_100g --json --cluster " + cluster);
+    CHECK(done.status == 0);
+    return nlohmann::json::parse(done.out).at("baselines").at("none").get<double>();
+  };
+  // At 1 Gbit/s, 3/2 of 574.7 MB leave each node in 6.9 s; at 400 Gbit/s, in 17 ms.
+  CHECK(predicted("slow.yaml") > 6.8);
+  CHECK(predicted("fast.yaml") < 0.1);
+}
+
+TEST_CASE_METHOD(PlanFixture, "A search without iterations says that a budget has no effect") {
+  const ToolRun done = run("hipress-plan --budget 3");
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("--budget has no effect"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with their remedy") {
+  SECTION("unknown topology") { refuses("--topology TREE", "TREE", "ps, ring"); }
+  SECTION("unknown algorithm") { refuses("--algorithm onebot", "onebot", "onebit"); }
+  SECTION("no algorithm") { refuses("--algorithm onebit,", "unknown algorithm", "onebit"); }
+  SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }
+  SECTION("unknown search") { refuses("--search magic", "magic", "secopa"); }
+  SECTION("searches to come") {
+    refuses("--search timeline", "timeline", "secopa");
+    refuses("--search exhaustive", "exhaustive", "secopa");
+  }
+  SECTION("no nodes") { refuses("--nnodes 0", "0", "1 to"); }
+  SECTION("negative nodes") { refuses("--nnodes=-4", "-4", "nnodes"); }
+  SECTION("no input") { refuses("--input absent.txt", "absent.txt", ""); }
+  SECTION("malformed line") {
+    write("bad.txt", "conv1,100\nconv2\n");
+    refuses("--input bad.txt", "bad.txt:2", "elements");
+  }
+  SECTION("negative size") {
+    write("bad.txt", "conv1,100\nfc6.weight,-3\n");
+    refuses("--input bad.txt", "bad.txt:2", "-3");
+  }
+  SECTION("huge size") {
+    write("bad.txt", "fc6.weight,99999999999999999999\n");
+    refuses("--input bad.txt", "bad.txt:1", "fc6.weight");
+  }
+  SECTION("duplicate gradient") {
+    write("bad.txt", "conv1,100\nconv1,100\n");
+    refuses("--input bad.txt", "bad.txt:2", "conv1");
+  }
+  SECTION("no such profile") { refuses("--profile sosp22", "sosp22", "sosp21"); }
+  SECTION("unreadable profile") { refuses("--profile absent.yaml", "absent.yaml", ""); }
+  SECTION("truncated profile") {
+    const std::string whole = shipped_profile();
+    write("cut.yaml", whole.substr(0, whole.size() / 2));
+    refuses("--profile cut.yaml", "cut.yaml:", "");
+  }
+  SECTION("unknown key of a profile") {
+    write("bad.yaml", "speed: fast\n" + shipped_profile());
+    refuses("--profile bad.yaml", "bad.yaml:1", "'speed'");
+  }
+  SECTION("missing unit in a cluster") {
+    write("bad.yaml", "nodes: 4\nlink: {bandwidth: 100}\n");
+    refuses("--cluster bad.yaml", "bad.yaml:2", "Gbps");
+  }
+  SECTION("cluster of other nodes") {
+    write("four.yaml", "nodes: 4\n");
+    refuses("--cluster four.yaml --nnodes 8", "four.yaml:1", "8");
+  }
+  SECTION("no folder for the output") {
+    refuses("--output no/such/folder/plan.txt", "no/such/folder", "");
+  }
+}
+
+TEST_CASE_METHOD(PlanFixture, "A failing request leaves an earlier plan as it was") {
+  CHECK(run("hipress-plan --nnodes 4").status == 0);
+  const std::string before = read("SeCoPaPlan.txt");
+  CHECK(run("hipress-plan --nnodes 8 --algorithm nothing").status == 2);
+  CHECK(read("SeCoPaPlan.txt") == before);
+}
+
+}  // namespace
+}  // namespace hipress::planner

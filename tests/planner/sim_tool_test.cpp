@@ -1,0 +1,196 @@
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/planner/tool_run.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Contains;
+
+// hipress-sim needs plans and the planner's fixtures, so its command line is tested here; the
+// engine in sim/.
+
+/// Two gradients, a link of 8 Gbit/s = 1 ns a byte, 10 us a message, 5 us on the wire, codec steps
+/// of 100 us.
+class SimFixture : public Workplace {
+ public:
+  SimFixture() {
+    write("model.yaml",
+          "name: two\nsource: test\nbatch: 1\nunit: images\ndtype: float32\nforward: "
+          "1ms\ngradients:\n"
+          "  - {name: late, elements: 64000, ready: 3ms}\n  - {name: early, elements: 320, ready: "
+          "2ms}\n");
+    write("cheap.yaml",
+          "schema: hipress.profile/1\nname: cheap\nsource: test\n"
+          "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
+          "kernels:\n  merge: {pieces: []}\n  codecs:\n    onebit:\n"
+          "      encode: {pieces: [{from: 0, a_s: 1e-4, s_per_element: 0}]}\n"
+          "      decode: {pieces: [{from: 0, a_s: 1e-4, s_per_element: 0}]}\n"
+          "      decode_add: {pieces: [{from: 0, a_s: 1e-4, s_per_element: 0}]}\n"
+          "links: {overhead: 10us, bandwidth: 8Gbps, latency: 5us}\n...\n");
+  }
+
+  void refuses(const std::string& arguments, const std::string& culprit,
+               const std::string& remedy) const {
+    CAPTURE(arguments);
+    const std::size_t before = files();
+    const ToolRun done = run("hipress-sim --trace trace.json " + arguments);
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    CHECK_THAT(done.err, Contains(culprit) && Contains(remedy));
+    CHECK(files() == before);
+  }
+};
+
+const std::string kTwo = "--input model.yaml --profile cheap.yaml --nnodes 2 --topology RING ";
+
+TEST_CASE_METHOD(SimFixture,
+                 "--json has the documented keys with the times of a hand-derived ring") {
+  const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
+  REQUIRE(done.status == 0);
+  CHECK(done.err.empty());
+  const auto report = nlohmann::json::parse(done.out);
+  CHECK(report.size() == 11);
+  // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
+  // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
+  CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
+  CHECK(report.at("compute_s").get<double>() == Approx(4e-3).epsilon(1e-12));
+  CHECK(report.at("synchronisation_s").get<double>() == Approx(3.286e-3).epsilon(1e-12));
+  CHECK(report.at("exposed_communication_s").get<double>() == Approx(0.286e-3).epsilon(1e-12));
+  // Each node sends half of each gradient twice: 256000 + 1280 bytes.
+  CHECK(report.at("bytes_sent_per_node") == nlohmann::json({257280, 257280}));
+  CHECK(report.at("folding") == "none");
+  CHECK(report.at("orbits") == 2);
+  CHECK(report.at("simulation_s").get<double>() > 0);
+  CHECK(report.at("tasks_per_s").get<double>() > 0);
+  // Forward and two Backward on 2 nodes; per gradient and partition (K = 2): 2 sends, 2 receives, 1
+  // merge.
+  CHECK(report.at("tasks") == 2 * 3 + 2 * 2 * 5);
+}
+
+TEST_CASE_METHOD(SimFixture, "The critical path is a chain from the start to the end") {
+  const ToolRun done = run("hipress-sim --json --plan all " + kTwo);
+  REQUIRE(done.status == 0);
+  const auto report = nlohmann::json::parse(done.out);
+  const auto& path = report.at("critical_path");
+  REQUIRE(path.size() > 2);
+  CHECK(path.front().at("kind") == "Forward");
+  CHECK(path.front().at("gradient").is_null());
+  CHECK(path.front().at("start_s") == 0);
+  CHECK(path.back().at("kind") == "Decode");
+  CHECK(path.back().at("gradient") == "late");
+  CHECK(path.back().at("end_s") == report.at("iteration_s"));
+  for (std::size_t i = 1; i < path.size(); ++i) {
+    const bool arrival = path[i].at("kind") == "Recv";
+    const double gap = path[i].at("start_s").get<double>() - path[i - 1].at("end_s").get<double>();
+    CHECK(gap == Approx(arrival ? 5e-6 : 0).margin(1e-15));
+  }
+}
+
+TEST_CASE_METHOD(SimFixture, "The report shows times, bytes, critical path and speed") {
+  const ToolRun done = run("hipress-sim --plan none " + kTwo);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out,
+             Contains("2 gradients, ring, N = 2") && Contains("profile cheap, network fair"));
+  CHECK_THAT(done.out, Contains("iteration               4.286ms") &&
+                           Contains("exposed communication   286us"));
+  CHECK_THAT(done.out,
+             Contains("critical path") && Contains("Backward 3ms") && Contains("on the wire 10us"));
+}
+
+TEST_CASE_METHOD(SimFixture, "--trace writes a trace beside either report") {
+  CHECK(run("hipress-sim --plan all --trace trace.json " + kTwo).status == 0);
+  const auto trace = nlohmann::json::parse(read("trace.json"));
+  CHECK(trace.at("traceEvents").size() > 0);
+  CHECK(run("hipress-sim --plan all --trace again.json --json " + kTwo).status == 0);
+  CHECK(read("again.json") == read("trace.json"));
+}
+
+TEST_CASE_METHOD(SimFixture, "A plan's own Ks and choices are simulated") {
+  write("plan.txt", "late,64000,y,2\nearly,320,n,1\n");
+  const ToolRun mixed = run("hipress-sim --json --plan plan.txt " + kTwo);
+  REQUIRE(mixed.status == 0);
+  // 'late' with K = 2, compressed: per partition 2 encodes, 3 decodes (2N−1), 2 sends, 2 receives =
+  // 9; 'early' with K = 1, raw: 2 sends, 2 receives, 1 merge.
+  CHECK(nlohmann::json::parse(mixed.out).at("tasks") == 2 * 3 + 2 * 9 + 5);
+}
+
+TEST_CASE_METHOD(SimFixture, "A model without gradients takes its forward time") {
+  write("empty.yaml",
+        "name: none\nsource: test\nbatch: 1\nunit: images\ndtype: float32\nforward: "
+        "2ms\ngradients: []\n");
+  const ToolRun done = run("hipress-sim --json --input empty.yaml --plan none --nnodes 3");
+  REQUIRE(done.status == 0);
+  CHECK(nlohmann::json::parse(done.out).at("iteration_s") == 2e-3);
+}
+
+TEST_CASE_METHOD(SimFixture,
+                 "One node, and stragglers of a cluster file, change the time as they should") {
+  const ToolRun alone =
+      run("hipress-sim --json --input model.yaml --profile cheap.yaml --plan none --nnodes 1");
+  REQUIRE(alone.status == 0);
+  CHECK(nlohmann::json::parse(alone.out).at("iteration_s") == 4e-3);
+  write("cluster.yaml", "nodes: 2\ncompute_speed: {1: 0.5}\n");
+  const ToolRun slow =
+      run("hipress-sim --json --input model.yaml --profile cheap.yaml --plan none --cluster "
+          "cluster.yaml");
+  REQUIRE(slow.status == 0);
+  CHECK(nlohmann::json::parse(slow.out).at("compute_s") == 8e-3);  // twice 1 + 3 ms
+}
+
+TEST_CASE_METHOD(SimFixture, "The documented example works") {
+  const ToolRun done = run(documented_example(*this, "hipress-sim"));
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out,
+             Contains("38 gradients, ring, N = 8") && Contains("profile sosp21, network fair"));
+}
+
+TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with their remedy") {
+  SECTION("no input") { refuses("--plan none", "--input", "required"); }
+  SECTION("no plan") { refuses("--input model.yaml", "--plan", "required"); }
+  SECTION("no such plan") { refuses("--plan nothing " + kTwo, "nothing", "threshold"); }
+  SECTION("unknown topology") {
+    refuses("--input model.yaml --plan none --topology STAR", "STAR", "ps, ring");
+  }
+  SECTION("unknown network") {
+    refuses("--network torus --plan none " + kTwo, "torus", "port, fair");
+  }
+  SECTION("unknown algorithm") { refuses("--algorithm zip --plan all " + kTwo, "zip", "onebit"); }
+  SECTION("algorithm that the profile lacks") { refuses("--plan tbq " + kTwo, "tbq", "onebit"); }
+  SECTION("no nodes") { refuses("--input model.yaml --plan none --nnodes 0", "0", "1 to"); }
+  SECTION("no partitions") {
+    write("plan.txt", "late,64000,y,0\nearly,320,n,1\n");
+    refuses("--plan plan.txt " + kTwo, "plan.txt:1", "late");
+  }
+  SECTION("plan for other gradients") {
+    write("plan.txt", "late,64000,y,2\nearlier,320,n,1\n");
+    refuses("--plan plan.txt " + kTwo, "plan.txt:2", "earlier");
+  }
+  SECTION("plan for other sizes") {
+    write("plan.txt", "late,64001,y,2\nearly,320,n,1\n");
+    refuses("--plan plan.txt " + kTwo, "plan.txt:1", "64001");
+  }
+  SECTION("plan that misses a gradient") {
+    write("plan.txt", "late,64000,y,2\n");
+    refuses("--plan plan.txt " + kTwo, "early", "plan.txt");
+  }
+  SECTION("truncated profile") {
+    write("cut.yaml", read("cheap.yaml").substr(0, 200));
+    refuses("--input model.yaml --plan none --profile cut.yaml", "cut.yaml:", "");
+  }
+  SECTION("missing unit in a profile") {
+    std::string text = read("cheap.yaml");
+    text.replace(text.find("8Gbps"), 5, "8");
+    write("bad.yaml", text);
+    refuses("--input model.yaml --plan none --profile bad.yaml", "bad.yaml:12", "Gbps");
+  }
+  SECTION("no folder for the trace") {
+    const ToolRun done = run("hipress-sim --plan none --trace no/such/trace.json " + kTwo);
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains("no/such"));
+  }
+}
+
+}  // namespace
+}  // namespace hipress::planner
