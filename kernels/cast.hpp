@@ -26,9 +26,9 @@ struct Fp16 {
     // rounds.
     const U tiny = as_bits(as_float(magnitude) + broadcast<F>(0.5f)) - 0x3f000000u;
     const U nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
-    U code = select(magnitude < broadcast_bits<F>(0x38800000), tiny, normal);
-    code = select(magnitude >= broadcast_bits<F>(0x47800000), broadcast_bits<F>(0x7c00), code);
-    code = select(magnitude > broadcast_bits<F>(0x7f800000), nan, code);
+    U code = select(less(magnitude, broadcast_bits<F>(0x38800000)), tiny, normal);
+    code = select(less(magnitude, broadcast_bits<F>(0x47800000)), code, broadcast_bits<F>(0x7c00));
+    code = select(less(broadcast_bits<F>(0x7f800000), magnitude), nan, code);
     return sign | code;
   }
 
@@ -40,9 +40,9 @@ struct Fp16 {
     const U normal = (magnitude << 13) + 0x38000000u;
     const U tiny = as_bits(to_float(magnitude) * broadcast<F>(0x1p-24f));
     const U nan = (magnitude << 13) | 0x7fc00000u;
-    U bits = select(magnitude < broadcast_bits<F>(0x0400), tiny, normal);
-    bits = select(magnitude >= broadcast_bits<F>(0x7c00), broadcast_bits<F>(0x7f800000), bits);
-    bits = select(magnitude > broadcast_bits<F>(0x7c00), nan, bits);
+    U bits = select(less(magnitude, broadcast_bits<F>(0x0400)), tiny, normal);
+    bits = select(less(magnitude, broadcast_bits<F>(0x7c00)), bits, broadcast_bits<F>(0x7f800000));
+    bits = select(less(broadcast_bits<F>(0x7c00), magnitude), nan, bits);
     return as_float(sign | bits);
   }
 
@@ -82,7 +82,7 @@ struct Bf16 {
     const U bits = as_bits(value);
     const U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     const U nan = (bits >> 16) | 0x40u;
-    return select((bits & 0x7fffffffu) > broadcast_bits<F>(0x7f800000), nan, rounded);
+    return select(less(broadcast_bits<F>(0x7f800000), bits & 0x7fffffffu), nan, rounded);
   }
 
   template <class F>

@@ -50,7 +50,7 @@ HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t eleme
   const UnsignedLanes<F> low = broadcast_bits<F>(index_low) + lane_numbers<F>();
   // The lanes after a wrap of the low half belong to the next 2^32 elements.
   const UnsignedLanes<F> second_key =
-      select(low < broadcast_bits<F>(index_low),
+      select(less(low, broadcast_bits<F>(index_low)),
              broadcast_bits<F>(stream.second_key + (index_high + 1) * 0x9e3779b9u),
              broadcast_bits<F>(stream.second_key + index_high * 0x9e3779b9u));
   UnsignedLanes<F> x = low ^ stream.first_key;

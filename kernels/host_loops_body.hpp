@@ -103,8 +103,7 @@ HIPRESS_LANES auto combine_within(Partial partial) {
 }
 
 template <class Statistics, class F>
-HIPRESS_LANES typename Statistics::template Partial<float> combine_lanes(
-    WordPartial<Statistics, F> word) {
+HIPRESS_LANES auto combine_lanes(WordPartial<Statistics, F> word) {
   for (int half = kVectors<F> / 2; half > 0; half /= 2) {
     for (int v = 0; v < half; ++v) word.part[v] = combine(word.part[v], word.part[v + half]);
   }
@@ -115,7 +114,8 @@ HIPRESS_LANES typename Statistics::template Partial<float> combine_lanes(
 template <class F>
 HIPRESS_LANES MaskLanes<F> lanes_inside(int v, int count) {
   const int inside = count - v * Lanes<F>::kWidth;
-  return lane_numbers<F>() < broadcast_bits<F>(static_cast<std::uint32_t>(inside > 0 ? inside : 0));
+  return less(lane_numbers<F>(),
+              broadcast_bits<F>(static_cast<std::uint32_t>(inside > 0 ? inside : 0)));
 }
 
 /// The encoder of one slice with codes of kPlanes bits.
@@ -127,14 +127,14 @@ HIPRESS_LANES MaskLanes<F> lanes_inside(int v, int count) {
 template <class Algorithm, class F, int kPlanes, bool kResidual>
 class SliceEncoder {
  public:
-  SliceEncoder(const Algorithm& algorithm, const EncodeItem& item)
+  HIPRESS_LANES SliceEncoder(const Algorithm& algorithm, const EncodeItem& item)
       : algorithm_(algorithm),
         item_(item),
         rule_(ValueRule::of(item)),
         draws_(draw_stream(item.key)),
         planes_(reinterpret_cast<std::uint32_t*>(item.message + sizeof(Header))) {}
 
-  void run() {
+  HIPRESS_LANES void run() const {
     Header header = measure();
     header.elements = static_cast<std::uint32_t>(item_.elements);
     header.algorithm = Algorithm::kTag;
@@ -164,7 +164,7 @@ class SliceEncoder {
     const SliceEncoder& encoder;
     const Coder coder;
     std::int64_t first_word;
-    U worst = {};  ///< largest magnitude_bits of the inputs
+    U flags = {};  ///< non_finite_flag of the inputs
 
     HIPRESS_LANES WordPartial<Statistics, F> operator()(int row) {
       const std::int64_t word = first_word + row;
@@ -178,8 +178,7 @@ class SliceEncoder {
       const Word<F> residuals = encoder.load_residual<Statistics::kReadsValues>(word, count);
       std::uint32_t planes[kPlanes] = {};
       for (int v = 0; v < kVectors<F>; ++v) {
-        const U magnitude = magnitude_bits(inputs.part[v]);
-        worst = select(magnitude > worst, magnitude, worst);
+        flags = flags | non_finite_flag(inputs.part[v]);
         const F value = encoder.rule_(inputs.part[v], residuals.part[v]);
         statistics.part[v] = Partial<F>::of(value);
         if (!kFull) statistics.part[v] = statistics.part[v].restricted(lanes_inside<F>(v, count));
@@ -194,39 +193,39 @@ class SliceEncoder {
     }
   };
 
-  /// Statistics of one tile; adds to `worst`.
+  /// Statistics of one tile; adds to `flags`.
   template <bool kFull>
   HIPRESS_LANES Partial<double> measure_tile(std::int64_t tile, const Coder& coder,
-                                             U& worst) const {
-    MeasureRow<kFull> row{*this, coder, tile * kTileWords, worst};
+                                             U& flags) const {
+    MeasureRow<kFull> row{*this, coder, tile * kTileWords, flags};
     const Partial<float> sums = combine_lanes<Statistics, F>(combine_tile(row));
-    worst = row.worst;
-    if (sums.overflowed()) return measure_tile_in_double(tile);
+    flags = row.flags;
+    if (sums.overflowed()) return measure_tile_in_double(*this, tile);
     return sums.template each<double>(Widen());
   }
 
   /// The same tree in double precision, where the sums of a tile of finite floats cannot overflow.
-  __attribute__((noinline)) Partial<double> measure_tile_in_double(std::int64_t tile) const {
+  /// Takes a copy of the encoder, whose members can then stay in registers elsewhere.
+  __attribute__((noinline)) static Partial<double> measure_tile_in_double(SliceEncoder encoder,
+                                                                          std::int64_t tile) {
     using Lane = WordPartial<Statistics, double>;
     Lane rows[kTileWords];
     for (int row = 0; row < kTileWords; ++row) {
       const std::int64_t word = tile * kTileWords + row;
-      const int count = elements_in_word(item_.elements, word);
+      const int count = elements_in_word(encoder.item_.elements, word);
       for (int lane = 0; lane < kWordElements; ++lane) {
-        const std::int64_t element = word * kWordElements + lane;
-        rows[row].part[lane] =
-            lane < count ? Partial<double>::of(rule_(item_.values[element],
-                                                     kResidual ? item_.state.data[element] : 0.0f))
-                         : Partial<double>::identity();
+        rows[row].part[lane] = lane < count
+                                   ? Partial<double>::of(encoder.value(word * kWordElements + lane))
+                                   : Partial<double>::identity();
       }
     }
     combine_neighbours(rows, kTileWords);
-    for (int half = kWordElements / 2; half > 0; half /= 2) {
-      for (int lane = 0; lane < half; ++lane) {
-        rows[0].part[lane] = combine(rows[0].part[lane], rows[0].part[lane + half]);
-      }
-    }
-    return rows[0].part[0];
+    return combine_lanes<Statistics, double>(rows[0]);
+  }
+
+  /// One element's v.
+  HIPRESS_LANES float value(std::int64_t element) const {
+    return rule_(item_.values[element], kResidual ? item_.state.data[element] : 0.0f);
   }
 
   /// The whole first pass.
@@ -235,21 +234,20 @@ class SliceEncoder {
     const std::int64_t full_tiles = item_.elements / kTileElements;
     const std::int64_t tiles = (item_.elements + kTileElements - 1) / kTileElements;
     Partial<double> slice = Partial<double>::identity();
-    U worst = {};
+    U flags = {};
     for (std::int64_t block = 0; block * kBlockTiles < tiles; ++block) {
       Partial<double> sums[kBlockTiles];
       for (int i = 0; i < kBlockTiles; ++i) {
         const std::int64_t tile = block * kBlockTiles + i;
-        sums[i] = tile < full_tiles ? measure_tile<true>(tile, coder, worst)
-                  : tile < tiles    ? measure_tile<false>(tile, coder, worst)
+        sums[i] = tile < full_tiles ? measure_tile<true>(tile, coder, flags)
+                  : tile < tiles    ? measure_tile<false>(tile, coder, flags)
                                     : Partial<double>::identity();
       }
       combine_neighbours(sums, kBlockTiles);
       slice = combine(slice, sums[0]);
     }
     Header header;
-    const MaskLanes<F> infinite = worst >= broadcast_bits<F>(kInfinityBits);
-    if (bits_of_mask(infinite) != 0) {
+    if (bits_of_mask(has_bit(flags, 0x80000000u)) != 0) {
       header.non_finite = 1;
     } else {
       header = algorithm_.header(slice, item_.elements);
@@ -314,6 +312,11 @@ class SliceEncoder {
   std::uint32_t* const planes_;
 };
 
+template <class Algorithm, class F, int kPlanes, bool kResidual>
+__attribute__((noinline)) void run_encoder(const Algorithm& algorithm, const EncodeItem& item) {
+  SliceEncoder<Algorithm, F, kPlanes, kResidual>(algorithm, item).run();
+}
+
 template <class Algorithm, class F, int kPlanes = Algorithm::kLeastPlanes>
 HIPRESS_LANES void encode_slice(const Algorithm& algorithm, const EncodeItem& item) {
   if constexpr (kPlanes < Algorithm::kMostPlanes) {
@@ -323,10 +326,10 @@ HIPRESS_LANES void encode_slice(const Algorithm& algorithm, const EncodeItem& it
   }
   if constexpr (Algorithm::kErrorFeedback) {
     if (item.state.data != nullptr) {
-      return SliceEncoder<Algorithm, F, kPlanes, true>(algorithm, item).run();
+      return run_encoder<Algorithm, F, kPlanes, true>(algorithm, item);
     }
   }
-  SliceEncoder<Algorithm, F, kPlanes, false>(algorithm, item).run();
+  run_encoder<Algorithm, F, kPlanes, false>(algorithm, item);
 }
 
 // ---- decoding, merging and casting ----

@@ -49,9 +49,20 @@ using MaskLanes = typename Lanes<F>::M;
 // ---- one lane ----
 
 template <class V>
+requires(std::is_arithmetic_v<V>) HIPRESS_LANES bool less(V a, V b) { return a < b; }
+template <class V>
+requires(std::is_arithmetic_v<V>) HIPRESS_LANES bool at_least(V a, V b) { return a >= b; }
+HIPRESS_LANES bool has_bit(std::uint32_t value, std::uint32_t bit) { return (value & bit) != 0; }
+template <class V>
 requires(std::is_arithmetic_v<V>) HIPRESS_LANES V select(bool condition, V yes, V no) {
   return condition ? yes : no;
 }
+/// a < b ? a : b, so b where one is not a number.
+template <class V>
+requires(std::is_floating_point_v<V>) HIPRESS_LANES V smaller(V a, V b) { return a < b ? a : b; }
+/// a > b ? a : b, so b where one is not a number.
+template <class V>
+requires(std::is_floating_point_v<V>) HIPRESS_LANES V larger(V a, V b) { return a > b ? a : b; }
 HIPRESS_LANES std::uint32_t as_bits(float value) {
   return __builtin_bit_cast(std::uint32_t, value);
 }
@@ -63,13 +74,14 @@ HIPRESS_LANES float to_float(std::uint32_t value) {
   return static_cast<float>(static_cast<std::int32_t>(value));
 }
 
+/// Subtracting 0 changes no number, where adding it would change -0.
 template <class F>
 HIPRESS_LANES F broadcast(float value) {
-  return F{} + value;
+  return value - F{};
 }
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> broadcast_bits(std::uint32_t value) {
-  return UnsignedLanes<F>{} + value;
+  return value - UnsignedLanes<F>{};
 }
 
 HIPRESS_LANES void load(const float* from, float& to) { to = *from; }
@@ -113,8 +125,13 @@ inline constexpr int kVectorWidth = 4;
 
 using FloatVector = float __attribute__((vector_size(4 * kVectorWidth)));
 using UnsignedVector = std::uint32_t __attribute__((vector_size(4 * kVectorWidth)));
-using MaskVector = std::int32_t __attribute__((vector_size(4 * kVectorWidth)));
+using IntVector = std::int32_t __attribute__((vector_size(4 * kVectorWidth)));
 using HalfVector = std::uint16_t __attribute__((vector_size(2 * kVectorWidth)));
+#if defined(__AVX512F__)
+using MaskVector = __mmask16;
+#else
+using MaskVector = IntVector;
+#endif
 
 template <>
 struct Lanes<FloatVector> {
@@ -123,19 +140,13 @@ struct Lanes<FloatVector> {
   using M = MaskVector;
 };
 
-HIPRESS_LANES FloatVector select(MaskVector mask, FloatVector yes, FloatVector no) {
-  return mask ? yes : no;
-}
-HIPRESS_LANES UnsignedVector select(MaskVector mask, UnsignedVector yes, UnsignedVector no) {
-  return mask ? yes : no;
-}
 HIPRESS_LANES UnsignedVector as_bits(FloatVector value) { return (UnsignedVector)value; }
 HIPRESS_LANES FloatVector as_float(UnsignedVector bits) { return (FloatVector)bits; }
 HIPRESS_LANES UnsignedVector truncate(FloatVector value) {
-  return (UnsignedVector) __builtin_convertvector(value, MaskVector);
+  return (UnsignedVector) __builtin_convertvector(value, IntVector);
 }
 HIPRESS_LANES FloatVector to_float(UnsignedVector value) {
-  return __builtin_convertvector((MaskVector)value, FloatVector);
+  return __builtin_convertvector((IntVector)value, FloatVector);
 }
 
 HIPRESS_LANES void load(const float* from, FloatVector& to) {
@@ -172,20 +183,36 @@ HIPRESS_LANES V rotate_lanes(V value) {
 
 #if defined(__AVX512F__)
 
+HIPRESS_LANES MaskVector less(FloatVector a, FloatVector b) {
+  return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
+}
+HIPRESS_LANES MaskVector less(UnsignedVector a, UnsignedVector b) {
+  return _mm512_cmplt_epu32_mask((__m512i)a, (__m512i)b);
+}
+HIPRESS_LANES MaskVector at_least(FloatVector a, FloatVector b) {
+  return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ);
+}
+HIPRESS_LANES MaskVector has_bit(UnsignedVector value, std::uint32_t bit) {
+  return _mm512_test_epi32_mask((__m512i)value, (__m512i)broadcast_bits<FloatVector>(bit));
+}
+HIPRESS_LANES FloatVector select(MaskVector mask, FloatVector yes, FloatVector no) {
+  return (FloatVector)_mm512_mask_blend_ps(mask, (__m512)no, (__m512)yes);
+}
+HIPRESS_LANES UnsignedVector select(MaskVector mask, UnsignedVector yes, UnsignedVector no) {
+  return (UnsignedVector)_mm512_mask_blend_epi32(mask, (__m512i)no, (__m512i)yes);
+}
+HIPRESS_LANES FloatVector smaller(FloatVector a, FloatVector b) {
+  return (FloatVector)_mm512_min_ps((__m512)a, (__m512)b);
+}
+HIPRESS_LANES FloatVector larger(FloatVector a, FloatVector b) {
+  return (FloatVector)_mm512_max_ps((__m512)a, (__m512)b);
+}
+HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) { return mask; }
+HIPRESS_LANES MaskVector mask_of_bits(std::uint32_t bits) { return static_cast<MaskVector>(bits); }
+
 /// Past the caches, for large results that are not read again soon; `to` must be aligned to the
 /// vector.
 HIPRESS_LANES void stream(float* to, FloatVector value) { _mm512_stream_ps(to, (__m512)value); }
-HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
-  return _mm512_movepi32_mask((__m512i)mask);
-}
-HIPRESS_LANES FloatVector select_by_bits(std::uint32_t bits, FloatVector yes, FloatVector no) {
-  return (FloatVector)_mm512_mask_blend_ps(static_cast<__mmask16>(bits), (__m512)no, (__m512)yes);
-}
-HIPRESS_LANES UnsignedVector select_by_bits(std::uint32_t bits, UnsignedVector yes,
-                                            UnsignedVector no) {
-  return (UnsignedVector)_mm512_mask_blend_epi32(static_cast<__mmask16>(bits), (__m512i)no,
-                                                 (__m512i)yes);
-}
 template <int kBits>
 HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
   if constexpr (kBits <= 4) {
@@ -197,29 +224,68 @@ HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
 
 #else
 
+HIPRESS_LANES MaskVector less(FloatVector a, FloatVector b) { return a < b; }
+HIPRESS_LANES MaskVector less(UnsignedVector a, UnsignedVector b) { return a < b; }
+HIPRESS_LANES MaskVector at_least(FloatVector a, FloatVector b) { return a >= b; }
+HIPRESS_LANES MaskVector has_bit(UnsignedVector value, std::uint32_t bit) {
+  return (value & broadcast_bits<FloatVector>(bit)) == broadcast_bits<FloatVector>(bit);
+}
+HIPRESS_LANES FloatVector select(MaskVector mask, FloatVector yes, FloatVector no) {
+  return mask ? yes : no;
+}
+HIPRESS_LANES UnsignedVector select(MaskVector mask, UnsignedVector yes, UnsignedVector no) {
+  return mask ? yes : no;
+}
+HIPRESS_LANES MaskVector mask_of_bits(std::uint32_t bits) {
+  const UnsignedVector own_bit = broadcast_bits<FloatVector>(1) << lane_numbers<FloatVector>();
+  return (broadcast_bits<FloatVector>(bits) & own_bit) == own_bit;
+}
+
 #if defined(__AVX2__)
-HIPRESS_LANES void stream(float* to, FloatVector value) { _mm256_stream_ps(to, (__m256)value); }
+HIPRESS_LANES FloatVector smaller(FloatVector a, FloatVector b) {
+  return (FloatVector)_mm256_min_ps((__m256)a, (__m256)b);
+}
+HIPRESS_LANES FloatVector larger(FloatVector a, FloatVector b) {
+  return (FloatVector)_mm256_max_ps((__m256)a, (__m256)b);
+}
 HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
   return static_cast<std::uint32_t>(_mm256_movemask_ps((__m256)mask));
 }
-#elif defined(__SSE2__)
-HIPRESS_LANES void stream(float* to, FloatVector value) { _mm_stream_ps(to, (__m128)value); }
+HIPRESS_LANES void stream(float* to, FloatVector value) { _mm256_stream_ps(to, (__m256)value); }
+template <int kBits>
+HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
+  if constexpr (kBits <= 3) {
+    return (FloatVector)_mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)code);
+  } else {
+    return (FloatVector)_mm256_i32gather_ps(table, (__m256i)code, 4);
+  }
+}
+#else
+HIPRESS_LANES FloatVector smaller(FloatVector a, FloatVector b) { return a < b ? a : b; }
+HIPRESS_LANES FloatVector larger(FloatVector a, FloatVector b) { return a > b ? a : b; }
+#if defined(__SSE2__)
 HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
   return static_cast<std::uint32_t>(_mm_movemask_ps((__m128)mask));
 }
+HIPRESS_LANES void stream(float* to, FloatVector value) { _mm_stream_ps(to, (__m128)value); }
 #else
-HIPRESS_LANES void stream(float* to, FloatVector value) { store(to, value); }
 HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) {
   std::uint32_t bits = 0;
   for (int lane = 0; lane < kVectorWidth; ++lane) bits |= (mask[lane] & 1u) << lane;
   return bits;
 }
+HIPRESS_LANES void stream(float* to, FloatVector value) { store(to, value); }
+#endif
+template <int kBits>
+HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
+  FloatVector found = {};
+  for (int lane = 0; lane < kVectorWidth; ++lane) found[lane] = table[code[lane]];
+  return found;
+}
 #endif
 
-HIPRESS_LANES MaskVector mask_of_bits(std::uint32_t bits) {
-  const UnsignedVector own_bit = broadcast_bits<FloatVector>(1) << lane_numbers<FloatVector>();
-  return (broadcast_bits<FloatVector>(bits) & own_bit) == own_bit;
-}
+#endif
+
 HIPRESS_LANES FloatVector select_by_bits(std::uint32_t bits, FloatVector yes, FloatVector no) {
   return select(mask_of_bits(bits), yes, no);
 }
@@ -227,22 +293,6 @@ HIPRESS_LANES UnsignedVector select_by_bits(std::uint32_t bits, UnsignedVector y
                                             UnsignedVector no) {
   return select(mask_of_bits(bits), yes, no);
 }
-template <int kBits>
-HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
-#if defined(__AVX2__)
-  if constexpr (kBits <= 3) {
-    return (FloatVector)_mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)code);
-  } else {
-    return (FloatVector)_mm256_i32gather_ps(table, (__m256i)code, 4);
-  }
-#else
-  FloatVector found = {};
-  for (int lane = 0; lane < kVectorWidth; ++lane) found[lane] = table[code[lane]];
-  return found;
-#endif
-}
-
-#endif
 
 /// Makes streamed stores visible to other threads.
 HIPRESS_LANES void finish_streaming() {

@@ -53,7 +53,7 @@ class Onebit {
     template <int kPlanes, class F>
     HIPRESS_LANES void code(F value, std::int64_t /*element*/,
                             MaskLanes<F> (&planes)[kPlanes]) const {
-      planes[0] = value < F{};
+      planes[0] = less(value, F{});
     }
   };
   HIPRESS_LANES Coder coder(const Header&, const DrawStream&) const { return {}; }

@@ -90,7 +90,7 @@ struct SignSums {
     UnsignedLanes<F> negatives = {};
 
     HIPRESS_LANES static Partial of(F value) {
-      const MaskLanes<F> is_negative = value < F{};
+      const MaskLanes<F> is_negative = less(value, F{});
       return {select(is_negative, F{}, value), select(is_negative, value, F{}),
               select(is_negative, UnsignedLanes<F>{} + 1u, UnsignedLanes<F>{})};
     }
@@ -135,7 +135,7 @@ struct Range {
       return {function(least), function(most)};
     }
     HIPRESS_LANES friend Partial combine(Partial a, Partial b) {
-      return {select(b.least < a.least, b.least, a.least), select(b.most > a.most, b.most, a.most)};
+      return {smaller(b.least, a.least), larger(b.most, a.most)};
     }
   };
 };

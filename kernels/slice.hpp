@@ -11,7 +11,6 @@
 namespace hipress::kernels {
 
 inline constexpr float kLargest = 0x1.fffffep127f;
-inline constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
 /// How a slice's inputs and residual make the values v that are encoded.
 ///
@@ -31,15 +30,15 @@ struct ValueRule {
     if (!divides && !adds_residual) return input;
     F value = divides ? input / broadcast<F>(divisor) : input;
     if (adds_residual) value = value + residual;
-    value = select(value > broadcast<F>(kLargest), broadcast<F>(kLargest), value);
-    return select(value < broadcast<F>(-kLargest), broadcast<F>(-kLargest), value);
+    return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), value));
   }
 };
 
-/// The magnitude of a float as an integer of the same order; kInfinityBits and more is not finite.
+/// Has its top bit set exactly if the input is infinite or not a number: then the exponent is all
+/// ones, and adding one to it carries. Such flags are collected with |.
 template <class F>
-HIPRESS_LANES UnsignedLanes<F> magnitude_bits(F input) {
-  return as_bits(input) & 0x7fffffffu;
+HIPRESS_LANES UnsignedLanes<F> non_finite_flag(F input) {
+  return (as_bits(input) & 0x7fffffffu) + 0x00800000u;
 }
 
 /// The level that a code stands for: `levels` indexed by the code whose bit p is planes[p].

@@ -56,8 +56,8 @@ class Tbq {
     template <int kPlanes, class F>
     HIPRESS_LANES void code(F value, std::int64_t /*element*/,
                             MaskLanes<F> (&planes)[kPlanes]) const {
-      planes[0] = value >= broadcast<F>(tau);
-      planes[1] = value <= broadcast<F>(-tau);
+      planes[0] = at_least(value, broadcast<F>(tau));
+      planes[1] = at_least(broadcast<F>(-tau), value);
     }
   };
   HIPRESS_LANES Coder coder(const Header&, const DrawStream&) const { return {tau_}; }

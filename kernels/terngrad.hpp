@@ -65,9 +65,8 @@ class Terngrad {
     HIPRESS_LANES void code(F value, std::int64_t element, MaskLanes<F> (&planes)[kPlanes]) const {
       const F position = (value * scale - least) / gap;
       const F rounded = position + draw_uniform<F>(draws, element);
-      const F highest = broadcast<F>(top);
-      const UnsignedLanes<F> code = truncate(select(rounded < highest, rounded, highest));
-      for (int p = 0; p < kPlanes; ++p) planes[p] = (code & (1u << p)) != 0u;
+      const UnsignedLanes<F> code = truncate(smaller(rounded, broadcast<F>(top)));
+      for (int p = 0; p < kPlanes; ++p) planes[p] = has_bit(code, 1u << p);
     }
   };
   HIPRESS_LANES Coder coder(const Header& header, const DrawStream& draws) const {
