@@ -9,14 +9,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hipress::transport {
 
 using Clock = std::chrono::steady_clock;
 
-/// A message that one rank will send or receive in every iteration. `tag` names it at both ends: the id of
-/// the receiving task. Memory stays valid and in place while the exchange lives.
+/// A message that one rank will send or receive in every iteration. `tag` names it at both ends:
+/// the id of the receiving task. Memory stays valid and in place while the exchange lives.
 struct Outgoing {
   int peer = 0;
   std::uint32_t tag = 0;
@@ -28,51 +29,69 @@ struct Incoming {
   std::span<std::byte> destination;  ///< the longest message that may come
 };
 
-/// A rank that no longer takes part. `culprit` is the rank that died, stalled or sent what it should not;
-/// what() names it: "rank 2 closed the connection (task 'Recv fc6[1]')".
+/// A rank that no longer takes part. `culprit` is the rank that died, stalled or sent what it
+/// should not; what() names it, and the first tag that was awaited from it: "rank 2 closed the
+/// connection; rank 0 awaits tag 17 and 3 more messages from it".
 class PeerError : public std::runtime_error {
  public:
-  PeerError(int culprit_rank, const std::string& message)
-      : std::runtime_error(message), culprit(culprit_rank) {}
+  PeerError(int culprit_rank, const std::string& message,
+            std::vector<std::uint32_t> awaited_tags = {})
+      : std::runtime_error(message), culprit(culprit_rank), awaited(std::move(awaited_tags)) {}
   int culprit;
+  /// The messages that this rank still awaited from the culprit, ascending; for the caller, who
+  /// knows what its tags stand for.
+  std::vector<std::uint32_t> awaited;
 };
 
-/// Called from a thread of the transport, never while a lock of the caller is needed to send.
+/// Called from threads of the transport, which hold no lock that sending needs: a handler may send.
+/// It must neither destroy the exchange nor wait for another message of the same peer.
 struct Events {
-  /// A whole, verified message is in its destination.
+  /// A whole, verified message is in its destination. One call at a time per sending peer; messages
+  /// of different peers may be reported by several threads at once.
   std::function<void(std::uint32_t tag, std::int64_t bytes, Clock::time_point at)> arrived;
   /// The exchange is over: no further event follows.
   std::function<void(const PeerError&)> failed;
 };
 
-/// A fixed set of messages, exchanged once per iteration. Every message carries (job, iteration, tag,
-/// length) and a CRC32C, checked on arrival; per pair they arrive in the order in which they were sent.
+/// A fixed set of messages, exchanged once per iteration. Every message carries (job, iteration,
+/// tag, length) and a CRC32C, checked on arrival; per pair they arrive in the order in which they
+/// were sent. May be destroyed at any time; in the middle of an iteration that ends the job, with
+/// this rank as culprit.
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  /// Posts all receives of the iteration. Every rank must have returned from begin before any rank sends
-  /// (the executor's common start sees to that).
+  /// Posts all receives of the iteration, and waits for nobody; all ranks give the same number. For
+  /// full speed every rank should have returned from begin before any rank sends (the executor's
+  /// common start sees to that); a message to a rank that has not is held back until it has.
+  /// PeerError if the job has failed already.
   virtual void begin(std::uint64_t iteration) = 0;
-  /// Sends the first `bytes` of outgoing message `index`. Does not wait for the receiver. Its source must
-  /// not change until finish() returns, or until the receiver's data has come back.
+  /// Sends the first `bytes` of outgoing message `index`, once per iteration. Does not wait for the
+  /// receiver. Its source must not change until finish() returns, or until the receiver's data has
+  /// come back. Messages to one peer keep their order if one thread at a time sends. Once the
+  /// exchange has failed it does nothing: the failure is reported by the event and by finish().
   virtual void send(std::size_t index, std::int64_t bytes) = 0;
-  /// Waits until everything sent has left and everything posted has arrived; PeerError if that fails.
+  /// Waits until everything sent has left and everything posted has arrived; PeerError if that
+  /// fails, or if nothing at all arrives for JobOptions::timeout_s.
   virtual void finish() = 0;
 };
 
-/// One rank's end of a job.
+/// One rank's end of a job. Its destructor leaves the job in good order, or, after a failure, stays
+/// long enough for the other ranks to hear who failed.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// All ranks prepare the same exchanges in the same order; what one expects of another, the other
+  /// must have among its outgoing messages, or the job fails. std::invalid_argument when a peer is
+  /// this rank or none, or a tag comes twice from or to one peer.
   virtual std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing,
                                             std::vector<Incoming> incoming, Events events) = 0;
-  /// Gives every rank the text of every rank, in rank order; for control, not for timing. All ranks must
-  /// call it, between iterations. PeerError names a rank that does not.
+  /// Gives every rank the text of every rank, in rank order; for control, not for timing. All ranks
+  /// must call it, between iterations. PeerError names a rank that does not.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
-  /// Tells every reachable rank that `culprit` ended the job, and why; their pending calls then throw
-  /// PeerError naming the same culprit.
+  /// Tells every reachable rank that `culprit` ended the job, and why; their pending calls then
+  /// throw PeerError naming the same culprit.
   virtual void abort(int culprit, const std::string& reason) noexcept = 0;
 };
 
@@ -80,19 +99,26 @@ class Endpoint {
 struct JobOptions {
   int rank = 0;
   int size = 1;
-  std::string job;         ///< the same text on every rank: job id and plan fingerprint
-  std::string rendezvous;  ///< "file:///shared/folder", "redis://host:port", or "local:NAME" (threads)
-  std::string interface;   ///< network interface or address to bind to; empty: loopback
-  double timeout_s = 30;   ///< a peer that is silent for so long is dead
+  std::string job;  ///< the same text on every rank, another one for every job
+  std::string
+      plan;  ///< fingerprint of what is run; ranks of one job that differ here do not connect
+  std::string
+      rendezvous;  ///< "file:///shared/folder", "redis://host:port", or "local:NAME" (threads)
+  std::string interface;  ///< network interface or address to bind to; empty: loopback
+  double timeout_s = 30;  ///< a peer that is silent for so long is dead
 };
 
 /// One row per transport; adding one is one file and one row.
 struct TransportRow {
   std::string_view name;  ///< "gloo", "memory"
   std::string_view help;
+  /// Returns when all ranks are connected. io::InputError when the options are wrong or the ranks
+  /// do not fit together (another size, plan or version, a number taken twice, leftovers of an
+  /// earlier job); PeerError with the number of a rank that does not come within timeout_s.
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();
+/// io::InputError, which lists the names, when there is no such transport.
 const TransportRow& find_transport(std::string_view name);
 
 /// CRC32C (Castagnoli), in hardware where there is an instruction for it; `seed` is the crc so far.

@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "tests/transport/ranks.hpp"
+
+namespace hipress::transport::test {
+namespace {
+
+constexpr std::size_t kMiB = 1024 * 1024;
+
+std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo"); }
+
+}  // namespace
+
+TEST_CASE("messages of all sizes go between all ranks, iteration after iteration, in any order") {
+  const std::string transport = any_transport();
+  const int size = GENERATE(1, 2, 3, 4, 5);
+  CAPTURE(transport, size);
+  // Around what fits into a record (4096), around a segment (256 KiB), and several segments.
+  const std::vector<std::size_t> bytes{0,    1,       3, 4095, 4096, 4097, kMiB / 4, kMiB / 4 + 1,
+                                       kMiB, 5 * kMiB};
+  const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, bytes);
+    for (unsigned i = 0; i < 3; ++i)
+      traffic.run(i, 17 * i + static_cast<unsigned>(endpoint.rank()));
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("many small messages overflow no ring") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  // 900 messages with up to 4 KiB inside their records: 7 rings of 256 KiB per pair and iteration.
+  std::vector<std::size_t> bytes(900);
+  std::iota(bytes.begin(), bytes.end(), std::size_t{4096 - 899});
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, bytes);
+    for (unsigned i = 0; i < 10; ++i) traffic.run(i, i);
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("messages of one pair arrive in the order in which they were sent") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  // Large and small ones in turns: a small one overtakes no large one.
+  std::vector<std::size_t> bytes;
+  for (std::size_t i = 0; i < 40; ++i) bytes.push_back(i % 2 == 0 ? 600'000 : i);
+  std::vector<std::vector<std::uint32_t>> orders(3);
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, bytes);
+    for (unsigned i = 0; i < 3; ++i) {
+      traffic.begin(i);
+      for (std::size_t index = traffic.messages(); index-- > 0;) traffic.send(index);
+      traffic.finish();
+    }
+    orders[static_cast<std::size_t>(endpoint.rank())] = traffic.arrived((endpoint.rank() + 1) % 3);
+  });
+  CHECK(errors(outcomes) == "");
+  std::vector<std::uint32_t> falling(40);
+  for (std::uint32_t i = 0; i < 40; ++i) falling[i] = 39 - i;
+  for (const auto& order : orders) CHECK(order == falling);
+}
+
+TEST_CASE("a message may be shorter than its destination, which keeps the rest") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const std::size_t capacity = 3 * kMiB;
+  std::vector<std::int64_t> lengths;
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    std::vector<std::byte> source(capacity, std::byte{1}), destination(capacity);
+    const int peer = 1 - endpoint.rank();
+    const bool sends = endpoint.rank() == 0;
+    std::vector<Outgoing> outgoing;
+    std::vector<Incoming> incoming;
+    if (sends) outgoing.push_back({peer, 5, source});
+    if (!sends) incoming.push_back({peer, 5, destination});
+    const auto exchange =
+        endpoint.prepare(outgoing, incoming,
+                         {.arrived = [&](std::uint32_t, std::int64_t bytes,
+                                         Clock::time_point) { lengths.push_back(bytes); },
+                          .failed = {}});
+    std::uint64_t iteration = 0;
+    for (const std::int64_t bytes : {3145728, 0, 100, 4097, 300000}) {
+      std::ranges::fill(destination, std::byte{2});
+      exchange->begin(iteration++);
+      if (sends) exchange->send(0, bytes);
+      exchange->finish();
+      const auto copied = std::ranges::count(destination, std::byte{1});
+      if (!sends && copied != bytes)
+        throw std::runtime_error(fmt::format("{} of {}", copied, bytes));
+    }
+  });
+  CHECK(errors(outcomes) == "");
+  CHECK(lengths == std::vector<std::int64_t>{3145728, 0, 100, 4097, 300000});
+}
+
+TEST_CASE("a handler may send: a token goes around the ring") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const int size = 4;
+  std::atomic<int> hops = 0;
+  const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
+    const int next = (endpoint.rank() + 1) % size, previous = (endpoint.rank() + size - 1) % size;
+    std::vector<std::byte> token(100'000);
+    std::unique_ptr<Exchange> exchange;
+    exchange = endpoint.prepare({{next, 1, token}}, {{previous, 1, token}},
+                                {.arrived =
+                                     [&](std::uint32_t, std::int64_t bytes, Clock::time_point) {
+                                       ++hops;
+                                       if (endpoint.rank() != 0) exchange->send(0, bytes);
+                                     },
+                                 .failed = {}});
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      exchange->begin(i);
+      if (endpoint.rank() == 0) exchange->send(0, 100'000);
+      exchange->finish();
+    }
+  });
+  CHECK(errors(outcomes) == "");
+  CHECK(hops == 20 * size);
+}
+
+TEST_CASE("a message to a rank that has not begun waits for it") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  // Rank 1 begins only when rank 0 has certainly sent: it is told so by the all_gather.
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, {10, 500'000});
+    for (unsigned i = 0; i < 3; ++i) {
+      if (endpoint.rank() == 0) {
+        traffic.begin(i);
+        for (std::size_t index = 0; index < traffic.messages(); ++index) traffic.send(index);
+        endpoint.all_gather("sent");
+        traffic.finish();
+      } else {
+        endpoint.all_gather("know");
+        traffic.run(i, i);
+      }
+    }
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("several exchanges of one endpoint live side by side and one after the other") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    Traffic first(endpoint, {100, 10'000});
+    for (unsigned round = 0; round < 3; ++round) {
+      Traffic second(endpoint, {20'000, 7});
+      first.run(round, 1);
+      second.run(round, 2);
+      second.run(round + 1, 3);
+    }
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("an exchange without messages, and one that is never begun, are fine") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    Traffic nothing(endpoint, {});
+    for (unsigned i = 0; i < 3; ++i) nothing.run(i, 0);
+    const Traffic unused(endpoint, {100'000});
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("all_gather gives every rank the text of every rank") {
+  const std::string transport = any_transport();
+  const int size = GENERATE(1, 2, 4);
+  CAPTURE(transport, size);
+  // Empty, short, and longer than a ring (256 KiB); other texts in every round.
+  const auto text = [](int rank, int round) {
+    const std::size_t lengths[]{0, 5, 1'000'000};
+    return std::string(lengths[static_cast<std::size_t>(rank + round) % 3],
+                       static_cast<char>('a' + rank));
+  };
+  std::atomic<int> equal = 0;
+  const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
+    for (int round = 0; round < 4; ++round) {
+      std::vector<std::string> expected;
+      for (int rank = 0; rank < size; ++rank) expected.push_back(text(rank, round));
+      if (endpoint.all_gather(text(endpoint.rank(), round)) == expected) ++equal;
+    }
+  });
+  CHECK(errors(outcomes) == "");
+  CHECK(equal == 4 * size);
+}
+
+TEST_CASE("wrong use of an exchange is refused, and does no harm") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  std::atomic<int> refused = 0;
+  const auto refuses = [&](const auto& call) {
+    try {
+      call();
+    } catch (const PeerError&) {
+      throw;
+    } catch (const std::exception&) {
+      ++refused;
+    }
+  };
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    std::vector<std::byte> memory(10);
+    const auto prepare = [&](int peer) { endpoint.prepare({{peer, 1, memory}}, {}, {}); };
+    refuses([&] { prepare(endpoint.rank()); });
+    refuses([&] { prepare(-1); });
+    refuses([&] { prepare(2); });
+    const int peer = 1 - endpoint.rank();
+    refuses([&] { endpoint.prepare({}, {{peer, 1, memory}, {peer, 1, memory}}, {}); });
+    Traffic traffic(endpoint, {10});
+    refuses([&] { traffic.send(0); });  // before begin
+    traffic.begin(1);
+    refuses([&] { traffic.begin(2); });  // before finish
+    refuses([&] { traffic.exchange().send(0, 11); });
+    refuses([&] { traffic.exchange().send(0, -1); });
+    refuses([&] { traffic.exchange().send(1, 1); });
+    traffic.send(0);
+    refuses([&] { traffic.send(0); });  // twice
+    traffic.finish();
+    traffic.run(2, 0);
+  });
+  CHECK(errors(outcomes) == "");
+  CHECK(refused == 2 * 10);
+}
+
+}  // namespace hipress::transport::test

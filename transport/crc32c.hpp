@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hipress::transport {
+
+/// crc32c() without special instructions, eight bytes per step through tables.
+std::uint32_t crc32c_portable(std::span<const std::byte> data, std::uint32_t seed = 0);
+
+}  // namespace hipress::transport

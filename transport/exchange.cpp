@@ -1,0 +1,410 @@
+#include "transport/exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace hipress::transport {
+namespace {
+
+/// How many tags an error names.
+constexpr std::size_t kTagsNamed = 1;
+
+/// std::invalid_argument when a message is to or from nobody, or its name is not unique.
+template <typename Message>
+void check_messages(const std::vector<Message>& messages, int rank, int size) {
+  std::set<std::pair<int, std::uint32_t>> names;
+  for (const Message& message : messages) {
+    if (message.peer < 0 || message.peer >= size || message.peer == rank) {
+      throw std::invalid_argument(fmt::format("a message between rank {} and rank {} of {} ranks",
+                                              rank, message.peer, size));
+    }
+    if (!names.insert({message.peer, message.tag}).second) {
+      throw std::invalid_argument(fmt::format(
+          "two messages with tag {} between rank {} and rank {}", message.tag, rank, message.peer));
+    }
+  }
+}
+
+}  // namespace
+
+ExchangeState::ExchangeState(Session& session, std::uint32_t id)
+    : session_(session), id_(id), others_(static_cast<std::size_t>(session.size())) {}
+
+// -------------------------------------------------------------------------------------- owner
+
+void ExchangeState::define(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
+                           Events events) {
+  check_messages(outgoing, session_.rank(), session_.size());
+  check_messages(incoming, session_.rank(), session_.size());
+  {
+    const std::lock_guard lock(mutex_);
+    events_ = std::move(events);
+    for (const Outgoing& message : outgoing) {
+      other(message.peer).outgoing.push_back(departures_.size());
+      departures_.push_back({.message = message, .writer = nullptr});
+    }
+    for (const Incoming& message : incoming) {
+      Arrival& arrival = other(message.peer).incoming[message.tag];
+      arrival.destination = message.destination;
+      other(message.peer).tags.push_back(message.tag);
+    }
+    for (Other& each : others_) std::ranges::sort(each.tags);
+  }
+  for (int peer = 0; peer < session_.size(); ++peer) {
+    if (peer != session_.rank()) publish_manifest(peer);
+  }
+  const std::lock_guard lock(mutex_);
+  defined_ = true;  // from now on receivers reconcile
+  for (int peer = 0; peer < session_.size(); ++peer) {
+    if (other(peer).manifest_complete) reconcile(peer);
+  }
+}
+
+void ExchangeState::publish_manifest(int peer) {
+  const auto entries = std::make_shared<std::vector<ManifestEntry>>();
+  for (const std::uint32_t tag : other(peer).tags) {
+    Arrival& arrival = other(peer).incoming.at(tag);
+    ManifestEntry entry{.tag = tag, .capacity = arrival.destination.size()};
+    if (entry.capacity > kInlineBytes) {
+      entry.slot = session_.new_slot(peer);
+      arrival.window = session_.wire().expose(peer, entry.slot, arrival.destination);
+    }
+    entries->push_back(entry);
+  }
+  session_.to(peer).enqueue({.head = {.type = RecordType::kManifest, .exchange = id_},
+                             .content = std::as_bytes(std::span(*entries)),
+                             .keep_alive = entries});
+  session_.to(peer).drain();
+}
+
+void ExchangeState::begin(std::uint64_t iteration) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) throw error();
+    if (active_) throw std::logic_error("an iteration begins before the last one is finished");
+    active_ = true;
+    iteration_ = iteration;
+    progress_ = Clock::now();
+    ++begun_;
+    for (Departure& departure : departures_) departure.sent = false;
+    for (Other& each : others_) {
+      for (auto& [tag, arrival] : each.incoming) {
+        arrival.received = 0;
+        arrival.done = false;
+      }
+      each.awaited = each.incoming.size();
+      awaited_ += each.awaited;
+    }
+  }
+  for (int peer = 0; peer < session_.size(); ++peer) {
+    if (other(peer).incoming.empty()) continue;
+    session_.to(peer).enqueue({.head = {.type = RecordType::kBegin,
+                                        .iteration = iteration,
+                                        .exchange = id_,
+                                        .tag = static_cast<std::uint32_t>(begun_)}});
+    session_.to(peer).drain();
+  }
+  try {
+    const std::lock_guard lock(mutex_);
+    for (int peer = 0; peer < session_.size(); ++peer) check_not_left(peer);
+  } catch (const PeerError& left) {
+    session_.fail(left.culprit, left.what());
+    throw;
+  }
+}
+
+void ExchangeState::send(std::size_t index, std::int64_t bytes) {
+  const Outgoing& message = departures_.at(index).message;
+  if (bytes < 0 || static_cast<std::size_t>(bytes) > message.source.size()) {
+    throw std::invalid_argument(
+        fmt::format("{} bytes of message {}, which has {}", bytes, index, message.source.size()));
+  }
+  try {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    if (!active_) throw std::logic_error("a message is sent outside of an iteration");
+    if (std::exchange(departures_[index].sent, true)) {
+      throw std::logic_error(fmt::format("message {} is sent twice in an iteration", index));
+    }
+    ++unsent_;
+    ++other(message.peer).unsent;
+    if (!has_begun(message.peer)) {
+      other(message.peer).held.push_back({index, bytes});
+      return;
+    }
+    enqueue(index, bytes);
+  } catch (const PeerError& fault) {
+    return session_.fail(fault.culprit, fault.what());
+  }
+  session_.to(message.peer).drain();
+}
+
+void ExchangeState::finish() {
+  std::unique_lock lock(mutex_);
+  const Clock::time_point called = Clock::now();
+  const auto timeout = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(session_.timeout_s()));
+  while (!failure_ && (awaited_ > 0 || unsent_ > 0)) {
+    const Clock::time_point deadline = std::max(called, progress_) + timeout;
+    if (Clock::now() < deadline) {
+      changed_.wait_until(lock, deadline);
+    } else {
+      const PeerError stalled = stall();
+      lock.unlock();
+      session_.fail(stalled.culprit, stalled.what());
+      lock.lock();
+    }
+  }
+  if (failure_) throw error();
+  lock.unlock();
+  try {
+    for (Departure& departure : departures_) {
+      for (; departure.puts > 0; --departure.puts) departure.writer->wait();
+    }
+    lock.lock();
+  } catch (const WireClosed&) {
+    // The connection is over before the last bytes left; its receiver is about to say why.
+    lock.lock();
+    changed_.wait(lock, [this] { return failure_.has_value(); });
+    throw error();
+  }
+  active_ = false;
+}
+
+void ExchangeState::retire() noexcept {
+  std::unique_lock lock(mutex_);
+  const bool quiet = !active_ && !failure_;
+  const std::uint64_t iteration = iteration_;
+  lock.unlock();
+  if (!quiet) {
+    session_.fail(session_.rank(),
+                  fmt::format("rank {} gave up in iteration {}", session_.rank(), iteration));
+    session_.wait_closed();
+  }
+  session_.forget(id_);
+  const std::unique_lock last_delivery(delivery_);
+  over_ = true;
+  events_ = {};
+  departures_.clear();
+  others_.clear();
+}
+
+// ---------------------------------------------------------------------------------- receivers
+
+void ExchangeState::on_manifest(int peer, const Record& record,
+                                std::span<const std::byte> content) {
+  const std::lock_guard lock(mutex_);
+  Other& sender = other(peer);
+  if (sender.manifest_complete || record.offset != sender.manifest.size()) {
+    throw PeerError(peer, fmt::format("rank {} sent a piece of its manifest out of place", peer));
+  }
+  sender.manifest.insert(sender.manifest.end(), content.begin(), content.end());
+  sender.manifest_complete = sender.manifest.size() == record.length;
+  if (sender.manifest_complete && defined_) reconcile(peer);
+}
+
+/// What the peer expects of this rank must be what this rank has for it.
+void ExchangeState::reconcile(int peer) {
+  Other& receiver = other(peer);
+  std::vector<ManifestEntry> entries(receiver.manifest.size() / sizeof(ManifestEntry));
+  if (!entries.empty()) {
+    std::memcpy(entries.data(), receiver.manifest.data(), entries.size() * sizeof(ManifestEntry));
+  }
+  receiver.manifest = {};
+  std::unordered_map<std::uint32_t, ManifestEntry> expected;
+  for (const ManifestEntry& entry : entries) expected[entry.tag] = entry;
+  const auto differs = [&](const char* what, std::uint32_t tag) {
+    return PeerError(
+        session_.rank(),
+        fmt::format("rank {} {} tag {}, rank {} {}: their plans differ", peer, what, tag,
+                    session_.rank(),
+                    what == std::string_view("expects") ? "does not send it" : "sends it"));
+  };
+  for (const std::size_t index : receiver.outgoing) {
+    Departure& departure = departures_[index];
+    const auto found = expected.find(departure.message.tag);
+    if (found == expected.end()) throw differs("does not expect", departure.message.tag);
+    departure.capacity = found->second.capacity;
+    if (found->second.slot > kRingSlot && departure.message.source.size() > kInlineBytes) {
+      departure.writer = session_.wire().open(peer, found->second.slot, departure.message.source);
+    }
+    expected.erase(found);
+  }
+  if (!expected.empty()) throw differs("expects", expected.begin()->first);
+}
+
+void ExchangeState::on_begin(int peer, const Record& record) {
+  {
+    const std::lock_guard lock(mutex_);
+    other(peer).begun = record.tag;
+    other(peer).begun_iteration = record.iteration;
+    if (!active_ || failure_ || !has_begun(peer)) return;
+    release_held(peer);
+  }
+  session_.to(peer).drain();
+}
+
+bool ExchangeState::has_begun(int peer) {
+  const Other& receiver = other(peer);
+  if (receiver.begun != begun_) return false;
+  if (receiver.begun_iteration == iteration_) return true;
+  throw PeerError(std::max(peer, session_.rank()),
+                  fmt::format("rank {} is in iteration {}, rank {} in iteration {}", peer,
+                              receiver.begun_iteration, session_.rank(), iteration_));
+}
+
+void ExchangeState::release_held(int peer) {
+  for (const Held& held : std::exchange(other(peer).held, {})) enqueue(held.index, held.bytes);
+}
+
+void ExchangeState::enqueue(std::size_t index, std::int64_t bytes) {
+  Departure& departure = departures_[index];
+  const Outgoing& message = departure.message;
+  const auto length = static_cast<std::uint64_t>(bytes);
+  if (length > departure.capacity) {
+    throw PeerError(
+        session_.rank(),
+        fmt::format("rank {} has {} bytes for tag {}, of which rank {} takes {} at most",
+                    session_.rank(), length, message.tag, message.peer, departure.capacity));
+  }
+  session_.to(message.peer)
+      .enqueue({.head = {.type = RecordType::kMessage,
+                         .iteration = iteration_,
+                         .exchange = id_,
+                         .tag = message.tag},
+                .content = message.source.first(length),
+                .writer = length > kInlineBytes ? departure.writer.get() : nullptr,
+                .keep_alive = shared_from_this(),
+                .sent = [this, index](int puts) {
+                  const std::lock_guard lock(mutex_);
+                  departures_[index].puts = puts;
+                  --other(departures_[index].message.peer).unsent;
+                  --unsent_;
+                  progress_ = Clock::now();
+                  changed_.notify_all();
+                }});
+}
+
+void ExchangeState::on_segment(int peer, const Record& record, std::span<const std::byte> content) {
+  const std::shared_lock delivering(delivery_);
+  if (over_) return;
+  Arrival* const arrival = accept(peer, record);
+  if (arrival == nullptr) return;
+  const auto segment = arrival->destination.subspan(record.offset, record.segment_bytes);
+  if (record.is_inline != 0) {
+    if (!content.empty()) std::memcpy(segment.data(), content.data(), content.size());
+  } else if (crc32c(segment) != record.segment_crc) {
+    throw PeerError(
+        peer, fmt::format("rank {} sent tag {} with bytes {} to {} damaged on the way (CRC32C)",
+                          peer, record.tag, record.offset, record.offset + record.segment_bytes));
+  }
+  arrival->received += record.segment_bytes;
+  if (arrival->received < record.length) return;
+  if (events_.arrived) {
+    events_.arrived(record.tag, static_cast<std::int64_t>(record.length), Clock::now());
+  }
+  const std::lock_guard lock(mutex_);
+  arrival->done = true;
+  --other(peer).awaited;
+  --awaited_;
+  progress_ = Clock::now();
+  if (awaited_ == 0) changed_.notify_all();
+}
+
+ExchangeState::Arrival* ExchangeState::accept(int peer, const Record& record) {
+  const auto fault = [&](const std::string& what) {
+    return PeerError(peer, fmt::format("rank {} sent tag {} of iteration {}, {}", peer, record.tag,
+                                       record.iteration, what));
+  };
+  const std::lock_guard lock(mutex_);
+  if (failure_) return nullptr;
+  if (!active_) throw fault(fmt::format("but rank {} is in none", session_.rank()));
+  if (record.iteration != iteration_) {
+    throw fault(fmt::format("but rank {} is in iteration {}", session_.rank(), iteration_));
+  }
+  const auto found = other(peer).incoming.find(record.tag);
+  if (found == other(peer).incoming.end()) {
+    throw fault(fmt::format("which rank {} does not expect", session_.rank()));
+  }
+  Arrival& arrival = found->second;
+  if (arrival.done) throw fault("twice");
+  if (record.length > arrival.destination.size()) {
+    throw fault(fmt::format("{} bytes long; {} fit", record.length, arrival.destination.size()));
+  }
+  if (record.offset != arrival.received) throw fault("with a segment out of place");
+  return &arrival;
+}
+
+void ExchangeState::on_left(int peer) {
+  const std::lock_guard lock(mutex_);
+  other(peer).left = true;
+  if (active_ && !failure_) check_not_left(peer);
+}
+
+void ExchangeState::check_not_left(int peer) {
+  const Other& each = other(peer);
+  // A rank that has left in good order has what was sent to it, even if that is not yet booked
+  // here.
+  if (!each.left || (each.awaited == 0 && each.held.empty())) return;
+  throw PeerError(peer, fmt::format("rank {} left the job in iteration {}", peer, iteration_));
+}
+
+// ------------------------------------------------------------------------------------ session
+
+void ExchangeState::wake(const Failure& failure) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = failure;
+  changed_.notify_all();
+}
+
+bool ExchangeState::active() const {
+  const std::lock_guard lock(mutex_);
+  return active_;
+}
+
+void ExchangeState::report_failure() {
+  const std::unique_lock last_delivery(delivery_);
+  if (std::exchange(over_, true) || !events_.failed) return;
+  std::unique_lock lock(mutex_);
+  const PeerError why = error();
+  lock.unlock();
+  events_.failed(why);
+}
+
+PeerError ExchangeState::error() const {
+  std::string text = failure_->reason;
+  if (failure_->reporter != session_.rank())
+    text += fmt::format(" (reported by rank {})", failure_->reporter);
+  std::vector<std::uint32_t> awaited;
+  if (active_ && failure_->culprit != session_.rank()) {
+    const Other& culprit = others_[static_cast<std::size_t>(failure_->culprit)];
+    std::ranges::copy_if(culprit.tags, std::back_inserter(awaited),
+                         [&](std::uint32_t tag) { return !culprit.incoming.at(tag).done; });
+  }
+  if (!awaited.empty()) {
+    text += fmt::format("; rank {} awaits tag {}", session_.rank(), awaited.front());
+    if (awaited.size() > kTagsNamed)
+      text += fmt::format(" and {} more", awaited.size() - kTagsNamed);
+    text += " from it";
+  }
+  return {failure_->culprit, text, awaited};
+}
+
+PeerError ExchangeState::stall() {
+  int culprit = session_.rank();
+  for (int peer = session_.size() - 1; peer >= 0; --peer) {
+    if (other(peer).unsent > 0) culprit = peer;
+  }
+  for (int peer = session_.size() - 1; peer >= 0; --peer) {
+    if (other(peer).awaited > 0) culprit = peer;
+  }
+  return {culprit, fmt::format("rank {} sent nothing for {} s in iteration {}", culprit,
+                               session_.timeout_s(), iteration_)};
+}
+
+}  // namespace hipress::transport

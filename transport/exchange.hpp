@@ -1,0 +1,134 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/endpoint.hpp"
+#include "transport/session.hpp"
+
+namespace hipress::transport {
+
+/// What both the exchange's owner and the receivers work on. It exists from the first record about
+/// it, which may come before this rank has prepared it. Faults are thrown as PeerError with the
+/// culprit.
+class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
+ public:
+  ExchangeState(Session& session, std::uint32_t id);
+
+  // For the owner; see Exchange.
+  void define(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming, Events events);
+  void begin(std::uint64_t iteration);
+  void send(std::size_t index, std::int64_t bytes);
+  void finish();
+  /// No event is delivered and no memory of the owner is touched after this.
+  void retire() noexcept;
+
+  // For the receiver of `peer`.
+  void on_manifest(int peer, const Record& record, std::span<const std::byte> content);
+  void on_begin(int peer, const Record& record);
+  void on_segment(int peer, const Record& record, std::span<const std::byte> content);
+  void on_left(int peer);
+
+  // For the session.
+  void wake(const Failure& failure);
+  void report_failure();
+  bool active() const;
+
+ private:
+  struct Departure {
+    Outgoing message;
+    std::unique_ptr<Writer> writer;  ///< null if the message always fits into the ring
+    std::uint64_t capacity = 0;      ///< the longest that its receiver takes
+    bool sent = false;               ///< in this iteration
+    int puts = 0;                    ///< through `writer`, not waited for
+  };
+  struct Arrival {
+    std::span<std::byte> destination;
+    std::unique_ptr<Window> window;
+    std::uint64_t received = 0;  ///< bytes; its receiver only
+    bool done = false;
+  };
+  struct Held {
+    std::size_t index;
+    std::int64_t bytes;
+  };
+  /// What this rank knows of, and has to do with, one other.
+  struct Other {
+    std::vector<std::size_t> outgoing;
+    std::unordered_map<std::uint32_t, Arrival> incoming;
+    std::vector<std::uint32_t> tags;  ///< of incoming, ascending
+    std::vector<std::byte> manifest;
+    bool manifest_complete = false;
+    std::uint64_t begun = 0;  ///< how many iterations it has begun
+    std::uint64_t begun_iteration = 0;
+    std::vector<Held> held;  ///< messages to it, until it has begun the iteration
+    std::size_t unsent = 0;  ///< messages to it given to send() whose last segment has not left
+    std::size_t awaited = 0;
+    bool left = false;
+  };
+
+  Other& other(int peer) { return others_[static_cast<std::size_t>(peer)]; }
+  void publish_manifest(int peer);
+
+  /// Where a segment belongs, after all checks; null if the exchange has failed meanwhile.
+  Arrival* accept(int peer, const Record& record);
+
+  // With mutex_ held.
+  void reconcile(int peer);
+  bool has_begun(int peer);
+  void enqueue(std::size_t index, std::int64_t bytes);
+  void release_held(int peer);
+  void check_not_left(int peer);
+  PeerError error() const;
+  PeerError stall();
+
+  Session& session_;
+  const std::uint32_t id_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool defined_ = false;
+  bool active_ = false;  ///< between begin() and finish()
+  std::uint64_t iteration_ = 0;
+  std::uint64_t begun_ = 0;  ///< how many iterations this rank has begun
+  std::vector<Departure> departures_;
+  std::vector<Other> others_;  ///< by rank
+  std::size_t awaited_ = 0;    ///< messages of this iteration
+  std::size_t unsent_ = 0;
+  Clock::time_point progress_;  ///< when the last message came or left
+  std::optional<Failure> failure_;
+
+  /// Shared while a receiver touches the owner's memory or delivers a message, exclusive to end
+  /// that.
+  std::shared_mutex delivery_;
+  Events events_;
+  bool over_ = false;
+};
+
+/// The owner's handle.
+class SessionExchange : public Exchange {
+ public:
+  SessionExchange(std::shared_ptr<Session> session, std::shared_ptr<ExchangeState> state)
+      : session_(std::move(session)), state_(std::move(state)) {}
+  ~SessionExchange() override { state_->retire(); }
+  SessionExchange(const SessionExchange&) = delete;
+  SessionExchange& operator=(const SessionExchange&) = delete;
+
+  void begin(std::uint64_t iteration) override { state_->begin(iteration); }
+  void send(std::size_t index, std::int64_t bytes) override { state_->send(index, bytes); }
+  void finish() override { state_->finish(); }
+
+ private:
+  std::shared_ptr<Session> session_;  // outlives the state, whose windows belong to its wire
+  std::shared_ptr<ExchangeState> state_;
+};
+
+}  // namespace hipress::transport

@@ -1,0 +1,228 @@
+#include "transport/gloo_wire.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gloo/common/error.h>
+#include <gloo/transport/buffer.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/device.h>
+#include <net/if.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/error.hpp"
+#include "transport/meeting.hpp"
+
+namespace hipress::transport {
+namespace {
+
+// Every pair of ranks has two connections, one per direction. On a shared one a rank's sending
+// thread, which writes to the socket under the pair's lock, and gloo's loop thread, which needs
+// that lock to read, get in each other's way: the loop spins. Two cost less than one (by a fifth,
+// for messages of 1 MiB); and a connection on which one side only writes can be closed without
+// losing what is still under way.
+//
+// Gloo's unbound buffers need the receiver's permission for every message, and search all
+// permissions outstanding, one by one, each time; bound buffers need neither.
+
+void ignore_sigpipe() {
+  struct sigaction action {};
+  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
+    action.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &action, nullptr);
+  }
+}
+
+std::shared_ptr<gloo::transport::Device> open_device(const std::string& interface) {
+  gloo::transport::tcp::attr attributes;
+  in6_addr parsed{};
+  if (interface.empty()) {
+    attributes.hostname = "127.0.0.1";
+  } else if (::inet_pton(AF_INET, interface.c_str(), &parsed) == 1 ||
+             ::inet_pton(AF_INET6, interface.c_str(), &parsed) == 1) {
+    attributes.hostname = interface;
+  } else if (::if_nametoindex(interface.c_str()) != 0) {
+    attributes.iface = interface;
+  } else {
+    throw io::InputError(fmt::format(
+        "'{}' is neither an address nor an interface of this host (ip address show lists them)",
+        interface));
+  }
+  try {
+    return gloo::transport::tcp::CreateDevice(attributes);
+  } catch (const std::exception& error) {
+    throw io::InputError(fmt::format("cannot bind to '{}': {}", interface, error.what()));
+  }
+}
+
+/// Calls gloo and turns its errors into ours.
+template <typename Call>
+void checked(const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    throw WireClosed(error.what());
+  }
+}
+
+class GlooWindow : public Window {
+ public:
+  explicit GlooWindow(std::unique_ptr<gloo::transport::Buffer> buffer)
+      : buffer_(std::move(buffer)) {}
+  void wait() override {
+    checked([this] { buffer_->waitRecv(); });
+  }
+
+ private:
+  std::unique_ptr<gloo::transport::Buffer> buffer_;
+};
+
+class GlooWriter : public Writer {
+ public:
+  explicit GlooWriter(std::unique_ptr<gloo::transport::Buffer> buffer)
+      : buffer_(std::move(buffer)) {}
+  void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) override {
+    checked([&] { buffer_->send(offset, bytes, window_offset); });
+  }
+  void wait() override {
+    checked([this] { buffer_->waitSend(); });
+  }
+
+ private:
+  std::unique_ptr<gloo::transport::Buffer> buffer_;
+};
+
+class GlooWire : public Wire {
+ public:
+  explicit GlooWire(const JobOptions& options)
+      : rank_(options.rank),
+        size_(options.size),
+        meeting_(options),
+        device_(open_device(options.interface)),
+        upward_(make_pairs()),
+        downward_(make_pairs()) {}
+
+  std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
+    return std::make_unique<GlooWindow>(
+        pair(peer, rank_).createRecvBuffer(slot, memory.data(), memory.size()));
+  }
+
+  std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
+    // Gloo only reads from it, but has one kind of buffer for both directions.
+    auto* const source = const_cast<std::byte*>(memory.data());
+    return std::make_unique<GlooWriter>(
+        pair(rank_, peer).createSendBuffer(slot, source, memory.size()));
+  }
+
+  void connect() override;
+  void connected() noexcept override { meeting_.clean_up(); }
+  void close() noexcept override;
+
+ private:
+  using Context = std::shared_ptr<gloo::transport::Context>;
+
+  /// The end of this rank, which is `from` or `to`, of the connection that carries data between
+  /// them.
+  gloo::transport::Pair& pair(int from, int to) const {
+    return *(from < to ? upward_ : downward_)->getPair(from == rank_ ? to : from);
+  }
+
+  Context make_pairs();
+  std::vector<char> addresses() const;
+  void connect_pairs(int peer, const std::vector<char>& theirs);
+
+  const int rank_;
+  const int size_;
+  Meeting meeting_;
+  std::shared_ptr<gloo::transport::Device> device_;  ///< with its loop thread
+  Context upward_;  ///< pairs that carry data from the lower to the higher rank
+  Context downward_;
+};
+
+GlooWire::Context GlooWire::make_pairs() {
+  Context context = device_->createContext(rank_, size_);
+  // All deadlines are kept in session.cpp: gloo's close connections without saying which peer was
+  // late.
+  context->setTimeout(gloo::kNoTimeout);
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) context->createPair(peer);
+  }
+  return context;
+}
+
+/// For every rank, this one included, the addresses of both pairs with it.
+std::vector<char> GlooWire::addresses() const {
+  const int other = rank_ == 0 ? 1 : 0;
+  const std::size_t length = upward_->getPair(other)->address().bytes().size();
+  std::vector<char> all;
+  for (int peer = 0; peer < size_; ++peer) {
+    for (const Context& context : {upward_, downward_}) {
+      const auto bytes =
+          peer == rank_ ? std::vector<char>(length) : context->getPair(peer)->address().bytes();
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+  }
+  return all;
+}
+
+void GlooWire::connect() {
+  meeting_.meet();
+  if (size_ == 1) return;
+  meeting_.publish("addresses", addresses());
+  std::mutex mutex;
+  std::condition_variable_any late;
+  const std::jthread alarm([&](const std::stop_token& done) {
+    std::unique_lock lock(mutex);
+    late.wait_until(lock, done, meeting_.deadline(), [] { return false; });
+    if (!done.stop_requested()) close();
+  });
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    const std::vector<char> theirs = meeting_.fetch(peer, "addresses");
+    try {
+      connect_pairs(peer, theirs);
+    } catch (const std::exception& error) {
+      throw PeerError(
+          peer, fmt::format("rank {} and rank {} cannot connect: {}", rank_, peer, error.what()));
+    }
+  }
+}
+
+void GlooWire::connect_pairs(int peer, const std::vector<char>& theirs) {
+  const std::size_t length = theirs.size() / (2 * static_cast<std::size_t>(size_));
+  auto mine = theirs.begin() + static_cast<std::ptrdiff_t>(2 * length) * rank_;
+  for (const Context& context : {upward_, downward_}) {
+    const auto end = mine + static_cast<std::ptrdiff_t>(length);
+    context->getPair(peer)->connect(std::vector<char>(mine, end));
+    mine = end;
+  }
+}
+
+void GlooWire::close() noexcept {
+  for (const Context& context : {upward_, downward_}) {
+    // A wait that times out is what makes gloo close all pairs of a context and wake all who wait
+    // for one. Closing a pair in so many words wakes nobody.
+    try {
+      std::byte nothing{};
+      context->createUnboundBuffer(&nothing, sizeof nothing)
+          ->waitRecv(std::chrono::milliseconds(0));
+    } catch (const std::exception&) {
+      continue;  // as it should
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Wire> make_gloo_wire(const JobOptions& options) {
+  ignore_sigpipe();
+  return std::make_unique<GlooWire>(options);
+}
+
+}  // namespace hipress::transport

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "transport/wire.hpp"
+
+namespace hipress::transport {
+
+/// A wire over TCP, made of gloo's bound buffers. Also sets SIGPIPE to be ignored, if the process
+/// has not decided about it: gloo writes to sockets whose other end may be gone.
+std::unique_ptr<Wire> make_gloo_wire(const JobOptions& options);
+
+}  // namespace hipress::transport

@@ -1,0 +1,210 @@
+#include "transport/meeting.hpp"
+
+#include <fmt/format.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/rendezvous/hash_store.h>
+#include <gloo/rendezvous/prefix_store.h>
+#include <gloo/rendezvous/redis_store.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string_view>
+#include <system_error>
+
+#include "io/error.hpp"
+
+namespace hipress::transport {
+namespace {
+
+using gloo::rendezvous::FileStore;
+using gloo::rendezvous::HashStore;
+using gloo::rendezvous::PrefixStore;
+using gloo::rendezvous::RedisStore;
+using gloo::rendezvous::Store;
+
+/// Of the records, the card and the keys; ranks with another one do not connect.
+constexpr int kProtocolVersion = 1;
+
+constexpr std::string_view kAccepted =
+    "'file:///shared/folder', 'redis://host:port' or, for ranks that are threads of one process, "
+    "'local:NAME'";
+
+io::InputError refused(const JobOptions& options, const std::string& why) {
+  return io::InputError(fmt::format("cannot meet at '{}': {}; a rendezvous is {}",
+                                    options.rendezvous, why, kAccepted));
+}
+
+std::shared_ptr<FileStore> open_folder(const JobOptions& options, const std::string& path) {
+  if (!path.starts_with('/')) throw refused(options, "the folder's path is not absolute");
+  if (std::error_code error; !std::filesystem::is_directory(path, error)) {
+    throw refused(options, fmt::format("there is no folder '{}'", path));
+  }
+  return std::make_shared<FileStore>(path);
+}
+
+std::shared_ptr<RedisStore> open_redis(const JobOptions& options, const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  int port = 6379;  // Redis' own default
+  if (colon != std::string::npos) {
+    const char* const end = address.data() + address.size();
+    const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
+    if (parsed.ec != std::errc() || parsed.ptr != end || port < 1 || port > 65535) {
+      throw refused(options, "the port is not a number from 1 to 65535");
+    }
+  }
+  if (host.empty()) throw refused(options, "the host is missing");
+  try {
+    return std::make_shared<RedisStore>(host, port);
+  } catch (const std::exception& error) {
+    throw refused(options, error.what());
+  }
+}
+
+void check(const JobOptions& options) {
+  if (options.size < 1)
+    throw io::InputError(fmt::format("a job of {} ranks: 1 is the least", options.size));
+  if (options.rank < 0 || options.rank >= options.size) {
+    throw io::InputError(fmt::format("rank {} of a job of {} ranks: ranks are 0 to {}",
+                                     options.rank, options.size, options.size - 1));
+  }
+  if (!(options.timeout_s > 0) || !std::isfinite(options.timeout_s)) {
+    throw io::InputError(fmt::format("a timeout of {} s: it must be positive", options.timeout_s));
+  }
+}
+
+}  // namespace
+
+/// FNV-1a, 64 bits.
+std::uint64_t job_hash(const JobOptions& options) {
+  std::uint64_t hash = 14695981039346656037u;
+  const auto add = [&hash](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    hash *= 1099511628211u;  // a separator: as if a zero byte followed
+  };
+  add(options.job);
+  add(options.plan);
+  return hash;
+}
+
+/// A store, and a view of it under the job's prefix.
+struct Meeting::Stores {
+  std::shared_ptr<Store> all;
+  std::shared_ptr<FileStore> folder;  ///< `all`, if it is one
+  std::unique_ptr<PrefixStore> job;
+  std::string nonce;  ///< tells this rank from another one with the same number
+
+  explicit Stores(const JobOptions& options) {
+    const std::string& where = options.rendezvous;
+    if (where.starts_with("file://")) {
+      all = folder = open_folder(options, where.substr(7));
+    } else if (where.starts_with("redis://")) {
+      all = open_redis(options, where.substr(8));
+    } else if (where.starts_with("local:")) {
+      all = shared_by_name<HashStore>(where);
+    } else {
+      throw refused(options, "the kind is unknown");
+    }
+    const JobOptions job_only{.job = options.job, .plan = {}, .rendezvous = {}, .interface = {}};
+    job = std::make_unique<PrefixStore>(fmt::format("hipress/{:016x}", job_hash(job_only)), *all);
+    std::random_device random;
+    nonce = fmt::format("{:08x}{:08x}", random(), random());
+  }
+};
+
+Meeting::Meeting(const JobOptions& options)
+    : options_(options),
+      deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                   std::chrono::duration<double>(options.timeout_s))) {
+  check(options);
+  stores_ = std::make_unique<Stores>(options);
+  leave_card();
+}
+
+Meeting::~Meeting() = default;
+
+std::string Meeting::key_of(int rank, const std::string& key) const {
+  return fmt::format("{}/{}", rank, key);
+}
+
+void Meeting::meet() {
+  for (int rank = 0; rank < options_.size; ++rank) {
+    const std::vector<char> card = fetch(rank, "card");
+    compare(rank, std::string(card.begin(), card.end()));
+  }
+}
+
+void Meeting::leave_card() {
+  const nlohmann::json card{{"version", kProtocolVersion},
+                            {"size", options_.size},
+                            {"plan", options_.plan},
+                            {"nonce", stores_->nonce}};
+  const std::string text = card.dump();
+  try {
+    publish("card", {text.begin(), text.end()});
+  } catch (const std::exception& error) {
+    throw io::InputError(
+        fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an "
+                    "earlier job with this "
+                    "text left its {} behind; give every job its own text ({})",
+                    options_.rank, options_.job, options_.rendezvous,
+                    stores_->folder ? "files" : "keys", error.what()));
+  }
+}
+
+void Meeting::compare(int rank, const std::string& text) const {
+  const nlohmann::json card = nlohmann::json::parse(text, nullptr, false);
+  const auto differs = [&](const char* what, const auto& mine) {
+    const auto theirs = card.is_object() ? card.value(what, nlohmann::json()) : nlohmann::json();
+    if (theirs == nlohmann::json(mine)) return;
+    throw io::InputError(fmt::format(
+        "rank {} of job '{}' has {} {}, rank {} has {}: ranks of one job must "
+        "be started alike",
+        rank, options_.job, what, theirs.dump(), options_.rank, nlohmann::json(mine).dump()));
+  };
+  differs("version", kProtocolVersion);
+  differs("size", options_.size);
+  differs("plan", options_.plan);
+  // A folder's files are not created atomically: of two ranks with one number only the later's card
+  // stays.
+  if (rank == options_.rank && card.value("nonce", "") != stores_->nonce) {
+    throw io::InputError(fmt::format("rank {} of job '{}' exists twice at '{}'", rank, options_.job,
+                                     options_.rendezvous));
+  }
+}
+
+void Meeting::publish(const std::string& key, const std::vector<char>& text) {
+  stores_->job->set(key_of(options_.rank, key), text);
+}
+
+std::vector<char> Meeting::fetch(int rank, const std::string& key) {
+  const std::string full = key_of(rank, key);
+  // Zero would mean to wait for ever.
+  const auto left =
+      std::max(std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()),
+               std::chrono::milliseconds(1));
+  try {
+    stores_->job->wait({full}, left);
+    return stores_->job->get(full);
+  } catch (const std::exception&) {
+    throw PeerError(
+        rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job "
+                          "text is the same, here '{}'",
+                          rank, options_.rendezvous, options_.timeout_s, options_.job));
+  }
+}
+
+void Meeting::clean_up() noexcept {
+  if (!stores_->folder) return;
+  for (const std::string& path : stores_->folder->getAllKeyFilePaths()) {
+    std::error_code
+        ignored;  // the files are then leftovers, which the next job of this text reports
+    std::filesystem::remove(path, ignored);
+  }
+}
+
+}  // namespace hipress::transport

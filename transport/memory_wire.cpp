@@ -1,0 +1,152 @@
+#include "transport/memory_wire.hpp"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "io/error.hpp"
+#include "transport/meeting.hpp"
+
+namespace hipress::transport {
+namespace {
+
+/// One direction between two ranks.
+struct Direction {
+  struct Exposed {
+    std::span<std::byte> memory;
+    int puts = 0;  ///< completed and not waited for
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool closed = false;
+  std::map<int, Exposed> windows;  ///< by slot
+
+  void put(int slot, std::span<const std::byte> source, std::size_t offset) {
+    const std::lock_guard lock(mutex);
+    if (closed) throw WireClosed("closed");
+    Exposed& window = windows.at(slot);
+    const auto target = window.memory.subspan(offset, source.size());
+    if (!source.empty()) std::memcpy(target.data(), source.data(), source.size());
+    ++window.puts;
+    changed.notify_all();
+  }
+
+  void wait(int slot) {
+    std::unique_lock lock(mutex);
+    Exposed& window = windows.at(slot);
+    changed.wait(lock, [&] { return closed || window.puts > 0; });
+    if (window.puts == 0) throw WireClosed("closed");
+    --window.puts;
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex);
+    closed = true;
+    changed.notify_all();
+  }
+};
+
+/// All directions of a job, by sender and receiver.
+struct Fabric {
+  std::mutex mutex;
+  std::map<std::pair<int, int>, std::shared_ptr<Direction>> directions;
+
+  std::shared_ptr<Direction> between(int from, int to) {
+    const std::lock_guard lock(mutex);
+    auto& direction = directions[{from, to}];
+    if (!direction) direction = std::make_shared<Direction>();
+    return direction;
+  }
+};
+
+class MemoryWindow : public Window {
+ public:
+  MemoryWindow(std::shared_ptr<Direction> direction, int slot, std::span<std::byte> memory)
+      : direction_(std::move(direction)), slot_(slot) {
+    const std::lock_guard lock(direction_->mutex);
+    direction_->windows[slot] = {memory};
+  }
+  ~MemoryWindow() override {
+    const std::lock_guard lock(direction_->mutex);
+    direction_->windows.erase(slot_);
+  }
+  MemoryWindow(const MemoryWindow&) = delete;
+  MemoryWindow& operator=(const MemoryWindow&) = delete;
+
+  void wait() override { direction_->wait(slot_); }
+
+ private:
+  std::shared_ptr<Direction> direction_;
+  int slot_;
+};
+
+class MemoryWriter : public Writer {
+ public:
+  MemoryWriter(std::shared_ptr<Direction> direction, int slot, std::span<const std::byte> memory)
+      : direction_(std::move(direction)), slot_(slot), memory_(memory) {}
+
+  void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) override {
+    direction_->put(slot_, memory_.subspan(offset, bytes), window_offset);
+  }
+  void wait() override {}  // a put is done when it returns
+
+ private:
+  std::shared_ptr<Direction> direction_;
+  int slot_;
+  std::span<const std::byte> memory_;
+};
+
+class MemoryWire : public Wire {
+ public:
+  explicit MemoryWire(const JobOptions& options)
+      : rank_(options.rank),
+        size_(options.size),
+        meeting_(options),
+        fabric_(shared_by_name<Fabric>(
+            fmt::format("{}/{:016x}", options.rendezvous, job_hash(options)))) {
+    if (!options.rendezvous.starts_with("local:")) {
+      throw io::InputError(
+          fmt::format("transport 'memory' joins threads of one process, which meet at "
+                      "'local:NAME', not at '{}'",
+                      options.rendezvous));
+    }
+  }
+
+  std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
+    return std::make_unique<MemoryWindow>(fabric_->between(peer, rank_), slot, memory);
+  }
+  std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
+    return std::make_unique<MemoryWriter>(fabric_->between(rank_, peer), slot, memory);
+  }
+  void connect() override {
+    meeting_.meet();
+    meeting_.publish("exposed", {'1'});
+    for (int peer = 0; peer < size_; ++peer) meeting_.fetch(peer, "exposed");
+  }
+  void close() noexcept override {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      fabric_->between(peer, rank_)->close();
+      fabric_->between(rank_, peer)->close();
+    }
+  }
+
+ private:
+  const int rank_;
+  const int size_;
+  Meeting meeting_;
+  std::shared_ptr<Fabric> fabric_;
+};
+
+}  // namespace
+
+std::unique_ptr<Wire> make_memory_wire(const JobOptions& options) {
+  return std::make_unique<MemoryWire>(options);
+}
+
+}  // namespace hipress::transport

@@ -1,0 +1,430 @@
+#include "transport/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/exchange.hpp"
+#include "transport/meeting.hpp"
+
+namespace hipress::transport {
+namespace {
+
+using std::chrono::nanoseconds;
+
+nanoseconds seconds(double s) {
+  return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(s));
+}
+
+std::string text_of(std::span<const std::byte> content) {
+  return {reinterpret_cast<const char*>(content.data()), content.size()};
+}
+
+/// What fits into an abort, which has to find space in a ring's reserve.
+constexpr std::size_t kReasonBytes = 1024;
+
+/// A text in all_gather longer than this is a fault.
+constexpr std::uint64_t kLongestText = std::uint64_t{1} << 32;
+
+}  // namespace
+
+Session::Session(const JobOptions& options, std::unique_ptr<Wire> wire)
+    : options_(options),
+      timeout_(seconds(options.timeout_s)),
+      // Several beats must fit into the timeout; more than one a second tells nobody more.
+      beat_(std::clamp(timeout_ / 8, nanoseconds(std::chrono::milliseconds(5)),
+                       nanoseconds(std::chrono::seconds(1)))),
+      // An abort waits behind the data that is under way; a peer that stalls would take for ever.
+      grace_(std::min(timeout_ / 4, nanoseconds(std::chrono::seconds(1)))),
+      wire_(std::move(wire)),
+      peers_(static_cast<std::size_t>(options.size)) {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (rank == options.rank) continue;
+    peers_[static_cast<std::size_t>(rank)] =
+        std::make_unique<Peer>(*wire_, rank, job_hash(options));
+  }
+}
+
+Session::~Session() { leave(); }
+
+void Session::connect() {
+  wire_->connect();
+  if (size() == 1) return;
+  for_peers([](Peer& peer) { peer.heard = Clock::now(); });
+  for_peers([this](Peer& peer) { peer.receiver = std::thread([this, &peer] { receive(peer); }); });
+  guardian_ = std::thread([this] { guard(); });
+  for_peers([this](Peer& peer) {
+    try {
+      peer.out.hello(rank());
+    } catch (const WireClosed&) {
+      lost(peer);
+    }
+  });
+  const auto deadline = Clock::now() + timeout_;
+  for_peers([&](Peer& peer) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, deadline, [&] { return failure_ || peer.greeted; })) {
+      lock.unlock();
+      fail(peer.rank, fmt::format("rank {} connected, but said nothing for {} s", peer.rank,
+                                  options_.timeout_s));
+      lock.lock();
+    }
+    throw_failure();
+  });
+  wire_->connected();
+}
+
+std::unique_ptr<Exchange> Session::prepare(std::vector<Outgoing> outgoing,
+                                           std::vector<Incoming> incoming, Events events) {
+  std::shared_ptr<ExchangeState> state;
+  {
+    const std::lock_guard lock(mutex_);
+    throw_failure();
+    const std::uint32_t id = next_exchange_++;
+    auto& place = exchanges_[id];
+    if (!place) place = std::make_shared<ExchangeState>(*this, id);
+    state = place;
+  }
+  auto handle = std::make_unique<SessionExchange>(shared_from_this(), state);
+  try {
+    state->define(std::move(outgoing), std::move(incoming), std::move(events));
+  } catch (const PeerError& error) {
+    fail(error.culprit, error.what());  // reported by the first begin()
+  }
+  return handle;
+}
+
+std::vector<std::string> Session::all_gather(const std::string& mine) {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    throw_failure();
+    number = next_gather_++;
+  }
+  const auto text = std::make_shared<const std::string>(mine);
+  for_peers([&](Peer& peer) {
+    peer.out.enqueue({.head = {.type = RecordType::kGather, .iteration = number},
+                      .content = std::as_bytes(std::span(*text)),
+                      .keep_alive = text});
+    peer.out.drain();
+  });
+  std::unique_lock lock(mutex_);
+  Gather& gathered = gather(number);
+  gathered.progress = Clock::now();
+  gathered.texts[static_cast<std::size_t>(rank())] = mine;
+  gathered.complete[static_cast<std::size_t>(rank())] = true;
+  const auto next_missing = [&] {
+    return std::ranges::find(gathered.complete, false) - gathered.complete.begin();
+  };
+  for (auto missing = next_missing(); missing < size(); missing = next_missing()) {
+    const Peer& peer = *peers_[static_cast<std::size_t>(missing)];
+    throw_failure();
+    const bool late = Clock::now() >= gathered.progress + timeout_;
+    if (peer.left || late) {
+      lock.unlock();
+      fail(peer.rank, peer.left ? fmt::format("rank {} left before an all_gather", peer.rank)
+                                : fmt::format("rank {} did not take part in an all_gather for {} s",
+                                              peer.rank, options_.timeout_s));
+      lock.lock();
+    } else {
+      changed_.wait_until(lock, gathered.progress + timeout_);
+    }
+  }
+  std::vector<std::string> texts = std::move(gathered.texts);
+  gathers_.erase(number);
+  return texts;
+}
+
+Session::Gather& Session::gather(std::uint64_t number) {
+  const auto [place, created] = gathers_.try_emplace(number, static_cast<std::size_t>(size()));
+  return place->second;
+}
+
+void Session::forget(std::uint32_t exchange) {
+  const std::lock_guard lock(mutex_);
+  exchanges_.erase(exchange);
+}
+
+void Session::wait_closed() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return closed_ || size() == 1; });
+}
+
+void Session::throw_failure() const {
+  if (!failure_) return;
+  const std::string reported =
+      failure_->reporter == rank() ? "" : fmt::format(" (reported by rank {})", failure_->reporter);
+  throw PeerError(failure_->culprit, failure_->reason + reported);
+}
+
+void Session::leave() noexcept {
+  std::map<std::uint32_t, std::shared_ptr<ExchangeState>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(left_, true)) return;
+    all = exchanges_;
+  }
+  for (const auto& [id, state] : all) {
+    if (state->active())
+      fail(rank(), fmt::format("rank {} left in the middle of an iteration", rank()));
+  }
+  if (guardian_.joinable()) {
+    say_goodbye();
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !failure_ || closed_; });
+      stopping_ = true;
+      changed_.notify_all();
+    }
+    guardian_.join();
+  }
+  close();
+  for_peers([](Peer& peer) {
+    if (peer.receiver.joinable()) peer.receiver.join();
+  });
+  for (const auto& [id, state] : all) {
+    state->wake({rank(), fmt::format("rank {} has left the job", rank()), rank()});
+  }
+}
+
+void Session::say_goodbye() {
+  for_peers([this](Peer& peer) {
+    peer.out.enqueue({.head = {.type = RecordType::kEnd}, .sent = [this, &peer](int) {
+                        const std::lock_guard lock(mutex_);
+                        peer.end_sent = true;
+                        changed_.notify_all();
+                      }});
+    peer.out.drain();
+  });
+  for_peers([this](Peer& peer) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failure_ || peer.end_sent || peer.left || peer.receipt; });
+    lock.unlock();
+    peer.out.flush();
+  });
+}
+
+void Session::close() {
+  for_peers([](Peer& peer) { peer.out.stop(); });
+  wire_->close();
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+// ---------------------------------------------------------------------------------- receivers
+
+void Session::receive(Peer& peer) {
+  for (;;) {
+    try {
+      const auto [record, content] = peer.in.next();
+      peer.heard = Clock::now();
+      peer.out.credit(record.consumed);
+      handle(peer, record, content);
+      peer.out.grant(peer.in.release());
+    } catch (const WireClosed&) {
+      return lost(peer);
+    } catch (const PeerError& error) {
+      fail(error.culprit, error.what());
+      peer.in.release();  // more may come: the peer's receipt for the abort
+    } catch (const std::exception& error) {
+      return fail(peer.rank, fmt::format("rank {} sent {}", peer.rank, error.what()));
+    }
+  }
+}
+
+void Session::handle(Peer& peer, const Record& record, std::span<const std::byte> content) {
+  switch (record.type) {
+    case RecordType::kHello: {
+      if (record.tag != static_cast<std::uint32_t>(peer.rank)) break;
+      const std::lock_guard lock(mutex_);
+      peer.greeted = true;
+      changed_.notify_all();
+      return;
+    }
+    case RecordType::kManifest:
+      return exchange(record.exchange, peer.rank)->on_manifest(peer.rank, record, content);
+    case RecordType::kBegin:
+      return exchange(record.exchange, peer.rank)->on_begin(peer.rank, record);
+    case RecordType::kMessage:
+      return exchange(record.exchange, peer.rank)->on_segment(peer.rank, record, content);
+    case RecordType::kGather:
+      return handle_gather(peer, record, content);
+    case RecordType::kBeat:
+      return;
+    case RecordType::kAbort: {
+      if (record.tag >= static_cast<std::uint32_t>(size())) break;
+      {
+        const std::lock_guard lock(mutex_);
+        peer.receipt = true;
+        changed_.notify_all();
+      }
+      return fail({static_cast<int>(record.tag), text_of(content), peer.rank});
+    }
+    case RecordType::kEnd:
+      return handle_end(peer);
+  }
+  throw PeerError(peer.rank, fmt::format("rank {} sent a record without meaning", peer.rank));
+}
+
+void Session::handle_gather(const Peer& peer, const Record& record,
+                            std::span<const std::byte> content) {
+  const auto sender = static_cast<std::size_t>(peer.rank);
+  const std::lock_guard lock(mutex_);
+  Gather& gathered = gather(record.iteration);
+  std::string& text = gathered.texts[sender];
+  if (gathered.complete[sender] || record.offset != text.size() || record.length > kLongestText) {
+    throw PeerError(peer.rank, fmt::format("rank {} sent a piece of text out of place", peer.rank));
+  }
+  text += text_of(content);
+  gathered.complete[sender] = text.size() == record.length;
+  gathered.progress = Clock::now();
+  changed_.notify_all();
+}
+
+void Session::handle_end(Peer& peer) {
+  std::vector<std::shared_ptr<ExchangeState>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    peer.left = true;
+    peer.receipt = true;
+    changed_.notify_all();
+    for (const auto& [id, state] : exchanges_) all.push_back(state);
+  }
+  for (const auto& state : all) state->on_left(peer.rank);
+}
+
+void Session::lost(Peer& peer) {
+  {
+    const std::lock_guard lock(mutex_);
+    peer.receipt = true;
+    changed_.notify_all();
+    if (peer.left || left_) return;
+  }
+  fail(peer.rank, fmt::format("rank {} closed the connection", peer.rank));
+}
+
+std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {
+  const std::lock_guard lock(mutex_);
+  auto& place = exchanges_[id];
+  if (!place) {
+    if (id < next_exchange_) {
+      exchanges_.erase(id);
+      throw PeerError(sender, fmt::format("rank {} goes on with an exchange that is over", sender));
+    }
+    place = std::make_shared<ExchangeState>(*this, id);
+  }
+  return place;
+}
+
+// ----------------------------------------------------------------------------------- guardian
+
+void Session::guard() {
+  std::unique_lock lock(mutex_);
+  Clock::time_point next_beat = Clock::now() + beat_;
+  while (!stopping_) {
+    const auto due = [this] { return stopping_ || (failure_ && !closed_); };
+    if (closed_) {
+      changed_.wait(lock, due);
+    } else if (changed_.wait_until(lock, next_beat, due)) {
+      if (failure_) end_job(lock);
+    } else {
+      lock.unlock();
+      const auto now = Clock::now();
+      // If this process itself was stopped or starved, its receivers need a chance to catch up
+      // before silence proves anything.
+      if (now > next_beat + timeout_ / 2) for_peers([now](Peer& peer) { peer.heard = now; });
+      for_peers([&](Peer& peer) { look_after(peer, now); });
+      next_beat = now + beat_;
+      lock.lock();
+    }
+  }
+}
+
+void Session::look_after(Peer& peer, Clock::time_point now) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (peer.left) return;
+  }
+  peer.out.post({.type = RecordType::kBeat}, {}, Outbound::Space::kKeepSomeForAborts);
+  if (now - peer.heard.load() > timeout_) {
+    return fail(peer.rank,
+                fmt::format("rank {} was silent for {} s", peer.rank, options_.timeout_s));
+  }
+  // Its receiver knows better why, a little later; unless only this direction is broken.
+  if (peer.out.broken()) peer.broken_since = std::min(peer.broken_since, now);
+  if (peer.broken_since != Clock::time_point::max() && now - peer.broken_since > grace_) {
+    fail(peer.rank, fmt::format("rank {} does not take data any more", peer.rank));
+  }
+}
+
+void Session::end_job(std::unique_lock<std::mutex>& lock) {
+  const auto all = exchanges_;
+  lock.unlock();
+  for (const auto& [id, state] : all) state->report_failure();
+  lock.lock();
+  changed_.wait_for(lock, grace_, [this] {
+    return std::ranges::all_of(peers_, [](const auto& peer) { return !peer || peer->receipt; });
+  });
+  lock.unlock();
+  close();
+  lock.lock();
+}
+
+void Session::fail(Failure failure) {
+  std::map<std::uint32_t, std::shared_ptr<ExchangeState>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || closed_) return;
+    failure.reason.resize(std::min(failure.reason.size(), kReasonBytes));
+    failure_ = failure;
+    all = exchanges_;
+  }
+  const Record abort{.type = RecordType::kAbort,
+                     .tag = static_cast<std::uint32_t>(failure.culprit)};
+  for_peers([&](Peer& peer) {
+    peer.out.post(abort, std::as_bytes(std::span(failure.reason)), Outbound::Space::kAny);
+  });
+  for (const auto& [id, state] : all) state->wake(failure);
+  changed_.notify_all();
+}
+
+// ----------------------------------------------------------------------------------- endpoint
+
+namespace {
+
+class SessionEndpoint : public Endpoint {
+ public:
+  explicit SessionEndpoint(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ~SessionEndpoint() override { session_->leave(); }
+  SessionEndpoint(const SessionEndpoint&) = delete;
+  SessionEndpoint& operator=(const SessionEndpoint&) = delete;
+
+  int rank() const override { return session_->rank(); }
+  int size() const override { return session_->size(); }
+  std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
+                                    Events events) override {
+    return session_->prepare(std::move(outgoing), std::move(incoming), std::move(events));
+  }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    return session_->all_gather(mine);
+  }
+  void abort(int culprit, const std::string& reason) noexcept override {
+    session_->fail(culprit, reason);
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace
+
+std::unique_ptr<Endpoint> connect_over(const JobOptions& options, std::unique_ptr<Wire> wire) {
+  auto session = std::make_shared<Session>(options, std::move(wire));
+  session->connect();
+  return std::make_unique<SessionEndpoint>(std::move(session));
+}
+
+}  // namespace hipress::transport

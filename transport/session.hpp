@@ -1,0 +1,135 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/endpoint.hpp"
+#include "transport/link.hpp"
+#include "transport/wire.hpp"
+
+namespace hipress::transport {
+
+class ExchangeState;
+
+/// Why the job is over.
+struct Failure {
+  int culprit = 0;
+  std::string reason;  ///< in the words of the rank that noticed
+  int reporter = 0;    ///< the rank that told this one, or this one
+};
+
+/// One rank's part in a job, over any wire. Its threads:
+///   one *receiver* per peer takes the peer's records in their order, verifies segments and reports
+///   messages; the *guardian* sends beats, notices peers that are silent, and ends the job after a
+///   failure.
+/// Whoever notices a failure first, on any thread, publishes it to all ranks with abort records;
+/// each rank passes it on once, which serves as a receipt. When all receipts are in, or after a
+/// grace time, the guardian closes the wire.
+/// Locks: session before exchange; neither is held while events are delivered.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(const JobOptions& options, std::unique_ptr<Wire> wire);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Returns when this rank has heard from every other one.
+  void connect();
+  std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
+                                    Events events);
+  std::vector<std::string> all_gather(const std::string& mine);
+  /// Ends the job, unless it has failed before; does not wait. Not with an exchange's lock held.
+  void fail(int culprit, std::string reason) { fail({culprit, std::move(reason), rank()}); }
+  /// Leaves the job, in good order if it has not failed. Nothing is sent or received afterwards.
+  void leave() noexcept;
+
+  // For exchanges.
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+  double timeout_s() const { return options_.timeout_s; }
+  Wire& wire() { return *wire_; }
+  Outbound& to(int peer) { return peers_[static_cast<std::size_t>(peer)]->out; }
+  /// A slot that no window for `peer` had before.
+  int new_slot(int peer) { return ++peers_[static_cast<std::size_t>(peer)]->last_slot; }
+  void forget(std::uint32_t exchange);
+  /// After a failure: waits until the wire is closed.
+  void wait_closed();
+
+ private:
+  struct Peer {
+    Peer(Wire& wire, int number, std::uint64_t job)
+        : rank(number), out(wire, number, job), in(wire, number, job) {}
+    const int rank;
+    Outbound out;
+    Inbound in;
+    std::thread receiver;
+    std::atomic<Clock::time_point> heard = Clock::now();
+    Clock::time_point broken_since = Clock::time_point::max();  ///< guardian only
+    int last_slot = kRingSlot;
+    // Guarded by Session::mutex_.
+    bool greeted = false;  ///< its hello is here
+    bool left = false;     ///< its end is here
+    bool receipt = false;  ///< its abort is here, or its connection is over
+    bool end_sent = false;
+  };
+  /// Texts of one all_gather, by rank.
+  struct Gather {
+    explicit Gather(std::size_t ranks) : texts(ranks), complete(ranks) {}
+    std::vector<std::string> texts;
+    std::vector<bool> complete;
+    Clock::time_point progress = Clock::now();
+  };
+
+  template <typename Action>
+  void for_peers(const Action& action) {
+    for (const auto& peer : peers_) {
+      if (peer) action(*peer);
+    }
+  }
+
+  void receive(Peer& peer);
+  void handle(Peer& peer, const Record& record, std::span<const std::byte> content);
+  void handle_gather(const Peer& peer, const Record& record, std::span<const std::byte> content);
+  void handle_end(Peer& peer);
+  void lost(Peer& peer);
+  std::shared_ptr<ExchangeState> exchange(std::uint32_t id, int sender);
+
+  void guard();
+  void look_after(Peer& peer, Clock::time_point now);
+  void end_job(std::unique_lock<std::mutex>& lock);
+  void close();
+  void fail(Failure failure);
+  void say_goodbye();
+  void throw_failure() const;
+  Gather& gather(std::uint64_t number);
+
+  const JobOptions options_;
+  const std::chrono::nanoseconds timeout_, beat_, grace_;
+  std::unique_ptr<Wire> wire_;
+  std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; none for this one
+  std::thread guardian_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Failure> failure_;
+  bool stopping_ = false;  ///< the guardian is to return
+  bool closed_ = false;    ///< the wire is
+  bool left_ = false;
+  std::uint32_t next_exchange_ = 0;
+  std::map<std::uint32_t, std::shared_ptr<ExchangeState>> exchanges_;
+  std::uint64_t next_gather_ = 0;
+  std::map<std::uint64_t, Gather> gathers_;
+};
+
+/// Connects, and wraps the session up as an endpoint.
+std::unique_ptr<Endpoint> connect_over(const JobOptions& options, std::unique_ptr<Wire> wire);
+
+}  // namespace hipress::transport

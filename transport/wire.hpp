@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stdexcept>
+
+#include "transport/endpoint.hpp"
+
+namespace hipress::transport {
+
+// What a transport has to provide: one-sided writes. A rank exposes memory to one peer as a
+// *window* with a number, its slot; the peer writes into the window through a *writer*. Messages,
+// credits, checks, failures and deadlines are made of nothing else, in session.cpp and below, once
+// for all transports.
+
+/// The connection to or from one peer is over.
+class WireClosed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Memory of this rank that one peer may write to, until the window is destroyed. While the wire is
+/// open, a window is destroyed only when no put to it can be under way.
+class Window {
+ public:
+  virtual ~Window() = default;
+  /// Returns once per completed put, in their order. WireClosed when the peer's connection is over,
+  /// even if puts completed before that are not yet waited for: their bytes are in place.
+  virtual void wait() = 0;
+};
+
+/// Writes from one piece of this rank's memory into one window of a peer.
+class Writer {
+ public:
+  virtual ~Writer() = default;
+  /// Starts to copy `bytes` at `offset` of the memory to `window_offset` of the window. Does not
+  /// wait. All puts to one peer, through whatever writer, complete there in the order of their
+  /// calls. The memory must not change until wait() has returned for this put. The window must be
+  /// exposed, and large enough. WireClosed when the connection is over; the put did then not
+  /// happen.
+  virtual void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) = 0;
+  /// Returns once per put, when its bytes have left the memory. WireClosed when the connection is
+  /// over.
+  virtual void wait() = 0;
+};
+
+/// One rank's connections to all others.
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  /// Windows may be exposed, and writers opened, before connect() and after it. Slots are not
+  /// negative; per peer no two windows of one slot are exposed at the same time.
+  virtual std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) = 0;
+  virtual std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) = 0;
+  /// Connects to all ranks; what peers put from then on finds the windows exposed before. Throws as
+  /// TransportRow::connect does.
+  virtual void connect() = 0;
+  /// All ranks are known to be connected: what was needed to find each other can go.
+  virtual void connected() noexcept {}
+  /// Ends all connections, in good order for what has left already: peers still get that. Wakes
+  /// whoever waits; after that no window is written to and no writer's memory read. May be called
+  /// by any thread, also while connect() waits.
+  virtual void close() noexcept = 0;
+};
+
+}  // namespace hipress::transport
