@@ -71,9 +71,9 @@ class Terngrad {
   };
   HIPRESS_LANES Coder coder(const Header& header, const DrawStream& draws) const {
     const double range = double{header.second} - double{header.first};
+    if (!(range > 0)) return {1, header.first, 1, 0, draws};  // constant: code 0 everywhere
     const float scale = range > 0x1p126 ? 0x1p-4f : range < 0x1p-100 ? 0x1p100f : 1.0f;
-    // A constant slice has gap 0 and code 0 everywhere, which any gap gives to v - min = 0.
-    const float gap = range > 0 ? static_cast<float>(range * scale / top()) : 1.0f;
+    const float gap = static_cast<float>(range * scale / top());
     return {scale, header.first * scale, gap, static_cast<float>(top()), draws};
   }
 

@@ -1,0 +1,113 @@
+// Error feedback: what is not sent stays in the residual, to the bit.
+
+#include <catch2/catch.hpp>
+#include <cfloat>
+#include <cmath>
+
+#include "kernels/state_store.hpp"
+#include "tests/kernels/reference.hpp"
+
+namespace hipress::kernels {
+namespace {
+
+using namespace testing;
+
+TEST_CASE("the residual is v - decode(encode(v)) with v = x / divisor + residual") {
+  for (const char* algorithm : {"onebit", "tbq", "tbq(tau=0.01)"}) {
+    for (const std::int64_t elements : {1, 33, 5000, 70001}) {
+      const auto codec = make_codec(algorithm);
+      std::vector<float> residual(elements, 0.0f);
+      for (std::uint32_t step = 0; step < 5; ++step) {
+        const std::vector<float> inputs = gaussian(elements, step);
+        const std::vector<float> values = reference::values_of(inputs, 4, residual);
+        const auto decoded = decode(*codec, encode(*codec, inputs, 4, &residual, {}), elements);
+        std::vector<float> expected;
+        for (std::size_t i = 0; i < values.size(); ++i) expected.push_back(values[i] - decoded[i]);
+        REQUIRE(same_bits(residual, expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("with tbq, what is sent over many steps adds up to what went in") {
+  // Sum of x = sum sent + last residual; 200 additions of numbers up to 20 are off by 200 * 20 *
+  // 2^-24 each.
+  const auto codec = make_codec("tbq(tau=0.1)");
+  const std::int64_t elements = 100;
+  std::vector<float> residual(elements, 0.0f);
+  std::vector<double> sent(elements, 0.0), given(elements, 0.0);
+  for (int step = 0; step < 200; ++step) {
+    std::vector<float> inputs = gaussian(elements, step);
+    for (float& x : inputs) x *= 0.05f;
+    const auto decoded = decode(*codec, encode(*codec, inputs, 1, &residual, {}), elements);
+    for (std::int64_t i = 0; i < elements; ++i) {
+      sent[i] += decoded[i];
+      given[i] += inputs[i];
+    }
+  }
+  for (std::int64_t i = 0; i < elements; ++i) {
+    CHECK(std::fabs(given[i] - sent[i] - residual[i]) < 200 * 20 * 0x1p-24);
+  }
+}
+
+TEST_CASE("finite gradients leave finite residuals even where v would overflow") {
+  // x + e = 2 FLT_MAX is held at FLT_MAX, so that the next steps are sound.
+  for (const char* algorithm : {"onebit", "tbq"}) {
+    const auto codec = make_codec(algorithm);
+    std::vector<float> residual(100, 0.0f);
+    std::vector<float> inputs(100, FLT_MAX);
+    inputs[7] = -FLT_MAX;
+    inputs[8] = 1;
+    for (int step = 0; step < 4; ++step) {
+      const auto decoded = decode(*codec, encode(*codec, inputs, 1, &residual, {}), 100);
+      for (const float e : residual) CHECK(std::isfinite(e));
+      for (const float d : decoded) CHECK(std::isfinite(d));
+    }
+  }
+}
+
+TEST_CASE("a residual survives a change of partitions") {
+  // tbq treats elements one by one, so two partitions must give what one does, step after step.
+  const auto codec = make_codec("tbq");
+  const std::int64_t elements = 1000, cut = 320;
+  StateStore whole_store, cut_store;
+  for (std::uint32_t step = 0; step < 4; ++step) {
+    const std::vector<float> inputs = gaussian(elements, step);
+    struct alignas(16) Message {
+      std::byte bytes[512];
+    };
+    const auto encode_slice = [&](StateStore& store, std::int64_t first, std::int64_t count) {
+      Message message;
+      EncodeItem item;
+      item.values = inputs.data() + first;
+      item.elements = count;
+      item.state = store.slice("fc", 0, elements, 1, first);
+      item.message = message.bytes;
+      codec->encode({&item, 1});
+    };
+    encode_slice(whole_store, 0, elements);
+    if (step % 2 == 0) {
+      encode_slice(cut_store, 0, cut);
+      encode_slice(cut_store, cut, elements - cut);
+    } else {
+      encode_slice(cut_store, 0, elements);
+    }
+    const float* whole = whole_store.get("fc", 0, elements, 1);
+    const float* parts = cut_store.get("fc", 0, elements, 1);
+    CHECK(same_bits({whole, whole + elements}, {parts, parts + elements}));
+  }
+}
+
+TEST_CASE("algorithms without error feedback keep no state") {
+  for (const char* algorithm : {"terngrad", "fp16", "bf16"}) {
+    CHECK(make_codec(algorithm)->traits().state_arrays == 0);
+    CHECK_FALSE(make_codec(algorithm)->traits().error_feedback);
+  }
+  for (const char* algorithm : {"onebit", "tbq"}) {
+    CHECK(make_codec(algorithm)->traits().state_arrays == 1);
+    CHECK(make_codec(algorithm)->traits().error_feedback);
+  }
+}
+
+}  // namespace
+}  // namespace hipress::kernels

@@ -1,0 +1,450 @@
+#include "tests/kernels/reference.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <stdexcept>
+
+namespace hipress::kernels::reference {
+
+namespace {
+
+struct Sums {
+  double non_negative = 0, negative = 0;
+};
+
+/// Pairwise over neighbours: ((a0 + a1) + (a2 + a3)) + …, in precision T.
+template <class T>
+T pairwise(const std::vector<T>& terms) {
+  if (terms.size() == 1) return terms[0];
+  std::vector<T> half;
+  for (std::size_t i = 0; i < terms.size(); i += 2) half.push_back(terms[i] + terms[i + 1]);
+  return pairwise(half);
+}
+
+/// A tile's sum in precision T: down the 32 columns, then lanes l and l + 16, l + 8 …
+template <class T>
+T sum_of_tile(const std::vector<float>& tile) {
+  std::vector<T> lanes;
+  for (int lane = 0; lane < 32; ++lane) {
+    std::vector<T> column;
+    for (int row = 0; row < 32; ++row) column.push_back(tile[row * 32 + lane]);
+    lanes.push_back(pairwise(column));
+  }
+  for (std::size_t half = 16; half > 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+/// The sum of the terms that `keep` keeps, in the order that kernels/reduction.hpp documents.
+/// `overflow` says whether a tile's fp32 sums of either sign overflow.
+template <class Keep>
+double fixed_sum(const std::vector<float>& values, const Keep& keep) {
+  const auto tile_of = [&](std::size_t first, auto keep_here) {
+    std::vector<float> tile(1024, 0.0f);
+    for (std::size_t i = 0; i < 1024 && first + i < values.size(); ++i) {
+      if (keep_here(values[first + i])) tile[i] = values[first + i];
+    }
+    return tile;
+  };
+  double total = 0;
+  for (std::size_t block = 0; block < values.size(); block += 32768) {
+    std::vector<double> tiles;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const std::size_t first = block + i * 1024;
+      const float up = sum_of_tile<float>(tile_of(first, [](float v) { return !(v < 0); }));
+      const float down = sum_of_tile<float>(tile_of(first, [](float v) { return v < 0; }));
+      const std::vector<float> tile = tile_of(first, keep);
+      const bool fits = std::isfinite(up) && std::isfinite(down);
+      tiles.push_back(fits ? sum_of_tile<float>(tile) : sum_of_tile<double>(tile));
+    }
+    total += pairwise(tiles);
+  }
+  return total;
+}
+
+bool all_finite(const std::vector<float>& inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [](float x) { return std::isfinite(x); });
+}
+
+/// Header (two numbers, element count, algorithm, bits, non-finite, version) and bit planes.
+std::vector<std::byte> pack(const std::vector<std::uint32_t>& codes, int bits, float first,
+                            float second, int algorithm, bool finite) {
+  const std::uint32_t elements = static_cast<std::uint32_t>(codes.size());
+  std::vector<std::byte> message(16 + (codes.size() + 31) / 32 * 4 * bits);
+  std::memcpy(&message[0], &first, 4);
+  std::memcpy(&message[4], &second, 4);
+  std::memcpy(&message[8], &elements, 4);
+  message[12] = std::byte(algorithm);
+  message[13] = std::byte(bits);
+  message[14] = std::byte(finite ? 0 : 1);
+  message[15] = std::byte(1);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    for (int p = 0; p < bits; ++p) {
+      const std::size_t byte = 16 + (i / 32 * bits + p) * 4 + i % 32 / 8;
+      message[byte] |= std::byte((codes[i] >> p & 1) << (i % 8));
+    }
+  }
+  return message;
+}
+
+/// What a slice with a NaN or infinity gives: NaN everywhere, the residual as it was. The codes are
+/// those that the encoder made before it knew, or zeros.
+Encoded non_finite(const std::vector<std::uint32_t>& codes, int bits, int algorithm,
+                   const std::vector<float>& residual) {
+  return {pack(codes, bits, 0, 0, algorithm, false),
+          std::vector<float>(codes.size(), std::numeric_limits<float>::quiet_NaN()), residual};
+}
+
+std::vector<float> difference(const std::vector<float>& values, const std::vector<float>& decoded,
+                              const std::vector<float>& residual) {
+  std::vector<float> result;
+  for (std::size_t i = 0; i < residual.size(); ++i) result.push_back(values[i] - decoded[i]);
+  return result;
+}
+
+}  // namespace
+
+std::vector<float> values_of(const std::vector<float>& inputs, float divisor,
+                             const std::vector<float>& residual) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    float value = inputs[i];
+    if (divisor != 1) value = value / divisor;
+    if (!residual.empty()) value = value + residual[i];
+    if (std::isfinite(inputs[i])) value = std::clamp(value, -FLT_MAX, FLT_MAX);
+    values.push_back(value);
+  }
+  return values;
+}
+
+Encoded onebit(const std::vector<float>& inputs, float divisor,
+               const std::vector<float>& residual) {
+  const std::vector<float> values = values_of(inputs, divisor, residual);
+  std::vector<std::uint32_t> codes;
+  std::int64_t negatives = 0;
+  for (const float value : values) {
+    codes.push_back(value < 0);
+    negatives += value < 0;
+  }
+  if (!all_finite(inputs)) {
+    if (!residual.empty()) codes.assign(codes.size(), 0);
+    return non_finite(codes, 1, 1, residual);
+  }
+  const std::int64_t others = static_cast<std::int64_t>(values.size()) - negatives;
+  const auto mean = [](double sum, std::int64_t count) {
+    return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
+  };
+  const float up = mean(fixed_sum(values, [](float v) { return !(v < 0); }), others);
+  const float down = mean(fixed_sum(values, [](float v) { return v < 0; }), negatives);
+  std::vector<float> decoded;
+  for (const std::uint32_t code : codes) decoded.push_back(code == 1 ? down : up);
+  return {pack(codes, 1, up, down, 1, true), decoded, difference(values, decoded, residual)};
+}
+
+Encoded tbq(const std::vector<float>& inputs, float divisor, const std::vector<float>& residual,
+            float tau) {
+  const std::vector<float> values = values_of(inputs, divisor, residual);
+  std::vector<std::uint32_t> codes;
+  std::vector<float> decoded;
+  for (const float value : values) {
+    codes.push_back(value >= tau ? 1 : value <= -tau ? 2 : 0);
+    decoded.push_back(value >= tau ? tau : value <= -tau ? -tau : 0.0f);
+  }
+  if (!all_finite(inputs)) {
+    if (!residual.empty()) codes.assign(codes.size(), 0);
+    return non_finite(codes, 2, 2, residual);
+  }
+  return {pack(codes, 2, tau, 0, 2, true), decoded, difference(values, decoded, residual)};
+}
+
+namespace {
+
+std::uint64_t finalise_64(std::uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9u;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  return x;
+}
+
+/// The documented generator, for one element.
+float uniform(const DrawKey& key, std::uint64_t element) {
+  const std::uint64_t golden = 0x9e3779b97f4a7c15u;
+  std::uint64_t k = finalise_64(key.seed + golden);
+  k = finalise_64(k ^ key.step) + golden;
+  k = finalise_64(k ^ (std::uint64_t(key.node) << 32 | key.gradient)) + golden;
+  k = finalise_64(k ^ key.role);
+  const std::uint64_t index = static_cast<std::uint64_t>(key.first_element) + element;
+  std::uint32_t x = std::uint32_t(index) ^ std::uint32_t(k);
+  x ^= x >> 16;
+  x *= 0x21f0aaadu;
+  x ^= std::uint32_t(k >> 32) + std::uint32_t(index >> 32) * 0x9e3779b9u;
+  x ^= x >> 15;
+  x *= 0xd35a2d97u;
+  x ^= x >> 15;
+  return float(x >> 8) / 16777216.0f;
+}
+
+}  // namespace
+
+Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, const DrawKey& key) {
+  const std::vector<float> values = values_of(inputs, divisor, {});
+  if (!all_finite(inputs)) {
+    return non_finite(std::vector<std::uint32_t>(inputs.size()), bits, 3, {});
+  }
+  const float least = *std::min_element(values.begin(), values.end()) + 0.0f;
+  const float most = *std::max_element(values.begin(), values.end()) + 0.0f;
+  const int top = (1 << bits) - 1;
+  // Only where fp32 cannot hold the range or its gap does the scale differ from 1.
+  const double range = double(most) - least;
+  const float scale = range > 0x1p126 ? 0x1p-4f : range < 0x1p-100 ? 0x1p100f : 1.0f;
+  const float gap = float(range * scale / top);
+  std::vector<std::uint32_t> codes;
+  std::vector<float> decoded;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    int code = 0;
+    if (range > 0) {
+      const float position = (values[i] * scale - least * scale) / gap;
+      code = std::clamp(int(std::floor(position + uniform(key, i))), 0, top);
+    }
+    codes.push_back(code);
+    decoded.push_back(float(least + code * (range / top)));
+  }
+  return {pack(codes, bits, least, most, 3, true), decoded, {}};
+}
+
+namespace {
+
+/// Nearest number with `precision` significant bits and least exponent `least_exponent` (of the
+/// last place of the smallest numbers), ties to even, by the library's own rounding of doubles.
+double nearest(float value, int precision, int least_exponent) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const int last_place = std::max(exponent - precision, least_exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(double(value), -last_place)), last_place);
+}
+
+/// The 16-bit pattern of a number of the format that is at hand exactly.
+std::uint16_t pattern(double value, int mantissa_bits, int bias) {
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(value);
+  const int infinity = 0x7fff >> mantissa_bits << mantissa_bits;
+  if (std::isinf(value)) return sign | infinity;
+  if (magnitude == 0) return sign;
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);  // magnitude = f 2^exponent, f in [0.5, 1)
+  const int biased = std::max(exponent - 1 + bias, 1);
+  // Biased exponent 1 is shared by the smallest normal numbers and, with a clear hidden bit, the
+  // denormal.
+  const double scaled = std::ldexp(magnitude, mantissa_bits + bias - biased);
+  return static_cast<std::uint16_t>(
+      sign | ((biased - 1) * (1 << mantissa_bits) + static_cast<int>(scaled)));
+}
+
+Encoded cast(const std::vector<float>& inputs, float divisor, int mantissa_bits, int bias,
+             double largest) {
+  Encoded encoded;
+  encoded.message.resize((inputs.size() + inputs.size() % 2) * 2);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const float value = divisor == 1 ? inputs[i] : inputs[i] / divisor;
+    std::uint16_t code = 0;
+    float decoded = 0;
+    if (std::isnan(value)) {
+      std::uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      // Sign, all-ones exponent, the upper bits of the payload, and the bit that makes it quiet.
+      const std::uint32_t payload = (bits & 0x7fffff) >> (23 - mantissa_bits);
+      code = static_cast<std::uint16_t>((bits >> 31) << 15 |
+                                        (0x7fff >> mantissa_bits << mantissa_bits) | payload |
+                                        1u << (mantissa_bits - 1));
+      const std::uint32_t wide = (bits & 0x80000000u) | 0x7f800000u |
+                                 (code & ((1u << mantissa_bits) - 1)) << (23 - mantissa_bits);
+      std::memcpy(&decoded, &wide, 4);
+    } else {
+      double rounded = nearest(value, mantissa_bits + 1, 1 - bias - mantissa_bits);
+      if (std::fabs(rounded) > largest) rounded = std::copysign(INFINITY, rounded);
+      code = pattern(rounded, mantissa_bits, bias);
+      decoded = static_cast<float>(rounded);
+    }
+    std::memcpy(&encoded.message[2 * i], &code, 2);
+    encoded.decoded.push_back(decoded);
+  }
+  return encoded;
+}
+
+}  // namespace
+
+Encoded fp16(const std::vector<float>& inputs, float divisor) {
+  return cast(inputs, divisor, 10, 15, 65504);
+}
+
+Encoded bf16(const std::vector<float>& inputs, float divisor) {
+  return cast(inputs, divisor, 7, 127, 0x1.fep127);
+}
+
+Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, float divisor,
+               const std::vector<float>& residual, const DrawKey& key) {
+  if (algorithm == "onebit") return onebit(inputs, divisor, residual);
+  if (algorithm == "tbq") return tbq(inputs, divisor, residual, 0.5f);
+  if (algorithm == "terngrad") return terngrad(inputs, divisor, 2, key);
+  if (algorithm == "fp16") return fp16(inputs, divisor);
+  if (algorithm == "bf16") return bf16(inputs, divisor);
+  throw std::logic_error("no reference for " + std::string(algorithm) + ": write one");
+}
+
+}  // namespace hipress::kernels::reference
+
+namespace hipress::kernels::testing {
+
+const std::vector<std::int64_t> kLengths = {1,    2,     3,     5,     31,    32,     33,
+                                            63,   64,    65,    1000,  1023,  1024,   1025,
+                                            2047, 32767, 32768, 32769, 65537, 1000003};
+
+namespace {
+
+constexpr float kGuard = 12345.678f;
+constexpr int kGuardFloats = 32;
+
+/// Floats between two guards, at an offset from a 64-byte boundary.
+class Guarded {
+ public:
+  Guarded(std::vector<float> content, int offset) : elements_(content.size()) {
+    storage_.assign(content.size() + 2 * kGuardFloats + 32, kGuard);
+    const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(storage_.data()) % 64 / 4;
+    first_ = kGuardFloats + (16 - misaligned) % 16 + offset;
+    std::copy(content.begin(), content.end(), storage_.begin() + first_);
+  }
+  float* data() { return storage_.data() + first_; }
+  /// The content, once nothing around it has changed.
+  std::vector<float> checked() const {
+    for (std::size_t i = 0; i < storage_.size(); ++i) {
+      if ((i < first_ || i >= first_ + elements_) && storage_[i] != kGuard) {
+        FAIL("written outside the slice, at element " << static_cast<long>(i - first_));
+      }
+    }
+    return {storage_.begin() + first_, storage_.begin() + first_ + elements_};
+  }
+
+ private:
+  std::size_t elements_;
+  std::size_t first_ = 0;
+  std::vector<float> storage_;
+};
+
+struct alignas(16) Chunk {
+  std::byte bytes[16];
+};
+
+/// 16-byte aligned memory for a message, with a guard behind it.
+class MessageBuffer {
+ public:
+  explicit MessageBuffer(std::int64_t bytes) : bytes_(bytes), chunks_(bytes / 16 + 3) {
+    std::memset(chunks_.data(), 0xa5, chunks_.size() * 16);
+  }
+  std::byte* data() { return chunks_.data()->bytes; }
+  std::vector<std::byte> checked() {
+    for (std::size_t i = bytes_; i < chunks_.size() * 16; ++i) {
+      if (data()[i] != std::byte(0xa5)) FAIL("written behind the message, at byte " << i);
+    }
+    return {data(), data() + bytes_};
+  }
+
+ private:
+  std::int64_t bytes_;
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace
+
+std::vector<float> gaussian(std::int64_t elements, std::uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0f, 0.7f);
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < elements; ++i) values.push_back(normal(generator));
+  return values;
+}
+
+std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,
+                              std::vector<float>* residual, const DrawKey& key, int offset) {
+  const std::int64_t elements = static_cast<std::int64_t>(inputs.size());
+  Guarded values(inputs, offset);
+  Guarded state(residual == nullptr ? std::vector<float>() : *residual, (offset + 1) % 16);
+  MessageBuffer message(codec.encoded_bytes(elements));
+  std::int64_t bytes = -1;
+  EncodeItem item;
+  item.values = values.data();
+  item.elements = elements;
+  item.divisor = divisor;
+  if (residual != nullptr) item.state = {state.data(), elements};
+  item.message = message.data();
+  item.key = key;
+  item.message_bytes = &bytes;
+  codec.encode({&item, 1});
+  REQUIRE(bytes == codec.encoded_bytes(elements));
+  REQUIRE(same_bits(values.checked(), inputs));
+  if (residual != nullptr) *residual = state.checked();
+  return message.checked();
+}
+
+std::vector<float> decode(const Codec& codec, const std::vector<std::byte>& message,
+                          std::int64_t elements, int offset) {
+  Guarded values(std::vector<float>(elements, std::nanf("0x123")), offset);
+  MessageBuffer copy(static_cast<std::int64_t>(message.size()));
+  std::copy(message.begin(), message.end(), copy.data());
+  const std::byte* messages[] = {copy.data()};
+  const std::int64_t lengths[] = {static_cast<std::int64_t>(message.size())};
+  DecodeItem item;
+  item.messages = messages;
+  item.message_bytes = lengths;
+  item.elements = elements;
+  item.values = values.data();
+  codec.decode({&item, 1});
+  return values.checked();
+}
+
+std::vector<float> decode_add(const Codec& codec,
+                              const std::vector<std::vector<std::byte>>& messages,
+                              std::vector<float> x, float own_divisor, float sum_divisor,
+                              int offset) {
+  Guarded values(x, offset);
+  std::vector<MessageBuffer> copies;
+  std::vector<const std::byte*> pointers;
+  std::vector<std::int64_t> lengths;
+  for (const auto& message : messages) {
+    copies.emplace_back(static_cast<std::int64_t>(message.size()));
+    std::copy(message.begin(), message.end(), copies.back().data());
+    lengths.push_back(static_cast<std::int64_t>(message.size()));
+  }
+  for (auto& copy : copies) pointers.push_back(copy.data());
+  DecodeItem item;
+  item.messages = pointers;
+  item.message_bytes = lengths;
+  item.elements = static_cast<std::int64_t>(x.size());
+  item.values = values.data();
+  item.mode = DecodeMode::kAdd;
+  item.own_divisor = own_divisor;
+  item.sum_divisor = sum_divisor;
+  codec.decode({&item, 1});
+  return values.checked();
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+std::string describe(Isa isa, std::string_view algorithm, std::int64_t elements, int offset) {
+  return fmt::format("{}: {}, {} elements, offset {}", to_string(isa), algorithm, elements, offset);
+}
+
+}  // namespace hipress::kernels::testing

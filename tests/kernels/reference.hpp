@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/codec.hpp"
+#include "kernels/isa.hpp"
+
+/// Plain implementations of the codecs, written from the formulas of the design and the documented
+/// message layout alone: one element at a time, no code shared with kernels/. What the tests
+/// compare with.
+namespace hipress::kernels::reference {
+
+/// What an encode gives.
+struct Encoded {
+  std::vector<std::byte> message;
+  std::vector<float> decoded;   ///< what the message stands for
+  std::vector<float> residual;  ///< after the encode
+};
+
+/// v = x / divisor + residual, no larger than the largest finite float; `residual` may be empty.
+std::vector<float> values_of(const std::vector<float>& inputs, float divisor,
+                             const std::vector<float>& residual);
+
+Encoded onebit(const std::vector<float>& inputs, float divisor, const std::vector<float>& residual);
+Encoded tbq(const std::vector<float>& inputs, float divisor, const std::vector<float>& residual,
+            float tau);
+Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, const DrawKey& key);
+Encoded fp16(const std::vector<float>& inputs, float divisor);
+Encoded bf16(const std::vector<float>& inputs, float divisor);
+
+/// The algorithm's encode by its name in the registry ("tbq" with its default parameters).
+Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, float divisor,
+               const std::vector<float>& residual, const DrawKey& key);
+
+}  // namespace hipress::kernels::reference
+
+/// Helpers of the tests of kernels/.
+namespace hipress::kernels::testing {
+
+/// Lengths around the boundaries of words (32), tiles (1024) and blocks (32768), and a large odd
+/// one.
+extern const std::vector<std::int64_t> kLengths;
+
+/// Normal numbers with standard deviation 0.7 about 0, the same for the same seed.
+std::vector<float> gaussian(std::int64_t elements, std::uint32_t seed);
+
+/// Encodes with `codec` from and into memory that begins `offset` floats after a 64-byte boundary;
+/// the residual is updated. Fails the test if something outside the slice was written.
+std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,
+                              std::vector<float>* residual, const DrawKey& key, int offset = 0);
+
+/// Decodes one message over NaNs, so that an element left out shows. Fails the test if something
+/// outside the slice was written.
+std::vector<float> decode(const Codec& codec, const std::vector<std::byte>& message,
+                          std::int64_t elements, int offset = 0);
+
+/// x = (x / own + d1 + d2 + …) / sum.
+std::vector<float> decode_add(const Codec& codec,
+                              const std::vector<std::vector<std::byte>>& messages,
+                              std::vector<float> x, float own_divisor, float sum_divisor,
+                              int offset = 0);
+
+/// Equal to the bit (so that NaN equals NaN and -0 is not 0).
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
+
+/// "avx2: tbq, 33 elements, offset 1": what a failing comparison prints.
+std::string describe(Isa isa, std::string_view algorithm, std::int64_t elements, int offset);
+
+}  // namespace hipress::kernels::testing

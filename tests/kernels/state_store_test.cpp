@@ -1,0 +1,169 @@
+#include "kernels/state_store.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "io/error.hpp"
+
+namespace hipress::kernels {
+namespace {
+
+using Catch::Contains;
+
+/// A path in a folder of its own that goes away with the test.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name)
+      : folder_(std::filesystem::temp_directory_path() /
+                ("hipress_state_" + std::to_string(std::random_device()()))) {
+    std::filesystem::create_directories(folder_);
+    path_ = (folder_ / name).string();
+  }
+  ~TemporaryFile() { std::filesystem::remove_all(folder_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::string path_;
+};
+
+/// Two gradients, three entries: 2·5 + 1·3 + 1·0 floats.
+void fill(StateStore& store) {
+  float* first = store.get("conv1.weight", 0, 5, 2);
+  for (int i = 0; i < 10; ++i) first[i] = static_cast<float>(i) / 8;
+  float* second = store.get("conv1.weight", 1, 3, 1);
+  for (int i = 0; i < 3; ++i) second[i] = -static_cast<float>(i);
+  store.get("empty", 0, 0, 1);
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST_CASE("state is zero at first and kept by gradient and role") {
+  StateStore store;
+  float* state = store.get("w", 0, 4, 1);
+  CHECK(std::vector<float>(state, state + 4) == std::vector<float>(4, 0.0f));
+  state[2] = 5;
+  CHECK(store.get("w", 0, 4, 1)[2] == 5);
+  CHECK(store.get("w", 1, 4, 1)[2] == 0);
+  CHECK(store.get("v", 0, 4, 1)[2] == 0);
+}
+
+TEST_CASE("its size is the arrays' floats") {
+  StateStore store;
+  CHECK(store.bytes() == 0);
+  fill(store);
+  CHECK(store.bytes() == (10 + 3) * 4);
+}
+
+TEST_CASE("a slice begins at its element, array by array") {
+  StateStore store;
+  fill(store);
+  const State slice = store.slice("conv1.weight", 0, 5, 2, 3);
+  CHECK(slice.data[0] == 3.0f / 8);
+  CHECK(slice.data[slice.stride] == 8.0f / 8);  // element 3 of array 1 is number 5 + 3
+}
+
+TEST_CASE("the same gradient with another size is another model") {
+  StateStore store;
+  store.get("w", 0, 4, 1);
+  CHECK_THROWS_WITH(store.get("w", 0, 5, 1), Contains("'w'") && Contains("1 arrays of 4 elements"));
+  CHECK_THROWS_AS(store.get("w", 0, 4, 2), std::invalid_argument);
+  CHECK_THROWS_AS(store.get("x", 0, -1, 1), std::invalid_argument);
+  CHECK_THROWS_AS(store.get("y", 0, std::numeric_limits<std::int64_t>::max(), 1),
+                  std::invalid_argument);
+}
+
+TEST_CASE("what was saved is loaded, and replaces what was there") {
+  const TemporaryFile file("state");
+  StateStore saved, loaded;
+  fill(saved);
+  saved.save(file.path());
+  loaded.get("old", 0, 7, 1);
+  loaded.load(file.path());
+  CHECK(loaded.bytes() == saved.bytes());
+  const float* first = loaded.get("conv1.weight", 0, 5, 2);
+  for (int i = 0; i < 10; ++i) CHECK(first[i] == static_cast<float>(i) / 8);
+  CHECK(loaded.get("conv1.weight", 1, 3, 1)[2] == -2);
+  CHECK(loaded.get("old", 0, 2, 1)[0] == 0);  // the old entry of 7 elements is gone
+  // Saving what was loaded gives the same file.
+  const TemporaryFile again("again");
+  StateStore copy;
+  copy.load(file.path());
+  copy.save(again.path());
+  CHECK(bytes_of(again.path()) == bytes_of(file.path()));
+}
+
+TEST_CASE("a file cut anywhere is refused and leaves the store as it was") {
+  const TemporaryFile file("state");
+  StateStore saved;
+  fill(saved);
+  saved.save(file.path());
+  const std::string whole = bytes_of(file.path());
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    write_bytes(file.path(), whole.substr(0, length));
+    StateStore store;
+    store.get("w", 0, 4, 1)[0] = 9;
+    REQUIRE_THROWS_AS(store.load(file.path()), io::InputError);
+    REQUIRE(store.get("w", 0, 4, 1)[0] == 9);
+  }
+}
+
+TEST_CASE("what is no state file is refused with its path and the reason") {
+  const TemporaryFile file("state");
+  StateStore store;
+  const auto refuses = [&](const std::string& bytes, const char* reason) {
+    write_bytes(file.path(), bytes);
+    CHECK_THROWS_WITH(store.load(file.path()), Contains(file.path()) && Contains(reason));
+  };
+  StateStore saved;
+  fill(saved);
+  saved.save(file.path());
+  const std::string whole = bytes_of(file.path());
+
+  SECTION("missing") { CHECK_THROWS_AS(store.load(file.path() + ".missing"), io::InputError); }
+  SECTION("a folder") {
+    CHECK_THROWS_AS(store.load(std::filesystem::path(file.path()).parent_path().string()),
+                    io::InputError);
+  }
+  SECTION("something else") { refuses("#!/bin/sh\necho hello, world\n", "not a state file"); }
+  SECTION("another version") {
+    std::string other = whole;
+    other[7] = '2';
+    refuses(other, "not a state file of this version");
+  }
+  SECTION("another byte order") {
+    std::string other = whole;
+    std::swap(other[8], other[11]);
+    refuses(other, "byte order");
+  }
+  SECTION("something behind the end") { refuses(whole + "x", "follows its end"); }
+  SECTION("a length beyond the file") {
+    // Entry 1: name length at 20, name of 12 bytes at 24, role at 36, arrays at 40, elements at 44.
+    std::string other = whole;
+    other[44 + 6] = '\x7f';
+    refuses(other, "conv1.weight");
+  }
+  SECTION("a residual that is not finite") {
+    StateStore bad;
+    bad.get("w", 0, 1, 1)[0] = std::numeric_limits<float>::quiet_NaN();
+    bad.save(file.path());
+    refuses(bytes_of(file.path()), "not finite");
+  }
+}
+
+TEST_CASE("a folder that cannot be written to is an error") {
+  StateStore store;
+  CHECK_THROWS_AS(store.save("/nonexistent/folder/state"), io::InputError);
+}
+
+}  // namespace
+}  // namespace hipress::kernels
