@@ -1,6 +1,7 @@
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "tests/planner/tool_run.hpp"
@@ -52,15 +53,26 @@ TEST_CASE_METHOD(PlanFixture, "SeCoPa.py's command line and defaults work") {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// Processor time of this test's child processes so far, which other work on the machine does not
+/// lengthen.
+double children_cpu_s() {
+  rusage usage = {};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 TEST_CASE_METHOD(PlanFixture, "A drop-in plan takes less than 50 ms") {
-  double fastest_s = 1;
-  for (int i = 0; i < 10; ++i) {  // the fastest: other work on the machine is not the tool's
-    const auto start = std::chrono::steady_clock::now();
+  double least_s = 1;
+  for (int i = 0; i < 5; ++i) {
+    const double before_s = children_cpu_s();
     CHECK(run("hipress-plan --topology PS --nnodes 16").status == 0);
-    fastest_s = std::min(
-        fastest_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    least_s = std::min(least_s, children_cpu_s() - before_s);
   }
-  CHECK(fastest_s < 0.05);
+  CHECK(least_s > 0);
+  CHECK(least_s < 0.05);
 }
 #endif
 

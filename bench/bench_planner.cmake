@@ -1,0 +1,1 @@
+hipress_bench(planner LIBRARIES hipress::planner hipress::io)
