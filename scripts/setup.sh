@@ -30,7 +30,7 @@ is_there() {
   local what=$1 name=$2 python
   case $what in
     program) command -v "$name" >/dev/null ;;
-    header) echo "#include <$name>" | g++ -std=c++20 -M -x c++ - >/dev/null 2>&1 ;;
+    header) g++ -std=c++20 -M -x c++ - <<<"#include <$name>" >/dev/null 2>&1 ;;
     module) python=$("$here/find_python.sh") && "$python" -c "import $name" 2>/dev/null ;;
   esac
 }

@@ -28,7 +28,7 @@ class ToolTest(unittest.TestCase):
     def test_unknown_option_is_a_wrong_request(self):
         done = run("--no-such-option")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertRegex(done.stderr, rf"^{TOOL.name}: .*--no-such-option")
+        self.assertRegex(done.stderr, rf"^{TOOL.name}: .* \(see {TOOL.name} --help\)\n$")
 
 
 if __name__ == "__main__":
