@@ -1,8 +1,11 @@
 #include "costs/cluster.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "io/error.hpp"
 
@@ -20,11 +23,21 @@ Profile profile_of(bool shared_host) {
   return profile;
 }
 
-/// read_cluster of a file that holds `text`.
+/// read_cluster of a file that holds `text`; test programs may run side by side.
 Cluster read_text(const std::string& text, std::uint32_t nodes) {
-  const auto path = std::filesystem::temp_directory_path() / "hipress_costs_cluster_test.yaml";
-  std::ofstream(path) << text;
-  return read_cluster(path.string(), profile_of(false), nodes);
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("hipress_cluster_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "cluster.yaml") << text;
+  try {
+    const Cluster cluster =
+        read_cluster((folder / "cluster.yaml").string(), profile_of(false), nodes);
+    std::filesystem::remove_all(folder);
+    return cluster;
+  } catch (...) {
+    std::filesystem::remove_all(folder);
+    throw;
+  }
 }
 
 TEST_CASE("Nodes are machines of their own, unless the profile was measured on one") {
@@ -59,7 +72,7 @@ TEST_CASE("The number of nodes comes from the file or from the caller, and must 
 }
 
 TEST_CASE("A cluster file's faults are named with file and line") {
-  CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("hipress_costs_cluster_test.yaml:1"));
+  CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("cluster.yaml:1"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodez: 3\n", 0), Contains(":2") && Contains("nodez"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nlink: {bandwidth: 10}\n", 0),
                     Contains(":2") && Contains("Gbps"));

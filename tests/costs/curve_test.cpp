@@ -27,7 +27,7 @@ TEST_CASE("A curve is A + B·x of the piece that x lies in, and not below its fl
   CHECK(curve.at(800.5) == 1e-6 + 1e-9 * 800.5);
 }
 
-TEST_CASE("The first piece also holds below its start; no pieces cost nothing") {
+TEST_CASE("The first piece also holds below its start, and no pieces cost nothing") {
   CHECK(Curve{{{1000, 2e-6, 0}}, 0}(10) == 2e-6);
   CHECK(Curve{}(1 << 20) == 0);
 }

@@ -1,9 +1,11 @@
 #include "costs/profile.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <string>
 
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -16,7 +18,9 @@ using Catch::Contains;
 /// A folder of this test's own, gone at its end.
 class TemporaryFolder {
  public:
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "hipress_costs_profile_test") {
+  TemporaryFolder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("hipress_profile_" + std::to_string(::getpid()))) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }

@@ -106,7 +106,7 @@ TEST_CASE_METHOD(PlanFixture, "Any number of nodes gets a plan, and its source i
   CHECK_THAT(alone, Contains("vgg0_dense0_weight,102760448,n,1\n") && !Contains(",y,"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "--json prints one object with the documented keys") {
+TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the documented keys") {
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
@@ -126,7 +126,8 @@ TEST_CASE_METHOD(PlanFixture, "--json prints one object with the documented keys
   CHECK(report.at("predicted_iteration_s") == baselines.at("secopa"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "With a profile, the baselines are shown; the faster one is named") {
+TEST_CASE_METHOD(PlanFixture,
+                 "With a profile, the baselines are shown, and the faster one is named") {
   const ToolRun done = run("hipress-plan --nnodes 4 --profile v100_100g --network port");
   CHECK(done.status == 0);
   CHECK_THAT(done.out, Contains("profile v100_100g, network port") && Contains("none") &&

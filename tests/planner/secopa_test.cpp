@@ -59,7 +59,7 @@ TEST_CASE("The first of equal Ks wins, and of equal costs the raw one") {
   }
 }
 
-TEST_CASE("One node compresses nothing; other strategies have no formula") {
+TEST_CASE("One node compresses nothing, and other strategies have no formula") {
   CHECK_FALSE(choose({}, "ps", 1, 1 << 30).compress);
   CHECK(choose({}, "ring", 1, 1 << 30).partitions == 1);
   CHECK_THROWS_WITH(choose({}, "tree", 4, 1), Contains("tree") && Contains("ps and ring"));
@@ -79,7 +79,8 @@ TEST_CASE("Published costs are constant below the point where the line meets the
 }
 
 TEST_CASE(
-    "Between published numbers of nodes, the cost per peer is interpolated; beyond, it is held") {
+    "Between published numbers of nodes, the cost per peer is interpolated, and beyond it is "
+    "held") {
   // A of gather divided by N−1: 0.80768/7 at 8 and 1.4406/15 at 16; 12 lies halfway.
   CHECK(published_costs(12).raw.gather(0) == Approx((0.80768 / 7 + 1.4406 / 15) / 2 * 11));
   // 5 lies a quarter of the way from 4 to 8; B of broadcast: 2.7157e-6/3 and 6.1172e-6/7.
@@ -125,7 +126,7 @@ TEST_CASE("Measured fan-in and fan-out are interpolated per peer, in bytes") {
   CHECK(costs.compressed.broadcast(1000) == Approx(5 * (1.5e-6 + 125e-9)));
 }
 
-TEST_CASE("Without fits, gather and broadcast come from the link; sends always do") {
+TEST_CASE("Without fits, gather and broadcast come from the link, as sends always do") {
   const SecopaCosts costs = measured_costs(measured_profile(), kEighth, 3);
   // L + 2·(o + 4000 B / 4 GB/s) = 5 + 2·(1 + 1) us
   CHECK(costs.raw.gather(1000) == Approx(9e-6));

@@ -46,7 +46,7 @@ class SimFixture : public Workplace {
 const std::string kTwo = "--input model.yaml --profile cheap.yaml --nnodes 2 --topology RING ";
 
 TEST_CASE_METHOD(SimFixture,
-                 "--json has the documented keys with the times of a hand-derived ring") {
+                 "Option --json has the documented keys with the times of a hand-derived ring") {
   const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(SimFixture, "The report shows times, bytes, critical path and s
              Contains("critical path") && Contains("Backward 3ms") && Contains("on the wire 10us"));
 }
 
-TEST_CASE_METHOD(SimFixture, "--trace writes a trace beside either report") {
+TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report") {
   CHECK(run("hipress-sim --plan all --trace trace.json " + kTwo).status == 0);
   const auto trace = nlohmann::json::parse(read("trace.json"));
   CHECK(trace.at("traceEvents").size() > 0);
