@@ -105,7 +105,9 @@ struct JobOptions {
   std::string
       rendezvous;  ///< "file:///shared/folder", "redis://host:port", or "local:NAME" (threads)
   std::string interface;  ///< network interface or address to bind to; empty: loopback
-  double timeout_s = 30;  ///< a peer that is silent for so long is dead
+  /// A rank that dies or stalls ends the job on every rank within so long: one that is silent for
+  /// half of it is dead. Also the longest wait for a rank to connect, or to send what is awaited.
+  double timeout_s = 30;
 };
 
 /// One row per transport; adding one is one file and one row.

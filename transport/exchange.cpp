@@ -190,8 +190,10 @@ void ExchangeState::retire() noexcept {
   const std::unique_lock last_delivery(delivery_);
   over_ = true;
   events_ = {};
-  departures_.clear();
-  others_.clear();
+  for (Departure& departure : departures_) departure.writer.reset();
+  for (Other& each : others_) {
+    for (auto& [tag, arrival] : each.incoming) arrival.window.reset();
+  }
 }
 
 // ---------------------------------------------------------------------------------- receivers
@@ -367,7 +369,8 @@ bool ExchangeState::active() const {
   return active_;
 }
 
-void ExchangeState::report_failure() {
+void ExchangeState::report_failure(const Failure& failure) {
+  wake(failure);
   const std::unique_lock last_delivery(delivery_);
   if (std::exchange(over_, true) || !events_.failed) return;
   std::unique_lock lock(mutex_);

@@ -38,8 +38,10 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void on_left(int peer);
 
   // For the session.
+  /// The exchange has failed: ends the owner's waiting.
   void wake(const Failure& failure);
-  void report_failure();
+  /// wake(), and the event.
+  void report_failure(const Failure& failure);
   bool active() const;
 
  private:

@@ -108,14 +108,7 @@ class MemoryWire : public Wire {
         size_(options.size),
         meeting_(options),
         fabric_(shared_by_name<Fabric>(
-            fmt::format("{}/{:016x}", options.rendezvous, job_hash(options)))) {
-    if (!options.rendezvous.starts_with("local:")) {
-      throw io::InputError(
-          fmt::format("transport 'memory' joins threads of one process, which meet at "
-                      "'local:NAME', not at '{}'",
-                      options.rendezvous));
-    }
-  }
+            fmt::format("{}/{:016x}", options.rendezvous, job_hash(options)))) {}
 
   std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
     return std::make_unique<MemoryWindow>(fabric_->between(peer, rank_), slot, memory);
@@ -146,6 +139,12 @@ class MemoryWire : public Wire {
 }  // namespace
 
 std::unique_ptr<Wire> make_memory_wire(const JobOptions& options) {
+  if (!options.rendezvous.starts_with("local:")) {
+    throw io::InputError(
+        fmt::format("transport 'memory' joins threads of one process, which meet at "
+                    "'local:NAME', not at '{}'",
+                    options.rendezvous));
+  }
   return std::make_unique<MemoryWire>(options);
 }
 

@@ -33,7 +33,8 @@ constexpr std::uint64_t kLongestText = std::uint64_t{1} << 32;
 Session::Session(const JobOptions& options, std::unique_ptr<Wire> wire)
     : options_(options),
       timeout_(seconds(options.timeout_s)),
-      // Several beats must fit into the timeout; more than one a second tells nobody more.
+      silence_(timeout_ / 2),
+      // Several beats must fit into the silence; more than one a second tells nobody more.
       beat_(std::clamp(timeout_ / 8, nanoseconds(std::chrono::milliseconds(5)),
                        nanoseconds(std::chrono::seconds(1)))),
       // An abort waits behind the data that is under way; a peer that stalls would take for ever.
@@ -79,9 +80,13 @@ void Session::connect() {
 std::unique_ptr<Exchange> Session::prepare(std::vector<Outgoing> outgoing,
                                            std::vector<Incoming> incoming, Events events) {
   std::shared_ptr<ExchangeState> state;
+  std::vector<int> left;
   {
     const std::lock_guard lock(mutex_);
     throw_failure();
+    for_peers([&](const Peer& peer) {
+      if (peer.left) left.push_back(peer.rank);
+    });
     const std::uint32_t id = next_exchange_++;
     auto& place = exchanges_[id];
     if (!place) place = std::make_shared<ExchangeState>(*this, id);
@@ -93,6 +98,7 @@ std::unique_ptr<Exchange> Session::prepare(std::vector<Outgoing> outgoing,
   } catch (const PeerError& error) {
     fail(error.culprit, error.what());  // reported by the first begin()
   }
+  for (const int peer : left) state->on_left(peer);
   return handle;
 }
 
@@ -190,6 +196,10 @@ void Session::leave() noexcept {
 }
 
 void Session::say_goodbye() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+  }
   for_peers([this](Peer& peer) {
     peer.out.enqueue({.head = {.type = RecordType::kEnd}, .sent = [this, &peer](int) {
                         const std::lock_guard lock(mutex_);
@@ -335,7 +345,7 @@ void Session::guard() {
       const auto now = Clock::now();
       // If this process itself was stopped or starved, its receivers need a chance to catch up
       // before silence proves anything.
-      if (now > next_beat + timeout_ / 2) for_peers([now](Peer& peer) { peer.heard = now; });
+      if (now > next_beat + silence_ / 2) for_peers([now](Peer& peer) { peer.heard = now; });
       for_peers([&](Peer& peer) { look_after(peer, now); });
       next_beat = now + beat_;
       lock.lock();
@@ -349,9 +359,9 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
     if (peer.left) return;
   }
   peer.out.post({.type = RecordType::kBeat}, {}, Outbound::Space::kKeepSomeForAborts);
-  if (now - peer.heard.load() > timeout_) {
-    return fail(peer.rank,
-                fmt::format("rank {} was silent for {} s", peer.rank, options_.timeout_s));
+  if (now - peer.heard.load() > silence_) {
+    const double silence_s = std::chrono::duration<double>(silence_).count();
+    return fail(peer.rank, fmt::format("rank {} was silent for {} s", peer.rank, silence_s));
   }
   // Its receiver knows better why, a little later; unless only this direction is broken.
   if (peer.out.broken()) peer.broken_since = std::min(peer.broken_since, now);
@@ -362,8 +372,9 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
 
 void Session::end_job(std::unique_lock<std::mutex>& lock) {
   const auto all = exchanges_;
+  const Failure failure = *failure_;
   lock.unlock();
-  for (const auto& [id, state] : all) state->report_failure();
+  for (const auto& [id, state] : all) state->report_failure(failure);
   lock.lock();
   changed_.wait_for(lock, grace_, [this] {
     return std::ranges::all_of(peers_, [](const auto& peer) { return !peer || peer->receipt; });

@@ -112,7 +112,10 @@ class Session : public std::enable_shared_from_this<Session> {
   Gather& gather(std::uint64_t number);
 
   const JobOptions options_;
-  const std::chrono::nanoseconds timeout_, beat_, grace_;
+  const std::chrono::nanoseconds timeout_;
+  const std::chrono::nanoseconds silence_;  ///< of a peer that means that it is dead
+  const std::chrono::nanoseconds beat_;     ///< between two records to a peer, at most
+  const std::chrono::nanoseconds grace_;    ///< to hear of a failure
   std::unique_ptr<Wire> wire_;
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; none for this one
   std::thread guardian_;

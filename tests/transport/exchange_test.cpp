@@ -217,7 +217,7 @@ TEST_CASE("wrong use of an exchange is refused, and does no harm") {
     Traffic traffic(endpoint, {10});
     refuses([&] { traffic.send(0); });  // before begin
     traffic.begin(1);
-    refuses([&] { traffic.begin(2); });  // before finish
+    refuses([&] { traffic.exchange().begin(2); });  // before finish
     refuses([&] { traffic.exchange().send(0, 11); });
     refuses([&] { traffic.exchange().send(0, -1); });
     refuses([&] { traffic.exchange().send(1, 1); });

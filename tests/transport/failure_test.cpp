@@ -1,0 +1,398 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <future>
+#include <thread>
+
+#include "tests/transport/ranks.hpp"
+#include "transport/memory_wire.hpp"
+#include "transport/record.hpp"
+#include "transport/session.hpp"
+#include "transport/wire.hpp"
+
+namespace hipress::transport::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::Equals;
+
+std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo"); }
+
+/// Requires that every rank, or every rank but `except`, ended with a PeerError that names
+/// `culprit`.
+void require_culprit(const std::vector<Outcome>& outcomes, int culprit, int except = -1) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    if (static_cast<int>(rank) == except) continue;
+    INFO("rank " << rank << " of " << outcomes.size() << "\n" << errors(outcomes));
+    REQUIRE(outcomes[rank].peer_error);
+    CHECK(outcomes[rank].peer_error->culprit == culprit);
+  }
+}
+
+/// A wire that passes every put on to another one, after `tamper` has seen it. `tamper` may change
+/// what is put, or return false: the put is then lost.
+class TamperedWire : public Wire {
+ public:
+  using Tamper = std::function<bool(std::span<std::byte> put, int slot)>;
+
+  TamperedWire(std::unique_ptr<Wire> wire, Tamper tamper)
+      : wire_(std::move(wire)), tamper_(std::move(tamper)) {}
+  std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
+    return wire_->expose(peer, slot, memory);
+  }
+  std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
+    return std::make_unique<TamperedWriter>(*this, peer, slot, memory);
+  }
+  void connect() override { wire_->connect(); }
+  void close() noexcept override { wire_->close(); }
+
+ private:
+  class TamperedWriter : public Writer {
+   public:
+    TamperedWriter(TamperedWire& wire, int peer, int slot, std::span<const std::byte> memory)
+        : wire_(wire),
+          slot_(slot),
+          memory_(memory),
+          copy_(memory.size()),
+          writer_(wire.wire_->open(peer, slot, copy_)) {}
+    void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) override {
+      const auto part = std::span(copy_).subspan(offset, bytes);
+      std::ranges::copy(memory_.subspan(offset, bytes), part.begin());
+      lost_ = !wire_.tamper_(part, slot_);
+      if (!lost_) writer_->put(offset, bytes, window_offset);
+    }
+    void wait() override {
+      if (!lost_) writer_->wait();
+    }
+
+   private:
+    TamperedWire& wire_;
+    int slot_;
+    std::span<const std::byte> memory_;
+    std::vector<std::byte> copy_;
+    std::unique_ptr<Writer> writer_;
+    bool lost_ = false;
+  };
+
+  std::unique_ptr<Wire> wire_;
+  Tamper tamper_;
+};
+
+/// Runs a job in which what `culprit` puts goes through `tamper`.
+std::vector<Outcome> run_tampered(const JobOptions& job, int culprit,
+                                  const TamperedWire::Tamper& tamper,
+                                  const std::function<void(Endpoint&)>& rank_main) {
+  return run_ranks(job.size, [&](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    auto wire = make_memory_wire(mine);
+    if (rank == culprit) wire = std::make_unique<TamperedWire>(std::move(wire), tamper);
+    const auto endpoint = connect_over(mine, std::move(wire));
+    rank_main(*endpoint);
+  });
+}
+
+bool is_record(std::span<const std::byte> put, RecordType type) {
+  Record record;
+  if (put.size() < sizeof record) return false;
+  std::memcpy(&record, put.data(), sizeof record);
+  return record.magic == Record::kMagic && record.type == type;
+}
+
+/// Returns when all ranks have called it, even if one of them ends the job right after.
+void meet(Endpoint& endpoint) {
+  endpoint.all_gather("here");
+  try {
+    endpoint.all_gather("know that all are here");
+  } catch (const PeerError&) {
+    return;  // who ended the job knew it already
+  }
+}
+
+/// Does nothing until the job has failed.
+[[noreturn]] void wait_for_failure(Endpoint& endpoint) {
+  std::promise<PeerError> failed;
+  const auto exchange = endpoint.prepare(
+      {}, {}, {.arrived = {}, .failed = [&](const PeerError& error) { failed.set_value(error); }});
+  throw failed.get_future().get();
+}
+
+void run_for_ever(Endpoint& endpoint, const std::vector<std::size_t>& bytes) {
+  Traffic traffic(endpoint, bytes);
+  for (unsigned i = 0;; ++i) traffic.run(i, i);
+}
+
+}  // namespace
+
+TEST_CASE("abort names its culprit on every rank, in every call and event") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  std::atomic<int> events = 0, culprits = 0, later = 0;
+  const auto outcomes = run_job(transport, thread_job(4), [&](Endpoint& endpoint) {
+    std::vector<std::byte> memory(100'000);
+    std::promise<void> failed;
+    std::vector<Incoming> incoming;
+    if (endpoint.rank() != 3) incoming.push_back({3, 7, memory});
+    std::vector<Outgoing> outgoing;
+    for (int peer = 0; endpoint.rank() == 3 && peer < 3; ++peer)
+      outgoing.push_back({peer, 7, memory});
+    const auto exchange =
+        endpoint.prepare(outgoing, incoming, {.arrived = {}, .failed = [&](const PeerError& error) {
+                                                ++events;
+                                                if (error.culprit == 2) ++culprits;
+                                                failed.set_value();
+                                              }});
+    exchange->begin(0);
+    meet(endpoint);
+    if (endpoint.rank() == 1) endpoint.abort(2, "rank 2 does not verify");
+    failed.get_future().wait();
+    for (const auto& call : std::initializer_list<std::function<void()>>{
+             [&] { endpoint.all_gather(""); }, [&] { exchange->begin(1); },
+             [&] { endpoint.prepare({}, {}, {}); }}) {
+      try {
+        call();
+      } catch (const PeerError& error) {
+        if (error.culprit == 2) ++later;
+      }
+    }
+    exchange->send(99, 0);
+  });
+  // The last call has a bad index, and says so even now.
+  for (const Outcome& outcome : outcomes) CHECK(!outcome.other_error.empty());
+  CHECK(events == 4);
+  CHECK(culprits == 4);
+  CHECK(later == 4 * 3);
+}
+
+TEST_CASE("finish and all_gather throw what an abort says, with what was awaited") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, {10, 5'000, 300'000});
+    traffic.begin(0);
+    meet(endpoint);
+    if (endpoint.rank() == 0) traffic.finish();
+    if (endpoint.rank() == 1) endpoint.all_gather("");
+    endpoint.abort(2, "the cause");
+    traffic.finish();
+  });
+  require_culprit(outcomes, 2);
+  CHECK_THAT(outcomes[0].peer_error->what(),
+             Contains("the cause (reported by rank ") &&
+                 Contains("rank 0 awaits tag 2000 and 2 more from it"));
+  CHECK(outcomes[0].peer_error->awaited == std::vector<std::uint32_t>{2000, 2001, 2002});
+  CHECK_THAT(outcomes[1].peer_error->what(), Contains("the cause (reported by rank "));
+  CHECK_THAT(outcomes[2].peer_error->what(), Equals(std::string("the cause")));
+}
+
+TEST_CASE("a message that its receiver does not expect names the sender on every rank") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    std::vector<std::byte> memory(10);
+    std::vector<Outgoing> outgoing;
+    std::vector<Incoming> incoming;
+    if (endpoint.rank() == 0) incoming.push_back({1, 7, memory});
+    if (endpoint.rank() == 1) outgoing.push_back({0, 8, memory});
+    const auto exchange = endpoint.prepare(outgoing, incoming, {});
+    endpoint.all_gather("prepared");
+    exchange->begin(0);
+    endpoint.all_gather("begun");
+    exchange->finish();
+  });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[2].peer_error->what(),
+             Contains("rank 0 does not expect tag 8, rank 1 sends it"));
+}
+
+TEST_CASE("a message that is too long for its receiver names the sender on every rank") {
+  const std::string transport = any_transport();
+  const std::size_t fits = GENERATE(as<std::size_t>(), 10, 5000);  // in a record, in a window
+  CAPTURE(transport, fits);
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    std::vector<std::byte> source(6000), destination(fits);
+    std::vector<Outgoing> outgoing;
+    std::vector<Incoming> incoming;
+    if (endpoint.rank() == 0) incoming.push_back({2, 7, destination});
+    if (endpoint.rank() == 2) outgoing.push_back({0, 7, source});
+    const auto exchange = endpoint.prepare(outgoing, incoming, {});
+    exchange->begin(0);
+    if (endpoint.rank() == 2) exchange->send(0, static_cast<std::int64_t>(fits) + 1);
+    endpoint.all_gather("sent");
+    exchange->finish();
+    endpoint.all_gather("finished");
+  });
+  require_culprit(outcomes, 2);
+  CHECK_THAT(outcomes[1].peer_error->what(),
+             Contains(fmt::format("rank 2 has {} bytes for tag 7, of which rank 0 takes {}",
+                                  fits + 1, fits)));
+}
+
+TEST_CASE("ranks in different iterations end the job") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, {10});
+    traffic.run(endpoint.rank() == 0 ? 7 : 8, 0);
+  });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[0].peer_error->what(), Contains("iteration 8") && Contains("iteration 7"));
+}
+
+TEST_CASE("a byte that changes on the way names the sender on every rank") {
+  // In a segment of its own, in one that follows its record, and in a record itself.
+  const auto [what, bytes, at] = GENERATE(
+      table<std::string, std::size_t, std::size_t>({{"segment", 300'000, 299'999 - 256 * 1024},
+                                                    {"content", 100, sizeof(Record) + 99},
+                                                    {"record", 100, 60}}));
+  CAPTURE(what);
+  std::atomic<bool> done = false;
+  const auto tamper = [&, inside = what == "segment", offset = at](std::span<std::byte> put,
+                                                                   int slot) {
+    const bool wanted = inside ? slot != kRingSlot && put.size() == 300'000 - 256 * 1024
+                               : is_record(put, RecordType::kMessage);
+    if (wanted && !done.exchange(true)) put[offset] ^= std::byte{1};
+    return true;
+  };
+  const auto outcomes =
+      run_tampered(thread_job(3), 1, tamper,
+                   [&, length = bytes](Endpoint& endpoint) { run_for_ever(endpoint, {length}); });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[1].peer_error->what(), Contains(what == "segment"   ? "damaged on the way"
+                                                      : what == "content" ? "does not match its CRC"
+                                                                          : "a damaged record"));
+}
+
+TEST_CASE("a rank that falls silent is named on every other") {
+  std::atomic<bool> silent = false;
+  const auto tamper = [&](std::span<std::byte> put, int) {
+    // It gives up in the middle of its third iteration, between a segment and its record.
+    static std::atomic<int> messages = 0;
+    if (is_record(put, RecordType::kMessage) && ++messages == 5) silent = true;
+    return !silent;
+  };
+  const auto outcomes = run_tampered(thread_job(3, kShort), 1, tamper, [&](Endpoint& endpoint) {
+    run_for_ever(endpoint, {300'000});
+  });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 was silent for 1 s"));
+}
+
+TEST_CASE("a rank that lives but does not send is named when the timeout has passed") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(3, kShort), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, {10});
+    traffic.begin(0);
+    for (std::size_t index = 0; index < traffic.messages(); ++index) {
+      if (endpoint.rank() != 1) traffic.send(index);
+    }
+    traffic.finish();
+    wait_for_failure(endpoint);  // rank 1 lacks nothing
+  });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[0].peer_error->what(),
+             Contains("rank 1 sent nothing for 2 s in iteration 0"));
+}
+
+TEST_CASE("a rank that does not come to an all_gather is named when the timeout has passed") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(3, kShort), [&](Endpoint& endpoint) {
+    if (endpoint.rank() != 1) endpoint.all_gather("here");
+    wait_for_failure(endpoint);
+  });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 did not take part in an all_gather"));
+}
+
+TEST_CASE("an exchange that is given up in an iteration ends the job for all") {
+  const std::string transport = any_transport();
+  const std::size_t sent =
+      GENERATE(as<std::size_t>(), 0, 1, 4);  // of 3 messages to each of 2 ranks
+  CAPTURE(transport, sent);
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    auto traffic =
+        std::make_unique<Traffic>(endpoint, std::vector<std::size_t>{4'000'000, 10, 5'000});
+    traffic->run(0, 1);
+    traffic->begin(1);
+    for (std::size_t index = 0; index < (endpoint.rank() == 1 ? sent : 6); ++index)
+      traffic->send(index);
+    if (endpoint.rank() == 1) traffic.reset();
+    if (traffic) traffic->finish();
+    endpoint.all_gather("rank 1 comes here");
+  });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[2].peer_error->what(), Contains("rank 1 gave up in iteration 1"));
+}
+
+TEST_CASE("an endpoint may go in any state, and the others hear of it") {
+  const std::string transport = any_transport();
+  const std::string when =
+      GENERATE(as<std::string>(), "connected", "prepared", "begun", "sent", "finished", "failed");
+  CAPTURE(transport, when);
+  const auto outcomes = run_ranks(3, [&, job = thread_job(3)](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    auto endpoint = find_transport(transport).connect(mine);
+    std::unique_ptr<Traffic> traffic;
+    const auto goes = [&](const char* state) {
+      if (rank == 1 && when == state) endpoint.reset();  // before its exchange
+      return !endpoint;
+    };
+    if (goes("connected")) return;
+    traffic = std::make_unique<Traffic>(*endpoint, std::vector<std::size_t>{4'000'000, 10, 5'000});
+    if (goes("prepared")) return;
+    traffic->begin(0);
+    if (goes("begun")) return;
+    for (std::size_t index = 0; index < traffic->messages(); ++index) traffic->send(index);
+    if (goes("sent")) return;
+    traffic->finish();
+    if (goes("finished")) return;
+    if (rank == 1) endpoint->abort(1, "enough");
+    if (goes("failed")) return;
+    endpoint->all_gather("rank 1 is not here");
+  });
+  require_culprit(outcomes, 1, 1);
+  CHECK(errors({outcomes[1]}) == "");
+}
+
+TEST_CASE("an exchange that outlives its endpoint says so") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_ranks(2, [&, job = thread_job(2)](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    auto endpoint = find_transport(transport).connect(mine);
+    Traffic traffic(*endpoint, {10});
+    traffic.run(0, 0);
+    endpoint.reset();
+    traffic.exchange().begin(1);
+  });
+  CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 0 has left the job"));
+  CHECK_THAT(outcomes[1].peer_error->what(), Contains("rank 1 has left the job"));
+}
+
+TEST_CASE("ranks that leave at different times leave in good order") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  // Rank 2 is held up between its last message and its departure until the others are gone.
+  std::atomic<int> gone = 0;
+  const auto outcomes = run_ranks(3, [&, job = thread_job(3)](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    auto endpoint = find_transport(transport).connect(mine);
+    {
+      Traffic traffic(*endpoint, {5'000'000, 3});
+      traffic.run(0, 0);
+      endpoint->all_gather(std::string(500'000, 'x'));
+      while (rank == 2 && gone < 2) std::this_thread::yield();
+    }
+    endpoint.reset();
+    ++gone;
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+}  // namespace hipress::transport::test

@@ -1,0 +1,209 @@
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "io/error.hpp"
+#include "tests/transport/ranks.hpp"
+
+namespace hipress::transport::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::Message;
+
+std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo"); }
+
+/// An empty folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "hipress-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string rendezvous() const { return "file://" + path_.string(); }
+  std::size_t files() const {
+    const std::filesystem::directory_iterator begin(path_);
+    return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Connects every rank with options that `adapt` has changed for it, and leaves again.
+std::vector<Outcome> connect_all(const std::string& transport, const JobOptions& job,
+                                 const std::function<void(JobOptions&)>& adapt) {
+  return run_ranks(job.size, [&](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    adapt(mine);
+    const auto endpoint = find_transport(transport).connect(mine);
+    Traffic(*endpoint, {3, 5000}).run(0, 0);
+  });
+}
+
+/// The message of the io::InputError that connecting gives.
+std::string refusal(const std::string& transport, const JobOptions& job) {
+  try {
+    find_transport(transport).connect(job);
+  } catch (const io::InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the transports are known by name") {
+  CHECK(find_transport("gloo").name == "gloo");
+  CHECK(find_transport("memory").name == "memory");
+  CHECK_THROWS_AS(find_transport("glou"), io::InputError);
+  CHECK_THROWS_WITH(find_transport("glou"), Contains("did you mean 'gloo'?") && Contains("memory"));
+}
+
+TEST_CASE("a rendezvous, rank, size, interface or timeout that makes no sense is refused") {
+  JobOptions job = thread_job(2);
+  const auto with = [&](const auto& change) {
+    JobOptions changed = job;
+    change(changed);
+    return refusal("gloo", changed);
+  };
+  CHECK_THAT(with([](JobOptions& o) { o.rendezvous = "nowhere"; }), Contains("redis://host:port"));
+  CHECK_THAT(with([](JobOptions& o) { o.rendezvous = "file:///no/such/folder"; }),
+             Contains("there is no folder '/no/such/folder'"));
+  CHECK_THAT(with([](JobOptions& o) { o.rendezvous = "file://relative"; }),
+             Contains("not absolute"));
+  CHECK_THAT(with([](JobOptions& o) { o.rendezvous = "redis://:1"; }),
+             Contains("the host is missing"));
+  CHECK_THAT(with([](JobOptions& o) { o.rendezvous = "redis://host:port"; }),
+             Contains("from 1 to 65535"));
+  CHECK_THAT(with([](JobOptions& o) { o.rendezvous = "redis://127.0.0.1:1"; }),
+             Contains("refused"));
+  CHECK_THAT(with([](JobOptions& o) { o.rank = 2; }), Contains("ranks are 0 to 1"));
+  CHECK_THAT(with([](JobOptions& o) { o.rank = -1; }), Contains("ranks are 0 to 1"));
+  CHECK_THAT(with([](JobOptions& o) { o.size = 0; }), Contains("1 is the least"));
+  CHECK_THAT(with([](JobOptions& o) { o.timeout_s = 0; }), Contains("must be positive"));
+  CHECK_THAT(with([](JobOptions& o) { o.interface = "no-such"; }),
+             Contains("neither an address nor"));
+  CHECK_THAT(with([](JobOptions& o) { o.interface = "192.0.2.1"; }),
+             Contains("cannot bind to '192.0.2.1'"));
+  job.rendezvous = "file:///tmp";
+  CHECK_THAT(refusal("memory", job), Contains("threads of one process"));
+}
+
+TEST_CASE("ranks meet in a folder, and leave nothing there") {
+  const Folder folder;
+  JobOptions job = thread_job(4);
+  job.rendezvous = folder.rendezvous();
+  for (int round = 0; round < 2; ++round) {  // the second time with the same job text
+    const auto outcomes = connect_all("gloo", job, [](JobOptions&) {});
+    CHECK(errors(outcomes) == "");
+    CHECK(folder.files() == 0);
+  }
+}
+
+TEST_CASE("ranks find each other by interface or address") {
+  const std::string interface = GENERATE(as<std::string>(), "", "lo", "127.0.0.1");
+  CAPTURE(interface);
+  const auto outcomes =
+      connect_all("gloo", thread_job(2), [&](JobOptions& o) { o.interface = interface; });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("what an earlier job left in a folder stops only a job with the same text") {
+  const Folder folder;
+  JobOptions job = thread_job(2, kShort);
+  job.rendezvous = folder.rendezvous();
+  job.job = "first";
+  CHECK_THROWS_AS(find_transport("gloo").connect(job), PeerError);  // rank 1 never comes: leftovers
+  REQUIRE(folder.files() > 0);
+
+  job.timeout_s = kGenerous;
+  CHECK_THAT(refusal("gloo", job), Contains("rank 0 of job 'first' is taken") &&
+                                       Contains("left its files") && Contains("its own text"));
+  job.job = "second";
+  CHECK(errors(connect_all("gloo", job, [](JobOptions&) {})) == "");
+}
+
+TEST_CASE("ranks of different jobs at one place do not connect") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const JobOptions job = thread_job(4);
+  // Ranks 0 and 1 twice, of two jobs of two.
+  const auto outcomes = connect_all(transport, job, [](JobOptions& o) {
+    o.size = 2;
+    o.job = o.rank < 2 ? "one" : "other";
+    o.rank = o.rank % 2;
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("ranks with another plan or size are told so, on both sides") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto of_plan = connect_all(transport, thread_job(2),
+                                   [](JobOptions& o) { o.plan = o.rank == 0 ? "raw" : "onebit"; });
+  CHECK_THAT(of_plan[0].other_error,
+             Contains(R"(rank 1 of job 'transport test' has plan "onebit", rank 0)"));
+  CHECK_THAT(of_plan[1].other_error,
+             Contains(R"(rank 0 of job 'transport test' has plan "raw", rank 1)"));
+  const auto of_size =
+      connect_all(transport, thread_job(2), [](JobOptions& o) { o.size = 2 + o.rank; });
+  CHECK_THAT(of_size[0].other_error, Contains("has size 3, rank 0 has 2"));
+  CHECK_THAT(of_size[1].other_error, Contains("has size 2, rank 1 has 3"));
+}
+
+TEST_CASE("two ranks with one number: the second is refused") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  JobOptions job = thread_job(2);
+  const auto outcomes = run_ranks(2, [&](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    const auto endpoint = find_transport(transport).connect(mine);
+    endpoint->all_gather("connected");
+    if (rank == 0) {
+      mine.rank = 1;
+      const std::string message = refusal(transport, mine);
+      if (message.find("two ranks have this number") == std::string::npos)
+        throw std::runtime_error(message);
+    }
+    endpoint->all_gather("the job goes on");
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("a rank that does not come is named") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const JobOptions job = thread_job(3, kShort);
+  const auto outcomes = run_ranks(2, [&](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    find_transport(transport).connect(mine);
+  });
+  for (const Outcome& outcome : outcomes) {
+    REQUIRE(outcome.peer_error);
+    CHECK(outcome.peer_error->culprit == 2);
+    CHECK_THAT(outcome.peer_error->what(), Contains("rank 2 did not come to 'local:"));
+  }
+}
+
+TEST_CASE("a job of one rank needs nobody") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto endpoint = find_transport(transport).connect(thread_job(1));
+  CHECK(endpoint->all_gather("alone") == std::vector<std::string>{"alone"});
+}
+
+}  // namespace hipress::transport::test
