@@ -105,17 +105,17 @@ double parse(std::string_view text, std::string_view what, const Dimension& dime
   refuse(what, accepted(dimension), text);
 }
 
-/// `value` in the largest of the ascending `units` in which its rounded number is at least 1.
+/// `value` in the largest of the ascending `units` in which its rounded magnitude is at least 1.
 std::string format(double value, std::span<const Unit> units, int digits) {
   const double rounded_to_one = 1 - 0.5 * std::pow(10.0, -digits);
+  const auto in = [&](const Unit& unit) { return value * unit.over / unit.times; };
   std::size_t i = units.size() - 1;
-  while (i > 0 && value * units[i].over / units[i].times < rounded_to_one) --i;
-  const double number = value * units[i].over / units[i].times;
-  // General format would turn to an exponent where the whole part alone has more digits than asked
-  // for.
-  const std::string text = number < std::pow(10.0, digits) ? fmt::format("{:.{}g}", number, digits)
-                                                           : fmt::format("{:.0f}", number);
-  return text + std::string(units[i].name);
+  while (i > 0 && std::abs(in(units[i])) < rounded_to_one) --i;
+  const double number = in(units[i]);
+  // General format would turn to an exponent where the whole part alone has more digits than that.
+  const bool general = std::abs(number) < std::pow(10.0, digits);
+  return (general ? fmt::format("{:.{}g}", number, digits) : fmt::format("{:.0f}", number)) +
+         std::string(units[i].name);
 }
 
 }  // namespace

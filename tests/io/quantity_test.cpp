@@ -133,7 +133,8 @@ TEST_CASE("quantities are shown in the largest unit that keeps the number at lea
   CHECK(format_duration(5e-6) == "5us");
   CHECK(format_duration(999.96e-6) == "1ms");  // rounds up to 1000us
   CHECK(format_duration(0.25e-12) == "0.25ps");
-  CHECK(format_duration(123456) == "123456s");  // no exponent
+  CHECK(format_duration(-1.83e-3) == "-1.83ms");  // a difference
+  CHECK(format_duration(123456) == "123456s");    // no exponent
   CHECK(format_bandwidth(12.5e9) == "12.5GB/s");
   CHECK(format_bandwidth(0.5) == "0.5B/s");
   CHECK(format_size(65536) == "64KiB");
