@@ -18,10 +18,12 @@ models::Model model_of(std::int64_t elements, std::uint32_t gradients) {
   return model;
 }
 
-/// Everything in one partition each.
+/// The named plan, but every gradient in one piece.
 plans::ResolvedPlan plan_of(const models::Model& model, std::uint32_t nodes,
                             const std::string& name) {
-  return plans::resolve_plan(name, {.model = model, .nodes = nodes});
+  plans::ResolvedPlan resolved = plans::resolve_plan(name, {.model = model, .nodes = nodes});
+  for (casync::Decision& decision : resolved.plan.decisions) decision.partitions = 1;
+  return resolved;
 }
 
 /// Adds tasks of one gradient, each behind one predecessor.
