@@ -1,10 +1,12 @@
 #include "io/yaml.hpp"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <set>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include "io/error.hpp"
@@ -44,26 +46,54 @@ void refuse_control_bytes(const std::string& text, const std::string& file) {
   }
 }
 
+/// Takes note of where a document starts and of nothing else.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line + 1; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  int line = 0;
+};
+
+/// yaml-cpp's Load ignores whatever follows the first document, and its LoadAll never comes to an
+/// end where a stray `,` or `]` follows; so the second document is asked for by hand, and only
+/// once.
+void refuse_second_document(const std::string& text, const std::string& file) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  parser.HandleNextDocument(start);
+  if (parser.HandleNextDocument(start)) {
+    throw InputError(file, start.line,
+                     "text behind the end of the YAML document; one document per file is read");
+  }
+}
+
 }  // namespace
 
 YamlNode YamlNode::load(const std::string& path) { return parse(read_file(path), path); }
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
   refuse_control_bytes(text, name);
-  std::vector<YAML::Node> documents;
+  YAML::Node root;
   try {
-    documents = YAML::LoadAll(text);
+    root = YAML::Load(text);
+    refuse_second_document(text, name);
   } catch (const YAML::Exception& error) {
     throw InputError(name, error.mark.line + 1, "not valid YAML: " + error.msg);
   }
-  if (documents.empty() || documents.front().IsNull()) {
-    throw InputError(name, 0, "is empty, a YAML document was expected");
-  }
-  if (documents.size() > 1) {
-    throw InputError(name, line_of(documents[1]), "a second YAML document; one per file is read");
-  }
-  return YamlNode(documents.front(), std::make_shared<const std::string>(name), "",
-                  line_of(documents.front()));
+  if (root.IsNull()) throw InputError(name, 0, "is empty, a YAML document was expected");
+  return YamlNode(root, std::make_shared<const std::string>(name), "", line_of(root));
 }
 
 YamlNode YamlNode::named(std::string label) const {

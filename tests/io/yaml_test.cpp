@@ -157,8 +157,13 @@ TEST_CASE("a file that is no YAML document is refused") {
           "x.yaml:2: control byte '\\x00': this is not a YAML text file");
   }
   SECTION("two documents") {
-    CHECK_THAT(complaint([] { parse("a: 1\n---\nb: 2\n"); }),
-               Catch::Contains("a second YAML document; one per file is read"));
+    CHECK(complaint([] { parse("a: 1\n---\nb: 2\n"); }) ==
+          "x.yaml:2: text behind the end of the YAML document; one document per file is read");
+  }
+  SECTION("stray signs, on which some parsers never end") {
+    for (const char* text : {",a: 1\n", ",", "a: 1\n]\n", "{a: 1}}", "- 1\n}"}) {
+      CHECK_THAT(complaint([&] { parse(text); }), Catch::StartsWith("x.yaml:"));
+    }
   }
   SECTION("nested without end") {
     CHECK_THAT(complaint([] { parse(std::string(100000, '[')); }),
