@@ -2,7 +2,7 @@
 """Draws the timelines of a trace above each other: plot_timeline.py TRACE.json PICTURE.png
 
 The trace is one that hipress-sim or hipress-exec wrote with --trace. One panel per timeline, in it one lane per
-node and resource, tasks coloured by kind; messages that share an egress port are drawn as thinner bars.
+node and resource, tasks coloured by kind. An egress lane is filled while any message is under way.
 """
 
 import collections
@@ -30,44 +30,40 @@ LANE_HEIGHT = 0.8
 
 
 def read_slices(trace: dict) -> dict:
-    """The drawn slices of a trace: {timeline title: {(node, resource): [(row, kind, start_s, duration_s)]}},
-    where `row` counts the lanes of one resource from 0."""
+    """The drawn slices of a trace: {timeline title: {(node, resource): [(kind, start_s, duration_s)]}}. The
+    threads of one resource ("egress", "egress 2") come together."""
     processes, threads = {}, {}
     for event in trace["traceEvents"]:
         if event["ph"] == "M" and event["name"] == "process_name":
             title, node = re.fullmatch(r"(.*) node (\d+)", event["args"]["name"]).groups()
             processes[event["pid"]] = (title, int(node))
         elif event["ph"] == "M" and event["name"] == "thread_name":
-            resource, _, number = event["args"]["name"].partition(" ")
-            threads[event["pid"], event["tid"]] = (resource, int(number or 1) - 1)
+            threads[event["pid"], event["tid"]] = event["args"]["name"].split()[0]
     timelines: dict = {}
     for event in trace["traceEvents"]:
         if event["ph"] != "X" or event["cat"] not in COLOURS:
             continue
         title, node = processes[event["pid"]]
-        resource, row = threads[event["pid"], event["tid"]]
         lanes = timelines.setdefault(title, collections.defaultdict(list))
-        lanes[node, resource].append((row, event["cat"], event["ts"] / 1e6, event["dur"] / 1e6))
+        lanes[node, threads[event["pid"], event["tid"]]].append(
+            (event["cat"], event["ts"] / 1e6, event["dur"] / 1e6))
     return timelines
 
 
 def draw_lane(axes, y: int, slices: list) -> None:
-    """Draws the slices of one lane around height y, each row of it in its share of the height."""
-    rows = 1 + max((row for row, *_ in slices), default=0)
-    height = LANE_HEIGHT / rows
+    """Draws the slices of one lane around height y."""
     spans = collections.defaultdict(list)
-    for row, kind, start, duration in slices:
-        spans[row, kind].append((start, duration))
-    for (row, kind), bars in spans.items():
-        bottom = y - LANE_HEIGHT / 2 + row * height
-        axes.broken_barh(bars, (bottom, height), facecolors=COLOURS[kind], linewidth=0)
+    for kind, start, duration in slices:
+        spans[kind].append((start, duration))
+    for kind, bars in spans.items():
+        axes.broken_barh(bars, (y - LANE_HEIGHT / 2, LANE_HEIGHT), facecolors=COLOURS[kind], linewidth=0)
 
 
 def draw_timeline(axes, title: str, lanes: dict, nodes: list[int]) -> None:
     rows = [(node, resource) for node in nodes for resource in RESOURCES]
     for y, row in enumerate(rows):
         draw_lane(axes, y, lanes.get(row, []))
-    end = max((start + duration for slices in lanes.values() for _, _, start, duration in slices), default=0)
+    end = max((start + duration for slices in lanes.values() for _, start, duration in slices), default=0)
     axes.axvline(end, color="black", linewidth=1)
     axes.set_title(f"{title}: {end:.3f} s", loc="left", fontsize=11)
     axes.set_yticks(range(len(rows)), [f"node {node} {resource}" for node, resource in rows], fontsize=8)
@@ -87,7 +83,7 @@ def plot(trace: dict, picture: pathlib.Path) -> None:
         draw_timeline(axes, title, lanes, nodes)
     panels[-1, 0].set_xlabel("seconds after the iteration began")
     panels[-1, 0].set_xlim(left=0)
-    drawn = {kind for lanes in timelines.values() for slices in lanes.values() for _, kind, _, _ in slices}
+    drawn = {kind for lanes in timelines.values() for slices in lanes.values() for kind, _, _ in slices}
     handles = [matplotlib.patches.Patch(color=colour, label=kind) for kind, colour in COLOURS.items()
                if kind in drawn]
     panels[0, 0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)),
