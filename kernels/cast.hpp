@@ -10,6 +10,11 @@
 /// Codes are the low 16 bits of unsigned lanes.
 namespace hipress::kernels {
 
+/// Bytes of the message of a slice: 2 per element, rounded up to a multiple of 4.
+HIPRESS_LANES std::int64_t cast_message_bytes(std::int64_t elements) {
+  return elements <= 0 ? 0 : (elements + elements % 2) * 2;
+}
+
 struct Fp16 {
   static constexpr std::string_view kName = "fp16";
   static constexpr std::string_view kHelp = "IEEE half precision, element by element";

@@ -99,7 +99,9 @@ class HostQuantizer : public Codec {
                       Algorithm::kName, header.algorithm, header.version, header.planes,
                       header.elements, header.first, header.second, elements));
     }
-    read_levels_of(header, algorithm_, levels);
+    for (int code = 0; code < 1 << algorithm_.planes(); ++code) {
+      levels[code] = level_under(header, algorithm_, code);
+    }
   }
 
   const Algorithm algorithm_;

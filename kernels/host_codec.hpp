@@ -24,11 +24,6 @@ constexpr CodecTraits cast_traits() {
   return traits;
 }
 
-/// Bytes of a cast slice: 2 per element, rounded up to a multiple of 4.
-constexpr std::int64_t cast_message_bytes(std::int64_t elements) {
-  return elements <= 0 ? 0 : (elements + elements % 2) * 2;
-}
-
 /// A quantiser on the CPU, with the loops of `isa`.
 template <class Algorithm>
 std::unique_ptr<Codec> make_host_quantizer(const Algorithm& algorithm, Isa isa);

@@ -258,8 +258,10 @@ class SliceEncoder {
   /// The whole second pass.
   HIPRESS_LANES void encode(const Header& header) const {
     const Coder coder = algorithm_.coder(header, draws_);
-    float levels[1 << kPlanes];
-    if constexpr (kResidual) algorithm_.levels(header, levels);
+    float levels[1 << kPlanes] = {};
+    if constexpr (kResidual) {
+      for (int code = 0; code < 1 << kPlanes; ++code) levels[code] = algorithm_.level(header, code);
+    }
     const std::int64_t full_words = item_.elements / kWordElements;
     for (std::int64_t word = 0; word < full_words; ++word) {
       encode_word(word, kWordElements, coder, levels);

@@ -54,11 +54,10 @@ HIPRESS_LANES bool fits(const Header& header, const Algorithm& algorithm, std::i
          (header.non_finite == 1 || algorithm.plausible(header));
 }
 
-/// The value of every code under a header that fits.
+/// The value that a code stands for under a header that fits.
 template <class Algorithm>
-HIPRESS_LANES void read_levels_of(const Header& header, const Algorithm& algorithm, float* levels) {
-  if (header.non_finite == 0) return algorithm.levels(header, levels);
-  for (int code = 0; code < 1 << algorithm.planes(); ++code) levels[code] = __builtin_nanf("");
+HIPRESS_LANES float level_under(const Header& header, const Algorithm& algorithm, int code) {
+  return header.non_finite == 0 ? algorithm.level(header, code) : not_a_number();
 }
 
 /// A bit for each of the first `count` ≤ 32 lanes.

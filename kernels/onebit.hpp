@@ -44,9 +44,8 @@ class Onebit {
     return header.first >= 0 && header.first <= 0x1.fffffep127f && header.second <= 0 &&
            header.second >= -0x1.fffffep127f;
   }
-  HIPRESS_LANES void levels(const Header& header, float* levels) const {
-    levels[0] = header.first;
-    levels[1] = header.second;
+  HIPRESS_LANES float level(const Header& header, int code) const {
+    return code == 0 ? header.first : header.second;
   }
 
   struct Coder {

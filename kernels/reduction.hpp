@@ -123,9 +123,7 @@ struct Range {
     F most = {};
 
     HIPRESS_LANES static Partial of(F value) { return {value, value}; }
-    HIPRESS_LANES static Partial identity() {
-      return {F{} + __builtin_inff(), F{} - __builtin_inff()};
-    }
+    HIPRESS_LANES static Partial identity() { return {F{} + infinity(), F{} - infinity()}; }
     HIPRESS_LANES Partial restricted(MaskLanes<F> to) const {
       return {select(to, least, identity().least), select(to, most, identity().most)};
     }

@@ -43,12 +43,9 @@ class Tbq {
   HIPRESS_LANES bool plausible(const Header& header) const {
     return header.first > 0 && header.first <= 0x1.fffffep127f;
   }
-  /// Plane 0 says +tau, plane 1 -tau; no encoder sets both.
-  HIPRESS_LANES void levels(const Header& header, float* levels) const {
-    levels[0] = 0;
-    levels[1] = header.first;
-    levels[2] = -header.first;
-    levels[3] = 0;
+  /// Bit 0 says +tau, bit 1 -tau; no encoder sets both.
+  HIPRESS_LANES float level(const Header& header, int code) const {
+    return code == 1 ? header.first : code == 2 ? -header.first : 0.0f;
   }
 
   struct Coder {

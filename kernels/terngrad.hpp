@@ -48,11 +48,9 @@ class Terngrad {
            header.first <= header.second;
   }
   /// In double, where max - min cannot overflow; rounded once.
-  HIPRESS_LANES void levels(const Header& header, float* levels) const {
+  HIPRESS_LANES float level(const Header& header, int code) const {
     const double gap = (double{header.second} - double{header.first}) / top();
-    for (int code = 0; code <= top(); ++code) {
-      levels[code] = static_cast<float>(header.first + code * gap);
-    }
+    return static_cast<float>(header.first + code * gap);
   }
 
   /// Works on values times a power of two, which is 1 except where max - min would overflow or its

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/codec.hpp"
+
+/// The CUDA back end. Every call enqueues on the item's stream and returns; temporary memory comes
+/// from the stream's pool (cudaMallocAsync), so nothing waits for the host.
+namespace hipress::kernels {
+
+/// A quantiser on the current GPU; the same bits as on the CPU.
+template <class Algorithm>
+std::unique_ptr<Codec> make_cuda_quantizer(const Algorithm& algorithm);
+
+/// A cast on the current GPU.
+template <class Format>
+std::unique_ptr<Codec> make_cuda_cast();
+
+}  // namespace hipress::kernels
