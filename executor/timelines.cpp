@@ -1,6 +1,9 @@
 #include "executor/timelines.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "executor/gather.hpp"
 
@@ -33,6 +36,24 @@ void end_sends_on_arrival(const casync::TaskGraph& graph, traces::Timeline& time
   }
 }
 
+/// One (source, destination) pair carries its messages one after the other, so a Send that was
+/// issued while another was under way starts when that one has arrived: as in the simulator, its
+/// length is its own transfer.
+void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Timeline& timeline) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> pairs;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    if (task.kind == Kind::kSend) pairs[{task.node, graph.peer(task)}].push_back(id);
+  }
+  for (auto& [pair, sends] : pairs) {
+    std::ranges::stable_sort(sends, {}, [&](TaskId id) { return timeline.end[id]; });
+    for (std::size_t i = 1; i < sends.size(); ++i) {
+      Picoseconds& start = timeline.start[sends[i]];
+      start = std::max(start, timeline.end[sends[i - 1]]);
+    }
+  }
+}
+
 }  // namespace
 
 RecordedRun record_run(std::span<const Interval> intervals, transport::Clock::time_point start) {
@@ -62,6 +83,7 @@ traces::Timeline gather_timeline(transport::Endpoint& endpoint, const Program& p
   }
   place_computation(graph, timeline, forward);
   end_sends_on_arrival(graph, timeline);
+  start_sends_one_after_the_other(graph, timeline);
   return timeline;
 }
 

@@ -23,7 +23,9 @@ RecordedRun record_run(std::span<const Interval> intervals, transport::Clock::ti
 
 /// Collective: puts all ranks' records of one iteration together on rank 0 (others get an empty
 /// timeline). Time zero is the start of Forward, which a replay does not run: it is shown with the
-/// length that the graph gives it. A Send ends when its Recv has the message.
+/// length that the graph gives it. A Send ends when its Recv has the message,
+/// and starts when the message before it between the same two ranks has arrived, or when it was
+/// issued.
 traces::Timeline gather_timeline(transport::Endpoint& endpoint, const Program& program,
                                  const RecordedRun& mine);
 
