@@ -1,14 +1,26 @@
 #include "kernels/isa.hpp"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 namespace hipress::kernels {
 
 namespace {
+
+#ifdef __x86_64__
+/// clang 14 does not know has_f16c().
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
 
 std::vector<Isa> find_isas() {
   std::vector<Isa> found = {Isa::kScalar, Isa::kPortable};
 #ifdef __x86_64__
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) {
+  if (__builtin_cpu_supports("avx2") && has_f16c()) {
     found.push_back(Isa::kAvx2);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
