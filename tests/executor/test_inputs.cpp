@@ -20,7 +20,7 @@ constexpr InputKey kKey{.seed = 1, .iteration = 2, .node = 3, .gradient = 4};
 
 }  // namespace
 
-TEST_CASE("inputs are uniform in [-1, 1)") {
+TEST_CASE("inputs are uniform from -1 to below 1") {
   // 1e6 draws: the mean's standard deviation is sqrt(1/3)/1000 = 5.8e-4, the mean square's is
   // sqrt(4/45)/1000 = 3e-4 around 1/3. Five of them are allowed.
   constexpr std::size_t kCount = 1000000;
