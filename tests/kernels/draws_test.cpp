@@ -30,7 +30,7 @@ double correlation(const std::vector<float>& a, const std::vector<float>& b, std
   return sum / count * 12 * std::sqrt(double(count));
 }
 
-TEST_CASE("draws are uniform on [0, 1)") {
+TEST_CASE("draws are uniform from 0 to below 1") {
   const auto draws = uniforms({.seed = 1});
   std::vector<double> bins(256, 0.0);
   double sum = 0;
