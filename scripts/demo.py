@@ -9,6 +9,7 @@ tool fails or any synchronised gradient does not verify.
 import argparse
 import dataclasses
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -57,10 +58,16 @@ class Tools:
     def run(self, tool: str, *arguments: object) -> str:
         """Returns the tool's standard output; what it says on standard error is shown only if it fails."""
         command = [str(self.folder / tool), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.environment())
         if done.returncode != 0:
             raise DemoError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr.strip()}")
         return done.stdout
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        """Gradients of GiBs in huge pages: otherwise the first iteration goes into page faults. Measuring the
+        profile and replaying must agree in this, since it changes what codecs cost."""
+        return {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
 
     def run_json(self, tool: str, *arguments: object) -> dict:
         return json.loads(self.run(tool, *arguments, "--json"))
