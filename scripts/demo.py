@@ -101,8 +101,7 @@ class Job:
             return plan
         path = self.output / f"secopa_{topology}.txt"
         self.tools.run("hipress-plan", "--input", self.model, "--topology", topology, "--nnodes", self.nnodes,
-                       "--algorithm", ALGORITHM, "--profile", self.profile, "--search", "secopa",
-                       "--output", path)
+                       "--algorithm", ALGORITHM, "--output", path)  # by the costs published with SeCoPa
         return str(path)
 
     def run_case(self, topology: str, plan: str) -> Case:
