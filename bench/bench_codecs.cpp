@@ -66,7 +66,7 @@ struct Workspace {
     kernels::EncodeItem item;
     item.values = gradient.data();
     item.elements = elements;
-    item.state = {state, elements};
+    item.state = {state, elements, &deferred};
     item.message = message.data();
     codec.encode({&item, 1});
   }
@@ -86,6 +86,7 @@ struct Workspace {
   std::int64_t elements;
   Buffer<float> gradient, copy, residual;
   Buffer<std::byte> message;
+  kernels::Deferred deferred;
 };
 
 /// The fast path must give what the plain path gives: two encodes with their residual, a decode and

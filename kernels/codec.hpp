@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -25,12 +26,25 @@ struct DrawKey {
   std::int64_t first_element = 0;  ///< global index of the slice's element 0
 };
 
+/// A slice's residual that was left half done: `State::data` holds the values that were encoded
+/// last, and what their message decodes to, under `wire`, is still to be taken from them. The next
+/// encode does that in passing, Codec::settle() at any time.
+struct Deferred {
+  alignas(8) std::byte wire[48] = {};
+  bool owed = false;  ///< false: State::data is the residual itself
+};
+
 /// Per-element state that an algorithm keeps between steps at one (gradient, role): error-feedback
 /// residual, momentum. `count` arrays of the slice's length, each fp32; array i starts at
 /// data + i * stride.
 struct State {
   float* data = nullptr;  ///< null: the algorithm keeps none, or it is switched off
   std::int64_t stride = 0;
+  /// Lets an encode leave its residual half done, which saves a pass over the slice; belongs to
+  /// exactly this slice. Null: data is the residual after every encode. The one difference: a slice
+  /// with a NaN or infinity leaves the residual as it was when it is null, and as it was but for
+  /// the rounding of v = x + residual when it is not.
+  Deferred* deferred = nullptr;
 };
 
 /// One slice to encode. Pointers are to memory of the codec's device; any alignment of 4 bytes will
@@ -92,6 +106,8 @@ class Codec {
   /// std::runtime_error on the CPU (nothing is written past `values`); on CUDA the slice becomes
   /// NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
+  /// Makes `state.data` the residual of the slice where an encode left it half done.
+  virtual void settle(const State& state, std::int64_t elements, void* stream = nullptr) const;
 };
 
 /// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
@@ -103,7 +119,6 @@ struct Parameter {
   std::string_view name;
   double value;
   double least, most;  ///< accepted range, inclusive
-  std::string_view help;
   bool whole = false;  ///< whole numbers only
 };
 
@@ -114,7 +129,8 @@ struct AlgorithmRow {
   std::string_view help;
   std::vector<Parameter> parameters;
   /// `values` holds every parameter. Null if there is no back end for the device in this build.
-  std::unique_ptr<Codec> (*make)(const std::map<std::string, double>& values, Device device);
+  std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
+      make;
 };
 
 const std::vector<AlgorithmRow>& algorithms();

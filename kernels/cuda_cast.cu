@@ -6,7 +6,7 @@
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
 #include "kernels/host_codec.hpp"
-#include "kernels/quantizers.hpp"
+#include "kernels/casts.hpp"
 
 namespace hipress::kernels {
 

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "kernels/host_loops.hpp"
-#include "kernels/quantizers.hpp"
+#include "kernels/quantizer.hpp"
+#include "kernels/casts.hpp"
 
 namespace hipress::kernels {
 
@@ -45,67 +46,72 @@ void check(const DecodeItem& item, std::string_view name, std::int64_t expected_
   }
 }
 
-template <class Algorithm>
 class HostQuantizer : public Codec {
  public:
-  HostQuantizer(const Algorithm& algorithm, Isa isa) : algorithm_(algorithm), isa_(isa) {}
-
-  const CodecTraits& traits() const override {
-    static constexpr CodecTraits kTraits = quantizer_traits<Algorithm>();
-    return kTraits;
+  HostQuantizer(const QuantizerProgram& program, const double* values, Isa isa)
+      : program_(program), isa_(isa) {
+    program_.bind(values, bound_);
+    planes_ = program_.planes(bound_);
+    traits_.state_arrays = program_.error_feedback ? 1 : 0;
+    traits_.error_feedback = program_.error_feedback;
   }
 
+  const CodecTraits& traits() const override { return traits_; }
+
   std::int64_t encoded_bytes(std::int64_t elements) const override {
-    return plane_message_bytes(elements, algorithm_.planes());
+    return quantizer_message_bytes(elements, planes_, program_.planes_offset);
   }
 
   void encode(std::span<const EncodeItem> items, void* /*stream*/) const override {
     for (const EncodeItem& item : items) {
       check(item);
       if (item.message_bytes != nullptr) *item.message_bytes = encoded_bytes(item.elements);
-      if (item.elements == 0) continue;
-      with_loops(isa_, [&](auto loops) { loops.encode(algorithm_, item); });
+      if (item.elements > 0) program_.encode(bound_, item);
     }
   }
 
   void decode(std::span<const DecodeItem> items, void* /*stream*/) const override {
-    std::vector<PlaneSource> sources;
-    std::vector<std::array<float, kMostLevels>> levels;
     for (const DecodeItem& item : items) {
-      check(item, Algorithm::kName, encoded_bytes(item.elements));
+      check(item, program_.name, encoded_bytes(item.elements));
       if (item.elements == 0) continue;
-      sources.resize(item.messages.size());
-      levels.resize(item.messages.size());
-      for (std::size_t i = 0; i < sources.size(); ++i) {
-        read_levels(item.messages[i], item.elements, levels[i].data());
-        sources[i] = {reinterpret_cast<const std::uint32_t*>(item.messages[i] + sizeof(Header)),
-                      levels[i].data()};
+      std::vector<std::array<float, kMostLevels>> levels(item.messages.size());
+      for (std::size_t i = 0; i < levels.size(); ++i) {
+        if (!program_.levels(bound_, item.messages[i], item.elements, levels[i].data())) {
+          throw std::runtime_error(
+              fmt::format("{}: damaged message: the header of message {} does not fit a slice of "
+                          "{} elements",
+                          program_.name, i, item.elements));
+        }
       }
-      with_loops(isa_, [&](auto loops) {
-        loops.decode(algorithm_.planes(), sources.data(), sources.size(), item);
-      });
+      decode_planes(item, levels);
     }
+  }
+
+  void settle(const State& state, std::int64_t elements, void* /*stream*/) const override {
+    if (state.data == nullptr || state.deferred == nullptr || !state.deferred->owed) return;
+    program_.settle(bound_, state, elements);
+    state.deferred->owed = false;
   }
 
  private:
-  /// Checks the header of a message and gives the value of every code.
-  void read_levels(const std::byte* message, std::int64_t elements, float* levels) const {
-    Header header;
-    std::memcpy(&header, message, sizeof header);
-    if (!fits(header, algorithm_, elements)) {
-      throw std::runtime_error(
-          fmt::format("{}: damaged message: its header (algorithm {}, version {}, {} bits, {} "
-                      "elements, numbers {} and {}) does not fit a slice of {} elements",
-                      Algorithm::kName, header.algorithm, header.version, header.planes,
-                      header.elements, header.first, header.second, elements));
+  void decode_planes(const DecodeItem& item,
+                     const std::vector<std::array<float, kMostLevels>>& levels) const {
+    std::vector<PlaneSource> sources;
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      sources.push_back(
+          {reinterpret_cast<const std::uint32_t*>(item.messages[i] + program_.planes_offset),
+           levels[i].data()});
     }
-    for (int code = 0; code < 1 << algorithm_.planes(); ++code) {
-      levels[code] = level_under(header, algorithm_, code);
-    }
+    with_loops(isa_, [&](auto loops) {
+      loops.decode(planes_, sources.data(), sources.size(), item);
+    });
   }
 
-  const Algorithm algorithm_;
+  const QuantizerProgram& program_;
   const Isa isa_;
+  BoundQuantizer bound_ = {};
+  int planes_ = 0;
+  CodecTraits traits_;
 };
 
 template <class Format>
@@ -145,9 +151,9 @@ class HostCast : public Codec {
 
 }  // namespace
 
-template <class Algorithm>
-std::unique_ptr<Codec> make_host_quantizer(const Algorithm& algorithm, Isa isa) {
-  return std::make_unique<HostQuantizer<Algorithm>>(algorithm, isa);
+std::unique_ptr<Codec> make_host_quantizer(const QuantizerProgram& program, const double* values,
+                                           Isa isa) {
+  return std::make_unique<HostQuantizer>(program, values, isa);
 }
 
 template <class Format>
@@ -155,14 +161,11 @@ std::unique_ptr<Codec> make_host_cast(Isa isa) {
   return std::make_unique<HostCast<Format>>(isa);
 }
 
-#define HIPRESS_QUANTIZER(Algorithm) \
-  template std::unique_ptr<Codec> make_host_quantizer(const Algorithm&, Isa);
-HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_QUANTIZER)
-#undef HIPRESS_QUANTIZER
-
 #define HIPRESS_CAST(Format) template std::unique_ptr<Codec> make_host_cast<Format>(Isa);
 HIPRESS_FOR_EACH_CAST(HIPRESS_CAST)
 #undef HIPRESS_CAST
+
+void Codec::settle(const State& /*state*/, std::int64_t /*elements*/, void* /*stream*/) const {}
 
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
            float own_divisor, float sum_divisor) {

@@ -5,18 +5,10 @@
 
 #include "kernels/codec.hpp"
 #include "kernels/isa.hpp"
+#include "kernels/quantizer_program.hpp"
 
 /// The Codec interface over the host loops; registry.cpp makes these.
 namespace hipress::kernels {
-
-/// What does not depend on parameters' values, for a quantiser.
-template <class Algorithm>
-constexpr CodecTraits quantizer_traits() {
-  CodecTraits traits;
-  traits.state_arrays = Algorithm::kErrorFeedback ? 1 : 0;
-  traits.error_feedback = Algorithm::kErrorFeedback;
-  return traits;
-}
 
 constexpr CodecTraits cast_traits() {
   CodecTraits traits;
@@ -24,9 +16,10 @@ constexpr CodecTraits cast_traits() {
   return traits;
 }
 
-/// A quantiser on the CPU, with the loops of `isa`.
-template <class Algorithm>
-std::unique_ptr<Codec> make_host_quantizer(const Algorithm& algorithm, Isa isa);
+/// A quantiser on the CPU. `program` is its code for `isa` and must outlive the codec; `values` are
+/// its parameters.
+std::unique_ptr<Codec> make_host_quantizer(const QuantizerProgram& program, const double* values,
+                                           Isa isa);
 
 /// A cast on the CPU, with the loops of `isa`.
 template <class Format>

@@ -27,8 +27,6 @@ struct Avx512Isa {};
 /// one instruction set could end up serving another.
 template <class IsaTag>
 struct HostLoops {
-  template <class Algorithm>
-  static void encode(const Algorithm& algorithm, const EncodeItem& item);
   /// Every source has codes of `planes` bits.
   static void decode(int planes, const PlaneSource* sources, std::size_t count,
                      const DecodeItem& item);

@@ -14,11 +14,10 @@
 ///   block  32 tiles = 32768 elements, neighbours pairwise, in double.
 ///   slice  blocks in index order, in double.
 ///
-/// Elements behind the end of the slice count as the statistics' identity.
+/// Elements behind the end of the slice count as the reductions' identities.
 ///
-/// Statistics are a struct with a template `Partial<F>` (what is known of some elements, for lanes
-/// F) that has of(values), combine(a, b), identity(), restricted(mask) and each<G>(function on one
-/// member).
+/// What a measuring pass finds out is a `Partials<F, Sum, Maximum …>`: one number per reduction for
+/// every lane of F, combined in that order.
 namespace hipress::kernels {
 
 inline constexpr int kTileWords = 32;
@@ -55,87 +54,136 @@ HIPRESS_LANES void combine_neighbours(Part* parts, int count) {
   }
 }
 
-/// For Partial::each: one precision's members as those of another.
+/// For Partials::each: one precision's members as those of another.
 struct Widen {
   HIPRESS_LANES double operator()(float value) const { return value; }
-  HIPRESS_LANES std::uint64_t operator()(std::uint32_t count) const { return count; }
+  /// Counts are two's complement.
+  HIPRESS_LANES std::uint64_t operator()(std::uint32_t count) const {
+    return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(count)});
+  }
 };
 
-/// A reduction that asks nothing: for algorithms whose codes and levels need no statistics.
-struct NoStatistics {
-  static constexpr bool kReadsValues = false;
-
+/// a + b, in fp32 within a tile and in double above. Adding 0 to the result makes -0 a 0.
+struct Sum {
   template <class F>
-  struct Partial {
-    HIPRESS_LANES static Partial of(F) { return {}; }
-    HIPRESS_LANES static Partial identity() { return {}; }
-    HIPRESS_LANES Partial restricted(MaskLanes<F>) const { return {}; }
-    HIPRESS_LANES bool overflowed() const { return false; }
-    template <class G, class Function>
-    HIPRESS_LANES Partial<G> each(Function) const {
-      return {};
-    }
-    HIPRESS_LANES friend Partial combine(Partial, Partial) { return {}; }
-  };
-};
-
-/// Sums of the non-negative and of the negative values, and how many are negative.
-struct SignSums {
-  static constexpr bool kReadsValues = true;
-
+  using Value = F;
   template <class F>
-  struct Partial {
-    F non_negative = {};
-    F negative = {};
-    UnsignedLanes<F> negatives = {};
-
-    HIPRESS_LANES static Partial of(F value) {
-      const MaskLanes<F> is_negative = less(value, F{});
-      return {select(is_negative, F{}, value), select(is_negative, value, F{}),
-              select(is_negative, UnsignedLanes<F>{} + 1u, UnsignedLanes<F>{})};
-    }
-    HIPRESS_LANES static Partial identity() { return {}; }
-    HIPRESS_LANES Partial restricted(MaskLanes<F> to) const {
-      return {select(to, non_negative, F{}), select(to, negative, F{}),
-              select(to, negatives, UnsignedLanes<F>{})};
-    }
-    /// A sum of finite values left the range of its type.
-    HIPRESS_LANES bool overflowed() const {
-      return !(non_negative <= 0x1.fffffep127f && negative >= -0x1.fffffep127f);
-    }
-    template <class G, class Function>
-    HIPRESS_LANES Partial<G> each(Function function) const {
-      return {function(non_negative), function(negative), function(negatives)};
-    }
-    HIPRESS_LANES friend Partial combine(Partial a, Partial b) {
-      return {a.non_negative + b.non_negative, a.negative + b.negative, a.negatives + b.negatives};
-    }
-  };
-};
-
-/// The least and the largest value. Which zero a range ends at is decided later: -0 == 0 here.
-struct Range {
-  static constexpr bool kReadsValues = true;
-
+  HIPRESS_LANES static F identity() {
+    return F{};
+  }
   template <class F>
-  struct Partial {
-    F least = {};
-    F most = {};
-
-    HIPRESS_LANES static Partial of(F value) { return {value, value}; }
-    HIPRESS_LANES static Partial identity() { return {F{} + infinity(), F{} - infinity()}; }
-    HIPRESS_LANES Partial restricted(MaskLanes<F> to) const {
-      return {select(to, least, identity().least), select(to, most, identity().most)};
-    }
-    HIPRESS_LANES bool overflowed() const { return false; }
-    template <class G, class Function>
-    HIPRESS_LANES Partial<G> each(Function function) const {
-      return {function(least), function(most)};
-    }
-    HIPRESS_LANES friend Partial combine(Partial a, Partial b) {
-      return {smaller(b.least, a.least), larger(b.most, a.most)};
-    }
-  };
+  HIPRESS_LANES static F combine(F a, F b) {
+    return a + b;
+  }
+  /// A sum of finite values left the range of its type.
+  HIPRESS_LANES static bool overflowed(float sum) {
+    return !(sum >= -0x1.fffffep127f && sum <= 0x1.fffffep127f);
+  }
+  HIPRESS_LANES static bool overflowed(double) { return false; }
 };
+
+/// a + b of whole numbers of at most 2^20 in magnitude, exact.
+struct WholeSum {
+  template <class F>
+  using Value = UnsignedLanes<F>;
+  template <class F>
+  HIPRESS_LANES static UnsignedLanes<F> identity() {
+    return UnsignedLanes<F>{};
+  }
+  template <class U>
+  HIPRESS_LANES static U combine(U a, U b) {
+    return a + b;
+  }
+  template <class U>
+  HIPRESS_LANES static bool overflowed(U) {
+    return false;
+  }
+};
+
+/// The smaller of two. Which zero is found is left open: -0 == 0 here.
+struct Minimum {
+  template <class F>
+  using Value = F;
+  template <class F>
+  HIPRESS_LANES static F identity() {
+    return F{} + infinity();
+  }
+  template <class F>
+  HIPRESS_LANES static F combine(F a, F b) {
+    return smaller(b, a);
+  }
+  template <class F>
+  HIPRESS_LANES static bool overflowed(F) {
+    return false;
+  }
+};
+
+/// The larger of two.
+struct Maximum {
+  template <class F>
+  using Value = F;
+  template <class F>
+  HIPRESS_LANES static F identity() {
+    return F{} - infinity();
+  }
+  template <class F>
+  HIPRESS_LANES static F combine(F a, F b) {
+    return larger(b, a);
+  }
+  template <class F>
+  HIPRESS_LANES static bool overflowed(F) {
+    return false;
+  }
+};
+
+/// One number per reduction and lane: what is known of some elements.
+template <class F, class... Operations>
+struct Partials;
+
+template <class F>
+struct Partials<F> {
+  HIPRESS_LANES static Partials identity() { return {}; }
+  HIPRESS_LANES Partials restricted(MaskLanes<F>) const { return {}; }
+  HIPRESS_LANES bool overflowed() const { return false; }
+  template <class G, class Function>
+  HIPRESS_LANES Partials<G> each(Function) const {
+    return {};
+  }
+  HIPRESS_LANES friend Partials combine(Partials, Partials) { return {}; }
+};
+
+template <class F, class Operation, class... Rest>
+struct Partials<F, Operation, Rest...> {
+  typename Operation::template Value<F> first;
+  [[no_unique_address]] Partials<F, Rest...> rest;
+
+  HIPRESS_LANES static Partials identity() {
+    return {Operation::template identity<F>(), Partials<F, Rest...>::identity()};
+  }
+  /// The lanes of the mask; the identity elsewhere.
+  HIPRESS_LANES Partials restricted(MaskLanes<F> to) const {
+    return {select(to, first, Operation::template identity<F>()), rest.restricted(to)};
+  }
+  HIPRESS_LANES bool overflowed() const {
+    return Operation::overflowed(first) || rest.overflowed();
+  }
+  template <class G, class Function>
+  HIPRESS_LANES Partials<G, Operation, Rest...> each(Function function) const {
+    return {function(first), rest.template each<G>(function)};
+  }
+  HIPRESS_LANES friend Partials combine(Partials a, Partials b) {
+    return {Operation::combine(a.first, b.first), combine(a.rest, b.rest)};
+  }
+};
+
+/// The number of reduction i.
+template <int i, class F, class... Operations>
+HIPRESS_LANES auto number(const Partials<F, Operations...>& partials) {
+  if constexpr (i == 0) {
+    return partials.first;
+  } else {
+    return number<i - 1>(partials.rest);
+  }
+}
 
 }  // namespace hipress::kernels

@@ -2,17 +2,33 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 
+#include "kernels/casts.hpp"
 #include "kernels/codec.hpp"
 #include "kernels/host_codec.hpp"
 #include "kernels/isa.hpp"
-#include "kernels/quantizers.hpp"
+#include "kernels/quantizer_program.hpp"
 #ifdef HIPRESS_HAVE_CUDA
 #include "kernels/cuda_codec.hpp"
 #endif
+
+// The quantisers: one row each, in the order in which they are listed everywhere.
+#define HIPRESS_FOR_EACH_QUANTIZER(ROW)                                                  \
+  ROW(onebit, "1 bit per element: the sign; decodes to the mean of that sign's values") \
+  ROW(tbq, "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau") \
+  ROW(terngrad,                                                                          \
+      "b bits per element: unbiased stochastic rounding between the slice's minimum and maximum")
+
+#define HIPRESS_DECLARE_PROGRAMS(NAME, HELP)                                 \
+  extern "C" const hipress::kernels::QuantizerProgram hipress_##NAME##_scalar, \
+      hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512;
+HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_DECLARE_PROGRAMS)
+#undef HIPRESS_DECLARE_PROGRAMS
 
 namespace hipress::kernels {
 
@@ -23,27 +39,46 @@ using Values = std::map<std::string, double>;
 /// A row of the registry, and how it is made for one instruction set.
 struct Entry {
   AlgorithmRow row;
-  std::unique_ptr<Codec> (*make_for)(const Values& values, Isa isa);
+  std::function<std::unique_ptr<Codec>(const Values& values, Isa isa)> make_for;
 };
 
-template <class Algorithm>
-std::unique_ptr<Codec> make_quantizer(const Values& values, Device device) {
-  if (device == Device::kCpu) return make_host_quantizer(Algorithm(values), best_isa());
-#ifdef HIPRESS_HAVE_CUDA
-  return make_cuda_quantizer(Algorithm(values));
-#else
-  return nullptr;
-#endif
+/// The code of one quantiser for every instruction set, by Isa; null where this build has none.
+using Programs = std::array<const QuantizerProgram*, 4>;
+
+/// The parameters' values in the order in which the program declares them.
+std::vector<double> in_order(const QuantizerProgram& program, const Values& values) {
+  std::vector<double> ordered;
+  for (int i = 0; i < program.parameter_count; ++i) {
+    ordered.push_back(values.at(program.parameters[i].name));
+  }
+  return ordered;
 }
 
-template <class Algorithm>
-Entry quantizer_entry() {
-  return {
-      {Algorithm::kName,
-       Algorithm::kHelp,
-       {Algorithm::kParameters.begin(), Algorithm::kParameters.end()},
-       make_quantizer<Algorithm>},
-      [](const Values& values, Isa isa) { return make_host_quantizer(Algorithm(values), isa); }};
+Entry quantizer_entry(std::string_view help, const Programs& programs) {
+  const QuantizerProgram& any = *programs[0];
+  Entry entry;
+  entry.row.name = any.name;
+  entry.row.help = help;
+  for (int i = 0; i < any.parameter_count; ++i) {
+    const DeclaredParameter& declared = any.parameters[i];
+    entry.row.parameters.push_back({.name = declared.name,
+                                    .value = declared.value,
+                                    .least = declared.least,
+                                    .most = declared.most,
+                                    .whole = declared.whole});
+  }
+  entry.make_for = [programs](const Values& values, Isa isa) {
+    const QuantizerProgram& program = *programs[static_cast<std::size_t>(isa)];
+    return make_host_quantizer(program, in_order(program, values).data(), isa);
+  };
+  entry.row.make = [programs](const Values& values, Device device) -> std::unique_ptr<Codec> {
+    const Isa isa = best_isa();
+    const QuantizerProgram& program = *programs[static_cast<std::size_t>(isa)];
+    const std::vector<double> ordered = in_order(program, values);
+    if (device == Device::kCpu) return make_host_quantizer(program, ordered.data(), isa);
+    return nullptr;
+  };
+  return entry;
 }
 
 template <class Format>
@@ -63,7 +98,15 @@ Entry cast_entry() {
 }
 
 const std::vector<Entry>& entries() {
-#define HIPRESS_QUANTIZER_ENTRY(Algorithm) quantizer_entry<Algorithm>(),
+#ifdef __x86_64__
+#define HIPRESS_PROGRAMS(NAME) \
+  Programs{&hipress_##NAME##_scalar, &hipress_##NAME##_portable, &hipress_##NAME##_avx2, \
+           &hipress_##NAME##_avx512}
+#else
+#define HIPRESS_PROGRAMS(NAME) \
+  Programs{&hipress_##NAME##_scalar, &hipress_##NAME##_portable, nullptr, nullptr}
+#endif
+#define HIPRESS_QUANTIZER_ENTRY(NAME, HELP) quantizer_entry(HELP, HIPRESS_PROGRAMS(NAME)),
 #define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
   static const std::vector<Entry> table = {HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_QUANTIZER_ENTRY)
                                                HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};

@@ -35,16 +35,17 @@ TEST_CASE("a header that does not fit the slice is refused") {
   for (const char* algorithm : {"onebit", "tbq", "terngrad"}) {
     const auto codec = make_codec(algorithm);
     const auto message = encode(*codec, gaussian(100, 1), 1, nullptr, {});
-    for (const Damage damage : {Damage{"elements", 8}, Damage{"algorithm", 12}, Damage{"bits", 13},
-                                Damage{"non-finite", 14}, Damage{"version", 15}}) {
+    for (const Damage damage : {Damage{"elements", 0}, Damage{"algorithm", 4}, Damage{"bits", 6},
+                                Damage{"non-finite", 7}}) {
       INFO(algorithm << ", " << damage.what);
       auto damaged = message;
       damaged[damage.byte] ^= std::byte(0x42);
       CHECK_THROWS_WITH(decode(*codec, damaged, 100), Catch::Contains("damaged message"));
     }
     // Numbers that no encoder writes: NaN in the first of the header.
+    if (std::string(algorithm) == "tbq") continue;  // its messages hold none
     auto damaged = message;
-    for (int byte = 0; byte < 4; ++byte) damaged[byte] = std::byte(0xff);
+    for (int byte = 8; byte < 12; ++byte) damaged[byte] = std::byte(0xff);
     CHECK_THROWS_WITH(decode(*codec, damaged, 100), Catch::Contains("damaged message"));
   }
 }
@@ -61,7 +62,7 @@ TEST_CASE("nothing is written before every message of an item has been checked")
   const auto codec = make_codec("onebit");
   const auto good = encode(*codec, gaussian(100, 1), 1, nullptr, {});
   auto bad = good;
-  bad[12] = std::byte(9);
+  bad[4] ^= std::byte(9);
   std::vector<float> values(100, 7.0f);
   const std::byte* messages[] = {good.data(), bad.data()};
   const std::int64_t lengths[] = {static_cast<std::int64_t>(good.size()),

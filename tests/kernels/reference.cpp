@@ -74,33 +74,48 @@ bool all_finite(const std::vector<float>& inputs) {
   return std::all_of(inputs.begin(), inputs.end(), [](float x) { return std::isfinite(x); });
 }
 
-/// Header (two numbers, element count, algorithm, bits, non-finite, version) and bit planes.
-std::vector<std::byte> pack(const std::vector<std::uint32_t>& codes, int bits, float first,
-                            float second, int algorithm, bool finite) {
-  const std::uint32_t elements = static_cast<std::uint32_t>(codes.size());
-  std::vector<std::byte> message(16 + (codes.size() + 31) / 32 * 4 * bits);
-  std::memcpy(&message[0], &first, 4);
-  std::memcpy(&message[4], &second, 4);
-  std::memcpy(&message[8], &elements, 4);
-  message[12] = std::byte(algorithm);
-  message[13] = std::byte(bits);
-  message[14] = std::byte(finite ? 0 : 1);
-  message[15] = std::byte(1);
+/// The tag of an algorithm's messages: an arbitrary number, so taken from a message.
+std::uint16_t tag_of(const char* algorithm) {
+  const float value = 1;
+  alignas(16) std::byte message[64];
+  EncodeItem item;
+  item.values = &value;
+  item.elements = 1;
+  item.message = message;
+  make_codec(algorithm)->encode({&item, 1});
+  std::uint16_t tag;
+  std::memcpy(&tag, message + 4, sizeof tag);
+  return tag;
+}
+
+/// Element count, tag, bits, non-finite; the algorithm's numbers; from a multiple of 16 on, the bit
+/// planes.
+std::vector<std::byte> pack(const std::vector<std::uint32_t>& codes, int bits,
+                            const std::vector<float>& numbers, const char* algorithm, bool finite) {
+  const auto elements = static_cast<std::uint32_t>(codes.size());
+  const std::uint16_t tag = tag_of(algorithm);
+  const std::size_t start = (8 + 4 * numbers.size() + 15) / 16 * 16;
+  std::vector<std::byte> message(start + (codes.size() + 31) / 32 * 4 * bits);
+  std::memcpy(&message[0], &elements, 4);
+  std::memcpy(&message[4], &tag, 2);
+  message[6] = std::byte(bits);
+  message[7] = std::byte(finite ? 0 : 1);
+  if (!finite) return message;
+  if (!numbers.empty()) std::memcpy(&message[8], numbers.data(), 4 * numbers.size());
   for (std::size_t i = 0; i < codes.size(); ++i) {
     for (int p = 0; p < bits; ++p) {
-      const std::size_t byte = 16 + (i / 32 * bits + p) * 4 + i % 32 / 8;
+      const std::size_t byte = start + (i / 32 * bits + p) * 4 + i % 32 / 8;
       message[byte] |= std::byte((codes[i] >> p & 1) << (i % 8));
     }
   }
   return message;
 }
 
-/// What a slice with a NaN or infinity gives: NaN everywhere, the residual as it was. The codes are
-/// those that the encoder made before it knew, or zeros.
-Encoded non_finite(const std::vector<std::uint32_t>& codes, int bits, int algorithm,
-                   const std::vector<float>& residual) {
-  return {pack(codes, bits, 0, 0, algorithm, false),
-          std::vector<float>(codes.size(), std::numeric_limits<float>::quiet_NaN()), residual};
+/// What a slice with a NaN or infinity gives: NaN everywhere, the residual as it was.
+Encoded non_finite(std::size_t elements, int bits, const std::vector<float>& numbers,
+                   const char* algorithm, const std::vector<float>& residual) {
+  return {pack(std::vector<std::uint32_t>(elements), bits, numbers, algorithm, false),
+          std::vector<float>(elements, std::numeric_limits<float>::quiet_NaN()), residual};
 }
 
 std::vector<float> difference(const std::vector<float>& values, const std::vector<float>& decoded,
@@ -134,10 +149,7 @@ Encoded onebit(const std::vector<float>& inputs, float divisor,
     codes.push_back(value < 0);
     negatives += value < 0;
   }
-  if (!all_finite(inputs)) {
-    if (!residual.empty()) codes.assign(codes.size(), 0);
-    return non_finite(codes, 1, 1, residual);
-  }
+  if (!all_finite(inputs)) return non_finite(inputs.size(), 1, {0, 0}, "onebit", residual);
   const std::int64_t others = static_cast<std::int64_t>(values.size()) - negatives;
   const auto mean = [](double sum, std::int64_t count) {
     return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
@@ -146,7 +158,7 @@ Encoded onebit(const std::vector<float>& inputs, float divisor,
   const float down = mean(fixed_sum(values, [](float v) { return v < 0; }), negatives);
   std::vector<float> decoded;
   for (const std::uint32_t code : codes) decoded.push_back(code == 1 ? down : up);
-  return {pack(codes, 1, up, down, 1, true), decoded, difference(values, decoded, residual)};
+  return {pack(codes, 1, {up, down}, "onebit", true), decoded, difference(values, decoded, residual)};
 }
 
 Encoded tbq(const std::vector<float>& inputs, float divisor, const std::vector<float>& residual,
@@ -158,11 +170,8 @@ Encoded tbq(const std::vector<float>& inputs, float divisor, const std::vector<f
     codes.push_back(value >= tau ? 1 : value <= -tau ? 2 : 0);
     decoded.push_back(value >= tau ? tau : value <= -tau ? -tau : 0.0f);
   }
-  if (!all_finite(inputs)) {
-    if (!residual.empty()) codes.assign(codes.size(), 0);
-    return non_finite(codes, 2, 2, residual);
-  }
-  return {pack(codes, 2, tau, 0, 2, true), decoded, difference(values, decoded, residual)};
+  if (!all_finite(inputs)) return non_finite(inputs.size(), 2, {}, "tbq", residual);
+  return {pack(codes, 2, {}, "tbq", true), decoded, difference(values, decoded, residual)};
 }
 
 namespace {
@@ -198,9 +207,7 @@ float uniform(const DrawKey& key, std::uint64_t element) {
 
 Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, const DrawKey& key) {
   const std::vector<float> values = values_of(inputs, divisor, {});
-  if (!all_finite(inputs)) {
-    return non_finite(std::vector<std::uint32_t>(inputs.size()), bits, 3, {});
-  }
+  if (!all_finite(inputs)) return non_finite(inputs.size(), bits, {0, 0}, "terngrad", {});
   const float least = *std::min_element(values.begin(), values.end()) + 0.0f;
   const float most = *std::max_element(values.begin(), values.end()) + 0.0f;
   const int top = (1 << bits) - 1;
@@ -219,7 +226,7 @@ Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, cons
     codes.push_back(code);
     decoded.push_back(float(least + code * (range / top)));
   }
-  return {pack(codes, bits, least, most, 3, true), decoded, {}};
+  return {pack(codes, bits, {least, most}, "terngrad", true), decoded, {}};
 }
 
 namespace {

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "kernels/host_quantizer_body.hpp"
+
+/// HIPRESS_EXPORT_QUANTIZER(NAME, Algorithm, …parameters) ends a file of generated code. The file is
+/// compiled once per instruction set; what it defines is
+///
+///   extern "C" const QuantizerProgram hipress_NAME_ISA;
+///
+/// ISA follows from the compiler's flags, except that HIPRESS_SCALAR asks for the plain loops.
+namespace hipress::kernels {
+
+#if defined(HIPRESS_SCALAR)
+#define HIPRESS_ISA scalar
+using ExportLanes = float;
+#else
+using ExportLanes = FloatVector;
+#if defined(__AVX512F__)
+#define HIPRESS_ISA avx512
+#elif defined(__AVX2__)
+#define HIPRESS_ISA avx2
+#else
+#define HIPRESS_ISA portable
+#endif
+#endif
+
+}  // namespace hipress::kernels
+
+#define HIPRESS_JOIN_(a, b) a##b
+#define HIPRESS_JOIN(a, b) HIPRESS_JOIN_(a, b)
+#if defined(HIPRESS_PLUGIN)
+#define HIPRESS_PROGRAM_SYMBOL(NAME) hipress_program
+#else
+#define HIPRESS_PROGRAM_SYMBOL(NAME) HIPRESS_JOIN(hipress_##NAME##_, HIPRESS_ISA)
+#endif
+
+/// PARAMETERS is an array of DeclaredParameter that holds COUNT of them.
+#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT)                           \
+  extern "C" {                                                                                 \
+  extern const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME);              \
+  const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME) =                    \
+      ::hipress::kernels::host_quantizer_program<ALGORITHM, ::hipress::kernels::ExportLanes>(  \
+          #NAME, PARAMETERS, COUNT);                                                           \
+  }
