@@ -199,7 +199,6 @@ float uniform(const DrawKey& key, std::uint64_t element) {
   x ^= std::uint32_t(k >> 32) + std::uint32_t(index >> 32) * 0x9e3779b9u;
   x ^= x >> 15;
   x *= 0xd35a2d97u;
-  x ^= x >> 15;
   return float(x >> 8) / 16777216.0f;
 }
 
