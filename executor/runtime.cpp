@@ -69,11 +69,12 @@ void Runtime::prepare_states(kernels::StateStore& states) {
     const LocalTask& local = program_.tasks()[index];
     if (local.task.kind != Kind::kEncode) continue;
     const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
-    const int arrays = state_arrays(*program_.plan().codecs[algorithm]);
-    if (arrays == 0) continue;
+    const kernels::Codec& codec = *program_.plan().codecs[algorithm];
+    if (state_arrays(codec) == 0) continue;
     const models::Gradient& gradient = program_.model().gradients[local.task.gradient];
-    states_[index] = states.slice(gradient.name, static_cast<std::uint32_t>(local.task.role),
-                                  gradient.elements, arrays, local.slice.begin);
+    states_[index] =
+        states.slice_of(codec, gradient.name, static_cast<std::uint32_t>(local.task.role),
+                        gradient.elements, local.slice.begin, local.slice.elements);
   }
 }
 

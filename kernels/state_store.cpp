@@ -71,14 +71,13 @@ class Reader {
 
 }  // namespace
 
-float* StateStore::get(std::string_view gradient, std::uint32_t role, std::int64_t elements,
-                       int arrays) {
+StateStore::Arrays& StateStore::arrays_of(std::string_view gradient, std::uint32_t role,
+                                          std::int64_t elements, int arrays) {
   if (elements < 0 || arrays < 0 ||
       (arrays > 0 && elements > std::numeric_limits<std::int64_t>::max() / 4 / arrays)) {
     throw std::invalid_argument(fmt::format("state of gradient '{}': {} arrays of {} elements",
                                             gradient, arrays, elements));
   }
-  const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = states_.try_emplace(Key(gradient, role));
   Arrays& state = entry->second;
   if (is_new) {
@@ -91,12 +90,55 @@ float* StateStore::get(std::string_view gradient, std::uint32_t role, std::int64
                     "asked for; start with an empty store for another model or algorithm",
                     gradient, role, state.arrays, state.elements, arrays, elements));
   }
+  return state;
+}
+
+void StateStore::settle(Arrays& state) {
+  for (const auto& [first, open] : state.open) {
+    open.codec->settle({state.data.data() + first, state.elements, open.deferred.get()},
+                       open.elements);
+  }
+}
+
+float* StateStore::get(std::string_view gradient, std::uint32_t role, std::int64_t elements,
+                       int arrays) {
+  const std::lock_guard lock(mutex_);
+  Arrays& state = arrays_of(gradient, role, elements, arrays);
+  settle(state);
   return state.data.data();
 }
 
 State StateStore::slice(std::string_view gradient, std::uint32_t role, std::int64_t elements,
                         int arrays, std::int64_t first_element) {
   return {get(gradient, role, elements, arrays) + first_element, elements};
+}
+
+State StateStore::slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
+                           std::int64_t elements, std::int64_t first_element,
+                           std::int64_t slice_elements) {
+  const std::lock_guard lock(mutex_);
+  Arrays& state = arrays_of(gradient, role, elements, codec.traits().state_arrays);
+  const auto known = state.open.find(first_element);
+  const bool same = known != state.open.end() && known->second.codec == &codec &&
+                    known->second.elements == slice_elements;
+  if (!same) {
+    // Another cut or codec: everything that overlaps starts from settled residuals.
+    for (auto open = state.open.begin(); open != state.open.end();) {
+      const bool overlaps = open->first < first_element + slice_elements &&
+                            first_element < open->first + open->second.elements;
+      if (overlaps) {
+        open->second.codec->settle(
+            {state.data.data() + open->first, elements, open->second.deferred.get()},
+            open->second.elements);
+        open = state.open.erase(open);
+      } else {
+        ++open;
+      }
+    }
+    state.open[first_element] = {&codec, slice_elements, std::make_unique<Deferred>()};
+  }
+  return {state.data.data() + first_element, elements,
+          state.open.at(first_element).deferred.get()};
 }
 
 std::int64_t StateStore::bytes() const {
@@ -108,8 +150,9 @@ std::int64_t StateStore::bytes() const {
   return total;
 }
 
-void StateStore::save(const std::string& path) const {
+void StateStore::save(const std::string& path) {
   const std::lock_guard lock(mutex_);
+  for (auto& [key, state] : states_) settle(state);
   io::write_file(path, [&](std::ostream& out) {
     out.write(kMagic.data(), kMagic.size());
     put(out, kByteOrderMark);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -23,19 +24,26 @@ class StateStore {
   /// The first of `arrays` arrays of `elements` floats each, array i at i * elements from it; zero
   /// when new. The pointer stays valid as long as the store, until load(). Throws
   /// std::invalid_argument if this (gradient, role) is known with another length or number of
-  /// arrays: then it is another model.
+  /// arrays: then it is another model. What encodes have left half done is settled first.
   float* get(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays);
 
   /// The same as get(), for the slice that begins at `first_element`: what EncodeItem::state takes.
   State slice(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays,
               std::int64_t first_element);
 
+  /// The same, for encodes by `codec` that may leave the slice's residual half done: faster, and
+  /// settled here, by that codec, before anybody sees the slice otherwise. The codec must live as
+  /// long as the store is used.
+  State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
+                 std::int64_t elements, std::int64_t first_element,
+                 std::int64_t slice_elements);
+
   /// Bytes of all arrays.
   std::int64_t bytes() const;
 
-  /// Writes every array to a file, which appears at once and complete (through a temporary file).
-  /// io::InputError if it cannot be written.
-  void save(const std::string& path) const;
+  /// Settles what is half done and writes every array to a file, which appears at once and complete
+  /// (through a temporary file). io::InputError if it cannot be written.
+  void save(const std::string& path);
 
   /// Replaces the store's content by that of a file. io::InputError, and the store as it was, if
   /// the file cannot be read, is none of ours, of another version, truncated, or holds a number
@@ -43,12 +51,23 @@ class StateStore {
   void load(const std::string& path);
 
  private:
+  /// A slice that encodes may leave half done.
+  struct Open {
+    const Codec* codec;
+    std::int64_t elements;
+    std::unique_ptr<Deferred> deferred;
+  };
   struct Arrays {
     std::int64_t elements = 0;
     int arrays = 0;
     std::vector<float> data;
+    std::map<std::int64_t, Open> open;  ///< by first element
   };
   using Key = std::pair<std::string, std::uint32_t>;
+
+  Arrays& arrays_of(std::string_view gradient, std::uint32_t role, std::int64_t elements,
+                    int arrays);
+  static void settle(Arrays& state);
 
   mutable std::mutex mutex_;
   std::map<Key, Arrays, std::less<>> states_;
