@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "kernels/cast.hpp"
+#include "kernels/casts.hpp"
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
 #include "kernels/host_codec.hpp"
-#include "kernels/casts.hpp"
 
 namespace hipress::kernels {
 

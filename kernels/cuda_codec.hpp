@@ -3,14 +3,18 @@
 #include <memory>
 
 #include "kernels/codec.hpp"
+#include "kernels/cuda_quantizer_kernels.hpp"
+#include "kernels/quantizer_program.hpp"
 
 /// The CUDA back end. Every call enqueues on the item's stream and returns; temporary memory comes
 /// from the stream's pool (cudaMallocAsync), so nothing waits for the host.
 namespace hipress::kernels {
 
-/// A quantiser on the current GPU; the same bits as on the CPU.
-template <class Algorithm>
-std::unique_ptr<Codec> make_cuda_quantizer(const Algorithm& algorithm);
+/// A quantiser on the current GPU; the same bits as on the CPU. `program` is its host code, which
+/// binds parameters; both must outlive the codec.
+std::unique_ptr<Codec> make_cuda_quantizer(const QuantizerProgram& program,
+                                           const CudaQuantizerKernels& kernels,
+                                           const double* values);
 
 /// A cast on the current GPU.
 template <class Format>

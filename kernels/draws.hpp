@@ -12,11 +12,11 @@
 /// draw then sends the element's index through a 32-bit mixer of two multiplications, 21f0aaad and
 /// d35a2d97 with shifts 16, 15, 15: among mixers of that shape the one with the least avalanche
 /// bias known from Wellons' search
-/// ("hash prospector", public domain). Its last shift would only change bits below the upper 15, and
-/// is left out. One half of the key goes in before the first multiplication,
-/// the other half between the two, so that streams with different keys are not shifted copies of
-/// each other. Ten-round Philox costs about five times as many instructions; the tests check the
-/// statistics that rounding needs (uniformity, neighbours, nodes and steps uncorrelated).
+/// ("hash prospector", public domain). Its last shift would only change bits below the upper 15,
+/// and is left out. One half of the key goes in before the first multiplication, the other half
+/// between the two, so that streams with different keys are not shifted copies of each other.
+/// Ten-round Philox costs about five times as many instructions; the tests check the statistics
+/// that rounding needs (uniformity, neighbours, nodes and steps uncorrelated).
 namespace hipress::kernels {
 
 /// The draws of one slice.
@@ -49,13 +49,12 @@ HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t eleme
   const std::uint32_t index_low = static_cast<std::uint32_t>(index);
   const std::uint32_t index_high = static_cast<std::uint32_t>(index >> 32);
   const UnsignedLanes<F> low = broadcast_bits<F>(index_low) + lane_numbers<F>();
-  UnsignedLanes<F> second_key =
-      broadcast_bits<F>(stream.second_key + index_high * 0x9e3779b9u);
+  UnsignedLanes<F> second_key = broadcast_bits<F>(stream.second_key + index_high * 0x9e3779b9u);
   if (index_low > 0xffffffffu - Lanes<F>::kWidth) {
     // The lanes after a wrap of the low half belong to the next 2^32 elements.
-    second_key = select(less(low, broadcast_bits<F>(index_low)),
-                        broadcast_bits<F>(stream.second_key + (index_high + 1) * 0x9e3779b9u),
-                        second_key);
+    second_key =
+        select(less(low, broadcast_bits<F>(index_low)),
+               broadcast_bits<F>(stream.second_key + (index_high + 1) * 0x9e3779b9u), second_key);
   }
   UnsignedLanes<F> x = low ^ stream.first_key;
   x = (x ^ (x >> 16)) * 0x21f0aaadu;

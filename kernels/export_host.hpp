@@ -2,8 +2,8 @@
 
 #include "kernels/host_quantizer_body.hpp"
 
-/// HIPRESS_EXPORT_QUANTIZER(NAME, Algorithm, …parameters) ends a file of generated code. The file is
-/// compiled once per instruction set; what it defines is
+/// HIPRESS_EXPORT_QUANTIZER(NAME, Algorithm, …parameters) ends a file of generated code. The file
+/// is compiled once per instruction set; what it defines is
 ///
 ///   extern "C" const QuantizerProgram hipress_NAME_ISA;
 ///
@@ -35,10 +35,10 @@ using ExportLanes = FloatVector;
 #endif
 
 /// PARAMETERS is an array of DeclaredParameter that holds COUNT of them.
-#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT)                           \
-  extern "C" {                                                                                 \
-  extern const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME);              \
-  const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME) =                    \
-      ::hipress::kernels::host_quantizer_program<ALGORITHM, ::hipress::kernels::ExportLanes>(  \
-          #NAME, PARAMETERS, COUNT);                                                           \
+#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT)                          \
+  extern "C" {                                                                                \
+  extern const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME);             \
+  const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME) =                   \
+      ::hipress::kernels::host_quantizer_program<ALGORITHM, ::hipress::kernels::ExportLanes>( \
+          #NAME, PARAMETERS, COUNT);                                                          \
   }

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/casts.hpp"
 #include "kernels/host_loops.hpp"
 #include "kernels/quantizer.hpp"
-#include "kernels/casts.hpp"
 
 namespace hipress::kernels {
 
@@ -102,9 +102,8 @@ class HostQuantizer : public Codec {
           {reinterpret_cast<const std::uint32_t*>(item.messages[i] + program_.planes_offset),
            levels[i].data()});
     }
-    with_loops(isa_, [&](auto loops) {
-      loops.decode(planes_, sources.data(), sources.size(), item);
-    });
+    with_loops(isa_,
+               [&](auto loops) { loops.decode(planes_, sources.data(), sources.size(), item); });
   }
 
   const QuantizerProgram& program_;

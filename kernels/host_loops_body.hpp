@@ -7,9 +7,10 @@
 #include "kernels/slice.hpp"
 #include "kernels/words.hpp"
 
-/// The bodies of the host loops that serve every algorithm, for float lanes F. Included by isa_*.cpp
-/// only, each compiled for its own instruction set: whatever is not forced inline here must be a
-/// template on F, so that no function compiled for one instruction set can stand in for another's.
+/// The bodies of the host loops that serve every algorithm, for float lanes F. Included by
+/// isa_*.cpp only, each compiled for its own instruction set: whatever is not forced inline here
+/// must be a template on F, so that no function compiled for one instruction set can stand in for
+/// another's.
 namespace hipress::kernels {
 
 // ---- decoding, merging and casting ----

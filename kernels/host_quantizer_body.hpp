@@ -76,8 +76,8 @@ enum class Feedback {
 ///
 /// Measuring passes first. The codes are made in the one after which nothing is missing for them,
 /// or in a pass of their own: the last. A residual that is brought up to date at once must wait for
-/// that last pass even where the codes need not, since one NaN at the end of the slice leaves all of
-/// it as it was.
+/// that last pass even where the codes need not, since one NaN at the end of the slice leaves all
+/// of it as it was.
 template <class Algorithm, class F, int kPlanes, Feedback kFeedback>
 class SliceEncoder {
  public:
@@ -133,8 +133,8 @@ class SliceEncoder {
       Pass<kPass>(), std::declval<const Scalars&>(), std::declval<const DrawStream&>()));
   template <int kPass, class G>
   using Partial = typename Measure<kPass>::template Partial<G>;
-  using Coder = decltype(std::declval<const Algorithm&>().coder(
-      std::declval<const Scalars&>(), std::declval<const DrawStream&>()));
+  using Coder = decltype(std::declval<const Algorithm&>().coder(std::declval<const Scalars&>(),
+                                                                std::declval<const DrawStream&>()));
 
   /// All measuring passes from kPass on; false, after the first, if the slice is not finite.
   template <int kPass>
@@ -233,7 +233,8 @@ class SliceEncoder {
     return combine_lanes<double>(rows[0]);
   }
 
-  /// One element's v, in or after a measuring pass over it: deferred feedback has stored it by then.
+  /// One element's v, in or after a measuring pass over it: deferred feedback has stored it by
+  /// then.
   HIPRESS_LANES float value_now(std::int64_t element) const {
     if constexpr (kFeedback == Feedback::kDeferred) return item_.state.data[element];
     return rule_(item_.values[element], kResidual ? item_.state.data[element] : 0.0f);
@@ -320,8 +321,8 @@ class SliceEncoder {
       Word<F> residuals = load_residual(word, count);
       for (int v = 0; v < kVectors<F>; ++v) {
         const F taken = residuals.part[v] - rule_(inputs.part[v], F{});
-        residuals.part[v] = select(has_bit(non_finite_flag(inputs.part[v]), 0x80000000u),
-                                   residuals.part[v], taken);
+        residuals.part[v] =
+            select(has_bit(non_finite_flag(inputs.part[v]), 0x80000000u), residuals.part[v], taken);
       }
       store_word(item_.state.data + word * kWordElements, residuals, count);
     }

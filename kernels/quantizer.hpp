@@ -94,7 +94,7 @@ HIPRESS_LANES void fill_levels(const Levels& level, float* levels) {
 /// Whether a residual may be kept as the value v that was encoded last, to be corrected by that
 /// message's levels when it is read next. Saves error feedback its second pass over the slice.
 template <class Algorithm>
-inline constexpr bool kDeferrable = Algorithm::kCodesByValueAlone && Algorithm::kPasses == 1 &&
+inline constexpr bool kDeferrable = Algorithm::kCodesByValueAlone&& Algorithm::kPasses == 1 &&
                                     Algorithm::kCodesAfter == 0 &&
                                     sizeof(typename Algorithm::Wire) <= sizeof(Deferred::wire);
 

@@ -28,8 +28,8 @@ struct QuantizerProgram {
   const DeclaredParameter* parameters;
   int parameter_count;
   bool error_feedback;
-  bool deferrable;     ///< takes State::deferred
-  int planes_offset;   ///< bytes of a message before its planes
+  bool deferrable;    ///< takes State::deferred
+  int planes_offset;  ///< bytes of a message before its planes
   void (*bind)(const double* values, BoundQuantizer& bound);
   int (*planes)(const BoundQuantizer& bound);
   void (*encode)(const BoundQuantizer& bound, const EncodeItem& item);

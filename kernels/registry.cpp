@@ -18,15 +18,19 @@
 #endif
 
 // The quantisers: one row each, in the order in which they are listed everywhere.
-#define HIPRESS_FOR_EACH_QUANTIZER(ROW)                                                  \
+#define HIPRESS_FOR_EACH_QUANTIZER(ROW)                                                 \
   ROW(onebit, "1 bit per element: the sign; decodes to the mean of that sign's values") \
   ROW(tbq, "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau") \
-  ROW(terngrad,                                                                          \
+  ROW(terngrad,                                                                         \
       "b bits per element: unbiased stochastic rounding between the slice's minimum and maximum")
 
-#define HIPRESS_DECLARE_PROGRAMS(NAME, HELP)                                 \
-  extern "C" const hipress::kernels::QuantizerProgram hipress_##NAME##_scalar, \
-      hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512;
+#define HIPRESS_DECLARE_PROGRAMS(NAME, HELP)                                     \
+  extern "C" const hipress::kernels::QuantizerProgram hipress_##NAME##_scalar,   \
+      hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512; \
+  namespace hipress::kernels {                                                   \
+  struct CudaQuantizerKernels;                                                   \
+  const CudaQuantizerKernels& hipress_##NAME##_cuda();                           \
+  }
 HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_DECLARE_PROGRAMS)
 #undef HIPRESS_DECLARE_PROGRAMS
 
@@ -42,8 +46,12 @@ struct Entry {
   std::function<std::unique_ptr<Codec>(const Values& values, Isa isa)> make_for;
 };
 
-/// The code of one quantiser for every instruction set, by Isa; null where this build has none.
-using Programs = std::array<const QuantizerProgram*, 4>;
+/// The code of one quantiser: for every instruction set, by Isa, and for GPUs. Null where this
+/// build has none.
+struct Programs {
+  std::array<const QuantizerProgram*, 4> host;
+  const CudaQuantizerKernels* cuda;
+};
 
 /// The parameters' values in the order in which the program declares them.
 std::vector<double> in_order(const QuantizerProgram& program, const Values& values) {
@@ -55,7 +63,7 @@ std::vector<double> in_order(const QuantizerProgram& program, const Values& valu
 }
 
 Entry quantizer_entry(std::string_view help, const Programs& programs) {
-  const QuantizerProgram& any = *programs[0];
+  const QuantizerProgram& any = *programs.host[0];
   Entry entry;
   entry.row.name = any.name;
   entry.row.help = help;
@@ -68,15 +76,19 @@ Entry quantizer_entry(std::string_view help, const Programs& programs) {
                                     .whole = declared.whole});
   }
   entry.make_for = [programs](const Values& values, Isa isa) {
-    const QuantizerProgram& program = *programs[static_cast<std::size_t>(isa)];
+    const QuantizerProgram& program = *programs.host[static_cast<std::size_t>(isa)];
     return make_host_quantizer(program, in_order(program, values).data(), isa);
   };
   entry.row.make = [programs](const Values& values, Device device) -> std::unique_ptr<Codec> {
     const Isa isa = best_isa();
-    const QuantizerProgram& program = *programs[static_cast<std::size_t>(isa)];
+    const QuantizerProgram& program = *programs.host[static_cast<std::size_t>(isa)];
     const std::vector<double> ordered = in_order(program, values);
     if (device == Device::kCpu) return make_host_quantizer(program, ordered.data(), isa);
+#ifdef HIPRESS_HAVE_CUDA
+    return make_cuda_quantizer(program, *programs.cuda, ordered.data());
+#else
     return nullptr;
+#endif
   };
   return entry;
 }
@@ -99,13 +111,20 @@ Entry cast_entry() {
 
 const std::vector<Entry>& entries() {
 #ifdef __x86_64__
-#define HIPRESS_PROGRAMS(NAME) \
-  Programs{&hipress_##NAME##_scalar, &hipress_##NAME##_portable, &hipress_##NAME##_avx2, \
-           &hipress_##NAME##_avx512}
+#define HIPRESS_VECTOR_PROGRAMS(NAME) &hipress_##NAME##_avx2, &hipress_##NAME##_avx512
 #else
-#define HIPRESS_PROGRAMS(NAME) \
-  Programs{&hipress_##NAME##_scalar, &hipress_##NAME##_portable, nullptr, nullptr}
+#define HIPRESS_VECTOR_PROGRAMS(NAME) nullptr, nullptr
 #endif
+#ifdef HIPRESS_HAVE_CUDA
+#define HIPRESS_CUDA_KERNELS(NAME) &hipress_##NAME##_cuda()
+#else
+#define HIPRESS_CUDA_KERNELS(NAME) nullptr
+#endif
+#define HIPRESS_PROGRAMS(NAME)                                                             \
+  Programs {                                                                               \
+    {&hipress_##NAME##_scalar, &hipress_##NAME##_portable, HIPRESS_VECTOR_PROGRAMS(NAME)}, \
+        HIPRESS_CUDA_KERNELS(NAME)                                                         \
+  }
 #define HIPRESS_QUANTIZER_ENTRY(NAME, HELP) quantizer_entry(HELP, HIPRESS_PROGRAMS(NAME)),
 #define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
   static const std::vector<Entry> table = {HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_QUANTIZER_ENTRY)

@@ -137,8 +137,7 @@ State StateStore::slice_of(const Codec& codec, std::string_view gradient, std::u
     }
     state.open[first_element] = {&codec, slice_elements, std::make_unique<Deferred>()};
   }
-  return {state.data.data() + first_element, elements,
-          state.open.at(first_element).deferred.get()};
+  return {state.data.data() + first_element, elements, state.open.at(first_element).deferred.get()};
 }
 
 std::int64_t StateStore::bytes() const {

@@ -35,8 +35,7 @@ class StateStore {
   /// settled here, by that codec, before anybody sees the slice otherwise. The codec must live as
   /// long as the store is used.
   State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
-                 std::int64_t elements, std::int64_t first_element,
-                 std::int64_t slice_elements);
+                 std::int64_t elements, std::int64_t first_element, std::int64_t slice_elements);
 
   /// Bytes of all arrays.
   std::int64_t bytes() const;

@@ -110,9 +110,9 @@ TEST_CASE("a residual left half done gives the messages and residuals of one kep
       for (std::uint32_t step = 0; step < 6; ++step) {
         const std::vector<float> inputs = gaussian(elements, step);
         // Steps 0-2 in two slices, then in one: the cut changes while something is owed.
-        const std::vector<std::int64_t> bounds =
-            step < 3 ? std::vector<std::int64_t>{0, cut, elements}
-                     : std::vector<std::int64_t>{0, elements};
+        const std::vector<std::int64_t> bounds = step < 3
+                                                     ? std::vector<std::int64_t>{0, cut, elements}
+                                                     : std::vector<std::int64_t>{0, elements};
         for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
           const std::int64_t count = bounds[i + 1] - bounds[i];
           EncodeItem item;

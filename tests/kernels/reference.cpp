@@ -158,7 +158,8 @@ Encoded onebit(const std::vector<float>& inputs, float divisor,
   const float down = mean(fixed_sum(values, [](float v) { return v < 0; }), negatives);
   std::vector<float> decoded;
   for (const std::uint32_t code : codes) decoded.push_back(code == 1 ? down : up);
-  return {pack(codes, 1, {up, down}, "onebit", true), decoded, difference(values, decoded, residual)};
+  return {pack(codes, 1, {up, down}, "onebit", true), decoded,
+          difference(values, decoded, residual)};
 }
 
 Encoded tbq(const std::vector<float>& inputs, float divisor, const std::vector<float>& residual,

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/codec.hpp"
+#include "kernels/draws.hpp"
+#include "kernels/slice.hpp"
+
+/// What the launcher of a quantiser's kernels (cuda_quantizer.cu) and the kernels themselves
+/// (cuda_quantizer.cuh) agree on. The kernels come as handles, so that one launcher serves those
+/// that were built in and those compiled at run time.
+namespace hipress::kernels {
+
+/// What an encode does about the residual: see host_quantizer_body.hpp.
+enum class CudaFeedback { kNone, kAtOnce, kDeferred };
+
+/// One slice that is encoded.
+struct EncodeSlice {
+  const float* values;
+  std::int64_t elements;
+  ValueRule rule;
+  float* residual;     ///< null: none
+  Deferred* deferred;  ///< null: the residual is brought up to date at once
+  std::byte* message;
+  std::uint32_t* planes;
+  DrawStream draws;
+  std::int64_t* message_bytes;
+  std::int64_t first_block;
+  std::int64_t first_tile;  ///< of the slice's tiles in the temporary memory
+  std::int64_t number;      ///< of the slice in the temporary memory
+
+#ifdef __CUDACC__
+  __device__ float value(std::int64_t element) const {
+    return rule(values[element], residual != nullptr ? residual[element] : 0.0f);
+  }
+#endif
+};
+
+inline constexpr int kMessagesPerLaunch = 8;
+
+/// One slice that is decoded from up to kMessagesPerLaunch messages. With more of them, several
+/// slices follow each other, the first with the own divisor, the last with the sum's.
+struct DecodeSlice {
+  const std::byte* messages[kMessagesPerLaunch];  ///< null: its length is wrong
+  int count;
+  DecodeMode mode;
+  float own_divisor, sum_divisor;
+  float* values;
+  std::int64_t elements;
+  std::int64_t first_block;
+};
+
+inline constexpr int kMostCudaPasses = 8;
+
+struct CudaPassKernels {
+  std::size_t tile_result_bytes = 0;
+  const void* measure[3] = {};  ///< by CudaFeedback
+  const void* conclude = nullptr;
+};
+
+/// One quantiser's kernels: functions or cudaKernel_t, whatever cudaLaunchKernel takes.
+struct CudaQuantizerKernels {
+  int pass_count = 0;
+  int codes_after = 0;
+  std::size_t slice_result_bytes = 0;
+  CudaPassKernels passes[kMostCudaPasses];
+  const void* encode = nullptr;
+  const void* put_back = nullptr;
+  const void* settle = nullptr;  ///< null: never leaves a residual half done
+  const void* decode = nullptr;
+};
+
+}  // namespace hipress::kernels

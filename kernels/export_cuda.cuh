@@ -1,0 +1,15 @@
+#pragma once
+
+#include "kernels/cuda_quantizer.cuh"
+#include "kernels/quantizer_program.hpp"
+
+/// HIPRESS_EXPORT_QUANTIZER of export_host.hpp, for nvcc: defines
+///
+///   const CudaQuantizerKernels& hipress_NAME_cuda();
+#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT)                 \
+  namespace hipress::kernels {                                                       \
+  const CudaQuantizerKernels& hipress_##NAME##_cuda() {                              \
+    static const CudaQuantizerKernels kernels = cuda_quantizer_kernels<ALGORITHM>(); \
+    return kernels;                                                                  \
+  }                                                                                  \
+  }
