@@ -41,7 +41,7 @@ __device__ Partial combine_warp(Partial partial) {
 }
 
 /// The | of all lanes' flags (__reduce_or_sync needs sm_80), for every lane.
-__device__ std::uint32_t or_of_warp(std::uint32_t flags) {
+__device__ inline std::uint32_t or_of_warp(std::uint32_t flags) {
   for (int by = kWarpThreads / 2; by > 0; by /= 2) flags |= __shfl_xor_sync(kAllLanes, flags, by);
   return flags;
 }
