@@ -41,6 +41,16 @@ HIPRESS_LANES DrawStream draw_stream(const DrawKey& key) {
           static_cast<std::uint64_t>(key.first_element)};
 }
 
+/// Another stream for every place in an algorithm that draws.
+HIPRESS_LANES DrawStream stream_of_site(DrawStream stream, std::uint32_t site) {
+  if (site == 0) return stream;
+  const std::uint64_t mixed =
+      mix_64(((std::uint64_t{stream.second_key} << 32) | stream.first_key) + site);
+  stream.first_key = static_cast<std::uint32_t>(mixed);
+  stream.second_key = static_cast<std::uint32_t>(mixed >> 32);
+  return stream;
+}
+
 /// 32 random bits for each of the lanes' elements, the first of which has index `element` in the
 /// slice.
 template <class F>

@@ -77,6 +77,16 @@ HIPRESS_LANES float to_float(std::uint32_t value) {
   return static_cast<float>(static_cast<std::int32_t>(value));
 }
 
+/// Conditions of all lanes.
+HIPRESS_LANES bool both(bool a, bool b) { return a && b; }
+HIPRESS_LANES bool either(bool a, bool b) { return a || b; }
+HIPRESS_LANES bool opposite(bool condition) { return !condition; }
+template <class F>
+requires(Lanes<F>::kWidth == 1) HIPRESS_LANES bool every(bool condition) { return condition; }
+
+HIPRESS_LANES float rounded_down(float value) { return __builtin_floorf(value); }
+HIPRESS_LANES float square_root(float value) { return __builtin_sqrtf(value); }
+
 /// Subtracting 0 changes no number, where adding it would change -0.
 template <class F>
 HIPRESS_LANES F broadcast(float value) {
@@ -85,6 +95,12 @@ HIPRESS_LANES F broadcast(float value) {
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> broadcast_bits(std::uint32_t value) {
   return value - UnsignedLanes<F>{};
+}
+
+/// Without its sign.
+template <class F>
+HIPRESS_LANES F magnitude(F value) {
+  return as_float(as_bits(value) & 0x7fffffffu);
 }
 
 HIPRESS_LANES void load(const float* from, float& to) { to = *from; }
@@ -173,6 +189,31 @@ requires(Lanes<F>::kWidth == kVectorWidth) HIPRESS_LANES UnsignedLanes<F> lane_n
   UnsignedVector numbers = {};
   for (int lane = 0; lane < kVectorWidth; ++lane) numbers[lane] = lane;
   return numbers;
+}
+
+HIPRESS_LANES MaskVector both(MaskVector a, MaskVector b) { return a & b; }
+HIPRESS_LANES MaskVector either(MaskVector a, MaskVector b) { return a | b; }
+HIPRESS_LANES MaskVector opposite(MaskVector condition) { return ~condition; }
+
+HIPRESS_LANES FloatVector rounded_down(FloatVector value) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_roundscale_ps((__m512)value, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
+  return (FloatVector)_mm256_floor_ps((__m256)value);
+#else
+  for (int lane = 0; lane < kVectorWidth; ++lane) value[lane] = __builtin_floorf(value[lane]);
+  return value;
+#endif
+}
+HIPRESS_LANES FloatVector square_root(FloatVector value) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_sqrt_ps((__m512)value);
+#elif defined(__AVX2__)
+  return (FloatVector)_mm256_sqrt_ps((__m256)value);
+#else
+  for (int lane = 0; lane < kVectorWidth; ++lane) value[lane] = __builtin_sqrtf(value[lane]);
+  return value;
+#endif
 }
 
 /// The lanes turned by kBy: lane l of the result is lane l + kBy of `value`, cyclically.
@@ -288,6 +329,11 @@ HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
 #endif
 
 #endif
+
+template <class F>
+requires(Lanes<F>::kWidth == kVectorWidth) HIPRESS_LANES MaskVector every(bool condition) {
+  return mask_of_bits(condition ? ~0u : 0u);
+}
 
 HIPRESS_LANES FloatVector select_by_bits(std::uint32_t bits, FloatVector yes, FloatVector no) {
   return select(mask_of_bits(bits), yes, no);

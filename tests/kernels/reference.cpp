@@ -211,20 +211,21 @@ Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, cons
   const float least = *std::min_element(values.begin(), values.end()) + 0.0f;
   const float most = *std::max_element(values.begin(), values.end()) + 0.0f;
   const int top = (1 << bits) - 1;
-  // Only where fp32 cannot hold the range or its gap does the scale differ from 1.
+  // Numbers of the slice are worked out in double and rounded where they meet elements. Only where
+  // fp32 cannot hold the range or its gap do the scales differ from 1.
   const double range = double(most) - least;
-  const float scale = range > 0x1p126 ? 0x1p-4f : range < 0x1p-100 ? 0x1p100f : 1.0f;
-  const float gap = float(range * scale / top);
+  const double scale = range > 1e37 ? 0.0625 : range < 1e-30 ? 0x1p100 : 1.0;
+  const float code_first = float(least * scale), code_gap = float(range * scale / top);
+  const double down = range > 1e37 ? 0.25 : 1.0;
+  const float level_first = float(least * down), level_gap = float(range * down / top);
   std::vector<std::uint32_t> codes;
   std::vector<float> decoded;
   for (std::size_t i = 0; i < values.size(); ++i) {
     int code = 0;
-    if (range > 0) {
-      const float position = (values[i] * scale - least * scale) / gap;
-      code = std::clamp(int(std::floor(position + uniform(key, i))), 0, top);
-    }
+    const float position = (values[i] * float(scale) - code_first) / code_gap;
+    if (position >= 0) code = std::min(int(std::floor(position + uniform(key, i))), top);
     codes.push_back(code);
-    decoded.push_back(float(least + code * (range / top)));
+    decoded.push_back(code == top ? most : (level_first + code * level_gap) / float(down));
   }
   return {pack(codes, bits, {least, most}, "terngrad", true), decoded, {}};
 }

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Program text, places in it, and what the compiler says about them.
+namespace hipress::compll {
+
+/// One file of source text.
+struct Source {
+  std::string path;  ///< as the user named it: messages begin with it
+  std::string text;
+};
+
+/// Reads a file. io::InputError if it cannot be read; longer than 1 MiB is an error too.
+Source read_source(const std::string& path);
+
+/// A stretch of a source's text.
+struct Place {
+  const Source* source = nullptr;
+  std::size_t begin = 0;  ///< byte offset
+  std::size_t length = 0;
+};
+
+/// "FILE.pse:3:14: message", the source line, and a caret under the place. `kind` goes before the
+/// message ("note: ") and may be empty.
+std::string describe(const Place& place, std::string_view kind, std::string_view message);
+
+/// A program that does not compile; what() is the whole message as it is printed.
+class CompileError : public std::runtime_error {
+ public:
+  CompileError(const Place& place, std::string_view message)
+      : std::runtime_error(describe(place, "", message)) {}
+};
+
+/// What the compiler wants the user to know besides errors: as printed.
+using Notes = std::vector<std::string>;
+
+}  // namespace hipress::compll
