@@ -116,7 +116,7 @@ class CudaQuantizer : public Codec {
     slice.rule.adds_residual = slice.residual != nullptr;
     slice.message = item.message;
     slice.planes = reinterpret_cast<std::uint32_t*>(item.message + program_.planes_offset);
-    slice.draws = draw_stream(item.key);
+    slice.draws = draw_stream(item.key, item.elements);
     slice.message_bytes = item.message_bytes;
     return slice;
   }

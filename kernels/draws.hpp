@@ -2,6 +2,7 @@
 
 #include "kernels/codec.hpp"
 #include "kernels/lanes.hpp"
+#include "kernels/message.hpp"
 
 /// Counter-based random numbers: the draw of an element is a pure function of
 /// (seed, step, node, gradient, role, global element index), so it needs no state, is the same on
@@ -24,6 +25,7 @@ struct DrawStream {
   std::uint32_t first_key = 0;
   std::uint32_t second_key = 0;
   std::uint64_t first_element = 0;  ///< global index of the slice's element 0
+  bool same_high = false;           ///< all elements' indices have the same upper 32 bits
 };
 
 HIPRESS_LANES std::uint64_t mix_64(std::uint64_t x) {
@@ -32,13 +34,21 @@ HIPRESS_LANES std::uint64_t mix_64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-HIPRESS_LANES DrawStream draw_stream(const DrawKey& key) {
+/// The second key for indices with these upper 32 bits.
+HIPRESS_LANES std::uint32_t second_key_of(const DrawStream& stream, std::uint64_t index) {
+  return stream.second_key + static_cast<std::uint32_t>(index >> 32) * 0x9e3779b9u;
+}
+
+/// The stream of a slice of `elements` elements.
+HIPRESS_LANES DrawStream draw_stream(const DrawKey& key, std::int64_t elements) {
   std::uint64_t mixed = mix_64(key.seed + 0x9e3779b97f4a7c15u);
   mixed = mix_64(mixed ^ key.step) + 0x9e3779b97f4a7c15u;
   mixed = mix_64(mixed ^ ((std::uint64_t{key.node} << 32) | key.gradient)) + 0x9e3779b97f4a7c15u;
   mixed = mix_64(mixed ^ key.role);
-  return {static_cast<std::uint32_t>(mixed), static_cast<std::uint32_t>(mixed >> 32),
-          static_cast<std::uint64_t>(key.first_element)};
+  const auto first = static_cast<std::uint64_t>(key.first_element);
+  const std::uint64_t last = first + static_cast<std::uint64_t>(elements) + kWordElements;
+  return {static_cast<std::uint32_t>(mixed), static_cast<std::uint32_t>(mixed >> 32), first,
+          first >> 32 == last >> 32};
 }
 
 /// Another stream for every place in an algorithm that draws.
@@ -56,15 +66,15 @@ HIPRESS_LANES DrawStream stream_of_site(DrawStream stream, std::uint32_t site) {
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t element) {
   const std::uint64_t index = stream.first_element + static_cast<std::uint64_t>(element);
-  const std::uint32_t index_low = static_cast<std::uint32_t>(index);
-  const std::uint32_t index_high = static_cast<std::uint32_t>(index >> 32);
-  const UnsignedLanes<F> low = broadcast_bits<F>(index_low) + lane_numbers<F>();
-  UnsignedLanes<F> second_key = broadcast_bits<F>(stream.second_key + index_high * 0x9e3779b9u);
-  if (index_low > 0xffffffffu - Lanes<F>::kWidth) {
+  const UnsignedLanes<F> low =
+      broadcast_bits<F>(static_cast<std::uint32_t>(index)) + lane_numbers<F>();
+  UnsignedLanes<F> second_key =
+      broadcast_bits<F>(second_key_of(stream, stream.same_high ? stream.first_element : index));
+  if (!stream.same_high) {
     // The lanes after a wrap of the low half belong to the next 2^32 elements.
-    second_key =
-        select(less(low, broadcast_bits<F>(index_low)),
-               broadcast_bits<F>(stream.second_key + (index_high + 1) * 0x9e3779b9u), second_key);
+    second_key = select(less(low, broadcast_bits<F>(static_cast<std::uint32_t>(index))),
+                        broadcast_bits<F>(second_key_of(stream, index + (std::uint64_t{1} << 32))),
+                        second_key);
   }
   UnsignedLanes<F> x = low ^ stream.first_key;
   x = (x ^ (x >> 16)) * 0x21f0aaadu;
@@ -76,6 +86,12 @@ HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t eleme
 template <class F>
 HIPRESS_LANES F draw_uniform(const DrawStream& stream, std::int64_t element) {
   return to_float(draw<F>(stream, element) >> 8) * 0x1p-24f;
+}
+
+/// value + draw_uniform(…), in one step less where there is a fused one: the product is exact.
+template <class F>
+HIPRESS_LANES F plus_uniform(F value, const DrawStream& stream, std::int64_t element) {
+  return plus_scaled(value, to_float(draw<F>(stream, element) >> 8), 0x1p-24f);
 }
 
 }  // namespace hipress::kernels

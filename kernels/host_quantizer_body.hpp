@@ -85,7 +85,7 @@ class SliceEncoder {
       : algorithm_(algorithm),
         item_(item),
         rule_(ValueRule::of(item)),
-        draws_(draw_stream(item.key)),
+        draws_(draw_stream(item.key, item.elements)),
         planes_(reinterpret_cast<std::uint32_t*>(item.message + kPlanesOffset<Algorithm>)) {
     if constexpr (kFeedback == Feedback::kDeferred) {
       if (item_.state.deferred->owed) {
@@ -169,6 +169,7 @@ class SliceEncoder {
         for (auto& part : partials.part) part = Partial<kPass, F>::identity();
         return partials;
       }
+      if constexpr (!kResidual) prefetch_word(encoder.item_.values + word * kWordElements);
       const Word<F> inputs = load_word<F>(encoder.item_.values + word * kWordElements, count);
       Word<F> residuals = encoder.load_residual(word, count);
       std::uint32_t planes[kPlanes] = {};
@@ -267,6 +268,7 @@ class SliceEncoder {
     if constexpr (kResidual) fill_levels<kPlanes>(algorithm_.levels(wire, item_.elements), levels);
     const std::int64_t full_words = item_.elements / kWordElements;
     for (std::int64_t word = 0; word < full_words; ++word) {
+      prefetch_word(item_.values + word * kWordElements);
       encode_word(word, kWordElements, coder, levels);
     }
     if (full_words < words_of(item_.elements)) {

@@ -8,9 +8,7 @@
 /// numbers in 64 bits that wrap. Every operation has a result for every input, the same everywhere.
 namespace hipress::kernels {
 
-HIPRESS_LANES std::int64_t wrapped(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
-}
+HIPRESS_LANES std::int64_t wrapped(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 HIPRESS_LANES std::int64_t whole_sum(std::int64_t a, std::int64_t b) {
   return wrapped(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }

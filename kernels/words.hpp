@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "kernels/lanes.hpp"
 #include "kernels/message.hpp"
@@ -19,6 +20,12 @@ template <class F>
 struct Word {
   F part[kVectors<F>];
 };
+
+/// Asks for the word that is a tile further on: processors look ahead too little where the
+/// arithmetic of a word takes long. Addresses behind the end do no harm.
+HIPRESS_LANES void prefetch_word(const float* word) {
+  for (const int line : {0, 16}) __builtin_prefetch(word + 1024 + line);
+}
 
 /// The first `count` floats at `from`, then zeros.
 template <class F>

@@ -46,11 +46,11 @@ enum class ExpressionKind : std::uint8_t {
   kReal,
   kBoolean,
   kName,
-  kUnary,   ///< op, operands[0]
-  kBinary,  ///< op, operands[0], operands[1]
-  kChoice,  ///< operands[0] ? operands[1] : operands[2]
-  kCall,    ///< name(operands…), perhaps name<type>(…)
-  kCast,    ///< type(operands[0])
+  kUnary,    ///< op, operands[0]
+  kBinary,   ///< op, operands[0], operands[1]
+  kChoice,   ///< operands[0] ? operands[1] : operands[2]
+  kCall,     ///< name(operands…), perhaps name<type>(…)
+  kCast,     ///< type(operands[0])
   kElement,  ///< operands[0][operands[1]]
   kSize,     ///< operands[0].size
   kLambda,
@@ -64,7 +64,7 @@ struct Expression {
   double real = 0;
   std::vector<ExpressionPtr> operands;
   int height = 0;  ///< of the tree below, lambdas included
-  Type type;  ///< of a cast, or between < and > of a call
+  Type type;       ///< of a cast, or between < and > of a call
   std::shared_ptr<Lambda> lambda;
 };
 

@@ -36,7 +36,7 @@ struct Type {
   NodeId bits = -1;  ///< of uint8 and uint<bits>
 
   ScalarKind kind() const {
-    return name == TypeName::kFloat ? ScalarKind::kFloat
+    return name == TypeName::kFloat  ? ScalarKind::kFloat
            : name == TypeName::kBool ? ScalarKind::kBool
                                      : ScalarKind::kInt;
   }
@@ -110,9 +110,8 @@ class Elaborator {
   Elaborated run() {
     collect();
     if (encoder_ == nullptr && decoder_ == nullptr) {
-      const Place place = files_.empty() || files_[0].functions.empty()
-                              ? Place{}
-                              : files_[0].functions[0].place;
+      const Place place =
+          files_.empty() || files_[0].functions.empty() ? Place{} : files_[0].functions[0].place;
       if (place.source == nullptr) throw std::invalid_argument("the program is empty");
       throw CompileError(place,
                          "there is no encoder (float* gradient, uint8* compressed, …) and no "
@@ -152,10 +151,10 @@ class Elaborator {
         }
         const ast::Function*& entry = role == Role::kEncoder ? encoder_ : decoder_;
         if (entry != nullptr) {
-          throw CompileError(function.place,
-                             fmt::format("there is an {} already, '{}'; an algorithm has one",
-                                         role == Role::kEncoder ? "encoder" : "decoder",
-                                         entry->name));
+          throw CompileError(
+              function.place,
+              fmt::format("there is an {} already, '{}'; an algorithm has one",
+                          role == Role::kEncoder ? "encoder" : "decoder", entry->name));
         }
         if (function.result.name != TypeName::kVoid) {
           throw CompileError(function.result.place,
@@ -301,8 +300,8 @@ class Elaborator {
         }
       } else {
         const Type type = scalar_type(parameter.type);
-        const NodeId node = values().leaf(Op::kParameter, type.kind(),
-                                          parameter_number(parameter.name));
+        const NodeId node =
+            values().leaf(Op::kParameter, type.kind(), parameter_number(parameter.name));
         values().name(node, parameter.name);
         thing = {.kind = ThingKind::kScalar, .type = type, .node = node};
       }
@@ -312,14 +311,14 @@ class Elaborator {
     level_ = Level::kProgram;
     run(entry.body, flow);
     if (role == Role::kEncoder && program_.encoder->code < 0) {
-      throw CompileError(entry.place,
-                         fmt::format("'{}' is never given a value; end with {} = concat(…);",
-                                     message_, message_));
+      throw CompileError(
+          entry.place,
+          fmt::format("'{}' is never given a value; end with {} = concat(…);", message_, message_));
     }
     if (role == Role::kDecoder && program_.decoder->level < 0) {
-      throw CompileError(entry.place,
-                         fmt::format("'{}' is never given a value; end with {} = map(…);",
-                                     gradient_, gradient_));
+      throw CompileError(
+          entry.place,
+          fmt::format("'{}' is never given a value; end with {} = map(…);", gradient_, gradient_));
     }
     if (role == Role::kDecoder && program_.decoder->bits < 0) {
       throw CompileError(entry.place, fmt::format("this decoder never reads its message; begin "
@@ -363,10 +362,10 @@ class Elaborator {
     if (value.kind == ThingKind::kScalar || value.kind == ThingKind::kArray) {
       variables_.back().type = value.type;
     } else if (declared.name != TypeName::kUint) {
-      variables_.back().type = declared.name == TypeName::kLambda ||
-                                       declared.name == TypeName::kVoid
-                                   ? Type{}
-                                   : scalar_type(declared);
+      variables_.back().type =
+          declared.name == TypeName::kLambda || declared.name == TypeName::kVoid
+              ? Type{}
+              : scalar_type(declared);
     }
   }
 
@@ -388,8 +387,8 @@ class Elaborator {
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       if (visible(i)) known.push_back(variables_[i].name);
     }
-    throw CompileError(place, fmt::format("there is nothing called '{}' here{}", name,
-                                          near(name, known)));
+    throw CompileError(place,
+                       fmt::format("there is nothing called '{}' here{}", name, near(name, known)));
   }
 
   // ---- types ----
@@ -498,8 +497,9 @@ class Elaborator {
     Thing value;
     if (statement.type.name == TypeName::kLambda) {
       if (statement.value == nullptr || statement.value->kind != ExpressionKind::kLambda) {
-        throw CompileError(statement.place, "a lambda_func is declared with its lambda: "
-                                            "lambda_func f = [&](float a) { … }");
+        throw CompileError(statement.place,
+                           "a lambda_func is declared with its lambda: "
+                           "lambda_func f = [&](float a) { … }");
       }
       value = lambda(*statement.value);
       return declare(statement.name, statement.type, value, statement.place);
@@ -517,8 +517,9 @@ class Elaborator {
     const Type type = scalar_type(statement.type);
     if (statement.type.array) {
       if (level_ != Level::kProgram) {
-        throw CompileError(statement.place, "arrays are declared in the encoder or decoder itself, "
-                                            "outside branches and lambdas");
+        throw CompileError(statement.place,
+                           "arrays are declared in the encoder or decoder itself, "
+                           "outside branches and lambdas");
       }
       if (value.kind != ThingKind::kArray) {
         throw CompileError(statement.value->place,
@@ -526,9 +527,8 @@ class Elaborator {
                            "f)");
       }
     } else if (value.kind != ThingKind::kScalar) {
-      throw CompileError(statement.value->place,
-                         fmt::format("this is {}, one {} is declared", describe(value),
-                                     name_of(type.name)));
+      throw CompileError(statement.value->place, fmt::format("this is {}, one {} is declared",
+                                                             describe(value), name_of(type.name)));
     }
     return convert(value, type, statement.value->place);
   }
@@ -551,8 +551,9 @@ class Elaborator {
 
   void run_feedback(const Statement& statement) {
     if (role_ != Role::kEncoder || level_ != Level::kProgram || statement.name != gradient_) {
-      throw CompileError(statement.place, "error_feedback stands in an encoder and names its "
-                                          "gradient");
+      throw CompileError(statement.place,
+                         "error_feedback stands in an encoder and names its "
+                         "gradient");
     }
     program_.encoder->error_feedback = true;
   }
@@ -592,18 +593,18 @@ class Elaborator {
 
   void assign_array(const Statement& statement, std::size_t index) {
     if (level_ != Level::kProgram || statement.op != "=") {
-      throw CompileError(statement.place, "an array is assigned once, outside branches and lambdas");
+      throw CompileError(statement.place,
+                         "an array is assigned once, outside branches and lambdas");
     }
     if (variables_[index].value.kind == ThingKind::kArray) {
-      throw CompileError(statement.place,
-                         fmt::format("array '{}' has its value already; take another name",
-                                     statement.name));
+      throw CompileError(
+          statement.place,
+          fmt::format("array '{}' has its value already; take another name", statement.name));
     }
     Thing value = evaluate(*statement.value);
     if (value.kind != ThingKind::kArray) {
-      throw CompileError(statement.value->place,
-                         fmt::format("this is {}, '{}' is an array", describe(value),
-                                     statement.name));
+      throw CompileError(statement.value->place, fmt::format("this is {}, '{}' is an array",
+                                                             describe(value), statement.name));
     }
     variables_[index].type = scalar_type(variables_[index].declared);
     value = convert(value, variables_[index].type, statement.value->place);
@@ -662,7 +663,8 @@ class Elaborator {
   Thing common(const Thing& yes, const Thing& no, NodeId condition, const Place& place) {
     Type type = yes.type;
     if (yes.type.name != no.type.name || yes.type.bits != no.type.bits) {
-      const bool real = yes.type.kind() == ScalarKind::kFloat || no.type.kind() == ScalarKind::kFloat;
+      const bool real =
+          yes.type.kind() == ScalarKind::kFloat || no.type.kind() == ScalarKind::kFloat;
       type = {real ? TypeName::kFloat : TypeName::kInt};
       if (yes.type.kind() == ScalarKind::kBool || no.type.kind() == ScalarKind::kBool) {
         type = {TypeName::kBool};
@@ -676,8 +678,9 @@ class Elaborator {
 
   void run_return(const Statement& statement, Flow& flow) {
     if (level_ != Level::kLambda) {
-      throw CompileError(statement.place, "an encoder or decoder runs to its end; its result is "
-                                          "assigned to its second parameter");
+      throw CompileError(statement.place,
+                         "an encoder or decoder runs to its end; its result is "
+                         "assigned to its second parameter");
     }
     if (statement.value == nullptr) {
       throw CompileError(statement.place, "a value must be returned here");
@@ -707,8 +710,8 @@ class Elaborator {
       throw CompileError(statement.place, "a decoder reads its message, it does not write it");
     }
     if (statement.op != "=" || call.kind != ExpressionKind::kCall || call.name != "concat") {
-      throw CompileError(call.place, fmt::format("a message is made by concat: {} = concat(…);",
-                                                 message_));
+      throw CompileError(call.place,
+                         fmt::format("a message is made by concat: {} = concat(…);", message_));
     }
     Encoder& encoder = *program_.encoder;
     if (encoder.code >= 0) {
@@ -735,8 +738,9 @@ class Elaborator {
       encoder.code = thing.node;
     }
     if (encoder.code < 0) {
-      throw CompileError(call.place, "a message holds one array of uint<bits>: a code for every "
-                                     "element");
+      throw CompileError(call.place,
+                         "a message holds one array of uint<bits>: a code for every "
+                         "element");
     }
     bound_bits(call);
   }
@@ -747,16 +751,17 @@ class Elaborator {
     if (bits.least >= 1 && bits.most <= 8) return;
     const Node& node = values()[program_.encoder->bits];
     if (node.op != Op::kParameter || bits.most < 1 || bits.least > 8) {
-      throw CompileError(call.place, "a code has 1 to 8 bits; give the parameters that decide it a "
-                                     "range: uint8 b = 2 in [1, 8]");
+      throw CompileError(call.place,
+                         "a code has 1 to 8 bits; give the parameters that decide it a "
+                         "range: uint8 b = 2 in [1, 8]");
     }
     ProgramParameter& parameter = program_.parameters[static_cast<std::size_t>(node.integer)];
     parameter.least = std::max(parameter.least, 1.0);
     parameter.most = std::min(parameter.most, 8.0);
-    notes_.push_back(compll::describe(
-        call.place, "note: ",
-        fmt::format("'{}' is the number of bits of a code: it is held to {} … {}", parameter.name,
-                    parameter.least, parameter.most)));
+    notes_.push_back(
+        compll::describe(call.place, "note: ",
+                         fmt::format("'{}' is the number of bits of a code: it is held to {} … {}",
+                                     parameter.name, parameter.least, parameter.most)));
   }
 
   Field field(const Type& type, const Expression& operand) {
@@ -781,8 +786,8 @@ class Elaborator {
     }
     if (call.operands.empty() || call.operands[0]->kind != ExpressionKind::kName ||
         call.operands[0]->name != message_) {
-      throw CompileError(call.place, fmt::format("extract begins with the message: extract({}, …)",
-                                                 message_));
+      throw CompileError(call.place,
+                         fmt::format("extract begins with the message: extract({}, …)", message_));
     }
     Decoder& decoder = *program_.decoder;
     for (std::size_t i = 1; i < call.operands.size(); ++i) {
@@ -792,9 +797,9 @@ class Elaborator {
       }
       Variable& variable = find(operand.name, operand.place);
       if (variable.value.kind != ThingKind::kUnset || operand.name == gradient_) {
-        throw CompileError(operand.place,
-                           fmt::format("'{}' has a value already; declare a variable without one",
-                                       operand.name));
+        throw CompileError(
+            operand.place,
+            fmt::format("'{}' has a value already; declare a variable without one", operand.name));
       }
       if (decoder.bits >= 0) {
         throw CompileError(operand.place, "the array of codes is the last part of a message");
@@ -854,8 +859,8 @@ class Elaborator {
         return binary(expression.name, scalar(*expression.operands[0]),
                       scalar(*expression.operands[1]), expression.place);
       case ExpressionKind::kChoice: {
-        const Thing condition =
-            convert(scalar(*expression.operands[0]), {TypeName::kBool}, expression.operands[0]->place);
+        const Thing condition = convert(scalar(*expression.operands[0]), {TypeName::kBool},
+                                        expression.operands[0]->place);
         const Thing yes = scalar(*expression.operands[1]), no = scalar(*expression.operands[2]);
         return common(yes, no, condition.node, expression.place);
       }
@@ -883,9 +888,9 @@ class Elaborator {
     const std::size_t index = static_cast<std::size_t>(&variable - variables_.data());
     if (level_ == Level::kLambda && index < floor_) {
       if (captures_ == Captures::kNone) {
-        throw CompileError(expression.place,
-                           fmt::format("this lambda captures nothing; write [&] to use '{}'",
-                                       expression.name));
+        throw CompileError(
+            expression.place,
+            fmt::format("this lambda captures nothing; write [&] to use '{}'", expression.name));
       }
       if (variable.value.kind == ThingKind::kArray) {
         throw CompileError(expression.place,
@@ -899,8 +904,8 @@ class Elaborator {
 
   Thing read(const Variable& variable, const Place& place) {
     if (variable.value.kind == ThingKind::kUnset) {
-      throw CompileError(place, fmt::format("'{}' is read before it has a value on every path",
-                                            variable.name));
+      throw CompileError(
+          place, fmt::format("'{}' is read before it has a value on every path", variable.name));
     }
     return variable.value;
   }
@@ -912,8 +917,8 @@ class Elaborator {
     }
     const Thing thing = read(find(array.name, array.place), array.place);
     if (thing.kind != ThingKind::kArray) {
-      throw CompileError(array.place, fmt::format("'{}' is {}, not an array", array.name,
-                                                  describe(thing)));
+      throw CompileError(array.place,
+                         fmt::format("'{}' is {}, not an array", array.name, describe(thing)));
     }
     const Thing index = scalar(*expression.operands[1]);
     if (values()[index.node].op != Op::kIndex) {
@@ -974,11 +979,10 @@ class Elaborator {
     }
     require_number(a, place);
     require_number(b, place);
-    const bool real =
-        a.type.kind() == ScalarKind::kFloat || b.type.kind() == ScalarKind::kFloat;
+    const bool real = a.type.kind() == ScalarKind::kFloat || b.type.kind() == ScalarKind::kFloat;
     const Type type{real ? TypeName::kFloat : TypeName::kInt};
     static const std::map<std::string, Op> kWhole = {
-        {"%", Op::kRemainder}, {"&", Op::kAnd},       {"|", Op::kOr},
+        {"%", Op::kRemainder}, {"&", Op::kAnd},        {"|", Op::kOr},
         {"^", Op::kXor},       {"<<", Op::kShiftLeft}, {">>", Op::kShiftRight}};
     const auto whole = kWhole.find(op);
     if (whole != kWhole.end() && real) {
@@ -995,8 +999,7 @@ class Elaborator {
     if (op == ">=") return compared(Op::kLessEqual, y, x);
     if (op == "==") return compared(Op::kEqual, x, y);
     if (op == "!=") {
-      return made({TypeName::kBool},
-                  values().make(Op::kNot, values().make(Op::kEqual, x, y)));
+      return made({TypeName::kBool}, values().make(Op::kNot, values().make(Op::kEqual, x, y)));
     }
     const Op operation = op == "+"   ? Op::kAdd
                          : op == "-" ? Op::kSubtract
@@ -1008,8 +1011,11 @@ class Elaborator {
   // ---- lambdas and calls ----
 
   Thing lambda(const Expression& expression) {
-    Thing thing{.kind = ThingKind::kLambda, .type = {}, .node = -1,
-                .lambda = expression.lambda.get(), .scope = variables_.size()};
+    Thing thing{.kind = ThingKind::kLambda,
+                .type = {},
+                .node = -1,
+                .lambda = expression.lambda.get(),
+                .scope = variables_.size()};
     for (const ast::Parameter& parameter : expression.lambda->parameters) {
       if (parameter.type.array || parameter.value != nullptr) {
         throw CompileError(parameter.place, "a lambda takes scalars, without defaults");
@@ -1028,7 +1034,7 @@ class Elaborator {
                                                                        : ScalarKind::kInt;
       const NodeId any = kind == ScalarKind::kInt ? values().leaf(Op::kIndex, kind)
                                                   : values().leaf(Op::kGradient, kind);
-      const TypeName name = kind == ScalarKind::kFloat ? TypeName::kFloat
+      const TypeName name = kind == ScalarKind::kFloat  ? TypeName::kFloat
                             : kind == ScalarKind::kBool ? TypeName::kBool
                                                         : TypeName::kInt;
       arguments.push_back(made({name}, any));
@@ -1090,7 +1096,8 @@ class Elaborator {
   Thing call_helper(const ast::Function& helper, const std::vector<Thing>& arguments,
                     const Place& called) {
     if (std::find(running_.begin(), running_.end(), &helper) != running_.end()) {
-      throw CompileError(called, fmt::format("'{}' calls itself; there is no recursion", helper.name));
+      throw CompileError(called,
+                         fmt::format("'{}' calls itself; there is no recursion", helper.name));
     }
     running_.push_back(&helper);
     const Thing result = apply(helper.parameters, &helper.result, helper.body, arguments,
@@ -1120,8 +1127,7 @@ class Elaborator {
     std::vector<std::string_view> names;
     for (const auto& [name, function] : kOperators) names.push_back(name);
     for (const auto& [name, function] : helpers_) names.push_back(name);
-    throw CompileError(expression.place, fmt::format("there is no function '{}'{}",
-                                                     expression.name,
+    throw CompileError(expression.place, fmt::format("there is no function '{}'{}", expression.name,
                                                      near(expression.name, names)));
   }
 
@@ -1175,7 +1181,8 @@ class Elaborator {
   Thing map(const Expression& call) {
     require_program_level(call);
     if (call.operands.size() < 2) {
-      throw CompileError(call.place, "map is written map(a, f), or map(a, b, f) for several arrays");
+      throw CompileError(call.place,
+                         "map is written map(a, f), or map(a, b, f) for several arrays");
     }
     std::vector<Thing> elements;
     for (std::size_t i = 0; i + 1 < call.operands.size(); ++i) {
@@ -1193,8 +1200,9 @@ class Elaborator {
     require_program_level(call);
     require_arguments(call, 3, "reduce(a, initial, f)");
     if (role_ != Role::kEncoder) {
-      throw CompileError(call.place, "a decoder has no gradient to reduce; reduce in the encoder and "
-                                     "send the result");
+      throw CompileError(call.place,
+                         "a decoder has no gradient to reduce; reduce in the encoder and "
+                         "send the result");
     }
     Thing elements = array(*call.operands[0]);
     elements.kind = ThingKind::kScalar;
@@ -1245,9 +1253,10 @@ class Elaborator {
         }
       }
     }
-    throw CompileError(place, "this lambda is neither a sum (a + b) nor a minimum nor a maximum of "
-                              "floats, which are the reductions there are; put other arithmetic "
-                              "into the map before it");
+    throw CompileError(place,
+                       "this lambda is neither a sum (a + b) nor a minimum nor a maximum of "
+                       "floats, which are the reductions there are; put other arithmetic "
+                       "into the map before it");
   }
 
   void finish(const Reduction& reduction, const Type& type, const Expression& call) {
@@ -1289,8 +1298,9 @@ class Elaborator {
       if (!seen.insert(id).second) continue;
       const Node& at = values()[id];
       if (at.op == Op::kIndex) {
-        throw CompileError(place, "the value of an element may not depend on its index, but for "
-                                  "reading the gradient there");
+        throw CompileError(place,
+                           "the value of an element may not depend on its index, but for "
+                           "reading the gradient there");
       }
       for (const NodeId argument : at.arguments) {
         if (argument >= 0) open.push_back(argument);
@@ -1303,18 +1313,21 @@ class Elaborator {
   void check_lanes(const std::set<NodeId>& nodes, const Place& place) {
     for (const NodeId id : nodes) {
       const Node& node = values()[id];
-      if (!values().per_element(id) || node.kind != ScalarKind::kInt || node.op == Op::kCode) continue;
+      if (!values().per_element(id) || node.kind != ScalarKind::kInt || node.op == Op::kCode)
+        continue;
       const Values::Range range = values().range(id);
       const bool narrow = range.least >= 0 && range.most <= 0x7fffffff;
-      if (node.op == Op::kToBits && values().range(node.arguments[1]).least <= kMostLaneBits) continue;
+      if (node.op == Op::kToBits && values().range(node.arguments[1]).least <= kMostLaneBits)
+        continue;
       const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder ||
                          node.op == Op::kToInt || node.op == Op::kAbs || node.op == Op::kNot;
       const bool sum_of_signs = range.least >= -kMostWholeSum && range.most <= kMostWholeSum &&
                                 (node.op == Op::kSelect || node.op == Op::kNegate);
       if (lacks || !(narrow || sum_of_signs)) {
-        throw CompileError(place, "whole numbers in code that runs for every element must be known "
-                                  "to lie within 0 … 2^31 - 1 and are not divided; use floats, or "
-                                  "uint<bits> for a float's clamped whole part");
+        throw CompileError(place,
+                           "whole numbers in code that runs for every element must be known "
+                           "to lie within 0 … 2^31 - 1 and are not divided; use floats, or "
+                           "uint<bits> for a float's clamped whole part");
       }
     }
   }
@@ -1340,8 +1353,7 @@ class Elaborator {
     const Thing a = scalar(*call.operands[0]), b = scalar(*call.operands[1]);
     require_number(a, call.operands[0]->place);
     require_number(b, call.operands[1]->place);
-    const bool real =
-        a.type.kind() == ScalarKind::kFloat || b.type.kind() == ScalarKind::kFloat;
+    const bool real = a.type.kind() == ScalarKind::kFloat || b.type.kind() == ScalarKind::kFloat;
     const Type type{real ? TypeName::kFloat : TypeName::kInt};
     return made(type, values().make(op, converted(a.node, type), converted(b.node, type)));
   }
@@ -1363,8 +1375,8 @@ class Elaborator {
     const NodeId draw = values().leaf(Op::kDraw, ScalarKind::kFloat, site->second);
     if (is_number(least.node, 0) && is_number(most.node, 1)) return made(type, draw);
     const NodeId width = values().make(Op::kSubtract, most.node, least.node);
-    return made(type, values().make(Op::kAdd, least.node,
-                                    values().make(Op::kMultiply, draw, width)));
+    return made(type,
+                values().make(Op::kAdd, least.node, values().make(Op::kMultiply, draw, width)));
   }
 
   bool is_number(NodeId node, double value) {
@@ -1372,9 +1384,10 @@ class Elaborator {
   }
 
   Thing not_here(const Expression& call) {
-    throw CompileError(call.place, call.name == "concat"
-                                       ? "concat makes the message: compressed = concat(…);"
-                                       : "extract is a statement of its own: extract(compressed, …);");
+    throw CompileError(call.place,
+                       call.name == "concat"
+                           ? "concat makes the message: compressed = concat(…);"
+                           : "extract is a statement of its own: extract(compressed, …);");
   }
 
   using Operator = Thing (Elaborator::*)(const Expression&);
@@ -1403,7 +1416,7 @@ class Elaborator {
   Role role_ = Role::kHelper;
   std::string gradient_, message_;
   Level level_ = Level::kLambda;
-  std::size_t floor_ = 0;  ///< variables before it belong to somebody outside
+  std::size_t floor_ = 0;    ///< variables before it belong to somebody outside
   std::size_t ceiling_ = 0;  ///< of those, the ones before this are seen nevertheless
   std::size_t function_ = 0, functions_ = 0;
   Captures captures_ = Captures::kNone;

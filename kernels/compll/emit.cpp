@@ -15,19 +15,21 @@ namespace {
 
 /// Names of C++ and of the frame that a program's own names must not hide.
 const std::set<std::string> kReserved = {
-    "alignas",  "alignof", "asm",      "auto",     "bool",     "break",    "case",     "catch",
-    "char",     "class",   "code",     "coder",    "concept",  "const",    "continue", "default",
-    "delete",   "do",      "double",   "draws",    "element",  "elements", "else",     "enum",
-    "explicit", "export",  "extern",   "false",    "float",    "for",      "found",    "friend",
-    "goto",     "if",      "inline",   "int",      "level",    "levels",   "long",     "measure",
-    "mutable",  "namespace", "new",    "operator", "planes",   "private",  "protected", "public",
-    "register", "return",  "scalars",  "short",    "signed",   "sizeof",   "static",   "struct",
-    "switch",   "template", "this",    "throw",    "true",     "try",      "typedef",  "typename",
-    "union",    "unsigned", "using",   "value",    "values",   "virtual",  "void",     "volatile",
-    "while",    "wire",    "and",      "or",       "not",      "xor",      "bitand",   "bitor",
-    "compl",    "requires", "nullptr", "noexcept", "decltype", "constexpr", "number",  "select",
-    "less",     "at_least", "smaller", "larger",   "truncate", "broadcast", "load",    "store",
-    "stream",   "combine", "begin",    "conclude", "F",        "U",        "M",        "main"};
+    "alignas",  "alignof",   "asm",       "auto",     "bool",      "break",    "case",
+    "catch",    "char",      "class",     "code",     "coder",     "concept",  "const",
+    "continue", "default",   "delete",    "do",       "double",    "draws",    "element",
+    "elements", "else",      "enum",      "explicit", "export",    "extern",   "false",
+    "float",    "for",       "found",     "friend",   "goto",      "if",       "inline",
+    "int",      "level",     "levels",    "long",     "measure",   "mutable",  "namespace",
+    "new",      "operator",  "planes",    "private",  "protected", "public",   "register",
+    "return",   "scalars",   "short",     "signed",   "sizeof",    "static",   "struct",
+    "switch",   "template",  "this",      "throw",    "true",      "try",      "typedef",
+    "typename", "union",     "unsigned",  "using",    "value",     "values",   "virtual",
+    "void",     "volatile",  "while",     "wire",     "and",       "or",       "not",
+    "xor",      "bitand",    "bitor",     "compl",    "requires",  "nullptr",  "noexcept",
+    "decltype", "constexpr", "number",    "select",   "less",      "at_least", "smaller",
+    "larger",   "truncate",  "broadcast", "load",     "store",     "stream",   "combine",
+    "begin",    "conclude",  "F",         "U",        "M",         "main"};
 
 std::string literal(double value, bool single) {
   // Hexadecimal says exactly which number it is.
@@ -35,7 +37,9 @@ std::string literal(double value, bool single) {
 }
 
 const char* cpp_type(ScalarKind kind) {
-  return kind == ScalarKind::kFloat ? "double" : kind == ScalarKind::kBool ? "bool" : "std::int64_t";
+  return kind == ScalarKind::kFloat  ? "double"
+         : kind == ScalarKind::kBool ? "bool"
+                                     : "std::int64_t";
 }
 const char* lane_type(ScalarKind kind) {
   return kind == ScalarKind::kFloat  ? "F"
@@ -244,6 +248,12 @@ class LaneCode {
     const auto infix = [&](const char* op) { return fmt::format("{} {} {}", a(), op, b()); };
     switch (node.op) {
       case Op::kAdd:
+        for (const int draw : {0, 1}) {
+          const Node& part = values_[node.arguments[draw]];
+          if (part.op != Op::kDraw) continue;
+          return fmt::format("plus_uniform<F>({}, draws_{}, element)",
+                             text(node.arguments[1 - draw]), part.integer);
+        }
         return infix("+");
       case Op::kSubtract:
         return infix("-");
@@ -271,13 +281,12 @@ class LaneCode {
         return of_bits ? fmt::format("opposite(less({}, {}))", b(), a())
                        : fmt::format("at_least({}, {})", b(), a());
       case Op::kEqual:
-        return of_bits
-                   ? fmt::format("opposite(either(less({0}, {1}), less({1}, {0})))", a(), b())
-                   : fmt::format("both(at_least({0}, {1}), at_least({1}, {0}))", a(), b());
+        return of_bits ? fmt::format("opposite(either(less({0}, {1}), less({1}, {0})))", a(), b())
+                       : fmt::format("both(at_least({0}, {1}), at_least({1}, {0}))", a(), b());
       case Op::kSelect:
-        return condition ? fmt::format("either(both({0}, {1}), both(opposite({0}), {2}))", a(), b(),
-                                       c())
-                         : fmt::format("select({}, {}, {})", a(), b(), c());
+        return condition
+                   ? fmt::format("either(both({0}, {1}), both(opposite({0}), {2}))", a(), b(), c())
+                   : fmt::format("select({}, {}, {})", a(), b(), c());
       case Op::kFloor:
         return fmt::format("rounded_down({})", a());
       case Op::kCeil:
@@ -392,7 +401,8 @@ class Emitter {
   std::string element_leaf(NodeId id) const {
     const Node& node = values_[id];
     if (node.op == Op::kGradient) return "value";
-    if (node.op == Op::kDraw) return fmt::format("draw_uniform<F>(draws_{}, element)", node.integer);
+    if (node.op == Op::kDraw)
+      return fmt::format("draw_uniform<F>(draws_{}, element)", node.integer);
     if (node.op == Op::kCode) return "static_cast<std::uint32_t>(code)";
     throw std::logic_error("a leaf that no element has");
   }
@@ -405,7 +415,8 @@ class Emitter {
     // Messages of another format, algorithm or version of this compiler must not be taken for ours.
     std::uint32_t hash = 2166136261u;
     std::string format = program_.name;
-    for (const Field& field : encoder_.fields) format += fmt::format(",{}", static_cast<int>(field.kind));
+    for (const Field& field : encoder_.fields)
+      format += fmt::format(",{}", static_cast<int>(field.kind));
     for (const char c : format) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
     return fmt::format(
         "  static constexpr std::uint16_t kTag = {};\n"
@@ -438,15 +449,17 @@ class Emitter {
                           p.value ? fmt::format("{}", *p.value) : "__builtin_nan(\"\")", p.least,
                           p.most, p.kind != ScalarKind::kFloat);
     }
-    return fmt::format("[[maybe_unused]] constexpr DeclaredParameter k{}Parameters[] = {{\n{}}};\n\n",
-                       struct_name(), rows);
+    return fmt::format(
+        "[[maybe_unused]] constexpr DeclaredParameter k{}Parameters[] = {{\n{}}};\n\n",
+        struct_name(), rows);
   }
 
   std::string scalars() const {
     std::string members = "    std::int64_t elements = 0;\n";
     for (std::size_t i = 0; i < encoder_.reductions.size(); ++i) {
-      members += fmt::format("    {} {} = 0;\n", cpp_type(values_[encoder_.reductions[i].element].kind),
-                             reduction_name(static_cast<std::int64_t>(i)));
+      members +=
+          fmt::format("    {} {} = 0;\n", cpp_type(values_[encoder_.reductions[i].element].kind),
+                      reduction_name(static_cast<std::int64_t>(i)));
     }
     return fmt::format("  struct Scalars {{\n{}  }};\n", members);
   }
@@ -455,8 +468,8 @@ class Emitter {
     Names names;
     const std::vector<Field>& fields = encoder_.fields;
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      wire_names_.push_back(names.make(
-          fields[i].name.empty() ? fmt::format("field_{}", i) : fields[i].name, 0));
+      wire_names_.push_back(
+          names.make(fields[i].name.empty() ? fmt::format("field_{}", i) : fields[i].name, 0));
     }
   }
 
@@ -464,7 +477,8 @@ class Emitter {
   /// hold no undefined bytes.
   std::string wire() const {
     static constexpr int kBytes[] = {4, 8, 1, 4};
-    static constexpr const char* kTypes[] = {"float", "std::int64_t", "std::uint8_t", "std::uint32_t"};
+    static constexpr const char* kTypes[] = {"float", "std::int64_t", "std::uint8_t",
+                                             "std::uint32_t"};
     std::string members;
     int bytes = 0, largest = 1;
     for (const int size : {8, 4, 1}) {
@@ -486,9 +500,9 @@ class Emitter {
     std::string initial;
     for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
       const bool real = program_.parameters[i].kind == ScalarKind::kFloat;
-      initial += fmt::format("{}{}({})", i == 0 ? " : " : ", ", parameter(static_cast<std::int64_t>(i)),
-                             real ? fmt::format("values[{}]", i)
-                                  : fmt::format("to_whole(values[{}])", i));
+      initial +=
+          fmt::format("{}{}({})", i == 0 ? " : " : ", ", parameter(static_cast<std::int64_t>(i)),
+                      real ? fmt::format("values[{}]", i) : fmt::format("to_whole(values[{}])", i));
     }
     const ScalarCode bits(values_, {encoder_.bits}, [&](NodeId id) { return scalar_leaf(id); }, {});
     return fmt::format(
@@ -515,14 +529,16 @@ class Emitter {
     for (const Capture& capture : code.captures()) {
       const ScalarKind kind = values_[capture.id].kind;
       const bool real = kind == ScalarKind::kFloat;
-      made.members += fmt::format("{}{} {};\n", indent, real ? "float" : cpp_type(kind), capture.name);
+      made.members +=
+          fmt::format("{}{} {};\n", indent, real ? "float" : cpp_type(kind), capture.name);
       const std::string& text = scalar.text(capture.id);
       made.values += fmt::format("{}{}", made.values.empty() ? "" : ", ",
                                  real ? fmt::format("static_cast<float>({})", text) : text);
     }
     for (const std::int64_t site : code.sites()) {
       made.members += fmt::format("{}DrawStream draws_{};\n", indent, site);
-      made.values += fmt::format("{}stream_of_site(draws, {})", made.values.empty() ? "" : ", ", site);
+      made.values +=
+          fmt::format("{}stream_of_site(draws, {})", made.values.empty() ? "" : ", ", site);
     }
     return made;
   }
@@ -596,9 +612,10 @@ class Emitter {
   }
 
   std::string wire_of() const {
-    const ScalarCode code(values_, encoder_.field_values, [&](NodeId id) { return scalar_leaf(id); },
-                          {"scalars", "wire"});
-    static constexpr const char* kTypes[] = {"float", "std::int64_t", "std::uint8_t", "std::uint32_t"};
+    const ScalarCode code(values_, encoder_.field_values,
+                          [&](NodeId id) { return scalar_leaf(id); }, {"scalars", "wire"});
+    static constexpr const char* kTypes[] = {"float", "std::int64_t", "std::uint8_t",
+                                             "std::uint32_t"};
     std::string text = fmt::format(
         "  HIPRESS_LANES Wire wire([[maybe_unused]] const Scalars& scalars) const {{\n{}"
         "    Wire wire;\n",
@@ -615,23 +632,26 @@ class Emitter {
     std::vector<NodeId> roots;
     const Values::Range bits = values_.range(encoder_.bits);
     const bool by_planes = bits.least == bits.most && chooses_constants(encoder_.code);
-    for (std::int64_t p = 0; by_planes && p < bits.most; ++p) roots.push_back(plane(encoder_.code, p));
+    for (std::int64_t p = 0; by_planes && p < bits.most; ++p)
+      roots.push_back(plane(encoder_.code, p));
     if (!by_planes) roots.push_back(encoder_.code);
     const LaneCode code(values_, roots, [&](NodeId id) { return element_leaf(id); });
-    const Captured outside = captured(code, [&](NodeId id) { return scalar_leaf(id); }, "    ");
+    const Captured outside = captured(
+        code, [&](NodeId id) { return scalar_leaf(id); }, "    ");
     std::string planes;
     for (std::size_t p = 0; by_planes && p < roots.size(); ++p) {
       planes += fmt::format("      planes[{}] = {};\n", p, code.text(roots[p]));
     }
     if (!by_planes) {
-      planes = fmt::format(
-          "      for (int p = 0; p < kPlanes; ++p) planes[p] = has_bit({}, 1u << p);\n",
-          code.text(encoder_.code));
+      planes =
+          fmt::format("      for (int p = 0; p < kPlanes; ++p) planes[p] = has_bit({}, 1u << p);\n",
+                      code.text(encoder_.code));
     }
     return fmt::format(
         "  struct Coder {{\n{0}"
         "    template <int kPlanes, class F>\n"
-        "    HIPRESS_LANES void code([[maybe_unused]] F value, [[maybe_unused]] std::int64_t element,\n"
+        "    HIPRESS_LANES void code([[maybe_unused]] F value, [[maybe_unused]] std::int64_t "
+        "element,\n"
         "                            MaskLanes<F> (&planes)[kPlanes]) const {{\n"
         "{1}{2}    }}\n  }};\n"
         "  HIPRESS_LANES Coder coder([[maybe_unused]] const Scalars& scalars,\n"

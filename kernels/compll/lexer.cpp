@@ -87,9 +87,9 @@ class Lexer {
     Token token = take(TokenKind::kInteger, end - at_);
     std::string_view digits = token.text;
     const auto malformed = [&] {
-      return CompileError(token.place,
-                          fmt::format("'{}' is no number; write 12, 0x1f, 1.5, 1e-3 or 1.5f",
-                                      token.text));
+      return CompileError(
+          token.place,
+          fmt::format("'{}' is no number; write 12, 0x1f, 1.5, 1e-3 or 1.5f", token.text));
     };
     const char* const last = digits.data() + digits.size();
     if (hexadecimal) {
@@ -105,7 +105,8 @@ class Lexer {
       if (digits.back() == 'f') digits.remove_suffix(1);
       const auto [stop, error] =
           std::from_chars(digits.data(), digits.data() + digits.size(), token.real);
-      if (error == std::errc::result_out_of_range || std::fabs(token.real) > 3.4028234663852886e38) {
+      if (error == std::errc::result_out_of_range ||
+          std::fabs(token.real) > 3.4028234663852886e38) {
         throw too_large(token);
       }
       if (error != std::errc() || stop != digits.data() + digits.size()) throw malformed();

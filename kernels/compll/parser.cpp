@@ -19,14 +19,14 @@ constexpr int kDeepest = 200;
 constexpr int kTallest = 1000;
 
 const std::map<std::string_view, TypeName> kTypeNames = {
-    {"void", TypeName::kVoid},   {"bool", TypeName::kBool}, {"int", TypeName::kInt},
-    {"uint8", TypeName::kUint8}, {"uint", TypeName::kUint}, {"float", TypeName::kFloat},
+    {"void", TypeName::kVoid},         {"bool", TypeName::kBool}, {"int", TypeName::kInt},
+    {"uint8", TypeName::kUint8},       {"uint", TypeName::kUint}, {"float", TypeName::kFloat},
     {"lambda_func", TypeName::kLambda}};
 
 /// Binary operators by how tightly they bind, loosest first.
 const std::vector<std::vector<std::string_view>> kBinary = {
-    {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"},
-    {"+", "-"}, {"*", "/", "%"}};
+    {"||"},       {"&&"},     {"|"},          {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="},
+    {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
 
 class Parser {
  public:
@@ -79,10 +79,10 @@ class Parser {
     throw unexpected(fmt::format("'{}' {}", text, why));
   }
   CompileError unexpected(std::string_view wanted) const {
-    return {peek().place, peek().kind == TokenKind::kEnd
-                              ? fmt::format("the program ends where {} is expected", wanted)
-                              : fmt::format("'{}' stands where {} is expected", peek().text,
-                                            wanted)};
+    return {peek().place,
+            peek().kind == TokenKind::kEnd
+                ? fmt::format("the program ends where {} is expected", wanted)
+                : fmt::format("'{}' stands where {} is expected", peek().text, wanted)};
   }
   Token name(std::string_view what) {
     if (peek().kind != TokenKind::kName || kTypeNames.contains(peek().text)) {

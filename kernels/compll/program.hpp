@@ -11,8 +11,8 @@
 ///
 /// Everything is a value: a node of one graph, in which equal nodes are the same node. Lambdas and
 /// helper functions are gone (their bodies stand where they were called), and so are branches
-/// (a value that depends on a condition is a kSelect). A value either is one per slice (a scalar) or
-/// one per element: it depends, by some path, on kGradient, kCode or kDraw.
+/// (a value that depends on a condition is a kSelect). A value either is one per slice (a scalar)
+/// or one per element: it depends, by some path, on kGradient, kCode or kDraw.
 namespace hipress::compll {
 
 enum class ScalarKind : std::uint8_t { kBool, kInt, kFloat };
@@ -68,7 +68,8 @@ struct Node {
   NodeId arguments[3] = {-1, -1, -1};
   std::int64_t integer = 0;
   double real = 0;
-  std::string name;  ///< what the program calls it; a hint for generated code, not part of the value
+  std::string
+      name;  ///< what the program calls it; a hint for generated code, not part of the value
 };
 
 /// The values of a program; makes nodes, folds constants, keeps equal nodes one.

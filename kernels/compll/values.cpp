@@ -84,9 +84,8 @@ NodeId Values::keep(Node node) {
     throw std::length_error("the program comes to more than 100000 operations");
   }
   Facts facts;
-  facts.per_element =
-      node.op == Op::kGradient || node.op == Op::kCode || node.op == Op::kDraw ||
-      node.op == Op::kIndex;
+  facts.per_element = node.op == Op::kGradient || node.op == Op::kCode || node.op == Op::kDraw ||
+                      node.op == Op::kIndex;
   facts.draws = node.op == Op::kDraw;
   facts.open = node.op == Op::kFirst || node.op == Op::kSecond;
   facts.by_slice = node.op == Op::kSize || node.op == Op::kReduction || node.op == Op::kField;
@@ -111,7 +110,8 @@ NodeId Values::keep(Node node) {
 }
 
 void Values::set_reduction_level(std::int64_t number, int level) {
-  reduction_levels_.resize(std::max(reduction_levels_.size(), static_cast<std::size_t>(number) + 1));
+  reduction_levels_.resize(
+      std::max(reduction_levels_.size(), static_cast<std::size_t>(number) + 1));
   reduction_levels_[static_cast<std::size_t>(number)] = level;
 }
 
@@ -132,7 +132,8 @@ NodeId Values::real(double value) {
   return keep({.op = Op::kReal, .kind = ScalarKind::kFloat, .real = value, .name = {}});
 }
 NodeId Values::boolean(bool value) {
-  return keep({.op = Op::kInteger, .kind = ScalarKind::kBool, .integer = value ? 1 : 0, .name = {}});
+  return keep(
+      {.op = Op::kInteger, .kind = ScalarKind::kBool, .integer = value ? 1 : 0, .name = {}});
 }
 NodeId Values::leaf(Op op, ScalarKind kind, std::int64_t number) {
   return keep({.op = op, .kind = kind, .integer = number, .name = {}});
@@ -172,7 +173,8 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
   if (constant && x.kind == ScalarKind::kInt) {
     if (op == Op::kNegate) return integer(wrap(0 - static_cast<std::uint64_t>(x.integer)));
     if (op == Op::kNot) return integer(~x.integer);
-    if (op == Op::kAbs) return integer(x.integer < 0 ? fold(Op::kSubtract, 0, x.integer) : x.integer);
+    if (op == Op::kAbs)
+      return integer(x.integer < 0 ? fold(Op::kSubtract, 0, x.integer) : x.integer);
     if (op == Op::kToFloat) return real(static_cast<double>(x.integer));
     if (op == Op::kToBits && (*this)[b].integer <= 32) {
       const std::int64_t top = (std::int64_t{1} << (*this)[b].integer) - 1;
@@ -196,8 +198,8 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
   // Clamped at 0 and cut off, a number is what its floor would be.
   if (op == Op::kToBits && x.op == Op::kToBits && x.arguments[1] == b) return a;
   if (op == Op::kToBits && x.op == Op::kFloor) return make(op, x.arguments[0], b);
-  const ScalarKind kind = compares(op)          ? ScalarKind::kBool
-                          : op == Op::kToFloat ? ScalarKind::kFloat
+  const ScalarKind kind = compares(op)                            ? ScalarKind::kBool
+                          : op == Op::kToFloat                    ? ScalarKind::kFloat
                           : op == Op::kToInt || op == Op::kToBits ? ScalarKind::kInt
                                                                   : x.kind;
   return keep({.op = op, .kind = kind, .arguments = {a, b, c}, .name = {}});

@@ -16,7 +16,7 @@ constexpr int kDraws = 1 << 20;
 
 std::vector<float> uniforms(const DrawKey& key, int count = kDraws) {
   std::vector<float> draws;
-  const DrawStream stream = draw_stream(key);
+  const DrawStream stream = draw_stream(key, 1 << 20);
   for (int i = 0; i < count; ++i) draws.push_back(draw_uniform<float>(stream, i));
   return draws;
 }
@@ -78,14 +78,14 @@ TEST_CASE("neighbouring elements, steps, nodes, gradients, roles and seeds are u
 }
 
 TEST_CASE("an element's draw does not depend on where its partition begins") {
-  const DrawStream whole = draw_stream({.seed = 2});
-  const DrawStream part = draw_stream({.seed = 2, .first_element = 96});
+  const DrawStream whole = draw_stream({.seed = 2}, std::int64_t{1} << 40);
+  const DrawStream part = draw_stream({.seed = 2, .first_element = 96}, 1000);
   for (int i = 0; i < 1000; ++i) CHECK(draw<float>(whole, 96 + i) == draw<float>(part, i));
 }
 
 TEST_CASE("indices beyond 2^32 have draws of their own, within a vector too") {
   const std::int64_t wrap = std::int64_t{1} << 32;
-  const DrawStream low = draw_stream({.seed = 2});
+  const DrawStream low = draw_stream({.seed = 2}, std::int64_t{1} << 40);
   int equal = 0;
   for (int i = 0; i < 1000; ++i) equal += draw<float>(low, i) == draw<float>(low, wrap + i);
   CHECK(equal == 0);
