@@ -72,4 +72,20 @@ bool no_color() {
   return value && *value;
 }
 
+std::string cache_folder() {
+  const auto set = [](const char* variable) -> std::string {
+    const char* value = std::getenv(variable);
+    return value ? value : "";
+  };
+  if (const std::string own = set("HIPRESS_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = set("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/hipress";
+  if (const std::string home = set("HOME"); !home.empty()) return home + "/.cache/hipress";
+  throw InputError("no folder for compiled algorithms is known; set HIPRESS_CACHE to one");
+}
+
+std::string cxx_compiler() {
+  const char* value = std::getenv("CXX");
+  return value && *value ? value : "c++";
+}
+
 }  // namespace hipress::io

@@ -26,4 +26,11 @@ std::optional<Launch> read_launch();
 /// NO_COLOR is set and not empty.
 bool no_color();
 
+/// The folder for what can be made again: HIPRESS_CACHE, else hipress in XDG_CACHE_HOME, else
+/// .cache/hipress in HOME. InputError if none of the three is set.
+std::string cache_folder();
+
+/// The C++ compiler for algorithms compiled at run time: CXX, else "c++".
+std::string cxx_compiler();
+
 }  // namespace hipress::io

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 
 #include "kernels/casts.hpp"
@@ -13,6 +15,7 @@
 #include "kernels/host_codec.hpp"
 #include "kernels/isa.hpp"
 #include "kernels/quantizer_program.hpp"
+#include "kernels/user_algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
 #include "kernels/cuda_codec.hpp"
 #endif
@@ -85,6 +88,7 @@ Entry quantizer_entry(std::string_view help, const Programs& programs) {
     const std::vector<double> ordered = in_order(program, values);
     if (device == Device::kCpu) return make_host_quantizer(program, ordered.data(), isa);
 #ifdef HIPRESS_HAVE_CUDA
+    if (programs.cuda == nullptr) return nullptr;
     return make_cuda_quantizer(program, *programs.cuda, ordered.data());
 #else
     return nullptr;
@@ -134,14 +138,29 @@ const std::vector<Entry>& entries() {
   return table;
 }
 
+/// The entry of a program compiled at run time, made once.
+const Entry& user_entry(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<const QuantizerProgram*, Entry> made;
+  const QuantizerProgram& program = load_program(path);
+  const std::lock_guard lock(mutex);
+  const auto known = made.find(&program);
+  if (known != made.end()) return known->second;
+  const Programs programs{{&program, &program, &program, &program}, nullptr};
+  return made.emplace(&program, quantizer_entry("a program compiled at run time", programs))
+      .first->second;
+}
+
 /// "tau from 1e-30 to 1e+30 (default 0.5)", one after the other.
 std::string describe(const std::vector<Parameter>& parameters) {
   if (parameters.empty()) return "none";
   std::vector<std::string> texts;
   for (const Parameter& parameter : parameters) {
-    texts.push_back(fmt::format("{}{} from {} to {} (default {})", parameter.name,
+    const std::string value =
+        std::isnan(parameter.value) ? "no default" : fmt::format("default {}", parameter.value);
+    texts.push_back(fmt::format("{}{} from {} to {} ({})", parameter.name,
                                 parameter.whole ? ", a whole number," : "", parameter.least,
-                                parameter.most, parameter.value));
+                                parameter.most, value));
   }
   return fmt::format("{}", fmt::join(texts, "; "));
 }
@@ -193,11 +212,14 @@ std::pair<const Entry&, Values> parse(std::string_view text) {
   const std::string_view whole = trimmed(text);
   const std::size_t open = whole.find('(');
   const std::string_view name = trimmed(whole.substr(0, open));
-  const auto entry = std::find_if(entries().begin(), entries().end(),
-                                  [&](const Entry& e) { return e.row.name == name; });
-  if (entry == entries().end()) {
+  const Entry* entry = name.ends_with(".pse") ? &user_entry(std::string(name)) : nullptr;
+  for (const Entry& known : entries()) {
+    if (known.row.name == name) entry = &known;
+  }
+  if (entry == nullptr) {
     throw std::invalid_argument(
-        fmt::format("unknown algorithm '{}': there are {}", name, algorithm_names()));
+        fmt::format("unknown algorithm '{}': there are {}, or a program of yours, x.pse", name,
+                    algorithm_names()));
   }
   Values values;
   for (const Parameter& parameter : entry->row.parameters) {
@@ -211,6 +233,12 @@ std::pair<const Entry&, Values> parse(std::string_view text) {
       const std::size_t comma = list.find(',');
       assign(trimmed(list.substr(0, comma)), text, entry->row, values, given);
       list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    }
+  }
+  for (const auto& [parameter, value] : values) {
+    if (std::isnan(value)) {
+      refuse(text, entry->row,
+             fmt::format("'{}' has no default; write {}({}=…)", parameter, name, parameter));
     }
   }
   return {*entry, std::move(values)};

@@ -29,10 +29,10 @@ struct Place {
 std::string describe(const Place& place, std::string_view kind, std::string_view message);
 
 /// A program that does not compile; what() is the whole message as it is printed.
-class CompileError : public std::runtime_error {
+class CompileError : public std::invalid_argument {
  public:
   CompileError(const Place& place, std::string_view message)
-      : std::runtime_error(describe(place, "", message)) {}
+      : std::invalid_argument(describe(place, "", message)) {}
 };
 
 /// What the compiler wants the user to know besides errors: as printed.

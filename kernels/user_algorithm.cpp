@@ -1,0 +1,139 @@
+#include "kernels/user_algorithm.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "io/environment.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "kernels/compll/compiler.hpp"
+
+extern char** environ;
+
+namespace hipress::kernels {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// As the built-in algorithms are compiled, but for this processor alone.
+const std::vector<std::string> kFlags = {
+    "-std=c++20", "-O3", "-march=native",   "-ffp-contract=off", "-fPIC",
+    "-shared",    "-w",  "-DHIPRESS_PLUGIN"};
+
+/// The folder that "kernels/…" is included from.
+fs::path include_root() {
+  return fs::path(io::data_file("kernels/export.hpp")).parent_path().parent_path();
+}
+
+/// Everything that the machine code depends on besides the processor, which a cache does not leave.
+std::string identity(const std::string& code, const fs::path& root) {
+  std::string all = code + io::cxx_compiler();
+  for (const std::string& flag : kFlags) all += flag;
+  std::vector<fs::path> headers;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root / "kernels")) {
+    if (entry.path().extension() == ".hpp") headers.push_back(entry.path());
+  }
+  std::sort(headers.begin(), headers.end());
+  for (const fs::path& header : headers) all += io::read_file(header.string());
+  return io::fingerprint(all);
+}
+
+/// Runs a program, its output going to a file, and returns its exit status; 127 if it cannot be
+/// started.
+int run(std::vector<std::string> words, const fs::path& output) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return 127;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/// Compiles `code` into `library`, which appears at once and complete.
+void build(const std::string& path, const std::string& code, const fs::path& root,
+           const fs::path& library) {
+  // Several processes may build the same one at a time.
+  const std::string mine = fmt::format("{}.{}", library.string(), getpid());
+  const std::string source = mine + ".cpp", log = mine + ".log", made = mine + ".so";
+  io::write_file(source, [&](std::ostream& out) { out << code; });
+  std::vector<std::string> words = {io::cxx_compiler()};
+  words.insert(words.end(), kFlags.begin(), kFlags.end());
+  for (const std::string& word :
+       {std::string("-I"), root.string(), source, std::string("-o"), made}) {
+    words.push_back(word);
+  }
+  const int status = run(words, log);
+  std::error_code ignored;
+  if (status != 0) {
+    const std::string said = fs::exists(log, ignored) ? io::read_file(log).substr(0, 2000) : "";
+    for (const std::string& left : {source, log, made}) fs::remove(left, ignored);
+    throw io::RunError(
+        status == 127
+            ? fmt::format("{}: there is no C++ compiler '{}' to compile it with; install one "
+                          "(apt-get install g++) or name it in CXX",
+                          path, words[0])
+            : fmt::format("{}: the C++ compiler '{}' failed on the generated code:\n{}", path,
+                          words[0], said));
+  }
+  fs::rename(made, library);
+  for (const std::string& left : {source, log}) fs::remove(left, ignored);
+}
+
+const QuantizerProgram& open(const std::string& path, const fs::path& library) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const void* const symbol = handle == nullptr ? nullptr : dlsym(handle, "hipress_program");
+  if (symbol == nullptr) {
+    throw io::RunError(
+        fmt::format("{}: {} cannot be loaded: {}; remove it", path, library.string(), dlerror()));
+  }
+  return *static_cast<const QuantizerProgram*>(symbol);
+}
+
+}  // namespace
+
+const QuantizerProgram& load_program(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, const QuantizerProgram*> loaded;  // by library
+  const std::lock_guard lock(mutex);
+  const compll::Compiled compiled = compll::compile(path);
+  if (!compiled.program.decoder) {
+    throw io::InputError(
+        path, 0,
+        "holds an encoder whose decoder is missing; put it into this file, or into "
+        "one called …Decode.pse beside …Encode.pse");
+  }
+  const fs::path root = include_root();
+  const fs::path folder = io::cache_folder();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw io::InputError(folder.string(), 0, "cannot be made: " + error.message());
+  const fs::path library = folder / (identity(compiled.code, root) + ".so");
+  if (const auto known = loaded.find(library.string()); known != loaded.end())
+    return *known->second;
+  if (!fs::exists(library)) build(path, compiled.code, root, library);
+  return *(loaded[library.string()] = &open(path, library));
+}
+
+}  // namespace hipress::kernels

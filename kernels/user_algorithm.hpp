@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "kernels/quantizer_program.hpp"
+
+namespace hipress::kernels {
+
+/// The algorithm of a CompLL program (XEncode.pse with XDecode.pse beside it, or both in one file),
+/// compiled for this processor by the system's C++ compiler and kept for as long as the process
+/// runs. What has been compiled lies in io::cache_folder() under a name made of all that it depends
+/// on (program, headers, compiler, flags), and is loaded from there the next time.
+///
+/// compll::CompileError for a program that is wrong, io::InputError for files that cannot be read
+/// or a cache folder that cannot be written, io::RunError if there is no compiler or it fails.
+const QuantizerProgram& load_program(const std::string& path);
+
+}  // namespace hipress::kernels
