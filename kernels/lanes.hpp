@@ -84,6 +84,8 @@ HIPRESS_LANES bool opposite(bool condition) { return !condition; }
 template <class F>
 requires(Lanes<F>::kWidth == 1) HIPRESS_LANES bool every(bool condition) { return condition; }
 
+/// Without its sign.
+HIPRESS_LANES float magnitude(float value) { return as_float(as_bits(value) & 0x7fffffffu); }
 HIPRESS_LANES float rounded_down(float value) { return __builtin_floorf(value); }
 HIPRESS_LANES float square_root(float value) { return __builtin_sqrtf(value); }
 
@@ -98,12 +100,6 @@ HIPRESS_LANES F broadcast(float value) {
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> broadcast_bits(std::uint32_t value) {
   return value - UnsignedLanes<F>{};
-}
-
-/// Without its sign.
-template <class F>
-HIPRESS_LANES F magnitude(F value) {
-  return as_float(as_bits(value) & 0x7fffffffu);
 }
 
 HIPRESS_LANES void load(const float* from, float& to) { to = *from; }
@@ -206,6 +202,9 @@ HIPRESS_LANES MaskVector both(MaskVector a, MaskVector b) { return a & b; }
 HIPRESS_LANES MaskVector either(MaskVector a, MaskVector b) { return a | b; }
 HIPRESS_LANES MaskVector opposite(MaskVector condition) { return ~condition; }
 
+HIPRESS_LANES FloatVector magnitude(FloatVector value) {
+  return as_float(as_bits(value) & 0x7fffffffu);
+}
 HIPRESS_LANES FloatVector rounded_down(FloatVector value) {
 #if defined(__AVX512F__)
   return (FloatVector)_mm512_roundscale_ps((__m512)value,

@@ -109,6 +109,7 @@ class Elaborator {
 
   Elaborated run() {
     collect();
+    for (const ast::Function* helper : helpers_in_order_) check_helper(*helper);
     if (encoder_ == nullptr && decoder_ == nullptr) {
       const Place place =
           files_.empty() || files_[0].functions.empty() ? Place{} : files_[0].functions[0].place;
@@ -124,7 +125,6 @@ class Elaborator {
                                      "{}Decode",
                                      encoder_->name, program_.name));
     }
-    for (const ast::Function* helper : helpers_in_order_) check_helper(*helper);
     if (encoder_ != nullptr) declare_parameters(*encoder_);
     if (decoder_ != nullptr) declare_parameters(*decoder_);
     if (encoder_ != nullptr) run_entry(*encoder_, Role::kEncoder);
@@ -277,6 +277,7 @@ class Elaborator {
 
   void run_entry(const ast::Function& entry, Role role) {
     role_ = role;
+    floor_ = 0;
     variables_.clear();
     function_ = ++functions_;
     if (role == Role::kEncoder) {
@@ -348,7 +349,9 @@ class Elaborator {
 
   void declare(const std::string& name, const ast::Type& declared, const Thing& value,
                const Place& place) {
-    for (const Variable& known : variables_) {
+    // What a lambda declares may have the name of something outside.
+    for (std::size_t i = floor_; i < variables_.size(); ++i) {
+      const Variable& known = variables_[i];
       if (known.name == name && known.function == function_) {
         throw CompileError(place, fmt::format("'{}' is declared already; take another name", name));
       }

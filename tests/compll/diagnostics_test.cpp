@@ -1,0 +1,229 @@
+// What the compiler says about programs that are wrong: where, what, and what to do.
+
+#include <catch2/catch.hpp>
+
+#include "tests/compll/check.hpp"
+
+namespace hipress::compll {
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+/// An encoder around some statements; the first of them is on line 2.
+std::string encoder(const std::string& statements) {
+  return "void XEncode(float* gradient, uint8* compressed, uint8 b = 2 in [1, 8], float t = 1) "
+         "{\n" +
+         statements + "\n}\n";
+}
+
+const std::string kEnd =
+    "\nuint<2>* q = map(gradient, [&](float v) { return v < 0 ? 1 : 0; });"
+    "\ncompressed = concat(q);";
+
+TEST_CASE("a message has file, line, column, the source line and a caret under the place") {
+  CHECK(complaint(encoder("  float x = 1 + missing;" + kEnd)) ==
+        "t.pse:2:17: there is nothing called 'missing' here\n"
+        "  float x = 1 + missing;\n"
+        "                ^~~~~~~");
+}
+
+TEST_CASE("the caret stands right after tabs and letters of several bytes") {
+  CHECK(complaint(encoder("\t/* \u00e9\u00e9 */ float x = y;" + kEnd)) ==
+        "t.pse:2:23: there is nothing called 'y' here\n"
+        "\t/* \u00e9\u00e9 */ float x = y;\n"
+        "\t                   ^");
+}
+
+struct Wrong {
+  const char* what;
+  const char* statements;
+  const char* place;    ///< how the message begins
+  const char* message;  ///< what it contains
+};
+
+TEST_CASE("every kind of mistake in an encoder has its message") {
+  const Wrong wrongs[] = {
+      // names
+      {"unknown name", "float x = gap;", "t.pse:2:11:", "nothing called 'gap'"},
+      {"misspelt name", "float least = 1; float y = leest;",
+       "t.pse:2:28:", "did you mean 'least'?"},
+      {"misspelt function", "float x = flor(1.5);", "t.pse:2:11:", "did you mean 'floor'?"},
+      {"declared twice", "float x = 1; float x = 2;", "t.pse:2:20:", "'x' is declared already"},
+      {"read before set", "float x; float y = x;",
+       "t.pse:2:20:", "'x' is read before it has a value"},
+      {"set on one path only", "float x; if (t > 0) x = 1; float y = x;",
+       "t.pse:2:38:", "on every path"},
+      {"lambda's function name", "lambda_func map = [](float a) { return a; };",
+       "t.pse:2:13:", "'map' is a function"},
+      // types
+      {"array for one value", "float x = gradient;", "t.pse:2:11:", "an array of float"},
+      {"one value for an array", "float* a = 1;", "t.pse:2:12:", "this is one value"},
+      {"number as condition", "float x = 1; if (x) x = 2;", "t.pse:2:18:", "a condition is needed"},
+      {"condition as number", "float x = t < 1;", "t.pse:2:11:", "write c ? 1 : 0"},
+      {"remainder of floats", "float x = 1.5 % 2;", "t.pse:2:11:", "'%' takes whole numbers"},
+      {"void variable", "void x;", "t.pse:2:1:", "void is no type"},
+      {"lambda as a number", "lambda_func f = [](float a) { return a; }; float x = f;",
+       "t.pse:2:54:", "a lambda, one float is declared"},
+      {"bits that are no number", "uint<1.5> x = 1;", "t.pse:2:6:", "a whole number"},
+      {"too many bits", "uint<33> x = 1;", "t.pse:2:6:", "uint has 1 to 32 bits"},
+      // functions and lambdas
+      {"missing return", "lambda_func f = [](float a) { float c = a; };",
+       "t.pse:2:17:", "without a return"},
+      {"missing return on a path", "lambda_func f = [](float a) { if (a > 0) return a; };",
+       "t.pse:2:17:", "on some path"},
+      {"arguments", "lambda_func f = [](float a) { return a; }; float x = f(1, 2);",
+       "t.pse:2:54:", "2 arguments given, 1 taken"},
+      {"assignment from a lambda",
+       "float x = 1; lambda_func f = [&](float a) { x = a; return a; };",
+       "t.pse:2:45:", "a lambda cannot change 'x'"},
+      {"captures nothing", "float x = 1; lambda_func f = [](float a) { return x; };",
+       "t.pse:2:51:", "write [&] to use 'x'"},
+      {"changed after capture",
+       "float x = 1; float* a = map(gradient, [&](float v) { return v * x; }); x = 2;",
+       "t.pse:2:72:", "has been used by a lambda"},
+      {"array inside a lambda", "lambda_func f = [&](int i) { return gradient; };",
+       "t.pse:2:37:", "gradient[i]"},
+      {"return from an encoder", "return;", "t.pse:2:1:", "runs to its end"},
+      {"call without use", "floor(1.5);", "t.pse:2:1:", "what this returns is lost"},
+      // arrays
+      {"array size unknown", "float* a = map(range(10), [](int i) { return 1.0; });",
+       "t.pse:2:22:", "array size unknown"},
+      {"element elsewhere",
+       "float* a = map(range(gradient.size), [&](int i) { return gradient[i + 1]; });",
+       "t.pse:2:67:", "at the lambda's own index only"},
+      {"index as a value",
+       "float s = reduce(map(range(gradient.size), [](int i) { return float(i); }), 0, "
+       "[](float a, float b) { return a + b; });",
+       "t.pse:2:18:", "may not depend on its index"},
+      {"assignment to an element", "gradient[0] = 1;", "t.pse:2:1:", "only a variable"},
+      {"array under a condition",
+       "float* a; if (t > 0) a = map(gradient, [](float v) { return v; });",
+       "t.pse:2:22:", "outside branches"},
+      {"array operator in a lambda",
+       "lambda_func f = [&](float v) { return reduce(gradient, 0, v); };",
+       "t.pse:2:39:", "stands outside lambdas"},
+      {"reduction of no known kind",
+       "float p = reduce(gradient, 1, [](float a, float b) { return a * b; });",
+       "t.pse:2:31:", "neither a sum (a + b) nor a minimum nor a maximum"},
+      {"whole numbers without a bound",
+       "int s = reduce(map(gradient, [](float v) { return int(v); }), 0, [](int a, int b) { return "
+       "a + "
+       "b; });",
+       "t.pse:2:16:", "0 … 2^31 - 1"},
+      {"random number for the slice", "float x = random<float>(0, 1);",
+       "t.pse:2:11:", "drawn per element"},
+      {"random whole number",
+       "float* a = map(gradient, [](float v) { return random<int>(0, 1); });",
+       "t.pse:2:47:", "random<float>"},
+      // messages
+      {"no array in the message", "compressed = concat(t);",
+       "t.pse:2:14:", "one array of uint<bits>"},
+      {"floats in the message", "compressed = concat(gradient);",
+       "t.pse:2:21:", "one array of uint"},
+      {"message from elsewhere", "compressed = t;", "t.pse:2:14:", "a message is made by concat"},
+      {"bits that depend on the slice",
+       "int n = gradient.size; uint<n>* q = map(gradient, [](float v) { return v; }); compressed = "
+       "concat(q);",
+       "t.pse:2:99:", "parameters only"},
+      {"bits out of range",
+       "uint<16>* q = map(gradient, [](float v) { return v; }); compressed = concat(q);",
+       "t.pse:2:70:", "1 to 8 bits"},
+      {"length of the message", "int n = compressed.size;", "t.pse:2:9:", "the runtime's"},
+      {"concat elsewhere", "float x = concat(t);", "t.pse:2:11:", "compressed = concat"},
+      {"extract in an encoder", "extract(compressed, t);", "t.pse:2:1:", "stands in a decoder"},
+      {"feedback of another", "error_feedback compressed;", "t.pse:2:16:", "names its gradient"},
+      // text
+      {"no semicolon", "float x = 1", "t.pse:3:1:", "';' after the declaration"},
+      {"no value", "float x = ;", "t.pse:2:11:", "';' stands where a value is expected"},
+      {"strange character", "float x = $;", "t.pse:2:11:", "no part of the language"},
+      {"comment without end", "/* and so on", "t.pse:2:1:", "close it with */"},
+      {"malformed number", "float x = 1.2.3;", "t.pse:2:11:", "'1.2.3' is no number"},
+      {"number of letters", "float x = 12abc;", "t.pse:2:11:", "'12abc' is no number"},
+      {"huge whole number", "int x = 9223372036854775808;", "t.pse:2:9:", "does not fit its type"},
+      {"huge real number", "float x = 1e39;", "t.pse:2:11:", "does not fit its type"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    INFO(wrong.what);
+    const std::string said = complaint(encoder(wrong.statements));
+    CHECK_THAT(said, StartsWith(wrong.place));
+    CHECK_THAT(said, Contains(wrong.message));
+    CHECK_THAT(said, Contains("\n") && Contains("^"));
+  }
+}
+
+TEST_CASE("mistakes outside an encoder have their message") {
+  const std::string decoder_end =
+      "extract(compressed, q); gradient = map(q, [](int c) { return c; }); }";
+  const Wrong wrongs[] = {
+      {"nothing", "float f(float x) { return x; }", "t.pse:1:7:", "there is no encoder"},
+      {"direct recursion", "float f(float x) { return f(x); } ", "t.pse:1:27:", "'f' calls itself"},
+      {"mutual recursion", "float f(float x) { return g(x); } float g(float x) { return f(x); }",
+       "t.pse:1:61:", "calls itself"},
+      {"helper without a return", "float f(float x) { x = 1; }", "t.pse:1:7:", "without a return"},
+      {"helper of arrays", "float f(float* x) { return 1; }", "t.pse:1:16:", "takes scalars"},
+      {"helper that sees others", "float f(float x) { return gradient; }",
+       "t.pse:1:27:", "nothing called 'gradient'"},
+      {"two encoders", "void AEncode(float* g, uint8* c) {} void BEncode(float* g, uint8* c) {}",
+       "t.pse:1:42:", "there is an encoder already"},
+      {"two functions", "float f(float x) { return x; } float f(float x) { return x; }",
+       "t.pse:1:38:", "two functions 'f'"},
+      {"encoder without a message", "void AEncode(float* g, uint8* c) {}",
+       "t.pse:1:6:", "'c' is never given a value"},
+      {"decoder without its message", "void ADecode(uint8* c, float* g) { }",
+       "t.pse:1:6:", "never given a value"},
+      {"default outside its range", "void AEncode(float* g, uint8* c, uint8 b = 9 in [1, 8]) {}",
+       "t.pse:1:40:", "must lie in its range"},
+      {"encoder that returns", "int AEncode(float* g, uint8* c) {}", "t.pse:1:1:", "returns void"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    INFO(wrong.what);
+    const std::string said = complaint(wrong.statements);
+    CHECK_THAT(said, StartsWith(wrong.place));
+    CHECK_THAT(said, Contains(wrong.message));
+  }
+}
+
+TEST_CASE("a decoder must read what its encoder writes") {
+  const std::string encoder =
+      "void AEncode(float* g, uint8* c) {\n"
+      "uint<1>* q = map(g, [](float v) { return v < 0 ? 1 : 0; });\n"
+      "c = concat(float(g.size), q); }\n";
+  const auto with = [&](const std::string& decoder) { return complaint(encoder + decoder); };
+  CHECK(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
+             "g = map(q, [](int s) { return s; }); }")
+            .empty());
+  CHECK_THAT(with("void ADecode(uint8* c, float* g) { int n; uint<1>* q; extract(c, n, q);\n"
+                  "g = map(q, [](int s) { return s; }); }"),
+             StartsWith("t.pse:4:6:") && Contains("does not read what 'AEncode' writes"));
+  CHECK_THAT(with("void BDecode(uint8* c, float* g) { }"), Contains("does not belong to encoder"));
+  CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
+                  "g = map(q, [](int s) { return s + random<float>(0, 1); }); }"),
+             Contains("draws no random numbers"));
+}
+
+TEST_CASE("deep and huge programs are refused, not followed") {
+  const auto repeated = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  CHECK_THAT(
+      complaint(encoder("float x = " + repeated("(", 5000) + "1" + repeated(")", 5000) + ";")),
+      Contains("nested more than 200 deep"));
+  CHECK_THAT(complaint(encoder("float x = 1" + repeated(" + 1", 5000) + ";")),
+             Contains("1000 operators one upon the other"));
+  CHECK_THAT(complaint(encoder(repeated("{", 5000) + repeated("}", 5000))),
+             Contains("nested more than 200 deep"));
+  // Forty functions, each calling the one before twice: 2^40 calls if they were all followed.
+  std::string doubling = "float f0(float x) { return x + 1; }\n";
+  for (int i = 1; i < 40; ++i) {
+    const std::string before = "f" + std::to_string(i - 1);
+    doubling += "float f" + std::to_string(i) + "(float x) { return " + before + "(x) + " + before +
+                "(x + 1); }\n";
+  }
+  CHECK_THAT(complaint(doubling), Contains("too large once its functions are inlined"));
+}
+
+}  // namespace
+}  // namespace hipress::compll

@@ -1,0 +1,181 @@
+// What programs mean: reductions, types, conversions, branches and passes.
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "io/file.hpp"
+#include "kernels/codec.hpp"
+#include "tests/compll/check.hpp"
+
+namespace hipress::kernels {
+namespace {
+
+/// What a program makes of a gradient.
+std::vector<float> run(const std::string& name, const std::string& text,
+                       const std::string& parameters, const std::vector<float>& inputs) {
+  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs";
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/" + name + ".pse";
+  io::write_file(path, [&](std::ostream& out) { out << text; });
+  const auto codec = make_codec(path + parameters);
+  const auto elements = static_cast<std::int64_t>(inputs.size());
+  const std::int64_t bytes = codec->encoded_bytes(elements);
+  struct alignas(16) Line {
+    std::byte bytes[16];
+  };
+  std::vector<Line> message(static_cast<std::size_t>(bytes) / 16 + 1);
+  EncodeItem item;
+  item.values = inputs.data();
+  item.elements = elements;
+  item.message = message[0].bytes;
+  codec->encode({&item, 1});
+  std::vector<float> decoded(inputs.size(), std::nanf(""));
+  const std::byte* const messages[] = {message[0].bytes};
+  DecodeItem out;
+  out.messages = messages;
+  out.message_bytes = {&bytes, 1};
+  out.elements = elements;
+  out.values = decoded.data();
+  codec->decode({&out, 1});
+  return decoded;
+}
+
+/// A program that sends one number of the slice and decodes to it everywhere.
+std::string sends(const std::string& type, const std::string& statements,
+                  const std::string& value) {
+  return "void NumberEncode(float* gradient, uint8* compressed) {\n"
+         "  lambda_func add = [](float a, float b) { return a + b; };\n" +
+         statements +
+         "\n  uint<1>* none = map(gradient, [](float v) { return 0; });\n"
+         "  compressed = concat(" +
+         value +
+         ", none);\n}\n"
+         "void NumberDecode(uint8* compressed, float* gradient) {\n  " +
+         type +
+         " x;\n  uint<1>* none;\n  extract(compressed, x, none);\n"
+         "  float y = x;\n"
+         "  gradient = map(none, [&](int q) { return y; });\n}\n";
+}
+
+float number(const std::string& type, const std::string& statements, const std::string& value,
+             const std::vector<float>& inputs) {
+  const std::vector<float> decoded = run("number", sends(type, statements, value), "", inputs);
+  for (const float x : decoded) REQUIRE(x == decoded[0]);
+  return decoded[0];
+}
+
+TEST_CASE("a whole initial value does not make a sum of floats whole") {
+  // 0.25 + 0.5 = 0.75; folded in as int it would be 0.
+  CHECK(number("float", "float s = reduce(gradient, 0, add);", "s", {0.25f, 0.5f}) == 0.75f);
+}
+
+TEST_CASE("an initial value is added once, however the sum is cut up") {
+  // 100000 times 0.5, and 7.
+  CHECK(number("float", "float s = reduce(gradient, 7, add);", "s",
+               std::vector<float>(100000, 0.5f)) == 50007.0f);
+}
+
+TEST_CASE("an initial value does not hide the true minimum or maximum") {
+  const std::string least =
+      "float m = reduce(gradient, 5, [](float a, float b) { return min(a, b); });";
+  CHECK(number("float", least, "m", {9, 8, 7}) == 7);
+  const std::string most =
+      "float m = reduce(gradient, 0, [](float a, float b) { return b >= a ? b : a; });";
+  CHECK(number("float", most, "m", {-3, -2, -4}) == -2);
+}
+
+TEST_CASE("a reduction may depend on another: two passes") {
+  // Variance of 1, 2, 3, 4: mean 2.5, squares 2.25 + 0.25 + 0.25 + 2.25 = 5, over 4.
+  const std::string statements =
+      "float mean = reduce(gradient, 0, add) / gradient.size;\n"
+      "float variance = reduce(map(gradient, [&](float v) { return (v - mean) * (v - mean); }), 0, "
+      "add)"
+      " / gradient.size;";
+  CHECK(number("float", statements, "variance", {1, 2, 3, 4}) == 1.25f);
+}
+
+TEST_CASE("counts are exact") {
+  const std::string statements =
+      "int n = reduce(map(gradient, [](float v) { return v > 0 ? 1 : v < 0 ? -1 : 0; }), 0, "
+      "[](int a, int b) { return a + b; });";
+  std::vector<float> inputs(70000, -1.0f);
+  for (int i = 0; i < 30001; ++i) inputs[i] = 1;
+  CHECK(number("int", statements, "n", inputs) == 30001 - 39999);
+}
+
+TEST_CASE("numbers of a slice: conversions clamp, divisions by 0 give 0") {
+  const std::vector<float> one = {1};
+  CHECK(number("uint8", "", "uint8(300)", one) == 255);
+  CHECK(number("uint8", "", "uint8(-3.7)", one) == 0);
+  CHECK(number("uint8", "", "uint8(3.7)", one) == 3);
+  CHECK(number("int", "int n = 7 / (gradient.size - 1);", "n", one) == 0);
+  CHECK(number("int", "int n = 7 % (gradient.size - 1);", "n", one) == 0);
+  CHECK(number("int", "int n = (-7) / 2;", "n", one) == -3);
+  CHECK(number("int", "int n = 1 << 70;", "n", one) == 0);
+  CHECK(number("float",
+               "float x = sqrt(gradient.size + 8.0) + floor(-1.5) + ceil(1.2) + abs(-2.5);", "x",
+               one) == 3 - 2 + 2 + 2.5f);
+}
+
+TEST_CASE("branches at program level choose values") {
+  const std::string statements =
+      "float x = 1;\nif (gradient.size > 2) { x = 5; } else if (gradient.size == 2) x += 2;\nelse "
+      "{ x "
+      "*= 10; }";
+  CHECK(number("float", statements, "x", {0, 0, 0}) == 5);
+  CHECK(number("float", statements, "x", {0, 0}) == 3);
+  CHECK(number("float", statements, "x", {0}) == 10);
+}
+
+TEST_CASE("lambdas with branches, locals, early returns and helper functions") {
+  // A ternary code with a dead zone, by every means of the language.
+  const std::string text =
+      "float distance(float x, float y) { return abs(x - y); }\n"
+      "float nearest(float v, float step) {\n"
+      "  if (distance(v, step) < distance(v, 0) && v > 0) return 1;\n"
+      "  if (!(distance(v, -step) >= distance(v, 0))) { return 2; }\n"
+      "  return 0;\n"
+      "}\n"
+      "void DeadEncode(float* gradient, uint8* compressed, float step = 1 in [0.001, 1000]) {\n"
+      "  uint<2>* q = map(gradient, [&](float v) {\n"
+      "    float code = nearest(v, step);\n"
+      "    float same;\n"
+      "    if (code == 1) same = 1; else same = code;\n"
+      "    return same;\n"
+      "  });\n"
+      "  compressed = concat(q);\n"
+      "}\n"
+      "void DeadDecode(uint8* compressed, float* gradient, float step = 1 in [0.001, 1000]) {\n"
+      "  uint<2>* q;\n"
+      "  extract(compressed, q);\n"
+      "  gradient = map(q, [&](int c) { return c == 1 ? step : c == 2 ? -step : 0; });\n"
+      "}\n";
+  CHECK(run("dead", text, "", {0.4f, 0.6f, -0.4f, -0.6f, 3, 0}) ==
+        std::vector<float>{0, 1, 0, -1, 1, 0});
+  CHECK(run("dead", text, "(step=4)", {0.4f, 3, -3}) == std::vector<float>{0, 4, -4});
+}
+
+TEST_CASE("the fused form has as few passes as the algorithm allows") {
+  using namespace compll;
+  const auto code_of = [](const char* file) {
+    const std::string folder = std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/";
+    const Source encode{"e", io::read_file(folder + file + "Encode.pse")};
+    const Source decode{"d", io::read_file(folder + file + "Decode.pse")};
+    return emit(elaborate({&encode, &decode}).program, "");
+  };
+  // onebit: three reductions and the codes in one pass.
+  CHECK_THAT(code_of("Onebit"), Catch::Contains("kPasses = 1;") &&
+                                    Catch::Contains("kCodesAfter = 0;") &&
+                                    Catch::Contains("Partials<F, WholeSum, Sum, Sum>"));
+  CHECK_THAT(code_of("Tbq"), Catch::Contains("kCodesAfter = 0;"));
+  // terngrad: minimum and maximum in one pass, the codes in another.
+  CHECK_THAT(code_of("Terngrad"), Catch::Contains("kPasses = 1;") &&
+                                      Catch::Contains("kCodesAfter = 1;") &&
+                                      Catch::Contains("Partials<F, Minimum, Maximum>"));
+}
+
+}  // namespace
+}  // namespace hipress::kernels
