@@ -138,8 +138,14 @@ const std::vector<AlgorithmRow>& algorithms();
 /// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
 std::string algorithm_names();
 
-/// The codec for "tbq" or "tbq(tau=0.25)". Throws std::invalid_argument that lists the algorithms,
-/// or the parameters with their ranges, when the text does not fit.
+/// Whether "tbq", "tbq(tau=0.25)" or "mine.pse" is meant to name an algorithm: one of the table or
+/// a program of the user's. Whether it can be made is make_codec's business.
+bool names_algorithm(std::string_view text);
+
+/// The codec for "tbq", "tbq(tau=0.25)", or a CompLL program, "path/mine.pse(x=1)", which is
+/// compiled where it was not yet (user_algorithm.hpp says what can go wrong). Throws
+/// std::invalid_argument that lists the algorithms, or the parameters with their ranges, when the
+/// text does not fit.
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu);
 
 }  // namespace hipress::kernels

@@ -261,6 +261,13 @@ std::string algorithm_names() {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
+bool names_algorithm(std::string_view text) {
+  const std::string_view name = trimmed(trimmed(text).substr(0, trimmed(text).find('(')));
+  return name.ends_with(".pse") ||
+         std::any_of(entries().begin(), entries().end(),
+                     [&](const Entry& entry) { return entry.row.name == name; });
+}
+
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device) {
   const auto [entry, values] = parse(text);
   std::unique_ptr<Codec> codec = entry.row.make(values, device);

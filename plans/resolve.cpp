@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -28,12 +27,6 @@ constexpr std::int64_t kDefaultThreshold = 262144;
 /// No gradient has as many elements.
 constexpr std::int64_t kNever = models::kMostElements + 1;
 
-bool is_algorithm(std::string_view text) {
-  const std::string_view name = text.substr(0, text.find('('));
-  const auto& rows = kernels::algorithms();
-  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
-}
-
 std::optional<NamedPlan> parse_name(std::string_view text, const PlanContext& context) {
   if (text == "none") return NamedPlan{context.algorithm, kNever};
   if (text == "all") return NamedPlan{context.algorithm};
@@ -43,7 +36,7 @@ std::optional<NamedPlan> parse_name(std::string_view text, const PlanContext& co
                                                      "plan threshold: its number of elements", 1);
     return NamedPlan{context.algorithm, threshold};
   }
-  if (is_algorithm(text)) return NamedPlan{std::string(text)};
+  if (kernels::names_algorithm(text)) return NamedPlan{std::string(text)};
   return std::nullopt;
 }
 
