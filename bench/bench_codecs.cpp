@@ -7,6 +7,7 @@
 #include <new>
 #include <random>
 
+#include "bench/handwritten/programs.hpp"
 #include "bench/report.hpp"
 #include "io/error.hpp"
 #include "io/tool.hpp"
@@ -126,8 +127,8 @@ void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& o
     };
     const bench::Comparison times = bench::compare(subject, copy, {.budget_s = options.budget_s});
     const double gigabytes = static_cast<double>(work.gradient.bytes()) / 1e9;
-    report.add({name, "GB/s", gigabytes / times.subject.fastest_s, "memcpy",
-                gigabytes / times.reference.fastest_s});
+    report.add({name, "GB/s", gigabytes / times.subject.median_s, "memcpy",
+                gigabytes / times.reference.median_s});
   };
   add("encode", [&] { work.encode(*codec, nullptr); });
   if (codec->traits().error_feedback) {
@@ -137,15 +138,31 @@ void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& o
   add("decode_add", [&] { work.decode(*codec, kernels::DecodeMode::kAdd); });
 }
 
+/// Generated encoders beside those that a person wrote for the same frame.
+void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
+                              const Options& options, bench::Report& report) {
+  const auto handwritten = bench::handwritten::make_codec(row.name);
+  const std::string name = fmt::format("{}.encode_generated", row.name);
+  if (handwritten == nullptr || name.find(options.only) == std::string::npos) return;
+  const auto generated = kernels::make_codec(row.name);
+  const bench::Comparison times = bench::compare([&] { work.encode(*generated, nullptr); },
+                                                 [&] { work.encode(*handwritten, nullptr); },
+                                                 {.budget_s = options.budget_s});
+  const double gigabytes = static_cast<double>(work.gradient.bytes()) / 1e9;
+  report.add({name, "GB/s", gigabytes / times.subject.median_s, "handwritten",
+              gigabytes / times.reference.median_s});
+}
+
 int run(const Options& options) {
   bench::Report report;
   Workspace work(static_cast<std::int64_t>(options.mebibytes * (1 << 20) / sizeof(float)));
   fmt::print(stderr,
-             "instruction set {}, {} MiB of fp32 gradient, one core, the fastest of the rounds\n",
+             "instruction set {}, {} MiB of fp32 gradient, one core, medians\n",
              kernels::to_string(kernels::best_isa()), options.mebibytes);
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     verify(row.name);
     measure(row, work, options, report);
+    compare_with_handwritten(row, work, options, report);
   }
   report.write(options.json);
   return 0;

@@ -2,7 +2,9 @@
 
 #include "kernels/quantizer.hpp"
 
-namespace hipress::kernels::handwritten {
+namespace hipress::bench::handwritten {
+
+using namespace kernels;
 
 /// Stochastic rounding to 2^b levels between the slice's minimum and maximum, unbiased:
 /// code q = clamp(floor((v - min) / gap + u), 0, 2^b - 1), gap = (max - min) / (2^b - 1), decodes
@@ -81,4 +83,4 @@ struct Terngrad {
   }
 };
 
-}  // namespace hipress::kernels::handwritten
+}  // namespace hipress::bench::handwritten

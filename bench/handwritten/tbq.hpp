@@ -2,7 +2,9 @@
 
 #include "kernels/quantizer.hpp"
 
-namespace hipress::kernels::handwritten {
+namespace hipress::bench::handwritten {
+
+using namespace kernels;
 
 /// Threshold quantisation: +tau where v >= tau, -tau where v <= -tau, else 0.
 /// Strom, "Scalable distributed DNN training using commodity GPU cloud computing", 2015.
@@ -56,4 +58,4 @@ struct Tbq {
   HIPRESS_LANES Levels levels(const Wire&, std::int64_t) const { return {tau}; }
 };
 
-}  // namespace hipress::kernels::handwritten
+}  // namespace hipress::bench::handwritten

@@ -2,7 +2,9 @@
 
 #include "kernels/quantizer.hpp"
 
-namespace hipress::kernels::handwritten {
+namespace hipress::bench::handwritten {
+
+using namespace kernels;
 
 /// One bit per element, v < 0; it decodes to the mean of the values of that sign.
 /// Seide et al., "1-bit stochastic gradient descent", 2014.
@@ -71,4 +73,4 @@ struct Onebit {
   HIPRESS_LANES Levels levels(const Wire& wire, std::int64_t) const { return {wire}; }
 };
 
-}  // namespace hipress::kernels::handwritten
+}  // namespace hipress::bench::handwritten

@@ -1,0 +1,30 @@
+// Compiled for the processor that it is built on, and only run there.
+#include "bench/handwritten/programs.hpp"
+
+#include "bench/handwritten/onebit.hpp"
+#include "bench/handwritten/tbq.hpp"
+#include "bench/handwritten/terngrad.hpp"
+#include "kernels/host_codec.hpp"
+#include "kernels/host_quantizer_body.hpp"
+
+namespace hipress::bench::handwritten {
+
+namespace {
+
+template <class Algorithm>
+constexpr QuantizerProgram kProgram =
+    host_quantizer_program<Algorithm, FloatVector>("handwritten", nullptr, 0);
+
+}  // namespace
+
+std::unique_ptr<kernels::Codec> make_codec(std::string_view name) {
+  const auto made = [](const QuantizerProgram& program, double parameter) {
+    return make_host_quantizer(program, &parameter, best_isa());
+  };
+  if (name == "onebit") return made(kProgram<Onebit>, 0);
+  if (name == "tbq") return made(kProgram<Tbq>, 0.5);
+  if (name == "terngrad") return made(kProgram<Terngrad>, 2);
+  return nullptr;
+}
+
+}  // namespace hipress::bench::handwritten
