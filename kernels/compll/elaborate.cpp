@@ -103,7 +103,7 @@ Role role_of(const ast::Function& function) {
 
 class Elaborator {
  public:
-  explicit Elaborator(const std::vector<const Source*>& sources) {
+  explicit Elaborator(const std::vector<const Source*>& sources) : first_(sources.at(0)) {
     for (const Source* source : sources) files_.push_back(parse(*source));
   }
 
@@ -111,9 +111,8 @@ class Elaborator {
     collect();
     for (const ast::Function* helper : helpers_in_order_) check_helper(*helper);
     if (encoder_ == nullptr && decoder_ == nullptr) {
-      const Place place =
-          files_.empty() || files_[0].functions.empty() ? Place{} : files_[0].functions[0].place;
-      if (place.source == nullptr) throw std::invalid_argument("the program is empty");
+      const bool empty = files_[0].functions.empty();
+      const Place place = empty ? Place{first_, 0, 0} : files_[0].functions[0].place;
       throw CompileError(place,
                          "there is no encoder (float* gradient, uint8* compressed, …) and no "
                          "decoder (uint8* compressed, float* gradient, …)");
@@ -1402,6 +1401,7 @@ class Elaborator {
       {"max", &Elaborator::max},         {"random", &Elaborator::random},
       {"concat", &Elaborator::not_here}, {"extract", &Elaborator::not_here}};
 
+  const Source* const first_;
   std::vector<ast::File> files_;
   const ast::Function* encoder_ = nullptr;
   const ast::Function* decoder_ = nullptr;

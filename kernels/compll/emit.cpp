@@ -87,7 +87,7 @@ class ScalarCode {
   template <class Leaves>
   ScalarCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves,
              std::set<std::string> taken)
-      : values_(values), names_(std::move(taken)) {
+      : names_(std::move(taken)) {
     for (const NodeId id : needed_for(values, roots, [](NodeId) { return false; })) {
       const Node& node = values[id];
       const bool is_leaf = node.arguments[0] < 0;
@@ -170,7 +170,6 @@ class ScalarCode {
     }
   }
 
-  const Values& values_;
   Names names_;
   std::map<NodeId, std::string> texts_;
   std::string lines_;

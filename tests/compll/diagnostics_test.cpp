@@ -156,7 +156,8 @@ TEST_CASE("mistakes outside an encoder have their message") {
   const std::string decoder_end =
       "extract(compressed, q); gradient = map(q, [](int c) { return c; }); }";
   const Wrong wrongs[] = {
-      {"nothing", "float f(float x) { return x; }", "t.pse:1:7:", "there is no encoder"},
+      {"nothing at all", "", "t.pse:1:1:", "there is no encoder"},
+      {"no entry", "float f(float x) { return x; }", "t.pse:1:7:", "there is no encoder"},
       {"direct recursion", "float f(float x) { return f(x); } ", "t.pse:1:27:", "'f' calls itself"},
       {"mutual recursion", "float f(float x) { return g(x); } float g(float x) { return f(x); }",
        "t.pse:1:61:", "calls itself"},

@@ -1,0 +1,11 @@
+// The compiler on whatever libFuzzer thinks of: an error or code, nothing else.
+//
+//   build/fuzz/tests/compll/fuzz_compll -max_total_time=600 CORPUS kernels/algorithms
+//   tests/compll/data
+
+#include "tests/compll/check.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  hipress::compll::complaint(std::string(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

@@ -1,0 +1,57 @@
+// Decoding of damaged messages by every algorithm: an error or some values, and nothing outside.
+//
+//   build/fuzz/tests/kernels/fuzz_decode -max_total_time=600 -max_len=4096
+
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/codec.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  using namespace hipress::kernels;
+  if (size < 4) return 0;
+  static const std::vector<std::unique_ptr<Codec>> codecs = [] {
+    std::vector<std::unique_ptr<Codec>> made;
+    for (const AlgorithmRow& row : algorithms()) made.push_back(make_codec(row.name));
+    made.push_back(make_codec("terngrad(b=8)"));
+    return made;
+  }();
+  const Codec& codec = *codecs[data[0] % codecs.size()];
+  const std::int64_t elements = data[1] + 256 * (data[2] % 8);
+  const bool adds = data[3] % 2 != 0;
+  // The right message, with the fuzzer's bytes in the place of its first ones; or only those.
+  std::vector<float> values(static_cast<std::size_t>(elements), 0.5f);
+  const auto right = static_cast<std::size_t>(codec.encoded_bytes(elements));
+  const std::size_t given = size - 4;
+  const std::size_t bytes = data[3] % 4 < 2 ? right : given;
+  // Exactly as long as it is said to be, so that the address sanitizer sees what is read behind.
+  struct Aligned {
+    explicit Aligned(std::size_t count)
+        : data(static_cast<std::byte*>(::operator new (count, std::align_val_t{16}))) {}
+    ~Aligned() { ::operator delete (data, std::align_val_t{16}); }
+    std::byte* data;
+  };
+  const Aligned whole(right + 16), message(bytes);
+  EncodeItem item;
+  item.values = values.data();
+  item.elements = elements;
+  item.message = whole.data;
+  codec.encode({&item, 1});
+  std::memcpy(message.data, whole.data, std::min(bytes, right));
+  if (bytes > right) std::memset(message.data + right, 0, bytes - right);
+  std::memcpy(message.data, data + 4, std::min(bytes, given));
+  const std::byte* const messages[] = {message.data};
+  const auto length = static_cast<std::int64_t>(bytes);
+  DecodeItem out;
+  out.messages = messages;
+  out.message_bytes = {&length, 1};
+  out.elements = elements;
+  out.values = values.data();
+  out.mode = adds ? DecodeMode::kAdd : DecodeMode::kOverwrite;
+  try {
+    codec.decode({&out, 1});
+  } catch (const std::runtime_error&) {
+  }
+  return 0;
+}
