@@ -7,7 +7,7 @@
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
-#include "kernels/quantizer.hpp"
+#include "kernels/quantizer_codec.hpp"
 
 namespace hipress::kernels {
 
@@ -29,22 +29,11 @@ class StreamMemory {
   cudaStream_t stream_;
 };
 
-class CudaQuantizer : public Codec {
+class CudaQuantizer : public QuantizerCodec {
  public:
   CudaQuantizer(const QuantizerProgram& program, const CudaQuantizerKernels& kernels,
                 const double* values)
-      : program_(program), kernels_(kernels) {
-    program_.bind(values, bound_);
-    planes_ = program_.planes(bound_);
-    traits_.state_arrays = program_.error_feedback ? 1 : 0;
-    traits_.error_feedback = program_.error_feedback;
-  }
-
-  const CodecTraits& traits() const override { return traits_; }
-
-  std::int64_t encoded_bytes(std::int64_t elements) const override {
-    return quantizer_message_bytes(elements, planes_, program_.planes_offset);
-  }
+      : QuantizerCodec(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
     // Slices that treat their residuals differently take different kernels.
@@ -174,11 +163,7 @@ class CudaQuantizer : public Codec {
     return slice;
   }
 
-  const QuantizerProgram& program_;
   const CudaQuantizerKernels& kernels_;
-  BoundQuantizer bound_ = {};
-  int planes_ = 0;
-  CodecTraits traits_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "kernels/casts.hpp"
 #include "kernels/host_loops.hpp"
-#include "kernels/quantizer.hpp"
+#include "kernels/quantizer_codec.hpp"
 
 namespace hipress::kernels {
 
@@ -46,21 +46,10 @@ void check(const DecodeItem& item, std::string_view name, std::int64_t expected_
   }
 }
 
-class HostQuantizer : public Codec {
+class HostQuantizer : public QuantizerCodec {
  public:
   HostQuantizer(const QuantizerProgram& program, const double* values, Isa isa)
-      : program_(program), isa_(isa) {
-    program_.bind(values, bound_);
-    planes_ = program_.planes(bound_);
-    traits_.state_arrays = program_.error_feedback ? 1 : 0;
-    traits_.error_feedback = program_.error_feedback;
-  }
-
-  const CodecTraits& traits() const override { return traits_; }
-
-  std::int64_t encoded_bytes(std::int64_t elements) const override {
-    return quantizer_message_bytes(elements, planes_, program_.planes_offset);
-  }
+      : QuantizerCodec(program, values), isa_(isa) {}
 
   void encode(std::span<const EncodeItem> items, void* /*stream*/) const override {
     for (const EncodeItem& item : items) {
@@ -106,11 +95,7 @@ class HostQuantizer : public Codec {
                [&](auto loops) { loops.decode(planes_, sources.data(), sources.size(), item); });
   }
 
-  const QuantizerProgram& program_;
   const Isa isa_;
-  BoundQuantizer bound_ = {};
-  int planes_ = 0;
-  CodecTraits traits_;
 };
 
 template <class Format>

@@ -8,6 +8,7 @@
 #include "io/file.hpp"
 #include "kernels/codec.hpp"
 #include "tests/compll/check.hpp"
+#include "tests/kernels/round_trip.hpp"
 
 namespace hipress::kernels {
 namespace {
@@ -20,27 +21,7 @@ std::vector<float> run(const std::string& name, const std::string& text,
   std::filesystem::create_directories(folder);
   const std::string path = folder + "/" + name + ".pse";
   io::write_file(path, [&](std::ostream& out) { out << text; });
-  const auto codec = make_codec(path + parameters);
-  const auto elements = static_cast<std::int64_t>(inputs.size());
-  const std::int64_t bytes = codec->encoded_bytes(elements);
-  struct alignas(16) Line {
-    std::byte bytes[16];
-  };
-  std::vector<Line> message(static_cast<std::size_t>(bytes) / 16 + 1);
-  EncodeItem item;
-  item.values = inputs.data();
-  item.elements = elements;
-  item.message = message[0].bytes;
-  codec->encode({&item, 1});
-  std::vector<float> decoded(inputs.size(), std::nanf(""));
-  const std::byte* const messages[] = {message[0].bytes};
-  DecodeItem out;
-  out.messages = messages;
-  out.message_bytes = {&bytes, 1};
-  out.elements = elements;
-  out.values = decoded.data();
-  codec->decode({&out, 1});
-  return decoded;
+  return testing::round_trip(*make_codec(path + parameters), inputs);
 }
 
 /// A program that sends one number of the slice and decodes to it everywhere.

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "io/file.hpp"
+#include "tests/kernels/round_trip.hpp"
 
 namespace hipress::training {
 
@@ -22,29 +23,11 @@ Synchroniser::Synchroniser(const Compression& compression, int nodes, std::int64
 }
 
 std::vector<float> Synchroniser::through(const std::vector<float>& gradient, Encoder& encoder) {
-  struct alignas(16) Line {
-    std::byte bytes[16];
-  };
-  const auto elements = static_cast<std::int64_t>(gradient.size());
-  std::int64_t bytes = codec_->encoded_bytes(elements);
-  std::vector<Line> message(static_cast<std::size_t>(bytes) / 16 + 1);
-  kernels::EncodeItem item;
-  item.values = gradient.data();
-  item.elements = elements;
-  if (feedback_) item.state = {encoder.state.data(), elements};
-  item.message = message[0].bytes;
-  item.key = {.seed = 5, .step = step_, .node = encoder.node, .role = encoder.role};
-  item.message_bytes = &bytes;
-  codec_->encode({&item, 1});
-  std::vector<float> decoded(gradient.size());
-  const std::byte* const messages[] = {message[0].bytes};
-  kernels::DecodeItem out;
-  out.messages = messages;
-  out.message_bytes = {&bytes, 1};
-  out.elements = elements;
-  out.values = decoded.data();
-  codec_->decode({&out, 1});
-  return decoded;
+  kernels::State state;
+  if (feedback_) state = {encoder.state.data(), static_cast<std::int64_t>(gradient.size())};
+  const kernels::DrawKey key = {
+      .seed = 5, .step = step_, .node = encoder.node, .role = encoder.role};
+  return kernels::testing::round_trip(*codec_, gradient, key, state);
 }
 
 std::vector<float> Synchroniser::mean(const std::vector<std::vector<float>>& gradients) {
