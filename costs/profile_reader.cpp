@@ -189,15 +189,18 @@ Profile read_profile(const std::string& path_or_name) {
 }
 
 const CodecCosts& Profile::codec(const std::string& algorithm) const {
-  // Parameters change what an algorithm decodes to, not what it costs.
-  const auto found = codecs.find(algorithm.substr(0, algorithm.find('(')));
-  if (found != codecs.end()) return found->second;
+  // Measured with these parameters, or else with any: they change costs little.
+  const auto base = [](const std::string& text) { return text.substr(0, text.find('(')); };
+  if (const auto exact = codecs.find(algorithm); exact != codecs.end()) return exact->second;
+  for (const auto& [known_name, costs] : codecs) {
+    if (base(known_name) == base(algorithm)) return costs;
+  }
   std::string known;
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;
   throw io::InputError("profile '" + name + "' has no costs of algorithm '" + algorithm +
                        "'; it has " + (known.empty() ? "none" : known) +
-                       ": choose one of these, or measure with hipress-profile --algorithm " +
-                       algorithm);
+                       ": choose one of these, or measure with hipress-profile --algorithm '" +
+                       algorithm + "'");
 }
 
 }  // namespace hipress::costs

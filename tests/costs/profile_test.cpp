@@ -122,8 +122,14 @@ TEST_CASE("What a profile leaves out has the value that its README states") {
   CHECK(profile.fan_in.empty());
 }
 
-TEST_CASE("An algorithm costs the same with any parameters") {
-  CHECK(example_profile().codec("onebit(x=1)") == example_profile().codec("onebit"));
+TEST_CASE("An algorithm costs what was measured with its parameters, or else with any") {
+  Profile profile = example_profile();
+  CHECK(profile.codec("onebit(x=1)") == profile.codec("onebit"));
+  profile.codecs["a/mine.pse(x=1)"] = profile.codec("onebit");
+  profile.codecs["a/mine.pse(x=2)"] = profile.codec("fp16");
+  CHECK(profile.codec("a/mine.pse(x=2)") == profile.codec("fp16"));
+  CHECK(profile.codec("a/mine.pse") == profile.codec("onebit"));
+  CHECK_FALSE(profile.codec("onebit") == profile.codec("fp16"));
 }
 
 TEST_CASE("The profile names its algorithms when asked for another") {
