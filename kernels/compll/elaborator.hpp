@@ -1,0 +1,293 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/compll/ast.hpp"
+#include "kernels/compll/elaborate.hpp"
+
+/// The inside of elaborate(): one object that walks through a program and runs it on values. Its
+/// parts lie in elaborate.cpp (functions, names, types), elaborate_statements.cpp (and messages),
+/// elaborate_expressions.cpp (and lambdas) and elaborate_operators.cpp.
+namespace hipress::compll {
+
+using ast::Expression;
+using ast::ExpressionKind;
+using ast::Statement;
+using ast::StatementKind;
+using ast::TypeName;
+
+/// The static type of a scalar or of an array's elements.
+struct Type {
+  TypeName name = TypeName::kVoid;
+  NodeId bits = -1;  ///< of uint8 and uint<bits>
+
+  ScalarKind kind() const {
+    return name == TypeName::kFloat  ? ScalarKind::kFloat
+           : name == TypeName::kBool ? ScalarKind::kBool
+                                     : ScalarKind::kInt;
+  }
+  bool clamps() const { return name == TypeName::kUint8 || name == TypeName::kUint; }
+};
+
+enum class ThingKind : std::uint8_t { kUnset, kScalar, kArray, kLambda, kMessage };
+
+/// What a name or an expression stands for.
+struct Thing {
+  ThingKind kind = ThingKind::kUnset;
+  Type type;
+  NodeId node = -1;  ///< the scalar, or the array's element at the index
+  const ast::Lambda* lambda = nullptr;
+  std::size_t scope = 0;  ///< of a lambda: variables known where it was written
+};
+
+struct Variable {
+  std::string name;
+  ast::Type declared;
+  Type type;
+  Thing value;
+  Place place;
+  std::size_t function = 0;  ///< which call it belongs to: lambdas of another do not see it
+};
+
+/// What executing statements leaves besides variables.
+struct Flow {
+  NodeId returned = -1;  ///< bool: whether a return has been met; -1: not at all
+  Thing result;
+};
+
+enum class Role : std::uint8_t { kHelper, kEncoder, kDecoder };
+
+/// "float", for messages.
+std::string name_of(TypeName name);
+
+class Elaborator {
+ public:
+  explicit Elaborator(const std::vector<const Source*>& sources);
+
+  Elaborated run();
+
+ private:
+  // ---- functions and parameters ----
+
+  void collect();
+
+  static std::string base_name(const ast::Function& function);
+
+  /// Every helper must be sound by itself, called or not.
+  void check_helper(const ast::Function& helper);
+
+  /// A parameter's default or end of its range: a number.
+  std::optional<double> number(const ast::ExpressionPtr& expression);
+
+  void declare_parameters(const ast::Function& entry);
+
+  int constant_bits(const Type& type, const Place& place);
+
+  void add_parameter(ProgramParameter made, const Place& place);
+
+  std::int64_t parameter_number(const std::string& name) const;
+
+  void run_entry(const ast::Function& entry, Role role);
+
+  void match_messages();
+
+  // ---- names ----
+
+  Values& values() { return program_.values; }
+
+  void declare(const std::string& name, const ast::Type& declared, const Thing& value,
+               const Place& place);
+
+  /// A function sees its own variables, a lambda those declared before it as well.
+  bool visible(std::size_t index) const;
+
+  static std::string near(std::string_view word, const std::vector<std::string_view>& known);
+
+  Variable& find(const std::string& name, const Place& place);
+
+  // ---- types ----
+
+  Type scalar_type(const ast::Type& type);
+
+  /// A value as one of a type, where that needs no permission.
+  NodeId converted(NodeId node, const Type& type);
+
+  /// The implicit conversions of the language.
+  Thing convert(const Thing& thing, const Type& type, const Place& place);
+
+  // ---- statements ----
+
+  enum class Level : std::uint8_t { kProgram, kBranch, kLambda };
+
+  void run(const ast::Block& block, Flow& flow);
+
+  void step(const Place& place);
+
+  void run(const Statement& statement, Flow& flow);
+
+  void run_declaration(const Statement& statement);
+
+  Thing initial_value(const Statement& statement);
+
+  static std::string describe(const Thing& thing);
+
+  void run_feedback(const Statement& statement);
+
+  void run_assignment(const Statement& statement);
+
+  void assign_array(const Statement& statement, std::size_t index);
+
+  void run_if(const Statement& statement, Flow& flow);
+
+  void merge(NodeId condition, const Flow& yes, const Flow& no, Flow& flow, const Place& place);
+
+  /// condition ? yes : no, in the type that holds both.
+  Thing common(const Thing& yes, const Thing& no, NodeId condition, const Place& place);
+
+  void run_return(const Statement& statement, Flow& flow);
+
+  void run_call(const Statement& statement);
+
+  // ---- messages ----
+
+  void assign_message(const Statement& statement);
+
+  /// A code has 1 to 8 bits. A parameter that is their number gets that range.
+  void bound_bits(const Expression& call);
+
+  Field field(const Type& type, const Expression& operand);
+
+  void extract(const Expression& call);
+
+  // ---- expressions ----
+
+  Thing scalar(const Expression& expression);
+
+  Thing made(Type type, NodeId node);
+
+  Thing evaluate(const Expression& expression);
+
+  Thing read_name(const Expression& expression);
+
+  Thing read(const Variable& variable, const Place& place);
+
+  Thing element(const Expression& expression);
+
+  Thing size(const Expression& expression);
+
+  Thing unary(const Expression& expression);
+
+  void require_number(const Thing& thing, const Place& place);
+
+  Thing binary(const std::string& op, Thing a, Thing b, const Place& place);
+
+  // ---- lambdas and calls ----
+
+  Thing lambda(const Expression& expression);
+
+  /// Runs a lambda on placeholders, so that it is sound by itself, used or not.
+  void check(const Thing& lambda, const Place& place);
+
+  enum class Captures : std::uint8_t { kNone, kAll };
+
+  /// Runs a body with its parameters, in a scope that begins after the variables known now.
+  Thing apply(const std::vector<ast::Parameter>& parameters, const ast::Type* result,
+              const ast::Block& body, const std::vector<Thing>& arguments, std::size_t function,
+              std::size_t ceiling, Captures captures, const Place& called, const Place& defined);
+
+  Type scalar_type_of_result(const ast::Type& result);
+
+  Thing apply(const Thing& lambda, const std::vector<Thing>& arguments, const Place& called);
+
+  Thing call_helper(const ast::Function& helper, const std::vector<Thing>& arguments,
+                    const Place& called);
+
+  Thing call(const Expression& expression);
+
+  // ---- operators ----
+
+  void require_arguments(const Expression& call, std::size_t count, std::string_view form);
+
+  void require_program_level(const Expression& call);
+
+  Thing array(const Expression& operand);
+
+  Thing function(const Expression& operand);
+
+  Thing range(const Expression& call);
+
+  Thing map(const Expression& call);
+
+  Thing reduce(const Expression& call);
+
+  /// Which reduction a lambda of kFirst and kSecond is.
+  ReductionKind reduction_kind(NodeId body, const Place& place);
+
+  void finish(const Reduction& reduction, const Type& type, const Expression& call);
+
+  NodeId add(const Reduction& reduction);
+
+  /// Code that runs for every element reads elements, not their numbers.
+  void require_element_code(NodeId node, const Place& place);
+
+  /// What vectors of 32-bit lanes can do.
+  void check_lanes(const std::set<NodeId>& nodes, const Place& place);
+
+  Thing on_floats(const Expression& call, Op op);
+  Thing floor(const Expression& call);
+  Thing ceil(const Expression& call);
+  Thing abs(const Expression& call);
+  Thing sqrt(const Expression& call);
+
+  Thing of_two(const Expression& call, Op op);
+  Thing min(const Expression& call);
+  Thing max(const Expression& call);
+
+  Thing random(const Expression& call);
+
+  bool is_number(NodeId node, double value);
+
+  Thing not_here(const Expression& call);
+
+  using Operator = Thing (Elaborator::*)(const Expression&);
+  const std::map<std::string, Operator> kOperators = {
+      {"range", &Elaborator::range},     {"map", &Elaborator::map},
+      {"reduce", &Elaborator::reduce},   {"floor", &Elaborator::floor},
+      {"ceil", &Elaborator::ceil},       {"abs", &Elaborator::abs},
+      {"sqrt", &Elaborator::sqrt},       {"min", &Elaborator::min},
+      {"max", &Elaborator::max},         {"random", &Elaborator::random},
+      {"concat", &Elaborator::not_here}, {"extract", &Elaborator::not_here}};
+
+  const Source* const first_;
+  std::vector<ast::File> files_;
+  const ast::Function* encoder_ = nullptr;
+  const ast::Function* decoder_ = nullptr;
+  std::set<std::string> names_;
+  std::map<std::string, const ast::Function*> helpers_;
+  std::vector<const ast::Function*> helpers_in_order_;
+  std::vector<const ast::Function*> running_;
+
+  Program program_;
+  Notes notes_;
+  std::vector<Variable> variables_;
+  std::set<std::size_t> locked_;  ///< variables that a lambda has read
+  std::map<const Expression*, std::int64_t> sites_;
+
+  Role role_ = Role::kHelper;
+  std::string gradient_, message_;
+  Level level_ = Level::kLambda;
+  std::size_t floor_ = 0;    ///< variables before it belong to somebody outside
+  std::size_t ceiling_ = 0;  ///< of those, the ones before this are seen nevertheless
+  std::size_t function_ = 0, functions_ = 0;
+  Captures captures_ = Captures::kNone;
+  const Type* result_type_ = nullptr;
+  int steps_ = 0, calls_ = 0;
+};
+
+}  // namespace hipress::compll
