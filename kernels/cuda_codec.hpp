@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "kernels/codec.hpp"
+#include "kernels/compiled_algorithm.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
-#include "kernels/quantizer_program.hpp"
 
 /// The CUDA back end. Every call enqueues on the item's stream and returns; temporary memory comes
 /// from the stream's pool (cudaMallocAsync), so nothing waits for the host.
@@ -12,7 +12,7 @@ namespace hipress::kernels {
 
 /// A quantiser on the current GPU; the same bits as on the CPU. `program` is its host code, which
 /// binds parameters; both must outlive the codec.
-std::unique_ptr<Codec> make_cuda_quantizer(const QuantizerProgram& program,
+std::unique_ptr<Codec> make_cuda_quantizer(const CompiledAlgorithm& program,
                                            const CudaQuantizerKernels& kernels,
                                            const double* values);
 

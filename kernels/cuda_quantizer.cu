@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/algorithm_codec.hpp"
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
-#include "kernels/quantizer_codec.hpp"
 
 namespace hipress::kernels {
 
@@ -29,11 +29,11 @@ class StreamMemory {
   cudaStream_t stream_;
 };
 
-class CudaQuantizer : public QuantizerCodec {
+class CudaQuantizer : public AlgorithmCodec {
  public:
-  CudaQuantizer(const QuantizerProgram& program, const CudaQuantizerKernels& kernels,
+  CudaQuantizer(const CompiledAlgorithm& program, const CudaQuantizerKernels& kernels,
                 const double* values)
-      : QuantizerCodec(program, values), kernels_(kernels) {}
+      : AlgorithmCodec(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
     // Slices that treat their residuals differently take different kernels.
@@ -168,7 +168,7 @@ class CudaQuantizer : public QuantizerCodec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_cuda_quantizer(const QuantizerProgram& program,
+std::unique_ptr<Codec> make_cuda_quantizer(const CompiledAlgorithm& program,
                                            const CudaQuantizerKernels& kernels,
                                            const double* values) {
   return std::make_unique<CudaQuantizer>(program, kernels, values);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/cuda_quantizer.cuh"
-#include "kernels/quantizer_program.hpp"
+#include "kernels/compiled_algorithm.hpp"
 
 /// HIPRESS_EXPORT_QUANTIZER of export_host.hpp, for nvcc: defines
 ///

@@ -5,7 +5,7 @@
 /// HIPRESS_EXPORT_QUANTIZER(NAME, Algorithm, …parameters) ends a file of generated code. The file
 /// is compiled once per instruction set; what it defines is
 ///
-///   extern "C" const QuantizerProgram hipress_NAME_ISA;
+///   extern "C" const CompiledAlgorithm hipress_NAME_ISA;
 ///
 /// ISA follows from the compiler's flags, except that HIPRESS_SCALAR asks for the plain loops.
 namespace hipress::kernels {
@@ -35,10 +35,11 @@ using ExportLanes = FloatVector;
 #endif
 
 /// PARAMETERS is an array of DeclaredParameter that holds COUNT of them.
-#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT)                          \
-  extern "C" {                                                                                \
-  extern const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME);             \
-  const ::hipress::kernels::QuantizerProgram HIPRESS_PROGRAM_SYMBOL(NAME) =                   \
-      ::hipress::kernels::host_quantizer_program<ALGORITHM, ::hipress::kernels::ExportLanes>( \
-          #NAME, PARAMETERS, COUNT);                                                          \
+#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT)                             \
+  extern "C" {                                                                                   \
+  extern const ::hipress::kernels::CompiledAlgorithm HIPRESS_PROGRAM_SYMBOL(NAME);               \
+  const ::hipress::kernels::CompiledAlgorithm HIPRESS_PROGRAM_SYMBOL(NAME) =                     \
+      ::hipress::kernels::host_quantizer<ALGORITHM, ::hipress::kernels::ExportLanes>(#NAME,      \
+                                                                                     PARAMETERS, \
+                                                                                     COUNT);     \
   }

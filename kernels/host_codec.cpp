@@ -7,9 +7,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/algorithm_codec.hpp"
 #include "kernels/casts.hpp"
 #include "kernels/host_loops.hpp"
-#include "kernels/quantizer_codec.hpp"
+#include "kernels/message.hpp"
 
 namespace hipress::kernels {
 
@@ -46,16 +47,19 @@ void check(const DecodeItem& item, std::string_view name, std::int64_t expected_
   }
 }
 
-class HostQuantizer : public QuantizerCodec {
+class HostAlgorithm : public AlgorithmCodec {
  public:
-  HostQuantizer(const QuantizerProgram& program, const double* values, Isa isa)
-      : QuantizerCodec(program, values), isa_(isa) {}
+  HostAlgorithm(const CompiledAlgorithm& program, const double* values, Isa isa)
+      : AlgorithmCodec(program, values), isa_(isa) {}
 
   void encode(std::span<const EncodeItem> items, void* /*stream*/) const override {
     for (const EncodeItem& item : items) {
       check(item);
-      if (item.message_bytes != nullptr) *item.message_bytes = encoded_bytes(item.elements);
-      if (item.elements > 0) program_.encode(bound_, item);
+      if (item.elements > 0) {
+        program_.encode(bound_, item);
+      } else if (item.message_bytes != nullptr) {
+        *item.message_bytes = 0;
+      }
     }
   }
 
@@ -63,16 +67,12 @@ class HostQuantizer : public QuantizerCodec {
     for (const DecodeItem& item : items) {
       check(item, program_.name, encoded_bytes(item.elements));
       if (item.elements == 0) continue;
-      std::vector<std::array<float, kMostLevels>> levels(item.messages.size());
-      for (std::size_t i = 0; i < levels.size(); ++i) {
-        if (!program_.levels(bound_, item.messages[i], item.elements, levels[i].data())) {
-          throw std::runtime_error(
-              fmt::format("{}: damaged message: the header of message {} does not fit a slice of "
-                          "{} elements",
-                          program_.name, i, item.elements));
-        }
+      if (program_.decode != nullptr) {
+        const std::size_t damaged = program_.decode(bound_, item);
+        if (damaged < item.messages.size()) refuse(item, damaged);
+      } else {
+        decode_planes(item);
       }
-      decode_planes(item, levels);
     }
   }
 
@@ -83,16 +83,26 @@ class HostQuantizer : public QuantizerCodec {
   }
 
  private:
-  void decode_planes(const DecodeItem& item,
-                     const std::vector<std::array<float, kMostLevels>>& levels) const {
+  [[noreturn]] void refuse(const DecodeItem& item, std::size_t damaged) const {
+    throw std::runtime_error(
+        fmt::format("{}: damaged message: message {} is none of a slice of {} elements",
+                    program_.name, damaged, item.elements));
+  }
+
+  void decode_planes(const DecodeItem& item) const {
+    std::vector<std::array<float, kMostLevels>> levels(item.messages.size());
     std::vector<PlaneSource> sources;
     for (std::size_t i = 0; i < levels.size(); ++i) {
+      if (!program_.levels(bound_, item.messages[i], item.elements, levels[i].data())) {
+        refuse(item, i);
+      }
       sources.push_back(
           {reinterpret_cast<const std::uint32_t*>(item.messages[i] + program_.planes_offset),
            levels[i].data()});
     }
-    with_loops(isa_,
-               [&](auto loops) { loops.decode(planes_, sources.data(), sources.size(), item); });
+    with_loops(isa_, [&](auto loops) {
+      loops.decode(program_.planes(bound_), sources.data(), sources.size(), item);
+    });
   }
 
   const Isa isa_;
@@ -135,9 +145,9 @@ class HostCast : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_host_quantizer(const QuantizerProgram& program, const double* values,
+std::unique_ptr<Codec> make_host_algorithm(const CompiledAlgorithm& program, const double* values,
                                            Isa isa) {
-  return std::make_unique<HostQuantizer>(program, values, isa);
+  return std::make_unique<HostAlgorithm>(program, values, isa);
 }
 
 template <class Format>

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "kernels/codec.hpp"
+#include "kernels/compiled_algorithm.hpp"
 #include "kernels/isa.hpp"
-#include "kernels/quantizer_program.hpp"
 
-/// The Codec interface over the host loops; registry.cpp makes these.
+/// The Codec interface over compiled algorithms and the host loops; registry.cpp makes these.
 namespace hipress::kernels {
 
 constexpr CodecTraits cast_traits() {
@@ -16,9 +16,9 @@ constexpr CodecTraits cast_traits() {
   return traits;
 }
 
-/// A quantiser on the CPU. `program` is its code for `isa` and must outlive the codec; `values` are
-/// its parameters.
-std::unique_ptr<Codec> make_host_quantizer(const QuantizerProgram& program, const double* values,
+/// An algorithm on the CPU. `program` is its code for `isa` and must outlive the codec; `values`
+/// are its parameters.
+std::unique_ptr<Codec> make_host_algorithm(const CompiledAlgorithm& program, const double* values,
                                            Isa isa);
 
 /// A cast on the CPU, with the loops of `isa`.

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/compiled_algorithm.hpp"
 #include "kernels/quantizer.hpp"
-#include "kernels/quantizer_program.hpp"
 #include "kernels/slice.hpp"
 #include "kernels/words.hpp"
 
@@ -398,24 +398,28 @@ HIPRESS_LANES void settle_slice(const Algorithm& algorithm, const State& state,
   }
 }
 
-/// The functions of a QuantizerProgram, with lanes F.
+/// The functions of a quantiser's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
 struct HostQuantizerFunctions {
-  static_assert(sizeof(Algorithm) <= sizeof(BoundQuantizer) &&
-                alignof(Algorithm) <= alignof(BoundQuantizer));
+  static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
+                alignof(Algorithm) <= alignof(BoundAlgorithm));
 
-  static const Algorithm& algorithm(const BoundQuantizer& bound) {
+  static const Algorithm& algorithm(const BoundAlgorithm& bound) {
     return *reinterpret_cast<const Algorithm*>(bound.bytes);
   }
-  static void bind(const double* values, BoundQuantizer& bound) {
+  static void bind(const double* values, BoundAlgorithm& bound) {
     const Algorithm made(values);
     __builtin_memcpy(bound.bytes, &made, sizeof made);
   }
-  static int planes(const BoundQuantizer& bound) { return algorithm(bound).planes(); }
-  static void encode(const BoundQuantizer& bound, const EncodeItem& item) {
+  static int planes(const BoundAlgorithm& bound) { return algorithm(bound).planes(); }
+  static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
+    return quantizer_message_bytes(elements, algorithm(bound).planes(), kPlanesOffset<Algorithm>);
+  }
+  static void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
+    if (item.message_bytes != nullptr) *item.message_bytes = encoded_bytes(bound, item.elements);
     encode_slice<Algorithm, F>(algorithm(bound), item);
   }
-  static bool levels(const BoundQuantizer& bound, const std::byte* message, std::int64_t elements,
+  static bool levels(const BoundAlgorithm& bound, const std::byte* message, std::int64_t elements,
                      float* levels) {
     MessageStart<Algorithm> start;
     __builtin_memcpy(&start.header, message, sizeof start.header);
@@ -427,26 +431,29 @@ struct HostQuantizerFunctions {
     }
     return true;
   }
-  static void settle(const BoundQuantizer& bound, const State& state, std::int64_t elements) {
+  static void settle(const BoundAlgorithm& bound, const State& state, std::int64_t elements) {
     settle_slice<Algorithm, F>(algorithm(bound), state, elements);
   }
 };
 
 template <class Algorithm, class F>
-constexpr QuantizerProgram host_quantizer_program(const char* name,
-                                                  const DeclaredParameter* parameters, int count) {
+constexpr CompiledAlgorithm host_quantizer(const char* name, const DeclaredParameter* parameters,
+                                           int count) {
   using Functions = HostQuantizerFunctions<Algorithm, F>;
   return {.name = name,
           .parameters = parameters,
           .parameter_count = count,
           .error_feedback = Algorithm::kErrorFeedback,
+          .state_arrays = Algorithm::kErrorFeedback ? 1 : 0,
           .deferrable = Algorithm::kErrorFeedback && kDeferrable<Algorithm>,
-          .planes_offset = kPlanesOffset<Algorithm>,
           .bind = Functions::bind,
-          .planes = Functions::planes,
+          .encoded_bytes = Functions::encoded_bytes,
           .encode = Functions::encode,
-          .levels = Functions::levels,
-          .settle = Functions::settle};
+          .decode = nullptr,
+          .settle = Functions::settle,
+          .planes_offset = kPlanesOffset<Algorithm>,
+          .planes = Functions::planes,
+          .levels = Functions::levels};
 }
 
 }  // namespace hipress::kernels

@@ -12,9 +12,9 @@
 
 #include "kernels/casts.hpp"
 #include "kernels/codec.hpp"
+#include "kernels/compiled_algorithm.hpp"
 #include "kernels/host_codec.hpp"
 #include "kernels/isa.hpp"
-#include "kernels/quantizer_program.hpp"
 #include "kernels/user_algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
 #include "kernels/cuda_codec.hpp"
@@ -28,7 +28,7 @@
       "b bits per element: unbiased stochastic rounding between the slice's minimum and maximum")
 
 #define HIPRESS_DECLARE_PROGRAMS(NAME, HELP)                                     \
-  extern "C" const hipress::kernels::QuantizerProgram hipress_##NAME##_scalar,   \
+  extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
       hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512; \
   namespace hipress::kernels {                                                   \
   struct CudaQuantizerKernels;                                                   \
@@ -52,12 +52,12 @@ struct Entry {
 /// The code of one quantiser: for every instruction set, by Isa, and for GPUs. Null where this
 /// build has none.
 struct Programs {
-  std::array<const QuantizerProgram*, 4> host;
+  std::array<const CompiledAlgorithm*, 4> host;
   const CudaQuantizerKernels* cuda;
 };
 
 /// The parameters' values in the order in which the program declares them.
-std::vector<double> in_order(const QuantizerProgram& program, const Values& values) {
+std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
     ordered.push_back(values.at(program.parameters[i].name));
@@ -66,7 +66,7 @@ std::vector<double> in_order(const QuantizerProgram& program, const Values& valu
 }
 
 Entry quantizer_entry(std::string_view help, const Programs& programs) {
-  const QuantizerProgram& any = *programs.host[0];
+  const CompiledAlgorithm& any = *programs.host[0];
   Entry entry;
   entry.row.name = any.name;
   entry.row.help = help;
@@ -79,14 +79,14 @@ Entry quantizer_entry(std::string_view help, const Programs& programs) {
                                     .whole = declared.whole});
   }
   entry.make_for = [programs](const Values& values, Isa isa) {
-    const QuantizerProgram& program = *programs.host[static_cast<std::size_t>(isa)];
-    return make_host_quantizer(program, in_order(program, values).data(), isa);
+    const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
+    return make_host_algorithm(program, in_order(program, values).data(), isa);
   };
   entry.row.make = [programs](const Values& values, Device device) -> std::unique_ptr<Codec> {
     const Isa isa = best_isa();
-    const QuantizerProgram& program = *programs.host[static_cast<std::size_t>(isa)];
+    const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
     const std::vector<double> ordered = in_order(program, values);
-    if (device == Device::kCpu) return make_host_quantizer(program, ordered.data(), isa);
+    if (device == Device::kCpu) return make_host_algorithm(program, ordered.data(), isa);
 #ifdef HIPRESS_HAVE_CUDA
     if (programs.cuda == nullptr) return nullptr;
     return make_cuda_quantizer(program, *programs.cuda, ordered.data());
@@ -141,8 +141,8 @@ const std::vector<Entry>& entries() {
 /// The entry of a program compiled at run time, made once.
 const Entry& user_entry(const std::string& path) {
   static std::mutex mutex;
-  static std::map<const QuantizerProgram*, Entry> made;
-  const QuantizerProgram& program = load_program(path);
+  static std::map<const CompiledAlgorithm*, Entry> made;
+  const CompiledAlgorithm& program = load_program(path);
   const std::lock_guard lock(mutex);
   const auto known = made.find(&program);
   if (known != made.end()) return known->second;

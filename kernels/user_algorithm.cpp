@@ -101,21 +101,21 @@ void build(const std::string& path, const std::string& code, const fs::path& roo
   for (const std::string& left : {source, log}) fs::remove(left, ignored);
 }
 
-const QuantizerProgram& open(const std::string& path, const fs::path& library) {
+const CompiledAlgorithm& open(const std::string& path, const fs::path& library) {
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   const void* const symbol = handle == nullptr ? nullptr : dlsym(handle, "hipress_program");
   if (symbol == nullptr) {
     throw io::RunError(
         fmt::format("{}: {} cannot be loaded: {}; remove it", path, library.string(), dlerror()));
   }
-  return *static_cast<const QuantizerProgram*>(symbol);
+  return *static_cast<const CompiledAlgorithm*>(symbol);
 }
 
 }  // namespace
 
-const QuantizerProgram& load_program(const std::string& path) {
+const CompiledAlgorithm& load_program(const std::string& path) {
   static std::mutex mutex;
-  static std::map<std::string, const QuantizerProgram*> loaded;  // by library
+  static std::map<std::string, const CompiledAlgorithm*> loaded;  // by library
   const std::lock_guard lock(mutex);
   const compll::Compiled compiled = compll::compile(path);
   if (!compiled.program.decoder) {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "kernels/quantizer_program.hpp"
+#include "kernels/compiled_algorithm.hpp"
 
 namespace hipress::kernels {
 
@@ -13,6 +13,6 @@ namespace hipress::kernels {
 ///
 /// compll::CompileError for a program that is wrong, io::InputError for files that cannot be read
 /// or a cache folder that cannot be written, io::RunError if there is no compiler or it fails.
-const QuantizerProgram& load_program(const std::string& path);
+const CompiledAlgorithm& load_program(const std::string& path);
 
 }  // namespace hipress::kernels

@@ -12,14 +12,14 @@ namespace hipress::bench::handwritten {
 namespace {
 
 template <class Algorithm>
-constexpr QuantizerProgram kProgram =
-    host_quantizer_program<Algorithm, FloatVector>("handwritten", nullptr, 0);
+constexpr CompiledAlgorithm kProgram = host_quantizer<Algorithm, FloatVector>("handwritten",
+                                                                              nullptr, 0);
 
 }  // namespace
 
 std::unique_ptr<kernels::Codec> make_codec(std::string_view name) {
-  const auto made = [](const QuantizerProgram& program, double parameter) {
-    return make_host_quantizer(program, &parameter, best_isa());
+  const auto made = [](const CompiledAlgorithm& program, double parameter) {
+    return make_host_algorithm(program, &parameter, best_isa());
   };
   if (name == "onebit") return made(kProgram<Onebit>, 0);
   if (name == "tbq") return made(kProgram<Tbq>, 0.5);
