@@ -18,14 +18,18 @@
 #include "kernels/user_algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
 #include "kernels/cuda_codec.hpp"
+#include "kernels/cuda_quantizer_kernels.hpp"
 #endif
 
-// The quantisers: one row each, in the order in which they are listed everywhere.
-#define HIPRESS_FOR_EACH_QUANTIZER(ROW)                                                 \
-  ROW(onebit, "1 bit per element: the sign; decodes to the mean of that sign's values") \
-  ROW(tbq, "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau") \
-  ROW(terngrad,                                                                         \
-      "b bits per element: unbiased stochastic rounding between the slice's minimum and maximum")
+// The algorithms of algorithms/*.pse: one row each, in the order in which they are listed
+// everywhere.
+#define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                             \
+  ROW(onebit, "1 bit per element: the sign; decodes to the mean of that sign's values")           \
+  ROW(tbq, "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")           \
+  ROW(terngrad,                                                                                   \
+      "b bits per element: unbiased stochastic rounding between the slice's minimum and maximum") \
+  ROW(dgc, "the largest rho of all entries, accumulated with momentum; the others wait")          \
+  ROW(graddrop, "the largest rho of all entries; the others are added to the next gradient")
 
 #define HIPRESS_DECLARE_PROGRAMS(NAME, HELP)                                     \
   extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
@@ -34,7 +38,7 @@
   struct CudaQuantizerKernels;                                                   \
   const CudaQuantizerKernels& hipress_##NAME##_cuda();                           \
   }
-HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_DECLARE_PROGRAMS)
+HIPRESS_FOR_EACH_PROGRAM(HIPRESS_DECLARE_PROGRAMS)
 #undef HIPRESS_DECLARE_PROGRAMS
 
 namespace hipress::kernels {
@@ -49,7 +53,7 @@ struct Entry {
   std::function<std::unique_ptr<Codec>(const Values& values, Isa isa)> make_for;
 };
 
-/// The code of one quantiser: for every instruction set, by Isa, and for GPUs. Null where this
+/// The code of one program: for every instruction set, by Isa, and for GPUs. Null where this
 /// build has none.
 struct Programs {
   std::array<const CompiledAlgorithm*, 4> host;
@@ -65,7 +69,7 @@ std::vector<double> in_order(const CompiledAlgorithm& program, const Values& val
   return ordered;
 }
 
-Entry quantizer_entry(std::string_view help, const Programs& programs) {
+Entry program_entry(std::string_view help, const Programs& programs) {
   const CompiledAlgorithm& any = *programs.host[0];
   Entry entry;
   entry.row.name = any.name;
@@ -88,7 +92,7 @@ Entry quantizer_entry(std::string_view help, const Programs& programs) {
     const std::vector<double> ordered = in_order(program, values);
     if (device == Device::kCpu) return make_host_algorithm(program, ordered.data(), isa);
 #ifdef HIPRESS_HAVE_CUDA
-    if (programs.cuda == nullptr) return nullptr;
+    if (programs.cuda == nullptr || programs.cuda->pass_count == 0) return nullptr;
     return make_cuda_quantizer(program, *programs.cuda, ordered.data());
 #else
     return nullptr;
@@ -129,11 +133,11 @@ const std::vector<Entry>& entries() {
     {&hipress_##NAME##_scalar, &hipress_##NAME##_portable, HIPRESS_VECTOR_PROGRAMS(NAME)}, \
         HIPRESS_CUDA_KERNELS(NAME)                                                         \
   }
-#define HIPRESS_QUANTIZER_ENTRY(NAME, HELP) quantizer_entry(HELP, HIPRESS_PROGRAMS(NAME)),
+#define HIPRESS_PROGRAM_ENTRY(NAME, HELP) program_entry(HELP, HIPRESS_PROGRAMS(NAME)),
 #define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
-  static const std::vector<Entry> table = {HIPRESS_FOR_EACH_QUANTIZER(HIPRESS_QUANTIZER_ENTRY)
+  static const std::vector<Entry> table = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
                                                HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
-#undef HIPRESS_QUANTIZER_ENTRY
+#undef HIPRESS_PROGRAM_ENTRY
 #undef HIPRESS_CAST_ENTRY
   return table;
 }
@@ -147,7 +151,7 @@ const Entry& user_entry(const std::string& path) {
   const auto known = made.find(&program);
   if (known != made.end()) return known->second;
   const Programs programs{{&program, &program, &program, &program}, nullptr};
-  return made.emplace(&program, quantizer_entry("a program compiled at run time", programs))
+  return made.emplace(&program, program_entry("a program compiled at run time", programs))
       .first->second;
 }
 

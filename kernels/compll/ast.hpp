@@ -71,6 +71,7 @@ struct Expression {
 enum class StatementKind : std::uint8_t {
   kDeclare,   ///< type name [= value]
   kFeedback,  ///< error_feedback name
+  kState,     ///< state type name
   kAssign,    ///< name op value, op one of = += -= *= /=
   kIf,
   kReturn,

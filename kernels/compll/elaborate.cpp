@@ -235,7 +235,7 @@ void Elaborator::run_entry(const ast::Function& entry, Role role) {
       if (role == Role::kEncoder) {
         thing = {.kind = ThingKind::kArray,
                  .type = {TypeName::kFloat},
-                 .node = values().leaf(Op::kGradient, ScalarKind::kFloat)};
+                 .node = values().element(Op::kGradient, ScalarKind::kFloat)};
       }
     } else {
       const Type type = scalar_type(parameter.type);
@@ -249,7 +249,7 @@ void Elaborator::run_entry(const ast::Function& entry, Role role) {
   Flow flow;
   level_ = Level::kProgram;
   run(entry.body, flow);
-  if (role == Role::kEncoder && program_.encoder->code < 0) {
+  if (role == Role::kEncoder && program_.encoder->parts.empty()) {
     throw CompileError(
         entry.place,
         fmt::format("'{}' is never given a value; end with {} = concat(…);", message_, message_));
@@ -259,7 +259,7 @@ void Elaborator::run_entry(const ast::Function& entry, Role role) {
         entry.place,
         fmt::format("'{}' is never given a value; end with {} = map(…);", gradient_, gradient_));
   }
-  if (role == Role::kDecoder && program_.decoder->bits < 0) {
+  if (role == Role::kDecoder && program_.decoder->parts.empty()) {
     throw CompileError(entry.place, fmt::format("this decoder never reads its message; begin "
                                                 "with extract({}, …)",
                                                 message_));
@@ -269,10 +269,11 @@ void Elaborator::run_entry(const ast::Function& entry, Role role) {
 void Elaborator::match_messages() {
   const std::vector<Field>& written = program_.encoder->fields;
   const std::vector<Field>& read = program_.decoder->fields;
-  bool equal = written.size() == read.size();
-  for (std::size_t i = 0; equal && i < written.size(); ++i) {
-    equal = written[i].kind == read[i].kind;
-  }
+  const std::vector<Part>& sent = program_.encoder->parts;
+  const std::vector<Part>& taken = program_.decoder->parts;
+  const auto alike = [](const auto& a, const auto& b) { return a.kind == b.kind; };
+  const bool equal = std::equal(written.begin(), written.end(), read.begin(), read.end(), alike) &&
+                     std::equal(sent.begin(), sent.end(), taken.begin(), taken.end(), alike);
   if (!equal) {
     throw CompileError(decoder_->place,
                        fmt::format("'{}' does not read what '{}' writes: extract's variables "

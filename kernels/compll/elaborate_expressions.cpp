@@ -111,12 +111,12 @@ Thing Elaborator::element(const Expression& expression) {
                        fmt::format("'{}' is {}, not an array", array.name, describe(thing)));
   }
   const Thing index = scalar(*expression.operands[1]);
-  if (values()[index.node].op != Op::kIndex) {
-    throw CompileError(expression.operands[1]->place,
-                       "elements are read at the lambda's own index only: f(int i) over "
-                       "range(gradient.size) reads a[i]");
+  if (index.type.kind() != ScalarKind::kInt) {
+    throw CompileError(expression.operands[1]->place, "an index is a whole number; write int(x)");
   }
-  return made(thing.type, thing.node);
+  const NodeId node = at(thing, index.node);
+  if (values()[node].op == Op::kAt) be_general(expression.place, "it reads elements elsewhere");
+  return made(thing.type, node);
 }
 
 Thing Elaborator::size(const Expression& expression) {
@@ -130,10 +130,23 @@ Thing Elaborator::size(const Expression& expression) {
     if (!variable.declared.array) {
       throw CompileError(array.place, fmt::format("'{}' is no array", array.name));
     }
-  } else if (evaluate(array).kind != ThingKind::kArray) {
-    throw CompileError(array.place, "this is no array");
+    if (array.name == gradient_) return made({TypeName::kInt}, length(0));
+    if (variable.value.kind == ThingKind::kUnset) {
+      throw CompileError(expression.place,
+                         fmt::format("array size unknown: '{}' has no value yet", array.name));
+    }
   }
-  return made({TypeName::kInt}, values().leaf(Op::kSize, ScalarKind::kInt));
+  const Thing thing = evaluate_array(array);
+  return made({TypeName::kInt}, length(thing.domain));
+}
+
+Thing Elaborator::evaluate_array(const Expression& expression) {
+  // Inside a lambda a name stands for its elements; its size may be asked for nevertheless.
+  const Thing thing = expression.kind == ExpressionKind::kName
+                          ? read(find(expression.name, expression.place), expression.place)
+                          : evaluate(expression);
+  if (thing.kind != ThingKind::kArray) throw CompileError(expression.place, "this is no array");
+  return thing;
 }
 
 Thing Elaborator::unary(const Expression& expression) {
@@ -220,8 +233,8 @@ void Elaborator::check(const Thing& lambda, const Place& place) {
     const ScalarKind kind = parameter.type.name == TypeName::kFloat  ? ScalarKind::kFloat
                             : parameter.type.name == TypeName::kBool ? ScalarKind::kBool
                                                                      : ScalarKind::kInt;
-    const NodeId any = kind == ScalarKind::kInt ? values().leaf(Op::kIndex, kind)
-                                                : values().leaf(Op::kGradient, kind);
+    const NodeId any = kind == ScalarKind::kInt ? values().element(Op::kIndex, kind)
+                                                : values().element(Op::kGradient, kind);
     const TypeName name = kind == ScalarKind::kFloat  ? TypeName::kFloat
                           : kind == ScalarKind::kBool ? TypeName::kBool
                                                       : TypeName::kInt;

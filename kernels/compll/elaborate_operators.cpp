@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "kernels/compll/elaborator.hpp"
 
@@ -49,18 +51,103 @@ Thing Elaborator::function(const Expression& operand) {
   return thing;
 }
 
+// ---- domains: where arrays get their lengths from ----
+
+int Elaborator::domain(const Domain& made) {
+  auto& domains = program_.domains;
+  for (std::size_t i = 0; i < domains.size(); ++i) {
+    const Domain& known = domains[i];
+    if (known.kind == made.kind && known.source == made.source && known.node == made.node &&
+        known.count == made.count && known.descending == made.descending) {
+      return static_cast<int>(i);
+    }
+  }
+  if (domains.size() == 64) throw std::length_error("more than 64 kinds of array lengths");
+  domains.push_back(made);
+  return static_cast<int>(domains.size() - 1);
+}
+
+NodeId Elaborator::kept(int domain, NodeId value) {
+  if (!values().per_element(value)) return value;
+  auto& slots = program_.domains[static_cast<std::size_t>(domain)].kept;
+  const auto known = std::find(slots.begin(), slots.end(), value);
+  const auto slot = known - slots.begin();
+  if (known == slots.end()) slots.push_back(value);
+  const NodeId node = values().element(Op::kKept, values()[value].kind, slot, domain);
+  values().name(node, values()[value].name);
+  return node;
+}
+
+NodeId Elaborator::at(const Thing& array, NodeId index) {
+  if (!values().per_element(array.node)) return array.node;
+  const Node& by = values()[index];
+  if (by.op == Op::kIndex && by.domain == array.domain) return array.node;
+  // What a selection remembers of where its elements come from is as good as the index itself.
+  const Node& plain = by.op == Op::kToBits ? values()[by.arguments[0]] : by;
+  if (plain.op == Op::kKept) {
+    const Domain& chosen = program_.domains[static_cast<std::size_t>(plain.domain)];
+    const Node& original = values()[chosen.kept[static_cast<std::size_t>(plain.integer)]];
+    const bool all = &plain == &by || values().range(by.arguments[1]).least == 32;
+    if (all && original.op == Op::kIndex && original.domain == array.domain) {
+      return kept(plain.domain, array.node);
+    }
+  }
+  auto& arrays = program_.arrays;
+  std::size_t number = 0;
+  while (number < arrays.size() &&
+         (arrays[number].domain != array.domain || arrays[number].element != array.node)) {
+    ++number;
+  }
+  if (number == arrays.size()) arrays.push_back({array.domain, array.node});
+  return values().at(static_cast<std::int64_t>(number), values()[array.node].kind, index);
+}
+
+NodeId Elaborator::length(int domain) {
+  if (domain == 0) return values().leaf(Op::kSize, ScalarKind::kInt);
+  const Domain& of = program_.domains[static_cast<std::size_t>(domain)];
+  if (of.kind == DomainKind::kRange) {
+    return values().make(Op::kMax, of.node, values().integer(0));
+  }
+  if (of.kind == DomainKind::kSorted) return length(of.source);
+  return values().leaf(Op::kLength, ScalarKind::kInt, domain);
+}
+
+NodeId Elaborator::whole_number(const Expression& operand) {
+  const Thing value = convert(scalar(operand), {TypeName::kInt}, operand.place);
+  if (values().per_element(value.node)) {
+    throw CompileError(operand.place, "this is one number for the whole array");
+  }
+  return value.node;
+}
+
+Thing Elaborator::indices(const Expression& operand) {
+  const Thing thing = array(operand);
+  if (thing.type.kind() != ScalarKind::kInt) {
+    throw CompileError(operand.place,
+                       fmt::format("indices are whole numbers, this is {}", describe(thing)));
+  }
+  return thing;
+}
+
+void Elaborator::be_general(const Place& place, const std::string& why) {
+  if (!program_.quantizer) return;
+  program_.quantizer = false;
+  notes_.push_back(compll::describe(
+      place, "note: ", fmt::format("this is no quantiser made in one pass: {}", why)));
+}
+
 Thing Elaborator::range(const Expression& call) {
   require_program_level(call);
   require_arguments(call, 1, "range(n)");
-  const Thing length = scalar(*call.operands[0]);
-  if (values()[length.node].op != Op::kSize) {
-    throw CompileError(call.operands[0]->place,
-                       "array size unknown: arrays are as long as the gradient, "
-                       "range(gradient.size)");
-  }
+  const NodeId length = whole_number(*call.operands[0]);
+  const int over = values()[length].op == Op::kSize
+                       ? 0
+                       : domain({.kind = DomainKind::kRange, .node = length, .kept = {}});
+  if (over != 0) be_general(call.place, "it has arrays of other lengths than the gradient's");
   return {.kind = ThingKind::kArray,
           .type = {TypeName::kInt},
-          .node = values().leaf(Op::kIndex, ScalarKind::kInt)};
+          .node = values().element(Op::kIndex, ScalarKind::kInt, 0, over),
+          .domain = over};
 }
 
 Thing Elaborator::map(const Expression& call) {
@@ -70,14 +157,190 @@ Thing Elaborator::map(const Expression& call) {
   }
   std::vector<Thing> elements;
   for (std::size_t i = 0; i + 1 < call.operands.size(); ++i) {
-    Thing element = array(*call.operands[i]);
-    element.kind = ThingKind::kScalar;
-    elements.push_back(element);
+    elements.push_back(array(*call.operands[i]));
+    if (elements[i].domain != elements[0].domain) {
+      throw CompileError(call.operands[i]->place,
+                         "arrays that are mapped together come from the same elements; this one "
+                         "has another length or order");
+    }
+    elements[i].kind = ThingKind::kScalar;
   }
   const Thing f = function(*call.operands.back());
-  Thing result = apply(f, elements, call.place);
+  Thing result = apply_over(elements[0].domain, f, elements, call.place);
   result.kind = ThingKind::kArray;
+  result.domain = elements[0].domain;
   return result;
+}
+
+Thing Elaborator::apply_over(int domain, const Thing& lambda, const std::vector<Thing>& arguments,
+                             const Place& called) {
+  const int outer = std::exchange(domain_, domain);
+  Thing result = apply(lambda, arguments, called);
+  domain_ = outer;
+  return result;
+}
+
+Thing Elaborator::filter(const Expression& call) {
+  require_program_level(call);
+  require_arguments(call, 2, "filter(a, f)");
+  require_encoder(call);
+  Thing from = array(*call.operands[0]);
+  Thing element = from;
+  element.kind = ThingKind::kScalar;
+  const Thing f = function(*call.operands[1]);
+  const Thing condition = convert(apply_over(from.domain, f, {element}, call.place),
+                                  {TypeName::kBool}, call.operands[1]->place);
+  be_general(call.place, "it selects elements");
+  from.domain = domain(
+      {.kind = DomainKind::kFilter, .source = from.domain, .node = condition.node, .kept = {}});
+  from.node = kept(from.domain, from.node);
+  return from;
+}
+
+Thing Elaborator::largest(const Expression& call) {
+  require_program_level(call);
+  require_arguments(call, 2, "largest(a, n)");
+  require_encoder(call);
+  const Thing from = convert(array(*call.operands[0]), {TypeName::kFloat}, call.operands[0]->place);
+  const NodeId count = whole_number(*call.operands[1]);
+  be_general(call.place, "it selects elements");
+  const int over = domain({.kind = DomainKind::kLargest,
+                           .source = from.domain,
+                           .node = from.node,
+                           .count = count,
+                           .kept = {}});
+  const NodeId index = values().element(Op::kIndex, ScalarKind::kInt, 0, from.domain);
+  return {.kind = ThingKind::kArray,
+          .type = {TypeName::kInt},
+          .node = kept(over, index),
+          .domain = over};
+}
+
+Thing Elaborator::sort(const Expression& call) {
+  require_program_level(call);
+  require_encoder(call);
+  if (call.operands.size() != 1 && call.operands.size() != 2) {
+    throw CompileError(call.place,
+                       "sort is written sort(a), or sort(a, f) with f(x, y) x < y or x > y");
+  }
+  Thing from = array(*call.operands[0]);
+  require_number(from, call.operands[0]->place);
+  Domain made{.kind = DomainKind::kSorted, .source = from.domain, .node = from.node, .kept = {}};
+  if (call.operands.size() == 2) made.descending = is_descending(*call.operands[1], from);
+  be_general(call.place, "it sorts");
+  from.domain = domain(made);
+  from.node = kept(from.domain, from.node);
+  return from;
+}
+
+bool Elaborator::is_descending(const Expression& operand, const Thing& from) {
+  const Thing f = function(operand);
+  const ScalarKind kind = from.type.kind();
+  const Type type{kind == ScalarKind::kFloat ? TypeName::kFloat : TypeName::kInt};
+  const Thing body = apply(
+      f,
+      {made(type, values().leaf(Op::kFirst, kind)), made(type, values().leaf(Op::kSecond, kind))},
+      operand.place);
+  const Node& node = values()[body.node];
+  if (node.op == Op::kLess || node.op == Op::kLessEqual) {
+    const Op left = values()[node.arguments[0]].op, right = values()[node.arguments[1]].op;
+    if (left == Op::kFirst && right == Op::kSecond) return false;
+    if (left == Op::kSecond && right == Op::kFirst) return true;
+  }
+  throw CompileError(operand.place,
+                     "an order is x < y or x > y of the lambda's two values; put other arithmetic "
+                     "into a map before it");
+}
+
+Thing Elaborator::sample(const Expression& call) {
+  require_program_level(call);
+  require_arguments(call, 2, "sample(a, n)");
+  require_encoder(call);
+  Thing from = array(*call.operands[0]);
+  const NodeId count = whole_number(*call.operands[1]);
+  be_general(call.place, "it samples");
+  // One element of every n-th part of the array, at random.
+  const int over = domain({.kind = DomainKind::kRange, .node = count, .kept = {}});
+  const NodeId i = values().element(Op::kIndex, ScalarKind::kInt, 0, over);
+  const NodeId one = values().integer(1), size = length(from.domain);
+  const auto edge = [&](NodeId part) {
+    return values().make(Op::kDivide, values().make(Op::kMultiply, part, size), count);
+  };
+  const NodeId begin = edge(i), end = edge(values().make(Op::kAdd, i, one));
+  const NodeId width = values().make(Op::kMax, values().make(Op::kSubtract, end, begin), one);
+  const NodeId index = values().make(Op::kAdd, begin, whole_below(width, draw_site(call, over)));
+  from.node = at(from, index);
+  from.domain = over;
+  return from;
+}
+
+NodeId Elaborator::whole_below(NodeId width, NodeId draw) {
+  const NodeId scaled = values().make(Op::kMultiply, draw, values().make(Op::kToFloat, width));
+  return values().make(Op::kMin, values().make(Op::kToInt, scaled),
+                       values().make(Op::kSubtract, width, values().integer(1)));
+}
+
+Thing Elaborator::gather(const Expression& call) {
+  require_program_level(call);
+  require_arguments(call, 2, "gather(a, indices)");
+  Thing from = array(*call.operands[0]);
+  const Thing where = indices(*call.operands[1]);
+  be_general(call.place, "it gathers");
+  from.node = at(from, where.node);
+  from.domain = where.domain;
+  return from;
+}
+
+Thing Elaborator::scatter(const Expression& call) {
+  require_program_level(call);
+  require_arguments(call, 3, "scatter(indices, values, n)");
+  const Thing where = indices(*call.operands[0]);
+  Thing what = array(*call.operands[1]);
+  if (where.domain != what.domain) {
+    throw CompileError(call.operands[1]->place,
+                       "every index has its value: both arrays come from the same elements");
+  }
+  require_number(what, call.operands[1]->place);
+  const NodeId size = whole_number(*call.operands[2]);
+  be_general(call.place, "it scatters");
+  const int target = values()[size].op == Op::kSize
+                         ? 0
+                         : domain({.kind = DomainKind::kRange, .node = size, .kept = {}});
+  auto& scatters = program_.scatters;
+  scatters.push_back({where.node, what.node, target});
+  what.node = values().element(Op::kScattered, values()[what.node].kind,
+                               static_cast<std::int64_t>(scatters.size()) - 1, target);
+  what.domain = target;
+  return what;
+}
+
+Thing Elaborator::clear(const Expression& call) {
+  require_program_level(call);
+  require_arguments(call, 2, "clear(a, indices)");
+  Thing from = array(*call.operands[0]);
+  require_number(from, call.operands[0]->place);
+  const Thing where = indices(*call.operands[1]);
+  be_general(call.place, "it clears elements");
+  auto& marks = program_.marks;
+  std::size_t number = 0;
+  while (number < marks.size() &&
+         (marks[number].index != where.node || marks[number].target != from.domain)) {
+    ++number;
+  }
+  if (number == marks.size()) marks.push_back({where.node, from.domain});
+  const NodeId among =
+      values().element(Op::kIn, ScalarKind::kBool, static_cast<std::int64_t>(number), from.domain);
+  const bool real = values()[from.node].kind == ScalarKind::kFloat;
+  from.node = values().select(among, real ? values().real(0) : values().integer(0), from.node);
+  return from;
+}
+
+void Elaborator::require_encoder(const Expression& call) {
+  if (role_ == Role::kEncoder) return;
+  throw CompileError(call.place,
+                     fmt::format("{} stands in an encoder; a decoder maps, gathers and scatters "
+                                 "what it was sent",
+                                 call.name));
 }
 
 Thing Elaborator::reduce(const Expression& call) {
@@ -89,6 +352,7 @@ Thing Elaborator::reduce(const Expression& call) {
                        "send the result");
   }
   Thing elements = array(*call.operands[0]);
+  const int over = elements.domain;
   elements.kind = ThingKind::kScalar;
   const Thing initial = scalar(*call.operands[1]);
   const Thing f = function(*call.operands[2]);
@@ -106,16 +370,28 @@ Thing Elaborator::reduce(const Expression& call) {
                        "reduce's lambda takes two floats and returns one, or takes two ints and "
                        "returns one");
   }
-  Reduction reduction{.kind = reduction_kind(body.node, call.operands[2]->place),
+  if (values().draws(body.node) || values().per_element(body.node)) {
+    throw CompileError(call.operands[2]->place,
+                       "reduce's lambda makes one value of two, nothing else; put what belongs to "
+                       "an element into a map before it");
+  }
+  Reduction reduction{.kind = reduction_kind(body.node),
                       .element = convert(elements, type, call.operands[0]->place).node,
                       .initial = convert(initial, type, call.operands[1]->place).node,
+                      .fold = body.node,
+                      .domain = over,
                       .name = {}};
-  require_element_code(reduction.element, call.operands[0]->place);
+  if (reduction.kind == ReductionKind::kFold) {
+    be_general(call.operands[2]->place,
+               "this lambda is neither a sum (a + b) nor a minimum nor a maximum of floats");
+  }
+  if (over != 0) be_general(call.place, "it reduces other arrays than the gradient's");
+  expect_element_code(reduction.element, call.operands[0]->place);
   finish(reduction, type, call);
   return made(type, add(reduction));
 }
 
-ReductionKind Elaborator::reduction_kind(NodeId body, const Place& place) {
+ReductionKind Elaborator::reduction_kind(NodeId body) {
   const Node& node = values()[body];
   const auto is_pair = [&](NodeId a, NodeId b) {
     const Op x = values()[a].op, y = values()[b].op;
@@ -136,13 +412,10 @@ ReductionKind Elaborator::reduction_kind(NodeId body, const Place& place) {
       }
     }
   }
-  throw CompileError(place,
-                     "this lambda is neither a sum (a + b) nor a minimum nor a maximum of "
-                     "floats, which are the reductions there are; put other arithmetic "
-                     "into the map before it");
+  return ReductionKind::kFold;
 }
 
-void Elaborator::finish(const Reduction& reduction, const Type& type, const Expression& call) {
+void Elaborator::finish(Reduction& reduction, const Type& type, const Expression& call) {
   if (values().per_element(reduction.initial)) {
     throw CompileError(call.operands[1]->place, "the initial value is one value");
   }
@@ -155,9 +428,8 @@ void Elaborator::finish(const Reduction& reduction, const Type& type, const Expr
   if (type.kind() == ScalarKind::kInt) {
     const Values::Range range = values().range(reduction.element);
     if (range.least < -kMostWholeSum || range.most > kMostWholeSum) {
-      throw CompileError(call.operands[0]->place,
-                         "ints that are summed must be known to lie within 2^20 of 0 (counts, "
-                         "codes); sum floats instead");
+      be_general(call.operands[0]->place,
+                 "ints that are summed are not known to lie within 2^20 of 0 (counts, codes)");
     }
   }
 }
@@ -166,12 +438,21 @@ NodeId Elaborator::add(const Reduction& reduction) {
   auto& reductions = program_.encoder->reductions;
   const auto number = static_cast<std::int64_t>(reductions.size());
   if (number >= 64) throw std::length_error("more than 64 reductions");
+  // Equal reductions are one.
+  for (std::size_t i = 0; i < reductions.size(); ++i) {
+    const Reduction& known = reductions[i];
+    if (known.element == reduction.element && known.initial == reduction.initial &&
+        known.fold == reduction.fold && known.domain == reduction.domain) {
+      return values().leaf(Op::kReduction, values()[reduction.element].kind,
+                           static_cast<std::int64_t>(i));
+    }
+  }
   values().set_reduction_level(number, values().level(reduction.element));
   reductions.push_back(reduction);
   return values().leaf(Op::kReduction, values()[reduction.element].kind, number);
 }
 
-void Elaborator::require_element_code(NodeId node, const Place& place) {
+void Elaborator::expect_element_code(NodeId node, const Place& place) {
   std::vector<NodeId> open = {node};
   std::set<NodeId> seen;
   while (!open.empty()) {
@@ -180,37 +461,34 @@ void Elaborator::require_element_code(NodeId node, const Place& place) {
     if (!seen.insert(id).second) continue;
     const Node& at = values()[id];
     if (at.op == Op::kIndex) {
-      throw CompileError(place,
-                         "the value of an element may not depend on its index, but for "
-                         "reading the gradient there");
+      be_general(place, "an element's value depends on its index");
     }
     for (const NodeId argument : at.arguments) {
       if (argument >= 0) open.push_back(argument);
     }
   }
-  check_lanes(seen, place);
+  if (!fits_lanes(seen)) {
+    be_general(place,
+               "whole numbers in code that runs for every element are not known to lie within "
+               "0 … 2^31 - 1, or are divided");
+  }
 }
 
-void Elaborator::check_lanes(const std::set<NodeId>& nodes, const Place& place) {
+bool Elaborator::fits_lanes(const std::set<NodeId>& nodes) const {
   for (const NodeId id : nodes) {
-    const Node& node = values()[id];
-    if (!values().per_element(id) || node.kind != ScalarKind::kInt || node.op == Op::kCode)
-      continue;
-    const Values::Range range = values().range(id);
+    const Node& node = program_.values[id];
+    const Values& values = program_.values;
+    if (!values.per_element(id) || node.kind != ScalarKind::kInt || node.op == Op::kCode) continue;
+    const Values::Range range = values.range(id);
     const bool narrow = range.least >= 0 && range.most <= 0x7fffffff;
-    if (node.op == Op::kToBits && values().range(node.arguments[1]).least <= kMostLaneBits)
-      continue;
+    if (node.op == Op::kToBits && values.range(node.arguments[1]).least <= kMostLaneBits) continue;
     const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder ||
                        node.op == Op::kToInt || node.op == Op::kAbs || node.op == Op::kNot;
     const bool sum_of_signs = range.least >= -kMostWholeSum && range.most <= kMostWholeSum &&
                               (node.op == Op::kSelect || node.op == Op::kNegate);
-    if (lacks || !(narrow || sum_of_signs)) {
-      throw CompileError(place,
-                         "whole numbers in code that runs for every element must be known "
-                         "to lie within 0 … 2^31 - 1 and are not divided; use floats, or "
-                         "uint<bits> for a float's clamped whole part");
-    }
+    if (lacks || !(narrow || sum_of_signs)) return false;
   }
+  return true;
 }
 
 Thing Elaborator::on_floats(const Expression& call, Op op) {
@@ -249,20 +527,28 @@ Thing Elaborator::max(const Expression& call) { return of_two(call, Op::kMax); }
 
 Thing Elaborator::random(const Expression& call) {
   require_arguments(call, 2, "random<float>(least, most)");
-  if (call.type.name != TypeName::kFloat || call.type.array) {
-    throw CompileError(call.place, "random numbers are floats: random<float>(least, most)");
+  const bool whole = call.type.name == TypeName::kInt;
+  if ((call.type.name != TypeName::kFloat && !whole) || call.type.array) {
+    throw CompileError(call.place, "random numbers are floats or ints: random<float>(least, most)");
   }
   if (level_ != Level::kLambda) {
     throw CompileError(call.place, "random numbers are drawn per element, inside a lambda");
   }
-  const Type type{TypeName::kFloat};
+  const Type type{call.type.name};
   const Thing least = convert(scalar(*call.operands[0]), type, call.operands[0]->place);
   const Thing most = convert(scalar(*call.operands[1]), type, call.operands[1]->place);
-  const auto [site, is_new] = sites_.try_emplace(&call, static_cast<std::int64_t>(sites_.size()));
-  const NodeId draw = values().leaf(Op::kDraw, ScalarKind::kFloat, site->second);
+  const NodeId draw = draw_site(call, domain_);
   if (is_number(least.node, 0) && is_number(most.node, 1)) return made(type, draw);
   const NodeId width = values().make(Op::kSubtract, most.node, least.node);
-  return made(type, values().make(Op::kAdd, least.node, values().make(Op::kMultiply, draw, width)));
+  const NodeId above = whole
+                           ? whole_below(values().make(Op::kMax, width, values().integer(1)), draw)
+                           : values().make(Op::kMultiply, draw, width);
+  return made(type, values().make(Op::kAdd, least.node, above));
+}
+
+NodeId Elaborator::draw_site(const Expression& call, int domain) {
+  const auto [site, is_new] = sites_.try_emplace(&call, static_cast<std::int64_t>(sites_.size()));
+  return values().element(Op::kDraw, ScalarKind::kFloat, site->second, domain);
 }
 
 bool Elaborator::is_number(NodeId node, double value) {

@@ -13,6 +13,8 @@ namespace {
 
 /// A bound on the work that inlining can make; far above what any algorithm needs.
 constexpr int kMostSteps = 1000000;
+constexpr double kLargestFloat = 3.4028234663852886e38;
+constexpr std::size_t kMostParts = 16;
 
 }  // namespace
 
@@ -39,6 +41,8 @@ void Elaborator::run(const Statement& statement, Flow& flow) {
         return run_declaration(statement);
       case StatementKind::kFeedback:
         return run_feedback(statement);
+      case StatementKind::kState:
+        return run_state(statement);
       case StatementKind::kAssign:
         return run_assignment(statement);
       case StatementKind::kIf:
@@ -120,6 +124,33 @@ void Elaborator::run_feedback(const Statement& statement) {
   program_.encoder->error_feedback = true;
 }
 
+void Elaborator::run_state(const Statement& statement) {
+  if (role_ != Role::kEncoder || level_ != Level::kProgram) {
+    throw CompileError(statement.place,
+                       "state is what an encoder keeps; declare it there, outside branches and "
+                       "lambdas");
+  }
+  if (statement.type.name != TypeName::kFloat || !statement.type.array) {
+    throw CompileError(statement.type.place, "what is kept between steps is a float* array");
+  }
+  auto& states = program_.encoder->states;
+  if (states.size() == 8) throw CompileError(statement.place, "more than 8 arrays are kept");
+  const NodeId node =
+      values().element(Op::kState, ScalarKind::kFloat, static_cast<std::int64_t>(states.size()));
+  values().name(node, statement.name);
+  states.push_back({statement.name, node});
+  declare(statement.name, statement.type,
+          {.kind = ThingKind::kArray, .type = {TypeName::kFloat}, .node = node}, statement.place);
+  be_general(statement.place, "it keeps arrays of its own");
+}
+
+bool Elaborator::is_state(const std::string& name) const {
+  if (role_ != Role::kEncoder) return false;
+  const auto& states = program_.encoder->states;
+  return std::any_of(states.begin(), states.end(),
+                     [&](const StateArray& state) { return state.name == name; });
+}
+
 void Elaborator::run_assignment(const Statement& statement) {
   if (statement.name == message_ && role_ != Role::kHelper && level_ == Level::kProgram) {
     return assign_message(statement);
@@ -157,7 +188,8 @@ void Elaborator::assign_array(const Statement& statement, std::size_t index) {
   if (level_ != Level::kProgram || statement.op != "=") {
     throw CompileError(statement.place, "an array is assigned once, outside branches and lambdas");
   }
-  if (variables_[index].value.kind == ThingKind::kArray) {
+  const bool kept = is_state(statement.name);
+  if (variables_[index].value.kind == ThingKind::kArray && !kept) {
     throw CompileError(
         statement.place,
         fmt::format("array '{}' has its value already; take another name", statement.name));
@@ -169,15 +201,44 @@ void Elaborator::assign_array(const Statement& statement, std::size_t index) {
   }
   variables_[index].type = scalar_type(variables_[index].declared);
   value = convert(value, variables_[index].type, statement.value->place);
+  if (kept || (role_ == Role::kDecoder && statement.name == gradient_)) {
+    if (value.domain != 0) {
+      throw CompileError(
+          statement.value->place,
+          fmt::format("'{}' is as long as the gradient, this array is not", statement.name));
+    }
+  }
+  if (kept) {
+    value.node = saturated(value.node);
+    for (StateArray& state : program_.encoder->states) {
+      if (state.name == statement.name) state.next = value.node;
+    }
+  }
+  values().name(value.node, statement.name);
   variables_[index].value = value;
   if (role_ == Role::kDecoder && statement.name == gradient_) {
-    require_element_code(value.node, statement.value->place);
+    expect_element_code(value.node, statement.value->place);
     if (values().draws(value.node)) {
       throw CompileError(statement.value->place,
                          "a decoder draws no random numbers: all nodes must decode the same");
     }
     program_.decoder->level = value.node;
   }
+}
+
+NodeId Elaborator::saturated(NodeId node) {
+  const Node& at = values()[node];
+  const NodeId largest = values().real(kLargestFloat), least = values().real(-kLargestFloat);
+  const bool is_already = at.op == Op::kMax && at.arguments[1] == least &&
+                          values()[at.arguments[0]].op == Op::kMin &&
+                          values()[at.arguments[0]].arguments[1] == largest;
+  if (is_already || at.op == Op::kState || at.op == Op::kReal) return node;
+  if (at.op == Op::kSelect && values()[at.arguments[0]].op == Op::kIn) {
+    const Node select = at;
+    return values().select(select.arguments[0], saturated(select.arguments[1]),
+                           saturated(select.arguments[2]));
+  }
+  return values().make(Op::kMax, values().make(Op::kMin, node, largest), least);
 }
 
 void Elaborator::run_if(const Statement& statement, Flow& flow) {
@@ -273,53 +334,94 @@ void Elaborator::assign_message(const Statement& statement) {
                        fmt::format("a message is made by concat: {} = concat(…);", message_));
   }
   Encoder& encoder = *program_.encoder;
-  if (encoder.code >= 0) {
+  if (!encoder.parts.empty()) {
     throw CompileError(statement.place, "the message has been written already");
   }
-  for (std::size_t i = 0; i < call.operands.size(); ++i) {
-    const Expression& operand = *call.operands[i];
-    const Thing thing = evaluate(operand);
+  const Expression* last = nullptr;
+  for (const auto& operand : call.operands) {
+    const Thing thing = evaluate(*operand);
     if (thing.kind == ThingKind::kScalar) {
-      encoder.fields.push_back(field(thing.type, operand));
+      encoder.fields.push_back(field(thing.type, *operand));
       encoder.field_values.push_back(thing.node);
-      continue;
+    } else if (thing.kind == ThingKind::kArray) {
+      if (encoder.parts.size() == kMostParts) {
+        throw CompileError(operand->place, "a message holds at most 16 arrays");
+      }
+      encoder.parts.push_back(part(thing, *operand));
+      last = operand.get();
+    } else {
+      throw CompileError(
+          operand->place,
+          fmt::format("a message holds scalars and arrays, this is {}", describe(thing)));
     }
-    if (thing.kind != ThingKind::kArray || !thing.type.clamps() || encoder.code >= 0) {
-      throw CompileError(operand.place, "a message holds scalars and one array of uint<bits>");
-    }
-    require_element_code(thing.node, operand.place);
-    if (values().by_slice(thing.type.bits)) {
-      throw CompileError(operand.place,
-                         "the bits of a code depend on parameters only, so that every message of "
-                         "a slice is equally long");
-    }
-    encoder.bits = thing.type.bits;
-    encoder.code = thing.node;
   }
-  if (encoder.code < 0) {
-    throw CompileError(call.place,
-                       "a message holds one array of uint<bits>: a code for every "
-                       "element");
+  if (last == nullptr) {
+    throw CompileError(call.place, "a message without an array says nothing about its elements");
   }
-  bound_bits(call);
+  if (encoder.parts.size() > 1) {
+    be_general(call.place, "its message has several arrays");
+  } else if (take_code(encoder.parts[0], *last)) {
+    encoder.code = encoder.parts[0].value;
+    encoder.bits = encoder.parts[0].bits;
+  }
 }
 
-void Elaborator::bound_bits(const Expression& call) {
-  const Values::Range bits = values().range(program_.encoder->bits);
-  if (bits.least >= 1 && bits.most <= 8) return;
-  const Node& node = values()[program_.encoder->bits];
-  if (node.op != Op::kParameter || bits.most < 1 || bits.least > 8) {
-    throw CompileError(call.place,
-                       "a code has 1 to 8 bits; give the parameters that decide it a "
-                       "range: uint8 b = 2 in [1, 8]");
+Part Elaborator::part(const Thing& array, const Expression& operand) {
+  const Field like = field(array.type, operand);
+  Part part{.kind = like.kind,
+            .domain = array.domain,
+            .bits = array.type.bits,
+            .value = array.node,
+            .name = like.name};
+  if (array.type.clamps() && values().by_slice(part.bits)) {
+    throw CompileError(operand.place,
+                       "the bits of a code depend on parameters only, so that every message of "
+                       "a slice is equally long");
   }
+  require_bound(array.domain, operand.place);
+  return part;
+}
+
+bool Elaborator::take_code(const Part& part, const Expression& operand) {
+  if (part.domain != 0 || (part.kind != FieldKind::kByte && part.kind != FieldKind::kWord)) {
+    be_general(operand.place, "its message is no array of uint<bits> for every element");
+    return false;
+  }
+  if (!bound_bits(part.bits, operand)) {
+    be_general(operand.place, "its codes have more than 8 bits");
+    return false;
+  }
+  expect_element_code(part.value, operand.place);
+  return program_.quantizer;
+}
+
+bool Elaborator::bound_bits(NodeId id, const Expression& operand) {
+  const Values::Range bits = values().range(id);
+  if (bits.least >= 1 && bits.most <= 8) return true;
+  const Node& node = values()[id];
+  if (node.op != Op::kParameter || bits.most < 1 || bits.least > 8) return false;
   ProgramParameter& parameter = program_.parameters[static_cast<std::size_t>(node.integer)];
   parameter.least = std::max(parameter.least, 1.0);
   parameter.most = std::min(parameter.most, 8.0);
   notes_.push_back(
-      compll::describe(call.place, "note: ",
+      compll::describe(operand.place, "note: ",
                        fmt::format("'{}' is the number of bits of a code: it is held to {} … {}",
                                    parameter.name, parameter.least, parameter.most)));
+  return true;
+}
+
+void Elaborator::require_bound(int domain, const Place& place) {
+  while (domain != 0) {
+    const Domain& at = program_.domains[static_cast<std::size_t>(domain)];
+    if (at.kind == DomainKind::kLargest && !values().measured(at.count)) return;
+    if (at.kind == DomainKind::kRange) {
+      if (!values().measured(at.node)) return;
+      throw CompileError(place,
+                         "array size unknown: in a message it must follow from gradient.size and "
+                         "the parameters, so that there is room for it");
+    }
+    domain = at.source;
+  }
 }
 
 Field Elaborator::field(const Type& type, const Expression& operand) {
@@ -359,19 +461,10 @@ void Elaborator::extract(const Expression& call) {
           operand.place,
           fmt::format("'{}' has a value already; declare a variable without one", operand.name));
     }
-    if (decoder.bits >= 0) {
-      throw CompileError(operand.place, "the array of codes is the last part of a message");
-    }
     const Type type = scalar_type(variable.declared);
     variable.type = type;
     if (variable.declared.array) {
-      if (!type.clamps()) {
-        throw CompileError(operand.place, "the array of a message is one of uint<bits>");
-      }
-      decoder.bits = type.bits;
-      variable.value = {.kind = ThingKind::kArray,
-                        .type = type,
-                        .node = values().leaf(Op::kCode, ScalarKind::kInt)};
+      variable.value = extract_array(type, operand);
       continue;
     }
     const auto index = static_cast<std::int64_t>(decoder.fields.size());
@@ -380,9 +473,36 @@ void Elaborator::extract(const Expression& call) {
     variable.value = {.kind = ThingKind::kScalar, .type = type, .node = converted(node, type)};
     values().name(variable.value.node, operand.name);
   }
-  if (decoder.bits < 0) {
-    throw CompileError(call.place, "the last part of a message is its array of uint<bits>");
+  if (decoder.parts.empty()) {
+    throw CompileError(call.place, "a message has an array; name a variable for it");
   }
+}
+
+Thing Elaborator::extract_array(const Type& type, const Expression& operand) {
+  Decoder& decoder = *program_.decoder;
+  const std::size_t number = decoder.parts.size();
+  if (number == kMostParts) {
+    throw CompileError(operand.place, "a message holds at most 16 arrays");
+  }
+  const Field like = field(type, operand);
+  Part part{.kind = like.kind, .domain = 0, .bits = type.bits, .value = -1, .name = like.name};
+  // An array is as long as the one that the encoder put there.
+  if (program_.encoder && number < program_.encoder->parts.size()) {
+    const int theirs = program_.encoder->parts[number].domain;
+    const auto [known, is_new] = extracted_.try_emplace(theirs, 0);
+    if (is_new && theirs != 0) {
+      known->second = domain({.kind = DomainKind::kExtracted, .source = theirs, .kept = {}});
+    }
+    part.domain = known->second;
+  }
+  decoder.parts.push_back(part);
+  const bool code = type.clamps() && number == 0 && program_.quantizer;
+  if (code) decoder.bits = type.bits;
+  const NodeId node = code ? values().element(Op::kCode, ScalarKind::kInt)
+                           : values().element(Op::kPart, type.kind(),
+                                              static_cast<std::int64_t>(number), part.domain);
+  values().name(node, operand.name);
+  return {.kind = ThingKind::kArray, .type = type, .node = node, .domain = part.domain};
 }
 
 }  // namespace hipress::compll

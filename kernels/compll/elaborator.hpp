@@ -42,6 +42,7 @@ struct Thing {
   ThingKind kind = ThingKind::kUnset;
   Type type;
   NodeId node = -1;  ///< the scalar, or the array's element at the index
+  int domain = 0;    ///< of an array
   const ast::Lambda* lambda = nullptr;
   std::size_t scope = 0;  ///< of a lambda: variables known where it was written
 };
@@ -139,6 +140,14 @@ class Elaborator {
 
   void run_feedback(const Statement& statement);
 
+  void run_state(const Statement& statement);
+
+  /// What is kept stays finite for ever: a value held within the range of floats.
+  NodeId saturated(NodeId node);
+
+  /// Whether an array is one that is kept between steps.
+  bool is_state(const std::string& name) const;
+
   void run_assignment(const Statement& statement);
 
   void assign_array(const Statement& statement, std::size_t index);
@@ -158,12 +167,23 @@ class Elaborator {
 
   void assign_message(const Statement& statement);
 
+  /// One array of a message.
+  Part part(const Thing& array, const Expression& operand);
+
+  /// Whether the message is one code per element, as far as it is known; then it is the encoder's.
+  bool take_code(const Part& part, const Expression& operand);
+
   /// A code has 1 to 8 bits. A parameter that is their number gets that range.
-  void bound_bits(const Expression& call);
+  bool bound_bits(NodeId bits, const Expression& operand);
+
+  /// The most elements that a domain can have must follow from the gradient's and the parameters.
+  void require_bound(int domain, const Place& place);
 
   Field field(const Type& type, const Expression& operand);
 
   void extract(const Expression& call);
+
+  Thing extract_array(const Type& type, const Expression& operand);
 
   // ---- expressions ----
 
@@ -180,6 +200,8 @@ class Elaborator {
   Thing element(const Expression& expression);
 
   Thing size(const Expression& expression);
+
+  Thing evaluate_array(const Expression& expression);
 
   Thing unary(const Expression& expression);
 
@@ -224,20 +246,71 @@ class Elaborator {
 
   Thing map(const Expression& call);
 
+  /// apply(), where random numbers are those of a domain's elements.
+  Thing apply_over(int domain, const Thing& lambda, const std::vector<Thing>& arguments,
+                   const Place& called);
+
+  Thing filter(const Expression& call);
+
+  Thing largest(const Expression& call);
+
+  Thing sort(const Expression& call);
+
+  /// Whether an order is x > y rather than x < y.
+  bool is_descending(const Expression& operand, const Thing& from);
+
+  Thing sample(const Expression& call);
+
+  /// A random number of 0 … width - 1.
+  NodeId whole_below(NodeId width, NodeId draw);
+
+  /// The draws of one place in the program.
+  NodeId draw_site(const Expression& call, int domain);
+
+  Thing gather(const Expression& call);
+
+  Thing scatter(const Expression& call);
+
+  Thing clear(const Expression& call);
+
+  void require_encoder(const Expression& call);
+
+  /// A new domain, or the one that is equal.
+  int domain(const Domain& made);
+
+  /// What a filtered domain's elements have of a value of its source.
+  NodeId kept(int domain, NodeId value);
+
+  /// The array's element at an index.
+  NodeId at(const Thing& array, NodeId index);
+
+  /// Elements of a domain.
+  NodeId length(int domain);
+
+  /// A scalar int.
+  NodeId whole_number(const Expression& operand);
+
+  /// An array of ints.
+  Thing indices(const Expression& operand);
+
+  /// From here on the program is one of arrays, no quantiser; says why, once.
+  void be_general(const Place& place, const std::string& why);
+
   Thing reduce(const Expression& call);
 
   /// Which reduction a lambda of kFirst and kSecond is.
-  ReductionKind reduction_kind(NodeId body, const Place& place);
+  ReductionKind reduction_kind(NodeId body);
 
-  void finish(const Reduction& reduction, const Type& type, const Expression& call);
+  void finish(Reduction& reduction, const Type& type, const Expression& call);
 
   NodeId add(const Reduction& reduction);
 
-  /// Code that runs for every element reads elements, not their numbers.
-  void require_element_code(NodeId node, const Place& place);
+  /// A quantiser's code that runs for every element reads elements, not their numbers. Anything
+  /// else makes the program general.
+  void expect_element_code(NodeId node, const Place& place);
 
   /// What vectors of 32-bit lanes can do.
-  void check_lanes(const std::set<NodeId>& nodes, const Place& place);
+  bool fits_lanes(const std::set<NodeId>& nodes) const;
 
   Thing on_floats(const Expression& call, Op op);
   Thing floor(const Expression& call);
@@ -258,11 +331,15 @@ class Elaborator {
   using Operator = Thing (Elaborator::*)(const Expression&);
   const std::map<std::string, Operator> kOperators = {
       {"range", &Elaborator::range},     {"map", &Elaborator::map},
-      {"reduce", &Elaborator::reduce},   {"floor", &Elaborator::floor},
-      {"ceil", &Elaborator::ceil},       {"abs", &Elaborator::abs},
-      {"sqrt", &Elaborator::sqrt},       {"min", &Elaborator::min},
-      {"max", &Elaborator::max},         {"random", &Elaborator::random},
-      {"concat", &Elaborator::not_here}, {"extract", &Elaborator::not_here}};
+      {"reduce", &Elaborator::reduce},   {"filter", &Elaborator::filter},
+      {"largest", &Elaborator::largest}, {"sort", &Elaborator::sort},
+      {"sample", &Elaborator::sample},   {"gather", &Elaborator::gather},
+      {"scatter", &Elaborator::scatter}, {"clear", &Elaborator::clear},
+      {"floor", &Elaborator::floor},     {"ceil", &Elaborator::ceil},
+      {"abs", &Elaborator::abs},         {"sqrt", &Elaborator::sqrt},
+      {"min", &Elaborator::min},         {"max", &Elaborator::max},
+      {"random", &Elaborator::random},   {"concat", &Elaborator::not_here},
+      {"extract", &Elaborator::not_here}};
 
   const Source* const first_;
   std::vector<ast::File> files_;
@@ -286,6 +363,8 @@ class Elaborator {
   std::size_t ceiling_ = 0;  ///< of those, the ones before this are seen nevertheless
   std::size_t function_ = 0, functions_ = 0;
   Captures captures_ = Captures::kNone;
+  int domain_ = 0;                ///< that a lambda runs over
+  std::map<int, int> extracted_;  ///< the decoder's domain for one of the encoder's
   const Type* result_type_ = nullptr;
   int steps_ = 0, calls_ = 0;
 };

@@ -220,6 +220,12 @@ class Parser {
       made.kind = StatementKind::kFeedback;
       named(made);
       expect(";", "after the name of the gradient");
+    } else if (sees("state") && kTypeNames.contains(peek(1).text)) {
+      take();
+      made.kind = StatementKind::kState;
+      made.type = type();
+      named(made);
+      expect(";", "after the name of the array: what it holds at first is 0");
     } else if (sees_type() && !sees("(", 1)) {
       declaration(made);
     } else {

@@ -12,7 +12,7 @@
 /// Everything is a value: a node of one graph, in which equal nodes are the same node. Lambdas and
 /// helper functions are gone (their bodies stand where they were called), and so are branches
 /// (a value that depends on a condition is a kSelect). A value either is one per slice (a scalar)
-/// or one per element: it depends, by some path, on kGradient, kCode or kDraw.
+/// or one per element of a domain: of the slice, or of another array's indices.
 namespace hipress::compll {
 
 enum class ScalarKind : std::uint8_t { kBool, kInt, kFloat };
@@ -25,10 +25,16 @@ enum class Op : std::uint8_t {
   kSize,       ///< elements of the slice
   kReduction,  ///< reduction `integer` of the encoder
   kField,      ///< field `integer` of the message
-  kIndex,      ///< this element's index; stands only below kGradient and kCode
+  kLength,     ///< elements of a domain
+  kIndex,      ///< this element's index
   kGradient,   ///< this element of the gradient
+  kState,      ///< this element of state array `integer`, as the last step left it
   kCode,       ///< this element of the message's codes
+  kPart,       ///< this element of array `integer` of the message
   kDraw,       ///< uniform in [0, 1), by element and call site `integer`
+  kKept,       ///< what the domain has kept of its source: value `integer`
+  kIn,         ///< bool: this element's index is among the indices of mark `integer`
+  kScattered,  ///< this element of scatter `integer`
   kFirst,      ///< the first argument of a reduction's lambda
   kSecond,     ///< the second
   // arithmetic: int with int, float with float
@@ -54,6 +60,7 @@ enum class Op : std::uint8_t {
   kSqrt,
   kMin,
   kMax,
+  kAt,  ///< array `integer` at the index that is the argument; 0 outside of it
   // conversions
   kToFloat,
   kToInt,   ///< towards zero
@@ -67,6 +74,7 @@ struct Node {
   ScalarKind kind;
   NodeId arguments[3] = {-1, -1, -1};
   std::int64_t integer = 0;
+  int domain = -1;  ///< of leaves that an element has
   double real = 0;
   std::string
       name;  ///< what the program calls it; a hint for generated code, not part of the value
@@ -79,6 +87,10 @@ class Values {
   NodeId real(double value);
   NodeId boolean(bool value);
   NodeId leaf(Op op, ScalarKind kind, std::int64_t number = 0);
+  /// A leaf that every element of a domain has.
+  NodeId element(Op op, ScalarKind kind, std::int64_t number = 0, int domain = 0);
+  /// Array `number`, whose elements are of a kind, at an index.
+  NodeId at(std::int64_t number, ScalarKind kind, NodeId index);
   /// An operation of the kind that its arguments have, comparisons of kind bool.
   NodeId make(Op op, NodeId a, NodeId b = -1, NodeId c = -1);
   NodeId select(NodeId condition, NodeId yes, NodeId no);
@@ -89,14 +101,18 @@ class Values {
   void name(NodeId id, const std::string& name);
   bool is_constant(NodeId id) const;
 
+  /// The domain whose elements the value depends on; -1: it is a scalar.
+  int domain(NodeId id) const { return facts_[static_cast<std::size_t>(id)].domain; }
   /// Depends on the element.
-  bool per_element(NodeId id) const { return facts_[static_cast<std::size_t>(id)].per_element; }
+  bool per_element(NodeId id) const { return domain(id) >= 0; }
   /// Depends on a draw.
   bool draws(NodeId id) const { return facts_[static_cast<std::size_t>(id)].draws; }
   /// Depends on a kFirst or kSecond.
   bool open(NodeId id) const { return facts_[static_cast<std::size_t>(id)].open; }
   /// Depends on what only some slices share: size, reductions, fields.
   bool by_slice(NodeId id) const { return facts_[static_cast<std::size_t>(id)].by_slice; }
+  /// Depends on what only encoding finds out: reductions, lengths, elements of arrays.
+  bool measured(NodeId id) const { return facts_[static_cast<std::size_t>(id)].measured; }
   /// Measuring passes that must be over before the value is known.
   int level(NodeId id) const { return facts_[static_cast<std::size_t>(id)].level; }
   /// Tells the values that reduction `number` reduces a value of level `level`.
@@ -112,7 +128,8 @@ class Values {
 
  private:
   struct Facts {
-    bool per_element = false, draws = false, open = false, by_slice = false;
+    int domain = -1;
+    bool draws = false, open = false, by_slice = false, measured = false;
     int level = 0;
     Range range = {0, 0};
   };
@@ -133,13 +150,53 @@ struct ProgramParameter {
   double least = 0, most = 0;
 };
 
-enum class ReductionKind : std::uint8_t { kSum, kWholeSum, kMinimum, kMaximum };
+/// Where arrays get their lengths and indices from.
+enum class DomainKind : std::uint8_t {
+  kSlice,      ///< the gradient's elements; domain 0
+  kRange,      ///< 0 … `node` - 1
+  kFilter,     ///< the source's elements for which `node` holds, in their order
+  kLargest,    ///< the `count` elements of the source with the largest |node|, in their order
+  kSorted,     ///< the source's elements by `node`
+  kExtracted,  ///< in a decoder: as many as the encoder's domain `source` had
+};
 
-/// One number made of all elements.
+struct Domain {
+  DomainKind kind = DomainKind::kSlice;
+  int source = -1;
+  NodeId node = -1;
+  NodeId count = -1;
+  bool descending = false;
+  std::vector<NodeId> kept;  ///< values of the source that its elements take along
+};
+
+/// An array that is read at other indices than its own.
+struct Array {
+  int domain;
+  NodeId element;
+};
+
+/// Which elements of domain `target` are among some indices.
+struct Mark {
+  NodeId index;  ///< per element of any domain
+  int target;
+};
+
+/// An array over domain `target` that is `value` at `index`, which have one domain, and 0
+/// elsewhere.
+struct Scatter {
+  NodeId index, value;
+  int target;
+};
+
+enum class ReductionKind : std::uint8_t { kSum, kWholeSum, kMinimum, kMaximum, kFold };
+
+/// One number made of all elements of a domain.
 struct Reduction {
   ReductionKind kind;
-  NodeId element;  ///< what is reduced, per element
-  NodeId initial;  ///< minimum, maximum: the value for an empty slice; else added once
+  NodeId element;    ///< what is reduced, per element
+  NodeId initial;    ///< minimum, maximum: the value for an empty array; else comes first
+  NodeId fold = -1;  ///< kFold: of kFirst and kSecond
+  int domain = 0;
   std::string name;
 };
 
@@ -151,21 +208,39 @@ struct Field {
   std::string name;
 };
 
-/// An encoder: fields and one code per element.
+/// An array of a message.
+struct Part {
+  FieldKind kind;
+  int domain;         ///< in a decoder: slice or kExtracted
+  NodeId bits = -1;   ///< of kWord
+  NodeId value = -1;  ///< per element; an encoder's
+  std::string name;
+};
+
+/// What is kept per element from one step to the next, besides the residual.
+struct StateArray {
+  std::string name;
+  NodeId next = -1;  ///< finite numbers
+};
+
+/// An encoder: a message's fields and arrays.
 struct Encoder {
   std::vector<Reduction> reductions;
+  std::vector<StateArray> states;
   std::vector<Field> fields;
   std::vector<NodeId> field_values;
-  NodeId bits = -1;
-  NodeId code = -1;
+  std::vector<Part> parts;
+  NodeId bits = -1;  ///< of `code`
+  NodeId code = -1;  ///< the one part, if it is a code of few bits for every element; else -1
   bool error_feedback = false;
 };
 
-/// A decoder: what a code stands for.
+/// A decoder: what an element is.
 struct Decoder {
   std::vector<Field> fields;
-  NodeId bits = -1;   ///< of the codes, from fields and parameters
-  NodeId level = -1;  ///< from kCode, fields and parameters
+  std::vector<Part> parts;
+  NodeId bits = -1;   ///< of the codes, from fields and parameters; where the encoder has a code
+  NodeId level = -1;  ///< per element of the slice
 };
 
 /// A whole algorithm.
@@ -173,6 +248,12 @@ struct Program {
   std::string name;  ///< "TernGrad" of TernGradEncode
   Values values;
   std::vector<ProgramParameter> parameters;
+  std::vector<Domain> domains = {{}};
+  std::vector<Array> arrays;
+  std::vector<Mark> marks;
+  std::vector<Scatter> scatters;
+  /// It is a quantiser: one code per element, measured and coded in passes over the slice.
+  bool quantizer = true;
   std::optional<Encoder> encoder;
   std::optional<Decoder> decoder;
 };

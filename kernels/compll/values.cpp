@@ -19,13 +19,15 @@ std::size_t hash_of(const Node& node) {
   const auto mix = [&](std::size_t part) { hash = (hash ^ part) * 0x9e3779b97f4a7c15u + 1; };
   for (const NodeId argument : node.arguments) mix(static_cast<std::size_t>(argument));
   mix(std::hash<std::int64_t>()(node.integer));
+  mix(static_cast<std::size_t>(node.domain));
   mix(std::hash<double>()(node.real));
   return hash;
 }
 
 bool same(const Node& a, const Node& b) {
   const bool same_real = a.real == b.real && std::signbit(a.real) == std::signbit(b.real);
-  return a.op == b.op && a.kind == b.kind && a.integer == b.integer && same_real &&
+  return a.op == b.op && a.kind == b.kind && a.integer == b.integer && a.domain == b.domain &&
+         same_real &&
          std::equal(std::begin(a.arguments), std::end(a.arguments), std::begin(b.arguments));
 }
 
@@ -84,21 +86,23 @@ NodeId Values::keep(Node node) {
     throw std::length_error("the program comes to more than 100000 operations");
   }
   Facts facts;
-  facts.per_element = node.op == Op::kGradient || node.op == Op::kCode || node.op == Op::kDraw ||
-                      node.op == Op::kIndex;
+  facts.domain = node.domain;
   facts.draws = node.op == Op::kDraw;
   facts.open = node.op == Op::kFirst || node.op == Op::kSecond;
-  facts.by_slice = node.op == Op::kSize || node.op == Op::kReduction || node.op == Op::kField;
+  facts.by_slice = node.op == Op::kSize || node.op == Op::kReduction || node.op == Op::kField ||
+                   node.op == Op::kLength || node.op == Op::kAt;
+  facts.measured = facts.by_slice && node.op != Op::kSize && node.op != Op::kField;
   if (node.op == Op::kReduction) {
     facts.level = reduction_levels_.at(static_cast<std::size_t>(node.integer)) + 1;
   }
   for (const NodeId argument : node.arguments) {
     if (argument < 0) continue;
     const Facts& part = facts_[static_cast<std::size_t>(argument)];
-    facts.per_element |= part.per_element;
+    facts.domain = std::max(facts.domain, part.domain);
     facts.draws |= part.draws;
     facts.open |= part.open;
     facts.by_slice |= part.by_slice;
+    facts.measured |= part.measured;
     facts.level = std::max(facts.level, part.level);
   }
   facts.range = range_of(node);
@@ -137,6 +141,14 @@ NodeId Values::boolean(bool value) {
 }
 NodeId Values::leaf(Op op, ScalarKind kind, std::int64_t number) {
   return keep({.op = op, .kind = kind, .integer = number, .name = {}});
+}
+
+NodeId Values::element(Op op, ScalarKind kind, std::int64_t number, int domain) {
+  return keep({.op = op, .kind = kind, .integer = number, .domain = domain, .name = {}});
+}
+NodeId Values::at(std::int64_t number, ScalarKind kind, NodeId index) {
+  return keep(
+      {.op = Op::kAt, .kind = kind, .arguments = {index, -1, -1}, .integer = number, .name = {}});
 }
 
 NodeId Values::select(NodeId condition, NodeId yes, NodeId no) {
@@ -225,6 +237,8 @@ Values::Range Values::range_of(const Node& node) const {
     case Op::kParameter:
       return parameter_ranges.at(static_cast<std::size_t>(node.integer));
     case Op::kSize:
+    case Op::kLength:
+    case Op::kIndex:
       return {0, kMostInt};
     case Op::kToBits: {
       const std::int64_t bits = std::clamp<std::int64_t>(range(node.arguments[1]).most, 0, 32);

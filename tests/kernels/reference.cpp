@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <random>
 #include <stdexcept>
 
@@ -292,6 +293,93 @@ Encoded cast(const std::vector<float>& inputs, float divisor, int mantissa_bits,
 
 }  // namespace
 
+namespace {
+
+/// Header, count, indices and values; the latter two with room for `most` entries, in fours.
+std::vector<std::byte> pack_entries(std::size_t elements, std::size_t most,
+                                    const std::map<std::uint32_t, float>& entries,
+                                    const char* algorithm, bool finite) {
+  const std::size_t room = (most + 3) / 4 * 16;
+  std::vector<std::byte> message(16 + 2 * room);
+  const auto length = static_cast<std::uint32_t>(elements);
+  const std::uint16_t tag = tag_of(algorithm);
+  const auto count = static_cast<std::uint32_t>(entries.size());
+  std::memcpy(&message[0], &length, 4);
+  std::memcpy(&message[4], &tag, 2);
+  message[7] = std::byte(finite ? 0 : 1);
+  std::memcpy(&message[8], &count, 4);
+  std::size_t i = 0;
+  for (const auto& [index, value] : entries) {
+    std::memcpy(&message[16 + 4 * i], &index, 4);
+    std::memcpy(&message[16 + room + 4 * i], &value, 4);
+    ++i;
+  }
+  return message;
+}
+
+/// The `most` values that are largest in magnitude, of equals the first, no zeros; by index.
+std::map<std::uint32_t, float> largest_of(const std::vector<float>& values, std::size_t most) {
+  std::vector<std::uint32_t> order;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != 0) order.push_back(static_cast<std::uint32_t>(i));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::fabs(values[a]) > std::fabs(values[b]);
+  });
+  std::map<std::uint32_t, float> entries;
+  for (std::size_t k = 0; k < std::min(most, order.size()); ++k) {
+    entries[order[k]] = values[order[k]];
+  }
+  return entries;
+}
+
+/// `kept` is all state arrays before; `next` what they become where nothing is sent.
+Encoded select(const std::vector<float>& inputs, const std::vector<float>& values, double rho,
+               const char* algorithm, const std::vector<float>& kept, std::vector<float> next) {
+  const std::size_t elements = inputs.size();
+  const auto most = static_cast<std::size_t>(std::ceil(rho * static_cast<double>(elements)));
+  if (!all_finite(inputs)) {
+    return {pack_entries(elements, most, {}, algorithm, false),
+            std::vector<float>(elements, std::numeric_limits<float>::quiet_NaN()), kept};
+  }
+  const std::map<std::uint32_t, float> entries = largest_of(values, most);
+  std::vector<float> decoded(elements, 0.0f);
+  for (const auto& [index, value] : entries) {
+    decoded[index] = value;
+    for (std::size_t array = 0; array < next.size() / elements; ++array) {
+      next[array * elements + index] = 0;
+    }
+  }
+  return {pack_entries(elements, most, entries, algorithm, true), decoded, next};
+}
+
+}  // namespace
+
+Encoded dgc(const std::vector<float>& inputs, float divisor, const std::vector<float>& states,
+            double rho, float momentum) {
+  const std::vector<float> gradient = values_of(inputs, divisor, {});
+  const std::size_t elements = inputs.size();
+  const auto held = [](float value) { return std::clamp(value, -FLT_MAX, FLT_MAX); };
+  std::vector<float> pending, next(2 * elements);
+  for (std::size_t i = 0; i < elements; ++i) {
+    const float before = states.empty() ? 0.0f : states[i];
+    const float waiting = states.empty() ? 0.0f : states[elements + i];
+    const float velocity = held(momentum * before + gradient[i]);
+    pending.push_back(held(waiting + velocity));
+    next[i] = velocity;
+    next[elements + i] = pending[i];
+  }
+  if (states.empty()) next.clear();
+  return select(inputs, pending, rho, "dgc", states, next);
+}
+
+Encoded graddrop(const std::vector<float>& inputs, float divisor,
+                 const std::vector<float>& residual, double rho) {
+  const std::vector<float> values = values_of(inputs, divisor, residual);
+  return select(inputs, values, rho, "graddrop", residual,
+                residual.empty() ? std::vector<float>() : values);
+}
+
 Encoded fp16(const std::vector<float>& inputs, float divisor) {
   return cast(inputs, divisor, 10, 15, 65504);
 }
@@ -305,6 +393,8 @@ Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, flo
   if (algorithm == "onebit") return onebit(inputs, divisor, residual);
   if (algorithm == "tbq") return tbq(inputs, divisor, residual, 0.5f);
   if (algorithm == "terngrad") return terngrad(inputs, divisor, 2, key);
+  if (algorithm == "dgc") return dgc(inputs, divisor, residual, 0.01, 0.9f);
+  if (algorithm == "graddrop") return graddrop(inputs, divisor, residual, 0.01);
   if (algorithm == "fp16") return fp16(inputs, divisor);
   if (algorithm == "bf16") return bf16(inputs, divisor);
   throw std::logic_error("no reference for " + std::string(algorithm) + ": write one");
@@ -393,7 +483,7 @@ std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inpu
   item.values = values.data();
   item.elements = elements;
   item.divisor = divisor;
-  if (residual != nullptr) item.state = {state.data(), elements};
+  if (residual != nullptr && !residual->empty()) item.state = {state.data(), elements};
   item.message = message.data();
   item.key = key;
   item.message_bytes = &bytes;

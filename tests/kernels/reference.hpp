@@ -17,7 +17,7 @@ namespace hipress::kernels::reference {
 struct Encoded {
   std::vector<std::byte> message;
   std::vector<float> decoded;   ///< what the message stands for
-  std::vector<float> residual;  ///< after the encode
+  std::vector<float> residual;  ///< after the encode: all state arrays, one after the other
 };
 
 /// v = x / divisor + residual, no larger than the largest finite float; `residual` may be empty.
@@ -28,6 +28,12 @@ Encoded onebit(const std::vector<float>& inputs, float divisor, const std::vecto
 Encoded tbq(const std::vector<float>& inputs, float divisor, const std::vector<float>& residual,
             float tau);
 Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, const DrawKey& key);
+/// The largest ⌈rho · elements⌉ of the pending values. `states` is velocity, then pending values;
+/// or empty.
+Encoded dgc(const std::vector<float>& inputs, float divisor, const std::vector<float>& states,
+            double rho, float momentum);
+Encoded graddrop(const std::vector<float>& inputs, float divisor,
+                 const std::vector<float>& residual, double rho);
 Encoded fp16(const std::vector<float>& inputs, float divisor);
 Encoded bf16(const std::vector<float>& inputs, float divisor);
 
@@ -48,7 +54,7 @@ extern const std::vector<std::int64_t> kLengths;
 std::vector<float> gaussian(std::int64_t elements, std::uint32_t seed);
 
 /// Encodes with `codec` from and into memory that begins `offset` floats after a 64-byte boundary;
-/// the residual is updated. Fails the test if something outside the slice was written.
+/// the residual, all state arrays one after the other, is updated. Fails the test if something outside the slice was written.
 std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,
                               std::vector<float>* residual, const DrawKey& key, int offset = 0);
 

@@ -8,7 +8,7 @@ namespace {
 using Catch::Contains;
 
 TEST_CASE("the registry has the algorithms of the design, with their defaults") {
-  CHECK(algorithm_names() == "onebit,tbq,terngrad,fp16,bf16");
+  CHECK(algorithm_names() == "onebit,tbq,terngrad,dgc,graddrop,fp16,bf16");
   for (const AlgorithmRow& row : algorithms()) {
     INFO(row.name);
     CHECK_FALSE(row.help.empty());
@@ -39,7 +39,7 @@ TEST_CASE("parameters are read with spaces, in any order, and only where they di
 
 TEST_CASE("an unknown algorithm is answered with those there are") {
   CHECK_THROWS_WITH(make_codec("onebyte"),
-                    Contains("'onebyte'") && Contains("onebit,tbq,terngrad,fp16,bf16"));
+                    Contains("'onebyte'") && Contains("onebit,tbq,terngrad,dgc,graddrop,fp16,bf16"));
   CHECK_THROWS_AS(make_codec(""), std::invalid_argument);
   CHECK_THROWS_AS(make_codec("(tau=1)"), std::invalid_argument);
 }

@@ -151,7 +151,7 @@ Curve train_classifier(const Compression& compression) {
       gradients.push_back(gradient_of(weights, samples, node, step));
     }
     const std::vector<float> update = synchroniser.mean(gradients);
-    const float rate = 0.2f / (1 + static_cast<float>(step) / 100);
+    const float rate = 0.2f / (1 + static_cast<float>(step) / 100) / compression.gain();
     for (int i = 0; i < kWeights; ++i) weights[i] -= rate * update[i];
     curve.loss.push_back(mean_loss(weights, samples, 0, kTrained));
   }

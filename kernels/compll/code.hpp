@@ -1,0 +1,167 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/compll/program.hpp"
+
+/// Values as text of C++: names, and code for what a slice has once, for lanes, and for one element
+/// at a time.
+namespace hipress::compll {
+
+/// A number as C++ writes it, exactly.
+std::string literal(double value, bool single);
+
+/// The type of a number that a slice has once.
+const char* cpp_type(ScalarKind kind);
+
+/// The type of a number on lanes F.
+const char* lane_type(ScalarKind kind);
+
+/// How numbers of kind float are worked out.
+enum class Precision : std::uint8_t { kDouble, kSingle };
+
+/// An operation on numbers, given its arguments as texts.
+std::string number_operation(const Node& node, Precision precision,
+                             const std::array<std::string, 3>& arguments);
+
+/// Names for values: the program's where it has one, each once.
+class Names {
+ public:
+  explicit Names(std::set<std::string> taken = {}) : taken_(std::move(taken)) {}
+
+  std::string make(const std::string& wish, NodeId id);
+
+ private:
+  std::set<std::string> taken_;
+};
+
+/// All values that some need, least first: a value comes after its parts.
+template <class Stop>
+std::set<NodeId> needed_for(const Values& values, const std::vector<NodeId>& roots, Stop stop) {
+  std::set<NodeId> needed;
+  std::vector<NodeId> open = roots;
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (!needed.insert(id).second || stop(id)) continue;
+    for (const NodeId argument : values[id].arguments) {
+      if (argument >= 0) open.push_back(argument);
+    }
+  }
+  return needed;
+}
+/// Code for values that a slice has once.
+class ScalarCode {
+ public:
+  /// `leaves` gives the text of a leaf.
+  template <class Leaves>
+  ScalarCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves,
+             std::set<std::string> taken)
+      : names_(std::move(taken)) {
+    for (const NodeId id : needed_for(values, roots, [](NodeId) { return false; })) {
+      const Node& node = values[id];
+      const bool is_leaf = node.arguments[0] < 0;
+      std::string text = is_leaf ? leaves(id) : operation(node);
+      if (is_leaf) {
+        texts_[id] = std::move(text);
+        continue;
+      }
+      const std::string name = names_.make(node.name, id);
+      lines_ += fmt::format("    const {} {} = {};\n", cpp_type(node.kind), name, text);
+      texts_[id] = name;
+    }
+  }
+
+  const std::string& lines() const { return lines_; }
+  const std::string& text(NodeId id) const { return texts_.at(id); }
+
+ private:
+  std::string operation(const Node& node) const {
+    const auto argument = [&](int i) {
+      return node.arguments[i] < 0 ? std::string() : texts_.at(node.arguments[i]);
+    };
+    return number_operation(node, Precision::kDouble, {argument(0), argument(1), argument(2)});
+  }
+
+  Names names_;
+  std::map<NodeId, std::string> texts_;
+  std::string lines_;
+};
+/// A value that code for elements takes from outside: a member of the object that holds the code.
+struct Capture {
+  NodeId id;
+  std::string name;
+};
+/// Code for values that every element has, on lanes F.
+class LaneCode {
+ public:
+  /// `leaves` gives the text of a leaf that depends on the element.
+  template <class Leaves>
+  LaneCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves)
+      : values_(values), names_({"element", "value", "draws"}) {
+    const auto stop = [&](NodeId id) { return !values.per_element(id); };
+    const std::set<NodeId> needed = needed_for(values, roots, stop);
+    for (const NodeId id : needed) {
+      const Node& node = values[id];
+      if (values.draws(id) && node.op == Op::kDraw) sites_.insert(node.integer);
+      if (!stop(id) || values.is_constant(id)) continue;
+      captures_.push_back({id, names_.make(node.name, id)});
+      captured_[id] = captures_.back().name;
+    }
+    for (const NodeId id : needed) {
+      if (stop(id)) continue;
+      const Node& node = values[id];
+      if (node.arguments[0] < 0) {
+        texts_[id] = leaves(id);
+        continue;
+      }
+      const std::string text = operation(node);
+      const std::string name = names_.make(node.name, id);
+      lines_ += fmt::format("      const {} {} = {};\n", lane_type(node.kind), name, text);
+      texts_[id] = name;
+    }
+  }
+
+  const std::string& lines() const { return lines_; }
+  const std::vector<Capture>& captures() const { return captures_; }
+  const std::set<std::int64_t>& sites() const { return sites_; }
+
+  /// A value as lanes.
+  std::string text(NodeId id) const {
+    if (values_.per_element(id)) return texts_.at(id);
+    const Node& node = values_[id];
+    if (node.op == Op::kReal) return fmt::format("broadcast<F>({})", literal(node.real, true));
+    if (node.op == Op::kInteger && node.kind == ScalarKind::kInt) {
+      return fmt::format("broadcast_bits<F>({}u)", static_cast<std::uint32_t>(node.integer));
+    }
+    if (node.op == Op::kInteger) return fmt::format("every<F>({})", node.integer != 0);
+    const std::string& name = captured_.at(id);
+    if (node.kind == ScalarKind::kFloat) return fmt::format("broadcast<F>({})", name);
+    if (node.kind == ScalarKind::kBool) return fmt::format("every<F>({})", name);
+    return fmt::format("broadcast_bits<F>(static_cast<std::uint32_t>({}))", name);
+  }
+
+ private:
+  /// A value that is one number for all lanes, as that number.
+  std::string number(NodeId id) const {
+    const Node& node = values_[id];
+    return node.op == Op::kInteger ? fmt::format("{}", node.integer) : captured_.at(id);
+  }
+
+  std::string operation(const Node& node) const;
+
+  const Values& values_;
+  Names names_;
+  std::map<NodeId, std::string> texts_;
+  std::map<NodeId, std::string> captured_;
+  std::vector<Capture> captures_;
+  std::set<std::int64_t> sites_;
+  std::string lines_;
+};
+}  // namespace hipress::compll

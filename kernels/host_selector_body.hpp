@@ -1,0 +1,473 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+
+#include "kernels/compiled_algorithm.hpp"
+#include "kernels/draws.hpp"
+#include "kernels/selector.hpp"
+#include "kernels/slice.hpp"
+#include "kernels/words.hpp"
+
+/// The frame around a selector on a CPU, for float lanes F. Included by the files of one algorithm
+/// only, each compiled for its own instruction set: whatever is not forced inline here must be a
+/// template on F, so that no function compiled for one instruction set can stand in for another's.
+namespace hipress::kernels {
+
+/// Memory of a thread for the entries that a first pass collects; kept, since asking the system
+/// for it costs as much as the pass.
+template <class F>
+class SelectorScratch {
+ public:
+  SelectorScratch() = default;
+  SelectorScratch(const SelectorScratch&) = delete;
+  SelectorScratch& operator=(const SelectorScratch&) = delete;
+  ~SelectorScratch() { __builtin_free(data_); }
+
+  static std::uint32_t* numbers(std::int64_t count) {
+    static thread_local SelectorScratch mine;
+    if (count > mine.count_) {
+      __builtin_free(mine.data_);
+      mine.count_ = 0;
+      mine.data_ =
+          static_cast<std::uint32_t*>(__builtin_malloc(static_cast<std::size_t>(count) * 4));
+      if (mine.data_ == nullptr) throw std::bad_alloc();
+      mine.count_ = count;
+    }
+    return mine.data_;
+  }
+
+ private:
+  std::uint32_t* data_ = nullptr;
+  std::int64_t count_ = 0;
+};
+
+/// The rank-th largest of `count` keys, and how many are larger.
+struct RankedKey {
+  std::uint32_t key = 0;
+  std::int64_t larger = 0;
+};
+
+/// By histograms of 11, 10 and 10 bits. `each(f)` calls f(key) for every key. There are at least
+/// `rank` ≥ 1 keys.
+template <class F, class Each>
+__attribute__((noinline)) RankedKey ranked_key(std::int64_t rank, const Each& each) {
+  RankedKey found;
+  std::int64_t left = rank;
+  for (const int shift : {20, 10, 0}) {
+    const int bits = shift == 20 ? 11 : 10;
+    std::int64_t histogram[2048] = {};
+    each([&](std::uint32_t key) __attribute__((always_inline)) {
+      const bool inside = shift == 20 || (key ^ found.key) >> (shift + bits) == 0;
+      histogram[key >> shift & ((1u << bits) - 1u)] += inside ? 1 : 0;
+    });
+    int bin = (1 << bits) - 1;
+    while (histogram[bin] < left && bin > 0) left -= histogram[bin--];
+    found.key |= static_cast<std::uint32_t>(bin) << shift;
+  }
+  found.larger = rank - left;
+  return found;
+}
+
+/// The encoder of one slice. kKept: it has its states; otherwise they are 0 and not kept.
+template <class Algorithm, class F, bool kKept>
+class SelectorEncoder {
+ public:
+  HIPRESS_LANES SelectorEncoder(const Algorithm& algorithm, const EncodeItem& item)
+      : item_(item),
+        rule_(rule_of(item)),
+        selection_(algorithm.selection(item.elements)),
+        count_(algorithm.count(item.elements)),
+        plan_(SelectionPlan::of(item.elements, count_)) {}
+
+  HIPRESS_LANES void run() {
+    SelectorHeader start;
+    start.header.elements = static_cast<std::uint32_t>(item_.elements);
+    start.header.tag = Algorithm::kTag;
+    if (kKept && !all_finite()) {
+      start.header.non_finite = 1;
+    } else {
+      entries_ = SelectorScratch<F>::numbers(2 * plan_.capacity);
+      start.header.non_finite = collect(first_threshold()) ? 0 : 1;
+    }
+    if (start.header.non_finite == 0 && count_ > 0) start.count = write();
+    finish(start);
+  }
+
+ private:
+  static constexpr int kArrays = kSelectorArrays<Algorithm>;
+  static constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
+  static constexpr int kMostArrays = kArrays > 0 ? kArrays : 1;
+  static constexpr bool kStored = kKept && kScoreArray<Algorithm> >= 0;
+  using U = UnsignedLanes<F>;
+
+  HIPRESS_LANES static ValueRule rule_of(const EncodeItem& item) {
+    ValueRule rule = ValueRule::of(item);
+    rule.adds_residual = kKept && Algorithm::kErrorFeedback;
+    return rule;
+  }
+
+  HIPRESS_LANES float* array(int number) const {
+    return item_.state.data + number * item_.state.stride;
+  }
+  HIPRESS_LANES std::uint32_t* indices() const { return entries_; }
+  HIPRESS_LANES float* values() const {
+    return reinterpret_cast<float*>(entries_ + plan_.capacity);
+  }
+
+  HIPRESS_LANES bool all_finite() const {
+    U flags = {};
+    for (std::int64_t word = 0; word < words_of(item_.elements); ++word) {
+      prefetch_word(item_.values + word * kWordElements);
+      const Word<F> inputs =
+          load_word<F>(item_.values + word * kWordElements, elements_in_word(item_.elements, word));
+      for (int v = 0; v < kVectors<F>; ++v) flags = flags | non_finite_flag(inputs.part[v]);
+    }
+    return bits_of_mask(has_bit(flags, 0x80000000u)) == 0;
+  }
+
+  // ---- entries, before states are brought up to date ----
+
+  /// An element's entry; states are left as they are.
+  HIPRESS_LANES float entry(std::int64_t element) const {
+    float state[kMostArrays] = {};
+    if constexpr (kKept) {
+      for (int i = 0; i < kArrays; ++i) state[i] = array(i)[element];
+    }
+    const float value = rule_(item_.values[element], kKept && kResidual == 1 ? state[0] : 0.0f);
+    return selection_.template of<float>(value, state + kResidual);
+  }
+
+  /// The same once they are up to date.
+  HIPRESS_LANES float entry_now(std::int64_t element) const {
+    if constexpr (kStored) return array(kScoreArray<Algorithm>)[element];
+    return entry(element);
+  }
+
+  /// Where the first pass begins to collect: a little below what was sent last, or what a sample
+  /// says. At least 1, so that no zero is collected.
+  HIPRESS_LANES std::uint32_t first_threshold() const {
+    if (plan_.sample_rank == 0 || count_ <= 0) return 1;
+    if (item_.state.deferred != nullptr) {
+      SelectorHint hint;
+      __builtin_memcpy(&hint, item_.state.deferred->wire, sizeof hint);
+      if (hint.magic == SelectorHint::kMagic && hint.threshold > 0) {
+        return at_least_one(as_bits(as_float(hint.threshold) * 0.875f));
+      }
+    }
+    return sampled_threshold([&](std::int64_t element)
+                                 __attribute__((always_inline)) { return entry(element); });
+  }
+
+  HIPRESS_LANES static std::uint32_t at_least_one(std::uint32_t key) { return key < 1 ? 1 : key; }
+
+  /// One element of every kSample-th part of the slice, chosen by a hash.
+  template <class Entry>
+  HIPRESS_LANES std::uint32_t sampled_threshold(const Entry& entry) const {
+    const std::int64_t part = item_.elements / SelectionPlan::kSample;
+    const RankedKey found = ranked_key<F>(
+        plan_.sample_rank, [&](const auto& take) __attribute__((always_inline)) {
+          for (std::int64_t i = 0; i < SelectionPlan::kSample; ++i) {
+            const std::uint64_t within =
+                mix_64(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(part);
+            take(magnitude_key(entry(i * part + static_cast<std::int64_t>(within))));
+          }
+        });
+    return at_least_one(found.key);
+  }
+
+  // ---- the pass that brings states up to date and collects entries ----
+
+  /// False if the slice is not finite, which is found out here where there are no states.
+  HIPRESS_LANES bool collect(std::uint32_t threshold) {
+    threshold_ = threshold;
+    collected_ = 0;
+    const F least = broadcast<F>(as_float(threshold));
+    U flags = {};
+    const std::int64_t full_words = item_.elements / kWordElements;
+    for (std::int64_t word = 0; word < full_words; ++word) {
+      collect_word(word, kWordElements, least, flags);
+    }
+    if (full_words < words_of(item_.elements)) {
+      collect_word(full_words, elements_in_word(item_.elements, full_words), least, flags);
+    }
+    return bits_of_mask(has_bit(flags, 0x80000000u)) == 0;
+  }
+
+  HIPRESS_LANES void collect_word(std::int64_t word, int count, F least, U& flags) {
+    const std::int64_t first = word * kWordElements;
+    prefetch_word(item_.values + first);
+    const Word<F> inputs = load_word<F>(item_.values + first, count);
+    Word<F> states[kMostArrays] = {};
+    if constexpr (kKept) {
+      for (int i = 0; i < kArrays; ++i) states[i] = load_word<F>(array(i) + first, count);
+    }
+    Word<F> entries;
+    std::uint32_t chosen = 0;
+    for (int v = 0; v < kVectors<F>; ++v) {
+      if constexpr (!kKept) flags = flags | non_finite_flag(inputs.part[v]);
+      F state[kMostArrays];
+      for (int i = 0; i < kArrays; ++i) state[i] = states[i].part[v];
+      const F value = rule_(inputs.part[v], kResidual == 1 ? state[0] : F{});
+      if constexpr (kResidual == 1) state[0] = value;
+      entries.part[v] = selection_.template of<F>(value, state + kResidual);
+      for (int i = 0; i < kArrays; ++i) states[i].part[v] = state[i];
+      chosen |= bits_of_mask(at_least(magnitude(entries.part[v]), least)) << (v * Lanes<F>::kWidth);
+    }
+    if constexpr (kKept) {
+      for (int i = 0; i < kArrays; ++i) store_word(array(i) + first, states[i], count);
+    }
+    take(chosen & first_bits(count), first, entries);
+  }
+
+  /// Notes a word's chosen entries. Past the room there is, they are only counted.
+  HIPRESS_LANES void take(std::uint32_t chosen, std::int64_t first, const Word<F>& entries) {
+    if (chosen == 0) return;
+    float numbers[kWordElements];
+    for (int v = 0; v < kVectors<F>; ++v) {
+      store(numbers + v * Lanes<F>::kWidth, entries.part[v]);
+    }
+    const bool room = collected_ + kWordElements <= plan_.capacity ||
+                      collected_ + __builtin_popcount(chosen) <= plan_.capacity;
+    for (; chosen != 0; chosen &= chosen - 1) {
+      const int lane = __builtin_ctz(chosen);
+      if (room) {
+        indices()[collected_] = static_cast<std::uint32_t>(first + lane);
+        values()[collected_] = numbers[lane];
+      }
+      ++collected_;
+    }
+    // Once there was no room there is none any more, so that what is noted has no holes.
+    if (!room) collected_ += plan_.capacity;
+  }
+
+  // ---- what is sent ----
+
+  /// Fewer than the entries wanted were collected though there are more, or more than there is room
+  /// for: again, with a threshold that a sample says now, or that a count of all entries says.
+  HIPRESS_LANES bool missed() const {
+    return collected_ > plan_.capacity || (collected_ < count_ && threshold_ > 1);
+  }
+
+  template <bool kExact>
+  __attribute__((noinline)) static void collect_again(SelectorEncoder& encoder,
+                                                      const RankedKey& exact) {
+    std::int64_t ties = encoder.count_ - exact.larger;
+    encoder.collected_ = 0;
+    for (std::int64_t i = 0; i < encoder.item_.elements; ++i) {
+      const float entry = encoder.entry_now(i);
+      const std::uint32_t key = magnitude_key(entry);
+      if (key < encoder.threshold_) continue;
+      if (kExact && key == exact.key && ties-- <= 0) continue;
+      if (encoder.collected_ < encoder.plan_.capacity) {
+        encoder.indices()[encoder.collected_] = static_cast<std::uint32_t>(i);
+        encoder.values()[encoder.collected_] = entry;
+      }
+      ++encoder.collected_;
+    }
+  }
+
+  /// Leaves exactly the right entries among those noted.
+  HIPRESS_LANES RankedKey settle_on() {
+    if (missed() && plan_.sample_rank > 0) {
+      threshold_ = sampled_threshold([&](std::int64_t element) __attribute__((always_inline)) {
+        return entry_now(element);
+      });
+      collect_again<false>(*this, {});
+    }
+    if (missed()) {
+      const RankedKey all = ranked_key<F>(count_, [&](const auto& take) {
+        for (std::int64_t i = 0; i < item_.elements; ++i) take(magnitude_key(entry_now(i)));
+      });
+      threshold_ = at_least_one(all.key);
+      collect_again<true>(*this, all);
+    }
+    if (collected_ <= count_) return {};
+    return ranked_key<F>(
+        count_, [&](const auto& take) __attribute__((always_inline)) {
+          for (std::int64_t i = 0; i < collected_; ++i) take(magnitude_key(values()[i]));
+        });
+  }
+
+  /// Writes the entries and returns their number.
+  HIPRESS_LANES std::uint32_t write() {
+    const RankedKey least = settle_on();
+    auto* const to_indices =
+        reinterpret_cast<std::uint32_t*>(item_.message + sizeof(SelectorHeader));
+    auto* const to_values = reinterpret_cast<float*>(item_.message + sizeof(SelectorHeader) +
+                                                     selector_array_bytes(count_));
+    std::int64_t ties = count_ - least.larger;
+    std::int64_t sent = 0;
+    std::uint32_t smallest = 0x7f800000u;
+    for (std::int64_t i = 0; i < collected_; ++i) {
+      const float value = values()[i];
+      const std::uint32_t key = magnitude_key(value);
+      if (key < least.key || (key == least.key && ties-- <= 0)) continue;
+      to_indices[sent] = indices()[i];
+      to_values[sent++] = value;
+      smallest = key < smallest ? key : smallest;
+    }
+    if constexpr (kKept) clear(to_indices, sent);
+    if (item_.state.deferred != nullptr) {
+      const SelectorHint hint{SelectorHint::kMagic, sent == count_ ? smallest : 0};
+      __builtin_memcpy(item_.state.deferred->wire, &hint, sizeof hint);
+    }
+    return static_cast<std::uint32_t>(sent);
+  }
+
+  HIPRESS_LANES void clear(const std::uint32_t* sent, std::int64_t count) const {
+    for (int i = 0; i < kArrays; ++i) {
+      if (i >= kResidual && !Algorithm::kClears[i - kResidual]) continue;
+      float* const state = array(i);
+      for (std::int64_t k = 0; k < count; ++k) state[sent[k]] = 0;
+    }
+  }
+
+  /// The header, and zeros where there are no entries.
+  HIPRESS_LANES void finish(const SelectorHeader& start) const {
+    __builtin_memcpy(item_.message, &start, sizeof start);
+    const std::int64_t room = selector_array_bytes(count_), used = 4 * std::int64_t{start.count};
+    for (int part = 0; part < 2; ++part) {
+      __builtin_memset(item_.message + sizeof start + part * room + used, 0,
+                       static_cast<std::size_t>(room - used));
+    }
+  }
+
+  const EncodeItem item_;
+  const ValueRule rule_;
+  const decltype(std::declval<const Algorithm&>().selection(0)) selection_;
+  const std::int64_t count_;
+  const SelectionPlan plan_;
+  std::uint32_t* entries_ = nullptr;
+  std::uint32_t threshold_ = 1;
+  std::int64_t collected_ = 0;
+};
+
+template <class Algorithm, class F, bool kKept>
+__attribute__((noinline)) void run_selector(const Algorithm& algorithm, const EncodeItem& item) {
+  SelectorEncoder<Algorithm, F, kKept>(algorithm, item).run();
+}
+
+/// One message's entries, for decoding.
+struct SelectorEntries {
+  bool non_finite = false;
+  std::int64_t count = 0;
+  const std::uint32_t* indices = nullptr;
+  const float* values = nullptr;
+};
+
+/// The functions of a selector's CompiledAlgorithm, with lanes F.
+template <class Algorithm, class F>
+struct HostSelectorFunctions {
+  static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
+                alignof(Algorithm) <= alignof(BoundAlgorithm));
+
+  static const Algorithm& algorithm(const BoundAlgorithm& bound) {
+    return *reinterpret_cast<const Algorithm*>(bound.bytes);
+  }
+  static void bind(const double* values, BoundAlgorithm& bound) {
+    const Algorithm made(values);
+    __builtin_memcpy(bound.bytes, &made, sizeof made);
+  }
+  static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
+    return selector_message_bytes(elements, algorithm(bound).count(elements));
+  }
+  static void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
+    if (item.elements > kMostSelectorElements) {
+      throw std::invalid_argument("a slice of more than 2^32 elements; cut it into partitions");
+    }
+    if (item.message_bytes != nullptr) *item.message_bytes = encoded_bytes(bound, item.elements);
+    if (kSelectorArrays < Algorithm >> 0 && item.state.data != nullptr) {
+      run_selector<Algorithm, F, true>(algorithm(bound), item);
+    } else {
+      run_selector<Algorithm, F, false>(algorithm(bound), item);
+    }
+  }
+
+  /// A message's entries; false if it is damaged.
+  static bool open(const Algorithm& algorithm, const std::byte* message, std::int64_t elements,
+                   SelectorEntries& entries) {
+    SelectorHeader start;
+    __builtin_memcpy(&start, message, sizeof start);
+    const std::int64_t most = algorithm.count(elements);
+    if (start.header.tag != Algorithm::kTag || start.header.planes != 0 ||
+        start.header.non_finite > 1 || start.count > most ||
+        start.header.elements != static_cast<std::uint32_t>(elements)) {
+      return false;
+    }
+    entries.non_finite = start.header.non_finite == 1;
+    entries.count = start.count;
+    entries.indices = reinterpret_cast<const std::uint32_t*>(message + sizeof start);
+    entries.values =
+        reinterpret_cast<const float*>(message + sizeof start + selector_array_bytes(most));
+    std::int64_t before = -1;
+    for (std::int64_t i = 0; i < entries.count; ++i) {
+      const std::int64_t index = entries.indices[i];
+      if (index <= before || index >= elements || !is_finite(entries.values[i])) return false;
+      before = index;
+    }
+    return true;
+  }
+
+  static std::size_t decode(const BoundAlgorithm& bound, const DecodeItem& item) {
+    const std::size_t messages = item.messages.size();
+    SelectorEntries entries;
+    bool non_finite = false;
+    for (std::size_t i = 0; i < messages; ++i) {
+      if (!open(algorithm(bound), item.messages[i], item.elements, entries)) return i;
+      non_finite = non_finite || entries.non_finite;
+    }
+    if (non_finite) {
+      for (std::int64_t i = 0; i < item.elements; ++i) item.values[i] = not_a_number();
+      return messages;
+    }
+    if (item.mode == DecodeMode::kOverwrite) {
+      __builtin_memset(item.values, 0, static_cast<std::size_t>(item.elements) * sizeof(float));
+    } else {
+      divide_all(item, item.own_divisor);
+    }
+    for (std::size_t i = 0; i < messages; ++i) {
+      open(algorithm(bound), item.messages[i], item.elements, entries);
+      for (std::int64_t k = 0; k < entries.count; ++k) {
+        float& value = item.values[entries.indices[k]];
+        value = item.mode == DecodeMode::kOverwrite ? entries.values[k] : value + entries.values[k];
+      }
+    }
+    if (item.mode == DecodeMode::kAdd) divide_all(item, item.sum_divisor);
+    return messages;
+  }
+
+  static void divide_all(const DecodeItem& item, float divisor) {
+    if (divisor == 1) return;
+    for (std::int64_t word = 0; word < words_of(item.elements); ++word) {
+      const int count = elements_in_word(item.elements, word);
+      Word<F> values = load_word<F>(item.values + word * kWordElements, count);
+      for (F& part : values.part) part = part / broadcast<F>(divisor);
+      store_word(item.values + word * kWordElements, values, count);
+    }
+  }
+
+  static void settle(const BoundAlgorithm&, const State&, std::int64_t) {}
+};
+
+template <class Algorithm, class F>
+constexpr CompiledAlgorithm host_selector(const char* name, const DeclaredParameter* parameters,
+                                          int count) {
+  using Functions = HostSelectorFunctions<Algorithm, F>;
+  return {.name = name,
+          .parameters = parameters,
+          .parameter_count = count,
+          .error_feedback = Algorithm::kErrorFeedback,
+          .state_arrays = kSelectorArrays<Algorithm>,
+          .deferrable = true,
+          .bind = Functions::bind,
+          .encoded_bytes = Functions::encoded_bytes,
+          .encode = Functions::encode,
+          .decode = Functions::decode,
+          .settle = Functions::settle,
+          .planes_offset = 0,
+          .planes = nullptr,
+          .levels = nullptr};
+}
+
+}  // namespace hipress::kernels
