@@ -87,15 +87,44 @@ TEST_CASE("every kind of mistake in an encoder has its message") {
       {"return from an encoder", "return;", "t.pse:2:1:", "runs to its end"},
       {"call without use", "floor(1.5);", "t.pse:2:1:", "what this returns is lost"},
       // arrays
-      {"array size unknown", "float* a = map(range(10), [](int i) { return 1.0; });",
-       "t.pse:2:22:", "array size unknown"},
-      {"element elsewhere",
-       "float* a = map(range(gradient.size), [&](int i) { return gradient[i + 1]; });",
-       "t.pse:2:67:", "at the lambda's own index only"},
-      {"index as a value",
-       "float s = reduce(map(range(gradient.size), [](int i) { return float(i); }), 0, "
-       "[](float a, float b) { return a + b; });",
-       "t.pse:2:18:", "may not depend on its index"},
+      {"array size unknown", "float* a; int n = a.size;",
+       "t.pse:2:19:", "array size unknown: 'a' has no value yet"},
+      {"array size unknown in a message",
+       "int n = reduce(map(gradient, [](float v) { return v < 0 ? 1 : 0; }), 0, [](int a, int b) { "
+       "return a + b; });\n"
+       "float* a = map(range(n), [](int i) { return i; });\ncompressed = concat(a);",
+       "t.pse:4:21:", "array size unknown: in a message it must follow from gradient.size"},
+      {"index that is no whole number", "float x = gradient[0.5];",
+       "t.pse:2:20:", "an index is a whole number"},
+      {"element of no array", "float x = t[0];", "t.pse:2:11:", "'t' is one float, not an array"},
+      {"length of every element",
+       "lambda_func f = [](float v) { return v; }; float* a = map(range(gradient), f);",
+       "t.pse:2:65:", "an array of float, one value is needed"},
+      {"arrays of different lengths",
+       "float* a = map(range(10), gradient, [](int i, float v) { return v; });",
+       "t.pse:2:27:", "another length or order"},
+      {"filter by a number", "float* a = filter(gradient, [](float v) { return v; });",
+       "t.pse:2:29:", "a condition is needed"},
+      {"order that is none",
+       "float* a = sort(gradient, [](float x, float y) { return x < 2 * y; });",
+       "t.pse:2:27:", "x < y or x > y"},
+      {"sort of conditions",
+       "bool* c = map(gradient, [](float v) { return v < 0; }); bool* a = sort(c);",
+       "t.pse:2:72:", "this is a condition"},
+      {"largest of how many", "int* a = largest(gradient);", "t.pse:2:10:", "largest(a, n)"},
+      {"gather by floats", "float* a = gather(gradient, gradient);",
+       "t.pse:2:29:", "indices are whole numbers"},
+      {"scatter of another length",
+       "int* at = largest(gradient, 3); float* a = scatter(at, gradient, gradient.size);",
+       "t.pse:2:56:", "every index has its value"},
+      {"lambda of reduce that draws",
+       "float s = reduce(gradient, 0, [](float a, float b) { return a + random<float>(0, 1); });",
+       "t.pse:2:31:", "makes one value of two"},
+      {"state of another type", "state int* s;", "t.pse:2:7:", "is a float* array"},
+      {"state under a condition", "if (t > 0) { state float* s; }",
+       "t.pse:2:27:", "outside branches"},
+      {"state of another length", "state float* s; s = filter(s, [](float v) { return v > 0; });",
+       "t.pse:2:21:", "'s' is as long as the gradient"},
       {"assignment to an element", "gradient[0] = 1;", "t.pse:2:1:", "only a variable"},
       {"array under a condition",
        "float* a; if (t > 0) a = map(gradient, [](float v) { return v; });",
@@ -103,32 +132,21 @@ TEST_CASE("every kind of mistake in an encoder has its message") {
       {"array operator in a lambda",
        "lambda_func f = [&](float v) { return reduce(gradient, 0, v); };",
        "t.pse:2:39:", "stands outside lambdas"},
-      {"reduction of no known kind",
-       "float p = reduce(gradient, 1, [](float a, float b) { return a * b; });",
-       "t.pse:2:31:", "neither a sum (a + b) nor a minimum nor a maximum"},
-      {"whole numbers without a bound",
-       "int s = reduce(map(gradient, [](float v) { return int(v); }), 0, [](int a, int b) { return "
-       "a + "
-       "b; });",
-       "t.pse:2:16:", "0 … 2^31 - 1"},
       {"random number for the slice", "float x = random<float>(0, 1);",
        "t.pse:2:11:", "drawn per element"},
-      {"random whole number",
-       "float* a = map(gradient, [](float v) { return random<int>(0, 1); });",
-       "t.pse:2:47:", "random<float>"},
+      {"random condition", "float* a = map(gradient, [](float v) { return random<bool>(0, 1); });",
+       "t.pse:2:47:", "floats or ints"},
       // messages
       {"no array in the message", "compressed = concat(t);",
-       "t.pse:2:14:", "one array of uint<bits>"},
-      {"floats in the message", "compressed = concat(gradient);",
-       "t.pse:2:21:", "one array of uint"},
+       "t.pse:2:14:", "a message without an array"},
+      {"lambda in the message",
+       "lambda_func f = [](float v) { return v; }; compressed = concat(f);",
+       "t.pse:2:64:", "a message holds scalars and arrays, this is a lambda"},
       {"message from elsewhere", "compressed = t;", "t.pse:2:14:", "a message is made by concat"},
       {"bits that depend on the slice",
        "int n = gradient.size; uint<n>* q = map(gradient, [](float v) { return v; }); compressed = "
        "concat(q);",
        "t.pse:2:99:", "parameters only"},
-      {"bits out of range",
-       "uint<16>* q = map(gradient, [](float v) { return v; }); compressed = concat(q);",
-       "t.pse:2:70:", "1 to 8 bits"},
       {"length of the message", "int n = compressed.size;", "t.pse:2:9:", "the runtime's"},
       {"concat elsewhere", "float x = concat(t);", "t.pse:2:11:", "compressed = concat"},
       {"extract in an encoder", "extract(compressed, t);", "t.pse:2:1:", "stands in a decoder"},
@@ -185,6 +203,45 @@ TEST_CASE("mistakes outside an encoder have their message") {
   }
 }
 
+/// What the compiler notes about a program that compiles.
+std::string notes(const std::string& text) {
+  const Source source{"t.pse", text};
+  const Elaborated elaborated = elaborate({&source});
+  std::string all;
+  for (const std::string& note : elaborated.notes) all += note + "\n";
+  return all;
+}
+
+TEST_CASE("the compiler notes what keeps a program from being a quantiser of few passes") {
+  const auto noted = [](const std::string& statements) {
+    return notes(encoder(statements + kEnd));
+  };
+  CHECK_THAT(noted(""), !Contains("quantiser"));
+  const std::pair<const char*, const char*> programs[] = {
+      {"float* a = map(range(10), [](int i) { return 1.0; });", "arrays of other lengths"},
+      {"float* a = map(range(gradient.size), [&](int i) { return gradient[i + 1]; });",
+       "reads elements elsewhere"},
+      {"float s = reduce(map(range(gradient.size), [](int i) { return float(i); }), 0, [](float a, "
+       "float b) { return a + b; });",
+       "depends on its index"},
+      {"float p = reduce(gradient, 1, [](float a, float b) { return a * b; });",
+       "neither a sum (a + b) nor a minimum nor a maximum"},
+      {"int s = reduce(map(gradient, [](float v) { return int(v); }), 0, [](int a, int b) { return "
+       "a + b; });",
+       "0 … 2^31 - 1"},
+      {"state float* s;", "keeps arrays of its own"},
+      {"int* at = largest(gradient, 1);", "selects elements"},
+      {"float* a = sort(gradient);", "it sorts"},
+      {"float* a = sample(gradient, 3);", "it samples"},
+  };
+  for (const auto& [statements, message] : programs)
+    CHECK_THAT(noted(statements), Contains(message));
+  CHECK_THAT(notes(encoder("compressed = concat(gradient);")), Contains("no array of uint<bits>"));
+  CHECK_THAT(notes(encoder("uint<16>* q = map(gradient, [](float v) { return v; });\n"
+                           "compressed = concat(q);")),
+             Contains("more than 8 bits"));
+}
+
 TEST_CASE("a decoder must read what its encoder writes") {
   const std::string encoder =
       "void AEncode(float* g, uint8* c) {\n"
@@ -197,6 +254,15 @@ TEST_CASE("a decoder must read what its encoder writes") {
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { int n; uint<1>* q; extract(c, n, q);\n"
                   "g = map(q, [](int s) { return s; }); }"),
              StartsWith("t.pse:4:6:") && Contains("does not read what 'AEncode' writes"));
+  CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; float* q; extract(c, n, q);\n"
+                  "g = q; }"),
+             Contains("does not read what 'AEncode' writes"));
+  CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
+                  "g = sort(q); }"),
+             StartsWith("t.pse:5:5:") && Contains("sort stands in an encoder"));
+  CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
+                  "g = map(range(3), [](int i) { return i; }); }"),
+             StartsWith("t.pse:5:5:") && Contains("'g' is as long as the gradient"));
   CHECK_THAT(with("void BDecode(uint8* c, float* g) { }"), Contains("does not belong to encoder"));
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
                   "g = map(q, [](int s) { return s + random<float>(0, 1); }); }"),

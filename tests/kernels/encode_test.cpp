@@ -16,7 +16,8 @@ void require_reference(const std::string& algorithm, const std::vector<float>& i
   const auto codec = make_codec_for(algorithm, isa);
   std::vector<float> residual = gaussian(static_cast<std::int64_t>(inputs.size()) * arrays, 99);
   const reference::Encoded expected = reference::encode(algorithm, inputs, divisor, residual, key);
-  const auto message = encode(*codec, inputs, divisor, arrays > 0 ? &residual : nullptr, key, offset);
+  const auto message =
+      encode(*codec, inputs, divisor, arrays > 0 ? &residual : nullptr, key, offset);
   REQUIRE(message == expected.message);
   REQUIRE(same_bits(decode(*codec, message, static_cast<std::int64_t>(inputs.size()), offset),
                     expected.decoded));

@@ -38,8 +38,9 @@ TEST_CASE("parameters are read with spaces, in any order, and only where they di
 }
 
 TEST_CASE("an unknown algorithm is answered with those there are") {
-  CHECK_THROWS_WITH(make_codec("onebyte"),
-                    Contains("'onebyte'") && Contains("onebit,tbq,terngrad,dgc,graddrop,fp16,bf16"));
+  CHECK_THROWS_WITH(
+      make_codec("onebyte"),
+      Contains("'onebyte'") && Contains("onebit,tbq,terngrad,dgc,graddrop,fp16,bf16"));
   CHECK_THROWS_AS(make_codec(""), std::invalid_argument);
   CHECK_THROWS_AS(make_codec("(tau=1)"), std::invalid_argument);
 }

@@ -1,0 +1,344 @@
+// What operators on arrays of any length mean, through programs compiled at run time.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "io/file.hpp"
+#include "kernels/codec.hpp"
+#include "tests/compll/check.hpp"
+#include "tests/kernels/round_trip.hpp"
+
+namespace hipress::kernels {
+namespace {
+
+std::unique_ptr<Codec> compiled(const std::string& name, const std::string& text) {
+  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs";
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/" + name + ".pse";
+  io::write_file(path, [&](std::ostream& out) { out << text; });
+  return make_codec(path);
+}
+
+/// A program that sends the array `out` of its statements, of at most the gradient's length, and
+/// decodes to it, followed by zeros.
+std::string sends_array(const std::string& statements) {
+  return "void ArrayEncode(float* gradient, uint8* compressed) {\n" + statements +
+         "\n  compressed = concat(out);\n}\n"
+         "void ArrayDecode(uint8* compressed, float* gradient) {\n"
+         "  float* out;\n  extract(compressed, out);\n"
+         "  gradient = map(range(gradient.size), [&](int i) { return out[i]; });\n}\n";
+}
+
+std::vector<float> array(const std::string& name, const std::string& statements,
+                         const std::vector<float>& inputs, const DrawKey& key = {}) {
+  return testing::round_trip(*compiled(name, sends_array(statements)), inputs, key, {});
+}
+
+TEST_CASE("sort orders numbers, either way, and an array is read at any index") {
+  const std::vector<float> inputs = {3, -1, 0, 2, -1, 8, 0.5f, -7};
+  CHECK(array("sort_up", "float* out = sort(gradient);", inputs) ==
+        std::vector<float>{-7, -1, -1, 0, 0.5f, 2, 3, 8});
+  CHECK(array("sort_down",
+              "float* sorted = sort(gradient, [](float a, float b) { return a > b; });\n"
+              "float least = sorted[sorted.size - 1];\n"
+              "float beyond = sorted[sorted.size] + sorted[-1];\n"
+              "float* out = map(range(5), [&](int i) {\n"
+              "  return i == 0 ? least : i == 1 ? beyond : sorted[i - 2]; });",
+              inputs) == std::vector<float>{-7, 0, 8, 3, 2, 0, 0, 0});
+}
+
+TEST_CASE("filter keeps elements in their order, and knows where they were") {
+  const std::vector<float> inputs = {3, -1, 0, 2, -4, 8, 5, -7, 1, 1};
+  CHECK(array("filter",
+              "float* large = filter(gradient, [](float v) { return v > 1.5; });\n"
+              "int* at = filter(range(gradient.size), [&](int i) { return gradient[i] < 0; });\n"
+              "float* of_both = filter(large, [](float v) { return v < 6; });\n"
+              "float* negative = gather(gradient, at);\n"
+              "float* out = map(range(10), [&](int i) {\n"
+              "  return i < 4 ? large[i] : i < 7 ? at[i - 4] : i == 7 ? negative[2]\n"
+              "       : i == 8 ? of_both.size : of_both[2]; });",
+              inputs) == std::vector<float>{3, 2, 8, 5, 1, 4, 7, -7, 3, 5});
+}
+
+TEST_CASE("largest takes the first of equals and no zeros, of any array") {
+  const std::vector<float> inputs = {1, -2, 0, 2, -2, 8, 0, 0, 0, 0, 0, 0};
+  CHECK(array("largest",
+              "int* two = largest(gradient, 2);\n"
+              "int* all = largest(gradient, 100);\n"
+              "int* none = largest(gradient, -3);\n"
+              "float* negative = filter(gradient, [](float v) { return v < 0; });\n"
+              "int* of_filter = largest(negative, 1);\n"
+              "float* found = gather(negative, of_filter);\n"
+              "float* out = map(range(11), [&](int i) {\n"
+              "  return i < 2 ? two[i] : i < 7 ? all[i - 2] : i == 7 ? all.size\n"
+              "       : i == 8 ? none.size : i == 9 ? of_filter[0] + 100 : found[0]; });",
+              inputs) == std::vector<float>{1, 5, 0, 1, 3, 4, 5, 5, 0, 100, -2, 0});
+}
+
+TEST_CASE("gather reads, scatter puts, clear empties; indices outside are ignored") {
+  const std::vector<float> inputs = {10, 11, 12, 13, 14, 15, 16, 17};
+  CHECK(array("gather",
+              "int* at = map(range(4), [](int i) { return i == 3 ? 99 : 6 - 2 * i; });\n"
+              "float* gathered = gather(gradient, at);\n"
+              "float* scattered = scatter(at, gathered, gradient.size);\n"
+              "float* cleared = clear(gradient, at);\n"
+              "float* out = map(range(gradient.size), [&](int i) {\n"
+              "  return i < 4 ? gathered[i] : i == 4 ? scattered[2] : i == 5 ? scattered[3]\n"
+              "       : i == 6 ? cleared[6] : cleared[7]; });",
+              inputs) == std::vector<float>{16, 14, 12, 0, 12, 0, 0, 17});
+}
+
+TEST_CASE("reduce folds any lambda in its type, over any array") {
+  const std::vector<float> inputs = {1, 2, 3, 4, -5, 1000000, 0, 0};
+  CHECK(
+      array("reduce",
+            "float product = reduce(map(range(5), [&](int i) { return gradient[i]; }), 0.5,\n"
+            "                       [](float a, float b) { return a * b; });\n"
+            "int sum = reduce(map(gradient, [](float v) { return int(v) * 3; }), 1,\n"
+            "                 [](int a, int b) { return a + b; });\n"
+            "float* none = filter(gradient, [](float v) { return v > 1e30; });\n"
+            "float least = reduce(none, 7, [](float a, float b) { return min(a, b); });\n"
+            "float* some = filter(gradient, [](float v) { return v > 1.5; });\n"
+            "float least_of = reduce(some, -9, [](float a, float b) { return min(a, b); });\n"
+            "int bits = reduce(map(some, [](float v) { return int(v); }), 0,\n"
+            "                  [](int a, int b) { return a ^ b; });\n"
+            "float* out = map(range(5), [&](int i) {\n"
+            "  return i == 0 ? product : i == 1 ? sum : i == 2 ? least : i == 3 ? least_of : bits;"
+            " });",
+            inputs) == std::vector<float>{0.5f * -120, 3 * 1000005 + 1, 7, 2,
+                                          static_cast<float>(2 ^ 3 ^ 4 ^ 1000000), 0, 0, 0});
+}
+
+TEST_CASE("a fold is cut into blocks of 1024, each from its first element on") {
+  // Subtraction shows the order: initial - fold(block 1) - fold(block 2).
+  std::vector<float> inputs(1500);
+  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(i % 7);
+  const auto block = [&](std::size_t begin, std::size_t end) {
+    float value = inputs[begin];
+    for (std::size_t i = begin + 1; i < end; ++i) value -= inputs[i];
+    return value;
+  };
+  const float expected = 100 - block(0, 1024) - block(1024, 1500);
+  CHECK(array("fold",
+              "float r = reduce(gradient, 100, [](float a, float b) { return a - b; });\n"
+              "float* out = map(range(1), [&](int i) { return r; });",
+              inputs)[0] == expected);
+}
+
+TEST_CASE("sample takes one element of every part of the array, by the draws' key") {
+  std::vector<float> inputs(1000);
+  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(i);
+  const std::string program = "float* out = sample(gradient, 100);";
+  const auto first = array("sample", program, inputs);
+  for (std::size_t k = 0; k < 100; ++k) {
+    CHECK(first[k] >= 10 * static_cast<float>(k));
+    CHECK(first[k] < 10 * static_cast<float>(k + 1));
+  }
+  CHECK(std::set<float>(first.begin(), first.begin() + 100).size() == 100);
+  CHECK(array("sample", program, inputs) == first);
+  CHECK(array("sample", program, inputs, {.step = 1}) != first);
+  // More samples than elements: some twice, none from outside.
+  const auto many =
+      array("sample_many", "float* out = map(sample(gradient, 20), [](float v) { return v + 1; });",
+            std::vector<float>(inputs.begin(), inputs.begin() + 7));
+  for (const float v : many) CHECK((v >= 1 && v <= 7));
+}
+
+TEST_CASE("whole random numbers are uniform and below their end") {
+  // Ten values, 100000 draws: each count has mean 10000 and deviation 95; 5 of those.
+  const auto drawn =
+      array("random_int", "float* out = map(gradient, [](float v) { return random<int>(-3, 7); });",
+            std::vector<float>(100000, 1.0f));
+  std::map<int, int> counts;
+  for (const float v : drawn) ++counts[static_cast<int>(v)];
+  REQUIRE(counts.size() == 10);
+  CHECK(counts.begin()->first == -3);
+  for (const auto& [value, count] : counts) CHECK(std::abs(count - 10000) < 475);
+}
+
+TEST_CASE("state is 0 at first, kept between steps, and finite for ever") {
+  const auto codec = compiled("state",
+                              "void CountEncode(float* gradient, uint8* compressed) {\n"
+                              "  error_feedback gradient;\n"
+                              "  state float* seen;\n  state float* large;\n"
+                              "  seen = map(seen, [](float n) { return n + 1; });\n"
+                              "  large = map(large, [](float n) { return (n + 1e30) * 1e9; });\n"
+                              "  float* out = map(gradient, seen, [](float g, float n) {\n"
+                              "    return 2 * n; });\n"
+                              "  compressed = concat(out);\n}\n"
+                              "void CountDecode(uint8* compressed, float* gradient) {\n"
+                              "  float* out;\n  extract(compressed, out);\n  gradient = out;\n}\n");
+  CHECK(codec->traits().state_arrays == 3);
+  std::vector<float> states(3 * 5);
+  const State state{.data = states.data(), .stride = 5};
+  const std::vector<float> gradient = {1, 2, 3, 4, 5};
+  CHECK(testing::round_trip(*codec, gradient, {}, state) == std::vector<float>(5, 2.0f));
+  // The residual is first: gradient - 2.
+  CHECK(states[0] == -1);
+  CHECK(states[4] == 3);
+  CHECK(states[5] == 1);
+  CHECK(testing::round_trip(*codec, gradient, {}, state) == std::vector<float>(5, 4.0f));
+  CHECK(states[0] == 1 - 1 - 4);
+  CHECK(states[5] == 2);
+  for (const float v : states) CHECK(std::isfinite(v));
+  // Without memory every step is the first.
+  CHECK(testing::round_trip(*codec, gradient, {}, {}) == std::vector<float>(5, 2.0f));
+  // A NaN leaves all of it as it was.
+  const std::vector<float> before = states;
+  const auto decoded = testing::round_trip(*codec, {1, NAN, 3, 4, 5}, {}, state);
+  for (const float v : decoded) CHECK(std::isnan(v));
+  CHECK(states == before);
+}
+
+const char* const kEveryKind =
+    "void KindsEncode(float* gradient, uint8* compressed, uint8 b = 3 in [1, 8]) {\n"
+    "  int* at = filter(range(gradient.size), [&](int i) { return gradient[i] > 0; });\n"
+    "  int* wide = map(at, [](int i) { return i * 10000000000 - 1; });\n"
+    "  uint8* bytes = map(at, [](int i) { return i + 250; });\n"
+    "  uint<b>* few = map(at, [](int i) { return i; });\n"
+    "  uint<16>* half = map(range(3), [](int i) { return i * 30000; });\n"
+    "  uint<32>* whole = map(range(3), [](int i) { return i * 3000000000; });\n"
+    "  uint<11>* odd = map(range(40), [](int i) { return 2047 - i; });\n"
+    "  float* all = map(gradient, [](float v) { return v / 2; });\n"
+    "  int n = at.size;\n  float third = 1.0 / 3;\n"
+    "  compressed = concat(n, wide, bytes, third, few, half, whole, odd, all);\n}\n"
+    "void KindsDecode(uint8* compressed, float* gradient, uint8 b = 3 in [1, 8]) {\n"
+    "  int n;\n  int* wide;\n  uint8* bytes;\n  float third;\n  uint<b>* few;\n"
+    "  uint<16>* half;\n  uint<32>* whole;\n  uint<11>* odd;\n  float* all;\n"
+    "  extract(compressed, n, wide, bytes, third, few, half, whole, odd, all);\n"
+    "  gradient = map(range(gradient.size), [&](int i) {\n"
+    "    return i == 0 ? n : i == 1 ? wide[n - 1] / 10000000 : i == 2 ? bytes[n - 1]\n"
+    "         : i == 3 ? third : i == 4 ? few[n - 1] : i == 5 ? half[2] : i == 6 ? whole[2] / "
+    "1000\n"
+    "         : i == 7 ? odd[39] : i == 8 ? wide.size + bytes.size + few.size + half.size\n"
+    "         : all[i]; });\n}\n";
+
+TEST_CASE("a message carries arrays of every type and fields between them") {
+  const auto codec = compiled("kinds", kEveryKind);
+  const std::vector<float> inputs = {1, -1, -1, 4, -1, -1, 7, -1, -1, 10, -3};
+  // Positive at 0, 3, 6 and 9.
+  CHECK(testing::round_trip(*codec, inputs, {}, {}) ==
+        std::vector<float>{4, 8999, 255, 1.0f / 3, 7, 60000, 4294967, 2008, 15, 5, -1.5f});
+}
+
+TEST_CASE("a general message that is damaged is refused, and nothing is written") {
+  const auto codec = compiled("kinds", kEveryKind);
+  const std::int64_t elements = 50;
+  std::vector<float> inputs(elements, 1.0f);
+  struct alignas(16) Room {
+    std::byte bytes[16];
+  };
+  std::vector<Room> room(static_cast<std::size_t>(codec->encoded_bytes(elements)) / 16 + 1);
+  std::byte* const message = room[0].bytes;
+  EncodeItem item;
+  item.values = inputs.data();
+  item.elements = elements;
+  item.message = message;
+  codec->encode({&item, 1});
+  const auto decodes = [&] {
+    std::vector<float> values(elements, -1.0f);
+    const std::byte* messages[] = {message};
+    const std::int64_t lengths[] = {codec->encoded_bytes(elements)};
+    DecodeItem decode;
+    decode.messages = messages;
+    decode.message_bytes = lengths;
+    decode.elements = elements;
+    decode.values = values.data();
+    try {
+      codec->decode({&decode, 1});
+      return true;
+    } catch (const std::runtime_error&) {
+      CHECK(values == std::vector<float>(elements, -1.0f));
+      return false;
+    }
+  };
+  REQUIRE(decodes());
+  // Header, then 8 + 4 bytes of fields in 16, then the lengths of three kinds of arrays.
+  for (const std::size_t at : {0u, 4u, 6u, 7u}) {
+    const std::byte before = std::exchange(message[at], std::byte(0xee));
+    CHECK_FALSE(decodes());
+    message[at] = before;
+  }
+  for (const std::int64_t length : {std::int64_t{-1}, std::int64_t{51}, INT64_MAX}) {
+    std::int64_t before;
+    std::memcpy(&before, message + 24, 8);
+    CHECK(before == 50);
+    std::memcpy(message + 24, &length, 8);
+    CHECK_FALSE(decodes());
+    std::memcpy(message + 24, &before, 8);
+  }
+  CHECK(decodes());
+}
+
+TEST_CASE("a quantiser compiled as a program of arrays gives the same bits") {
+  // An array of state that nobody reads makes a program a general one: another emitter, another
+  // frame, plain loops instead of vectors. What both decode to must agree.
+  const auto read = [](const std::string& name) {
+    return io::read_file(std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/" + name + ".pse");
+  };
+  for (const char* name : {"Onebit", "Tbq", "Terngrad"}) {
+    const std::string encoder = read(std::string(name) + "Encode");
+    const std::string decoder = read(std::string(name) + "Decode");
+    const auto fused = compiled(std::string("fused_") + name, encoder + decoder);
+    std::string general_encoder = encoder;
+    general_encoder.insert(general_encoder.find(" {\n") + 3, "  state float* unused;\n");
+    const auto general = compiled(std::string("general_") + name, general_encoder + decoder);
+    CHECK(general->traits().state_arrays == fused->traits().state_arrays + 1);
+    for (const std::int64_t elements : {1, 31, 33, 1025, 40001}) {
+      INFO(name << ", " << elements);
+      std::vector<float> inputs(static_cast<std::size_t>(elements));
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        inputs[i] = std::sin(static_cast<float>(i * i % 977)) * 0.9f;
+      }
+      std::vector<float> fused_state(inputs.size()), general_state(2 * inputs.size());
+      for (std::uint32_t step = 0; step < 3; ++step) {
+        const DrawKey key{.seed = 4, .step = step, .node = 1};
+        const auto a = testing::round_trip(
+            *fused, inputs, key,
+            fused->traits().state_arrays > 0 ? State{fused_state.data(), elements} : State{});
+        const auto b =
+            testing::round_trip(*general, inputs, key, State{general_state.data(), elements});
+        REQUIRE(a == b);
+      }
+      if (fused->traits().state_arrays > 0) {
+        CHECK(std::equal(fused_state.begin(), fused_state.end(), general_state.begin()));
+      }
+    }
+  }
+}
+
+TEST_CASE("dgc compiled as a program of arrays gives the same bits") {
+  const auto read = [](const std::string& name) {
+    return io::read_file(std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/" + name + ".pse");
+  };
+  std::string encoder = read("DgcEncode");
+  // A field in the message: no selector any more.
+  encoder.replace(encoder.find("concat(chosen"), 13, "concat(count, chosen");
+  std::string decoder = read("DgcDecode");
+  decoder.replace(decoder.find("extract(compressed, "), 20,
+                  "int count;\n  extract(compressed, count, ");
+  const auto general = compiled("general_dgc", encoder + decoder);
+  const auto fused = make_codec("dgc");
+  const std::int64_t elements = 30001;
+  std::vector<float> a(2 * elements), b(2 * elements);
+  for (int step = 0; step < 4; ++step) {
+    std::vector<float> inputs(elements);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i] = std::sin(static_cast<float>((i + 3) * i % (977 + step)));
+    }
+    CHECK(testing::round_trip(*fused, inputs, {}, {a.data(), elements}) ==
+          testing::round_trip(*general, inputs, {}, {b.data(), elements}));
+    CHECK(a == b);
+  }
+}
+
+}  // namespace
+}  // namespace hipress::kernels
