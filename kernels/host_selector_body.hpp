@@ -87,7 +87,7 @@ class SelectorEncoder {
     if (kKept && !all_finite()) {
       start.header.non_finite = 1;
     } else {
-      entries_ = SelectorScratch<F>::numbers(2 * plan_.capacity);
+      entries_ = SelectorScratch<F>::numbers(2 * (plan_.capacity + kSpare));
       start.header.non_finite = collect(first_threshold()) ? 0 : 1;
     }
     if (start.header.non_finite == 0 && count_ > 0) start.count = write();
@@ -97,6 +97,7 @@ class SelectorEncoder {
  private:
   static constexpr int kArrays = kSelectorArrays<Algorithm>;
   static constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
+  static constexpr int kSpare = 2 * kWordElements;  ///< entries that may be written past the room
   static constexpr int kMostArrays = kArrays > 0 ? kArrays : 1;
   static constexpr bool kStored = kKept && kScoreArray<Algorithm> >= 0;
   using U = UnsignedLanes<F>;
@@ -112,7 +113,7 @@ class SelectorEncoder {
   }
   HIPRESS_LANES std::uint32_t* indices() const { return entries_; }
   HIPRESS_LANES float* values() const {
-    return reinterpret_cast<float*>(entries_ + plan_.capacity);
+    return reinterpret_cast<float*>(entries_ + plan_.capacity + kSpare);
   }
 
   HIPRESS_LANES bool all_finite() const {
@@ -144,7 +145,7 @@ class SelectorEncoder {
     return entry(element);
   }
 
-  /// Where the first pass begins to collect: a little below what was sent last, or what a sample
+  /// Where the first pass begins to collect: what the last encode found good, or what a sample
   /// says. At least 1, so that no zero is collected.
   HIPRESS_LANES std::uint32_t first_threshold() const {
     if (plan_.sample_rank == 0 || count_ <= 0) return 1;
@@ -152,7 +153,7 @@ class SelectorEncoder {
       SelectorHint hint;
       __builtin_memcpy(&hint, item_.state.deferred->wire, sizeof hint);
       if (hint.magic == SelectorHint::kMagic && hint.threshold > 0) {
-        return at_least_one(as_bits(as_float(hint.threshold) * 0.875f));
+        return hint.threshold;
       }
     }
     return sampled_threshold([&](std::int64_t element)
@@ -222,23 +223,31 @@ class SelectorEncoder {
 
   /// Notes a word's chosen entries. Past the room there is, they are only counted.
   HIPRESS_LANES void take(std::uint32_t chosen, std::int64_t first, const Word<F>& entries) {
+    if (collected_ > plan_.capacity) return;
+#if defined(__AVX512F__)
+    if constexpr (Lanes<F>::kWidth == 16) {
+      // Without a branch: whether a word has an entry is what a processor cannot guess.
+      for (int v = 0; v < kVectors<F>; ++v) {
+        const std::uint32_t lanes = chosen >> (v * 16) & 0xffffu;
+        const U numbers =
+            broadcast_bits<F>(static_cast<std::uint32_t>(first + v * 16)) + lane_numbers<F>();
+        store_chosen(lanes, entries.part[v], values() + collected_, numbers,
+                     indices() + collected_);
+        collected_ += __builtin_popcount(lanes);
+      }
+      return;
+    }
+#endif
     if (chosen == 0) return;
     float numbers[kWordElements];
     for (int v = 0; v < kVectors<F>; ++v) {
       store(numbers + v * Lanes<F>::kWidth, entries.part[v]);
     }
-    const bool room = collected_ + kWordElements <= plan_.capacity ||
-                      collected_ + __builtin_popcount(chosen) <= plan_.capacity;
     for (; chosen != 0; chosen &= chosen - 1) {
       const int lane = __builtin_ctz(chosen);
-      if (room) {
-        indices()[collected_] = static_cast<std::uint32_t>(first + lane);
-        values()[collected_] = numbers[lane];
-      }
-      ++collected_;
+      indices()[collected_] = static_cast<std::uint32_t>(first + lane);
+      values()[collected_++] = numbers[lane];
     }
-    // Once there was no room there is none any more, so that what is noted has no holes.
-    if (!room) collected_ += plan_.capacity;
   }
 
   // ---- what is sent ----
@@ -249,44 +258,74 @@ class SelectorEncoder {
     return collected_ > plan_.capacity || (collected_ < count_ && threshold_ > 1);
   }
 
-  template <bool kExact>
-  __attribute__((noinline)) static void collect_again(SelectorEncoder& encoder,
-                                                      const RankedKey& exact) {
-    std::int64_t ties = encoder.count_ - exact.larger;
-    encoder.collected_ = 0;
-    for (std::int64_t i = 0; i < encoder.item_.elements; ++i) {
-      const float entry = encoder.entry_now(i);
-      const std::uint32_t key = magnitude_key(entry);
-      if (key < encoder.threshold_) continue;
-      if (kExact && key == exact.key && ties-- <= 0) continue;
-      if (encoder.collected_ < encoder.plan_.capacity) {
-        encoder.indices()[encoder.collected_] = static_cast<std::uint32_t>(i);
-        encoder.values()[encoder.collected_] = entry;
+  /// Collects the entries, now that states are up to date, of at least a threshold.
+  HIPRESS_LANES void collect_again(std::uint32_t threshold) {
+    if constexpr (!kStored) {
+      collect(threshold);
+    } else {
+      threshold_ = threshold;
+      collected_ = 0;
+      const F least = broadcast<F>(as_float(threshold));
+      const float* const scores = array(kScoreArray<Algorithm>);
+      for (std::int64_t word = 0; word < words_of(item_.elements); ++word) {
+        const std::int64_t first = word * kWordElements;
+        const int count = elements_in_word(item_.elements, word);
+        const Word<F> entries = load_word<F>(scores + first, count);
+        std::uint32_t chosen = 0;
+        for (int v = 0; v < kVectors<F>; ++v) {
+          chosen |= bits_of_mask(at_least(magnitude(entries.part[v]), least))
+                    << (v * Lanes<F>::kWidth);
+        }
+        take(chosen & first_bits(count), first, entries);
       }
-      ++encoder.collected_;
+    }
+  }
+
+  /// Collects exactly the entries to send, given the smallest of them.
+  HIPRESS_LANES void collect_exactly(const RankedKey& least) {
+    threshold_ = at_least_one(least.key);
+    collected_ = 0;
+    std::int64_t ties = count_ - least.larger;
+    for (std::int64_t i = 0; i < item_.elements; ++i) {
+      const float entry = entry_now(i);
+      const std::uint32_t key = magnitude_key(entry);
+      if (key < threshold_ || (key == least.key && ties-- <= 0)) continue;
+      indices()[collected_] = static_cast<std::uint32_t>(i);
+      values()[collected_++] = entry;
     }
   }
 
   /// Leaves exactly the right entries among those noted.
   HIPRESS_LANES RankedKey settle_on() {
     if (missed() && plan_.sample_rank > 0) {
-      threshold_ = sampled_threshold([&](std::int64_t element) __attribute__((always_inline)) {
+      collect_again(sampled_threshold([&](std::int64_t element) __attribute__((always_inline)) {
         return entry_now(element);
-      });
-      collect_again<false>(*this, {});
+      }));
     }
     if (missed()) {
-      const RankedKey all = ranked_key<F>(count_, [&](const auto& take) {
+      collect_exactly(ranked_key<F>(count_, [&](const auto& take) {
         for (std::int64_t i = 0; i < item_.elements; ++i) take(magnitude_key(entry_now(i)));
-      });
-      threshold_ = at_least_one(all.key);
-      collect_again<true>(*this, all);
+      }));
     }
     if (collected_ <= count_) return {};
+    return ranked_entry(count_);
+  }
+
+  /// The rank-th largest of the entries noted.
+  HIPRESS_LANES RankedKey ranked_entry(std::int64_t rank) const {
     return ranked_key<F>(
-        count_, [&](const auto& take) __attribute__((always_inline)) {
+        rank, [&](const auto& take) __attribute__((always_inline)) {
           for (std::int64_t i = 0; i < collected_; ++i) take(magnitude_key(values()[i]));
         });
+  }
+
+  /// The threshold for the next encode: one that collects between 1.15 and 1.7 times the entries
+  /// wanted, so that it holds where gradients shrink a little and costs little where it is too low.
+  HIPRESS_LANES std::uint32_t next_threshold() const {
+    if (collected_ < count_ || plan_.sample_rank == 0) return 0;
+    if (collected_ * 10 > count_ * 17) return ranked_entry(count_ * 14 / 10).key;
+    if (collected_ * 100 >= count_ * 115) return threshold_;
+    return at_least_one(as_bits(as_float(threshold_) * 0.97f));
   }
 
   /// Writes the entries and returns their number.
@@ -298,18 +337,16 @@ class SelectorEncoder {
                                                      selector_array_bytes(count_));
     std::int64_t ties = count_ - least.larger;
     std::int64_t sent = 0;
-    std::uint32_t smallest = 0x7f800000u;
     for (std::int64_t i = 0; i < collected_; ++i) {
       const float value = values()[i];
       const std::uint32_t key = magnitude_key(value);
       if (key < least.key || (key == least.key && ties-- <= 0)) continue;
       to_indices[sent] = indices()[i];
       to_values[sent++] = value;
-      smallest = key < smallest ? key : smallest;
     }
     if constexpr (kKept) clear(to_indices, sent);
     if (item_.state.deferred != nullptr) {
-      const SelectorHint hint{SelectorHint::kMagic, sent == count_ ? smallest : 0};
+      const SelectorHint hint{SelectorHint::kMagic, next_threshold()};
       __builtin_memcpy(item_.state.deferred->wire, &hint, sizeof hint);
     }
     return static_cast<std::uint32_t>(sent);

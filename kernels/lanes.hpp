@@ -268,6 +268,13 @@ HIPRESS_LANES MaskVector mask_of_bits(std::uint32_t bits) { return static_cast<M
 /// Past the caches, for large results that are not read again soon; `to` must be aligned to the
 /// vector.
 HIPRESS_LANES void stream(float* to, FloatVector value) { _mm512_stream_ps(to, (__m512)value); }
+/// The chosen lanes of values and numbers, one after the other; whole vectors are written.
+HIPRESS_LANES void store_chosen(std::uint32_t chosen, FloatVector values, float* to_values,
+                                UnsignedVector numbers, std::uint32_t* to_numbers) {
+  const auto mask = static_cast<__mmask16>(chosen);
+  _mm512_storeu_ps(to_values, _mm512_maskz_compress_ps(mask, (__m512)values));
+  _mm512_storeu_si512(to_numbers, _mm512_maskz_compress_epi32(mask, (__m512i)numbers));
+}
 template <int kBits>
 HIPRESS_LANES FloatVector look_up(const float* table, UnsignedVector code) {
   if constexpr (kBits <= 4) {

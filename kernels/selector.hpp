@@ -70,11 +70,11 @@ inline constexpr int kScoreArray = Algorithm::kScore >= 0
                                    : Algorithm::kErrorFeedback ? 0
                                                                : -1;
 
-/// What an encode remembers of the last one, in Deferred::wire.
+/// What an encode remembers for the next one, in Deferred::wire.
 struct SelectorHint {
   static constexpr std::uint32_t kMagic = 0x4c455354u;
   std::uint32_t magic = 0;
-  std::uint32_t threshold = 0;  ///< magnitude_key of the smallest entry that was sent
+  std::uint32_t threshold = 0;  ///< magnitude_key from which on to collect; 0: not known
 };
 
 /// How many entries a first pass collects: those of at least a threshold that is below the
