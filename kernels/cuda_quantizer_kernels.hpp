@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/codec.hpp"
 #include "kernels/draws.hpp"
+#include "kernels/item.hpp"
 #include "kernels/slice.hpp"
 
 /// What the launcher of a quantiser's kernels (cuda_quantizer.cu) and the kernels themselves
