@@ -2,6 +2,7 @@
 
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
+#include "kernels/cuda_shape.hpp"
 #include "kernels/draws.hpp"
 #include "kernels/quantizer.hpp"
 #include "kernels/slice.hpp"
@@ -11,20 +12,6 @@
 namespace hipress::kernels {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
-
-/// What a measuring pass finds out about one tile.
-template <class Partial>
-struct TileResult {
-  Partial sums;
-  std::uint32_t flags;  ///< non_finite_flag of the inputs
-};
-
-/// What is known of a slice between the passes.
-template <class Algorithm>
-struct SliceResult {
-  typename Algorithm::Scalars scalars;
-  bool non_finite;
-};
 
 struct ShuffleDown {
   int by;
@@ -72,12 +59,6 @@ struct TileCodes {
   }
 };
 
-template <class Algorithm, int kPass>
-using MeasureOf = decltype(std::declval<const Algorithm&>().measure(
-    Pass<kPass>(), std::declval<const typename Algorithm::Scalars&>(),
-    std::declval<const DrawStream&>()));
-template <class Algorithm, int kPass, class F>
-using PartialOf = typename MeasureOf<Algorithm, kPass>::template Partial<F>;
 template <class Algorithm>
 using CoderOf = decltype(std::declval<const Algorithm&>().coder(
     std::declval<const typename Algorithm::Scalars&>(), std::declval<const DrawStream&>()));
@@ -422,6 +403,8 @@ __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice>
   }
 }
 
+#ifndef __CUDACC_RTC__  // there user_algorithm_cuda.cpp asks for the kernels by name
+
 template <class Algorithm, int kPass>
 void add_passes(CudaQuantizerKernels& kernels) {
   if constexpr (kPass < Algorithm::kPasses) {
@@ -455,5 +438,7 @@ CudaQuantizerKernels cuda_quantizer_kernels() {
   kernels.decode = address(decode_tiles<Algorithm>);
   return kernels;
 }
+
+#endif
 
 }  // namespace hipress::kernels

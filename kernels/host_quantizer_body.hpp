@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/codec.hpp"
 #include "kernels/compiled_algorithm.hpp"
 #include "kernels/quantizer.hpp"
 #include "kernels/slice.hpp"
@@ -453,7 +454,8 @@ constexpr CompiledAlgorithm host_quantizer(const char* name, const DeclaredParam
           .settle = Functions::settle,
           .planes_offset = kPlanesOffset<Algorithm>,
           .planes = Functions::planes,
-          .levels = Functions::levels};
+          .levels = Functions::levels,
+          .cuda = cuda_shape<Algorithm>()};
 }
 
 }  // namespace hipress::kernels
