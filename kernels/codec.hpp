@@ -91,9 +91,9 @@ std::string algorithm_names();
 bool names_algorithm(std::string_view text);
 
 /// The codec for "tbq", "tbq(tau=0.25)", or a CompLL program, "path/mine.pse(x=1)", which is
-/// compiled where it was not yet (user_algorithm.hpp says what can go wrong). Throws
-/// std::invalid_argument that lists the algorithms, or the parameters with their ranges, when the
-/// text does not fit.
+/// compiled where it was not yet (user_algorithm.hpp and user_algorithm_cuda.hpp say what can go
+/// wrong). Throws std::invalid_argument that lists the algorithms, or the parameters with their
+/// ranges, when the text does not fit.
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu);
 
 }  // namespace hipress::kernels
