@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cfloat>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "tests/kernels/reference.hpp"
@@ -109,9 +110,15 @@ TEST_CASE("CUDA codecs can be made without a GPU") {
 
 TEST_CASE("messages, residuals and decoded values from the GPU are the CPU's") {
   if (!has_gpu()) return;
+  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
   const DrawKey key{.seed = 5, .step = 6, .node = 7, .first_element = (std::int64_t{1} << 32) - 40};
+  // The paths are programs compiled at run time.
   for (const char* algorithm :
-       {"onebit", "tbq", "terngrad", "terngrad(b=1)", "terngrad(b=5)", "fp16", "bf16"}) {
+       {"onebit", "tbq", "terngrad", "terngrad(b=1)", "terngrad(b=5)", "fp16", "bf16",
+        HIPRESS_SOURCE_DIR "/kernels/algorithms/OnebitEncode.pse",
+        HIPRESS_SOURCE_DIR "/kernels/algorithms/TerngradEncode.pse(b=5)",
+        HIPRESS_SOURCE_DIR "/tests/kernels/data/Spread.pse",
+        HIPRESS_SOURCE_DIR "/tests/kernels/data/Spread.pse(b=7)"}) {
     const auto plain = make_codec_for(algorithm, Isa::kScalar);
     const auto cuda = make_codec(algorithm, Device::kCuda);
     for (const std::int64_t elements : kLengths) {
