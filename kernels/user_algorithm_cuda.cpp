@@ -90,7 +90,7 @@ int capability_of_device(const std::string& path) {
 }
 
 /// Loads the machine code, for ever, and takes the kernels out of it.
-CudaQuantizerKernels load(const UserProgram& program, const GpuCode& code) {
+CudaQuantizerKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& code) {
   CudaQuantizerKernels kernels;
   const CudaShape& shape = program.algorithm->cuda;
   kernels.pass_count = shape.pass_count;
