@@ -15,6 +15,15 @@ namespace hipress::kernels {
 /// Where kernels run. A CUDA stream is passed as void* so that this header needs no toolkit.
 enum class Device : std::uint8_t { kCpu, kCuda };
 
+/// How a gradient lies in memory. Arithmetic is fp32 whatever the type: an encode widens what it
+/// reads, which is exact, and a decode rounds once, at the end, to nearest even, beyond the largest
+/// number to infinity. States are fp32.
+enum class ValueType : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
+
+constexpr std::int64_t bytes_per_value(ValueType type) {
+  return type == ValueType::kFloat32 ? 4 : 2;
+}
+
 /// Which draws of the counter-based generator an encode uses: no two (node, gradient, role,
 /// element, step) share one.
 struct DrawKey {
@@ -47,10 +56,11 @@ struct State {
   Deferred* deferred = nullptr;
 };
 
-/// One slice to encode. Pointers are to memory of the codec's device; any alignment of 4 bytes will
-/// do.
+/// One slice to encode. Pointers are to memory of the codec's device; values need no more alignment
+/// than their type has.
 struct EncodeItem {
-  const float* values = nullptr;
+  const void* values = nullptr;  ///< `elements` numbers of `type`
+  ValueType type = ValueType::kFloat32;
   std::int64_t elements = 0;
   float divisor = 1;             ///< values are divided by it first
   State state;                   ///< read and updated
@@ -63,7 +73,7 @@ struct EncodeItem {
       nullptr;  ///< out, may be null: bytes really used, on the codec's device
 };
 
-/// What decode does with the decoded values d and the slice x already there.
+/// What decode does with the decoded values d and the slice x already there, all of it in fp32.
 enum class DecodeMode : std::uint8_t {
   kOverwrite,  ///< x = d
   kAdd,        ///< x = (x / own_divisor + d1 + d2 + … in the order given) / sum_divisor
@@ -74,7 +84,8 @@ struct DecodeItem {
   std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
   std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
   std::int64_t elements = 0;
-  float* values = nullptr;
+  void* values = nullptr;  ///< `elements` numbers of `type`
+  ValueType type = ValueType::kFloat32;
   DecodeMode mode = DecodeMode::kOverwrite;
   float own_divisor = 1;
   float sum_divisor = 1;
@@ -112,6 +123,10 @@ class Codec {
 
 /// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
+           float own_divisor, float sum_divisor);
+
+/// The same where x and all y are of `type`; rounded once, at the end.
+void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
            float own_divisor, float sum_divisor);
 
 /// A parameter of an algorithm and its default ("tau", 0.5).
