@@ -22,7 +22,8 @@ struct DecodeItem {
   std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
   std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
   std::int64_t elements = 0;
-  float* values = nullptr;
+  void* values = nullptr;  ///< `elements` numbers of `type`
+  ValueType type = ValueType::kFloat32;
   DecodeMode mode = DecodeMode::kOverwrite;
   float own_divisor = 1;
   float sum_divisor = 1;
@@ -60,6 +61,10 @@ class Codec {
 
 /// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
+           float own_divisor, float sum_divisor);
+
+/// The same where x and all y are of `type`; rounded once, at the end.
+void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
            float own_divisor, float sum_divisor);
 
 /// A parameter of an algorithm and its default ("tau", 0.5).

@@ -7,6 +7,15 @@
 /// run time (nvrtc.hpp) includes this too, so it must do without the rest of the standard library.
 namespace hipress::kernels {
 
+/// How a gradient lies in memory. Arithmetic is fp32 whatever the type: an encode widens what it
+/// reads, which is exact, and a decode rounds once, at the end, to nearest even, beyond the largest
+/// number to infinity. States are fp32.
+enum class ValueType : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
+
+constexpr std::int64_t bytes_per_value(ValueType type) {
+  return type == ValueType::kFloat32 ? 4 : 2;
+}
+
 /// Which draws of the counter-based generator an encode uses: no two (node, gradient, role,
 /// element, step) share one.
 struct DrawKey {
@@ -39,10 +48,11 @@ struct State {
   Deferred* deferred = nullptr;
 };
 
-/// One slice to encode. Pointers are to memory of the codec's device; any alignment of 4 bytes will
-/// do.
+/// One slice to encode. Pointers are to memory of the codec's device; values need no more alignment
+/// than their type has.
 struct EncodeItem {
-  const float* values = nullptr;
+  const void* values = nullptr;  ///< `elements` numbers of `type`
+  ValueType type = ValueType::kFloat32;
   std::int64_t elements = 0;
   float divisor = 1;             ///< values are divided by it first
   State state;                   ///< read and updated
@@ -55,7 +65,7 @@ struct EncodeItem {
       nullptr;  ///< out, may be null: bytes really used, on the codec's device
 };
 
-/// What decode does with the decoded values d and the slice x already there.
+/// What decode does with the decoded values d and the slice x already there, all of it in fp32.
 enum class DecodeMode : std::uint8_t {
   kOverwrite,  ///< x = d
   kAdd,        ///< x = (x / own_divisor + d1 + d2 + … in the order given) / sum_divisor

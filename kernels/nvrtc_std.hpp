@@ -37,6 +37,11 @@ inline constexpr bool is_arithmetic_v<int64_t> = true;
 template <>
 inline constexpr bool is_arithmetic_v<uint64_t> = true;
 
+template <class T, T kValue>
+struct integral_constant {
+  static constexpr T value = kValue;
+};
+
 template <class T>
 T&& declval() noexcept;
 

@@ -32,18 +32,25 @@ std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm,
         {fmt::format("hipress::kernels::{}<hipress::kernels::Exported{}>", name, arguments),
          &handle});
   };
-  const auto add_measure = [&](int pass, CudaFeedback feedback) {
+  const auto add_measure = [&](int pass, CudaFeedback feedback, int type) {
     const int number = static_cast<int>(feedback);
-    add("measure_tiles", fmt::format(", {}, hipress::kernels::CudaFeedback({})", pass, number),
-        kernels.passes[pass].measure[number]);
+    add("measure_tiles",
+        fmt::format(", {}, hipress::kernels::CudaFeedback({}), hipress::kernels::ValueType({})",
+                    pass, number, type),
+        kernels.passes[pass].measure[type][number]);
   };
   for (int pass = 0; pass < algorithm.cuda.pass_count; ++pass) {
-    add_measure(pass, CudaFeedback::kNone);
-    if (algorithm.error_feedback) add_measure(pass, CudaFeedback::kAtOnce);
-    if (algorithm.deferrable) add_measure(pass, CudaFeedback::kDeferred);
+    for (int type = 0; type < kValueTypes; ++type) {
+      add_measure(pass, CudaFeedback::kNone, type);
+      if (algorithm.error_feedback) add_measure(pass, CudaFeedback::kAtOnce, type);
+      if (algorithm.deferrable) add_measure(pass, CudaFeedback::kDeferred, type);
+    }
     add("conclude_slices", fmt::format(", {}", pass), kernels.passes[pass].conclude);
   }
-  add("encode_tiles", "", kernels.encode);
+  for (int type = 0; type < kValueTypes; ++type) {
+    add("encode_tiles", fmt::format(", hipress::kernels::ValueType({})", type),
+        kernels.encode[type]);
+  }
   add("put_back", "", kernels.put_back);
   if (algorithm.deferrable) add("settle_tiles", "", kernels.settle);
   add("decode_tiles", "", kernels.decode);

@@ -81,12 +81,13 @@ bool holds_kernel(const GpuCode& code, const std::string& name) {
   return code.cubin.find(".text." + name + '\0') != std::string::npos;
 }
 
-/// A measuring kernel per pass and way to treat the residual, and what concludes the pass; encode,
-/// put_back, decode; settle where a residual may be left half done.
+/// A measuring kernel per pass, type of the gradient and way to treat the residual, and what
+/// concludes the pass; encode per type; put_back, decode; settle where a residual may be left half
+/// done.
 std::size_t kernel_count(const CompiledAlgorithm& algorithm) {
   const int ways = 1 + (algorithm.error_feedback ? 1 : 0) + (algorithm.deferrable ? 1 : 0);
-  return static_cast<std::size_t>(algorithm.cuda.pass_count * (ways + 1) + 3 +
-                                  (algorithm.deferrable ? 1 : 0));
+  return static_cast<std::size_t>(algorithm.cuda.pass_count * (kValueTypes * ways + 1) +
+                                  kValueTypes + 2 + (algorithm.deferrable ? 1 : 0));
 }
 
 TEST_CASE("every algorithm compiles for every generation of GPUs, with all its kernels") {
