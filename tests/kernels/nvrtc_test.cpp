@@ -90,22 +90,33 @@ std::size_t kernel_count(const CompiledAlgorithm& algorithm) {
                                   kValueTypes + 2 + (algorithm.deferrable ? 1 : 0));
 }
 
-TEST_CASE("every algorithm compiles for every generation of GPUs, with all its kernels") {
+/// Compiles a program for every generation of GPUs and looks for its kernels.
+void check_kernels(const std::string& path) {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
-  for (const std::string& path : {kShipped + "OnebitEncode.pse", kShipped + "TbqEncode.pse",
-                                  kShipped + "TerngradEncode.pse", kSpread}) {
-    const UserProgram& program = load_program(path);
-    for (const int capability : {75, 80, 90, 100}) {
-      INFO(path << " for " << capability);
-      const GpuCode code = gpu_code(*nvrtc, program, capability);
-      CHECK(code.names.size() == kernel_count(*program.algorithm));
-      CHECK(std::set<std::string>(code.names.begin(), code.names.end()).size() ==
-            code.names.size());
-      for (const std::string& name : code.names) CHECK(holds_kernel(code, name));
-      CHECK(!holds_kernel(code, "no_such_kernel"));
-    }
+  const UserProgram& program = load_program(path);
+  for (const int capability : {75, 80, 90, 100}) {
+    INFO(path << " for " << capability);
+    const GpuCode code = gpu_code(*nvrtc, program, capability);
+    CHECK(code.names.size() == kernel_count(*program.algorithm));
+    CHECK(std::set<std::string>(code.names.begin(), code.names.end()).size() == code.names.size());
+    for (const std::string& name : code.names) CHECK(holds_kernel(code, name));
+    CHECK(!holds_kernel(code, "no_such_kernel"));
   }
+}
+
+// A test each: the first time it takes a while.
+TEST_CASE("onebit compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "OnebitEncode.pse");
+}
+TEST_CASE("tbq compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "TbqEncode.pse");
+}
+TEST_CASE("terngrad compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "TerngradEncode.pse");
+}
+TEST_CASE("a user's program compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kSpread);
 }
 
 TEST_CASE("host code says of a program's kernels what nvcc's does") {
