@@ -88,4 +88,13 @@ std::string cxx_compiler() {
   return value && *value ? value : "c++";
 }
 
+std::vector<std::string> cuda_toolkits() {
+  std::vector<std::string> folders;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const char* value = std::getenv(variable);
+    if (value && *value) folders.emplace_back(value);
+  }
+  return folders;
+}
+
 }  // namespace hipress::io

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace hipress::io {
 
@@ -32,5 +33,9 @@ std::string cache_folder();
 
 /// The C++ compiler for algorithms compiled at run time: CXX, else "c++".
 std::string cxx_compiler();
+
+/// The CUDA toolkits that the user points to, those that are set of CUDA_HOME and CUDA_PATH. NVRTC
+/// is looked for in their lib64 and lib first.
+std::vector<std::string> cuda_toolkits();
 
 }  // namespace hipress::io

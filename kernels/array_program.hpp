@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/codec.hpp"
 #include "kernels/compiled_algorithm.hpp"
 #include "kernels/draws.hpp"
 #include "kernels/lanes.hpp"
@@ -15,6 +16,7 @@
 #include "kernels/reduction.hpp"
 #include "kernels/scalars.hpp"
 #include "kernels/slice.hpp"
+#include "kernels/typed_values.hpp"
 
 /// What programs that are no quantisers are made of: arrays of any length, one loop each, on one
 /// core of a CPU. hipress-compll writes for such a program
@@ -307,7 +309,8 @@ class ArrayEncoder {
     ValueRule rule = ValueRule::of(item);
     rule.adds_residual = residual && item.state.data != nullptr;
     gradient_ = made<float>(item.elements, [&](std::int64_t i) {
-      return rule(item.values[i], rule.adds_residual ? item.state.data[i] : 0.0f);
+      return rule(load_value(item.values, item.type, i),
+                  rule.adds_residual ? item.state.data[i] : 0.0f);
     });
     if (item.state.data == nullptr && states > 0) {
       nothing_.assign(static_cast<std::size_t>(item.elements), 0.0f);
@@ -442,7 +445,8 @@ struct ArrayFunctions {
 
   static bool all_finite(const EncodeItem& item) {
     std::uint32_t flags = 0;
-    for (std::int64_t i = 0; i < item.elements; ++i) flags |= non_finite_flag(item.values[i]);
+    for (std::int64_t i = 0; i < item.elements; ++i)
+      flags |= non_finite_flag(load_value(item.values, item.type, i));
     return (flags & 0x80000000u) == 0;
   }
 
@@ -497,12 +501,13 @@ struct ArrayFunctions {
     for (std::int64_t i = 0; i < item.elements; ++i) {
       const auto at = static_cast<std::size_t>(i);
       if (item.mode == DecodeMode::kOverwrite) {
-        item.values[i] = terms[0][at];
+        store_value(item.values, item.type, i, terms[0][at]);
         continue;
       }
-      float sum = item.own_divisor == 1 ? item.values[i] : item.values[i] / item.own_divisor;
+      const float own = load_value(item.values, item.type, i);
+      float sum = item.own_divisor == 1 ? own : own / item.own_divisor;
       for (const std::vector<float>& term : terms) sum = sum + term[at];
-      item.values[i] = item.sum_divisor == 1 ? sum : sum / item.sum_divisor;
+      store_value(item.values, item.type, i, item.sum_divisor == 1 ? sum : sum / item.sum_divisor);
     }
     return item.messages.size();
   }
@@ -525,7 +530,8 @@ constexpr CompiledAlgorithm array_program(const char* name, const DeclaredParame
           .settle = nullptr,
           .planes_offset = 0,
           .planes = nullptr,
-          .levels = nullptr};
+          .levels = nullptr,
+          .cuda = {}};
 }
 
 }  // namespace hipress::kernels

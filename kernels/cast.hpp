@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/lanes.hpp"
 
@@ -16,8 +15,8 @@ HIPRESS_LANES std::int64_t cast_message_bytes(std::int64_t elements) {
 }
 
 struct Fp16 {
-  static constexpr std::string_view kName = "fp16";
-  static constexpr std::string_view kHelp = "IEEE half precision, element by element";
+  static constexpr const char* kName = "fp16";
+  static constexpr const char* kHelp = "IEEE half precision, element by element";
 
   template <class F>
   HIPRESS_LANES static UnsignedLanes<F> encode(F value) {
@@ -77,8 +76,8 @@ struct Fp16 {
 };
 
 struct Bf16 {
-  static constexpr std::string_view kName = "bf16";
-  static constexpr std::string_view kHelp =
+  static constexpr const char* kName = "bf16";
+  static constexpr const char* kHelp =
       "bfloat16 (fp32's range, 8 bits of precision), element by element";
 
   template <class F>

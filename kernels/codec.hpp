@@ -10,71 +10,20 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/item.hpp"
+
 namespace hipress::kernels {
 
 /// Where kernels run. A CUDA stream is passed as void* so that this header needs no toolkit.
 enum class Device : std::uint8_t { kCpu, kCuda };
-
-/// Which draws of the counter-based generator an encode uses: no two (node, gradient, role,
-/// element, step) share one.
-struct DrawKey {
-  std::uint64_t seed = 0;
-  std::uint64_t step = 0;  ///< iteration
-  std::uint32_t node = 0;
-  std::uint32_t gradient = 0;
-  std::uint32_t role = 0;          ///< worker, server, hop
-  std::int64_t first_element = 0;  ///< global index of the slice's element 0
-};
-
-/// A slice's residual that was left half done: `State::data` holds the values that were encoded
-/// last, and what their message decodes to, under `wire`, is still to be taken from them. The next
-/// encode does that in passing, Codec::settle() at any time.
-struct Deferred {
-  alignas(8) std::byte wire[48] = {};
-  bool owed = false;  ///< false: State::data is the residual itself
-};
-
-/// Per-element state that an algorithm keeps between steps at one (gradient, role): error-feedback
-/// residual, momentum. `count` arrays of the slice's length, each fp32; array i starts at
-/// data + i * stride.
-struct State {
-  float* data = nullptr;  ///< null: the algorithm keeps none, or it is switched off
-  std::int64_t stride = 0;
-  /// Lets an encode leave its residual half done, which saves a pass over the slice; belongs to
-  /// exactly this slice. Null: data is the residual after every encode. The one difference: a slice
-  /// with a NaN or infinity leaves the residual as it was when it is null, and as it was but for
-  /// the rounding of v = x + residual when it is not.
-  Deferred* deferred = nullptr;
-};
-
-/// One slice to encode. Pointers are to memory of the codec's device; any alignment of 4 bytes will
-/// do.
-struct EncodeItem {
-  const float* values = nullptr;
-  std::int64_t elements = 0;
-  float divisor = 1;             ///< values are divided by it first
-  State state;                   ///< read and updated
-  std::byte* message = nullptr;  ///< encoded_bytes(elements) bytes, 16-byte aligned
-  DrawKey key;
-  int round = 0;  ///< 0 … rounds()-1
-  const std::byte* reduced =
-      nullptr;  ///< round > 0: the previous round's messages, summed over nodes
-  std::int64_t* message_bytes =
-      nullptr;  ///< out, may be null: bytes really used, on the codec's device
-};
-
-/// What decode does with the decoded values d and the slice x already there.
-enum class DecodeMode : std::uint8_t {
-  kOverwrite,  ///< x = d
-  kAdd,        ///< x = (x / own_divisor + d1 + d2 + … in the order given) / sum_divisor
-};
 
 /// One slice to decode from one message (or, adding, from several).
 struct DecodeItem {
   std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
   std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
   std::int64_t elements = 0;
-  float* values = nullptr;
+  void* values = nullptr;  ///< `elements` numbers of `type`
+  ValueType type = ValueType::kFloat32;
   DecodeMode mode = DecodeMode::kOverwrite;
   float own_divisor = 1;
   float sum_divisor = 1;
@@ -114,6 +63,10 @@ class Codec {
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
            float own_divisor, float sum_divisor);
 
+/// The same where x and all y are of `type`; rounded once, at the end.
+void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
+           float own_divisor, float sum_divisor);
+
 /// A parameter of an algorithm and its default ("tau", 0.5).
 struct Parameter {
   std::string_view name;
@@ -143,9 +96,9 @@ std::string algorithm_names();
 bool names_algorithm(std::string_view text);
 
 /// The codec for "tbq", "tbq(tau=0.25)", or a CompLL program, "path/mine.pse(x=1)", which is
-/// compiled where it was not yet (user_algorithm.hpp says what can go wrong). Throws
-/// std::invalid_argument that lists the algorithms, or the parameters with their ranges, when the
-/// text does not fit.
+/// compiled where it was not yet (user_algorithm.hpp and user_algorithm_cuda.hpp say what can go
+/// wrong). Throws std::invalid_argument that lists the algorithms, or the parameters with their
+/// ranges, when the text does not fit.
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu);
 
 }  // namespace hipress::kernels

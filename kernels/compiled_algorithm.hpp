@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/codec.hpp"
+#include "kernels/cuda_shape.hpp"
+#include "kernels/item.hpp"
 
 /// What one file of compiled code offers: an algorithm for one instruction set, as a table of
 /// functions. Tables rather than templates join generated code to the rest, so that an algorithm
 /// compiled at run time is the same to everybody as one that was built in.
 namespace hipress::kernels {
+
+struct DecodeItem;
 
 /// A parameter as generated code declares it; a Parameter without a constructor.
 struct DeclaredParameter {
@@ -50,6 +53,7 @@ struct CompiledAlgorithm {
   /// The value of every code under a message; false, and nothing written, if it is damaged.
   bool (*levels)(const BoundAlgorithm& bound, const std::byte* message, std::int64_t elements,
                  float* levels);
+  CudaShape cuda;
 };
 
 }  // namespace hipress::kernels

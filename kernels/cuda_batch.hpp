@@ -1,12 +1,15 @@
 #pragma once
 
+#ifndef __CUDACC_RTC__
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
+#endif
+#include <cstddef>
+#include <cstdint>
 
 #include "kernels/reduction.hpp"
 
@@ -58,6 +61,8 @@ __device__ std::int64_t tile_of_warp(const Slice& slice) {
          threadIdx.x / kWarpThreads;
 }
 
+#ifndef __CUDACC_RTC__
+
 inline void check_cuda(cudaError_t status, const char* what) {
   if (status != cudaSuccess) {
     throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
@@ -76,5 +81,7 @@ void for_each_batch(std::span<const Slice> slices, const Launch& launch) {
     slices = slices.subspan(taken);
   }
 }
+
+#endif
 
 }  // namespace hipress::kernels

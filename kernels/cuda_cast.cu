@@ -6,31 +6,43 @@
 #include "kernels/casts.hpp"
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
+#include "kernels/cuda_decode.hpp"
 #include "kernels/host_codec.hpp"
+#include "kernels/typed_values.hpp"
 
 namespace hipress::kernels {
 
 namespace {
 
-struct EncodeSlice {
-  const float* values;
+struct CastSlice {
+  const void* values;
   std::int64_t elements;
+  ValueType type;
   float divisor;
   std::uint16_t* codes;
   std::int64_t* message_bytes;
   std::int64_t first_block;
 };
 
+/// Elements that a thread works on at a time.
+constexpr int kRows = 8;
+constexpr std::int64_t kElementsAtOnce = std::int64_t{kRows} * kThreadsPerBlock;
+
 template <class Format>
-__global__ void encode_elements(const Batch<EncodeSlice> batch) {
-  const EncodeSlice& slice = batch.slice_of(blockIdx.x);
+__global__ void encode_elements(const Batch<CastSlice> batch) {
+  const CastSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t first = (blockIdx.x - slice.first_block) * kElementsPerBlock;
   const std::int64_t last = min(first + kElementsPerBlock, slice.elements);
-#pragma unroll 8
-  for (std::int64_t i = first + threadIdx.x; i < last; i += kThreadsPerBlock) {
-    float value = slice.values[i];
-    if (slice.divisor != 1) value = value / slice.divisor;
-    slice.codes[i] = static_cast<std::uint16_t>(Format::template encode<float>(value));
+  for (std::int64_t i = first + threadIdx.x; i < last; i += kElementsAtOnce) {
+    float values[kRows];
+    load_rows(slice.values, slice.type, i, kThreadsPerBlock, last, values);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const std::int64_t element = i + row * kThreadsPerBlock;
+      if (slice.divisor != 1) values[row] = values[row] / slice.divisor;
+      const std::uint32_t code = Format::template encode<float>(values[row]);
+      if (element < last) slice.codes[element] = static_cast<std::uint16_t>(code);
+    }
   }
   if (last == slice.elements && threadIdx.x == 0) {
     // An odd length is rounded up with a zero, so that the message is a multiple of 4 bytes.
@@ -39,35 +51,35 @@ __global__ void encode_elements(const Batch<EncodeSlice> batch) {
   }
 }
 
-/// One message of a slice. Adding several is several slices in as many launches, the first with the
-/// own divisor, the last with the sum's.
-struct DecodeSlice {
-  const std::uint16_t* codes;  ///< null: nothing to add
-  bool damaged;                ///< the length is wrong: all NaN
-  DecodeMode mode;
-  float own_divisor, sum_divisor;
-  float* values;
-  std::int64_t elements;
-  std::int64_t first_block;
-};
-
+/// A message whose length is wrong is all NaN.
 template <class Format>
 __global__ void decode_elements(const Batch<DecodeSlice> batch) {
   const DecodeSlice& slice = batch.slice_of(blockIdx.x);
+  const bool adds = slice.mode == DecodeMode::kAdd;
   const std::int64_t first = (blockIdx.x - slice.first_block) * kElementsPerBlock;
   const std::int64_t last = min(first + kElementsPerBlock, slice.elements);
-#pragma unroll 8
-  for (std::int64_t i = first + threadIdx.x; i < last; i += kThreadsPerBlock) {
-    float value = slice.damaged ? not_a_number() : 0.0f;
-    if (slice.codes != nullptr) value = Format::template decode<float>(slice.codes[i]);
-    if (slice.mode == DecodeMode::kAdd) {
-      float own = slice.values[i];
-      if (slice.own_divisor != 1) own = own / slice.own_divisor;
-      const bool adds = slice.damaged || slice.codes != nullptr;
-      value = adds ? own + value : own;
-      if (slice.sum_divisor != 1) value = value / slice.sum_divisor;
+  for (std::int64_t i = first + threadIdx.x; i < last; i += kElementsAtOnce) {
+    float values[kRows] = {};
+    if (adds) load_rows(slice.read, slice.read_type, i, kThreadsPerBlock, last, values);
+    if (adds && slice.own_divisor != 1) {
+      for (float& value : values) value = value / slice.own_divisor;
     }
-    slice.values[i] = value;
+    for (int message = 0; message < slice.count; ++message) {
+      const auto* codes = reinterpret_cast<const std::uint16_t*>(slice.messages[message]);
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) {
+        const std::int64_t element = i + row * kThreadsPerBlock;
+        float decoded = not_a_number();
+        if (codes != nullptr && element < last) {
+          decoded = Format::template decode<float>(codes[element]);
+        }
+        values[row] = adds ? values[row] + decoded : decoded;
+      }
+    }
+    if (adds && slice.sum_divisor != 1) {
+      for (float& value : values) value = value / slice.sum_divisor;
+    }
+    store_rows(slice.values, slice.type, i, kThreadsPerBlock, last, values);
   }
 }
 
@@ -84,53 +96,24 @@ class CudaCast : public Codec {
   }
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
-    std::vector<EncodeSlice> slices;
+    std::vector<CastSlice> slices;
     for (const EncodeItem& item : items) {
       if (item.elements <= 0) continue;
-      slices.push_back({item.values, item.elements, item.divisor,
+      slices.push_back({item.values, item.elements, item.type, item.divisor,
                         reinterpret_cast<std::uint16_t*>(item.message), item.message_bytes, 0});
     }
-    for_each_batch(std::span<const EncodeSlice>(slices), [&](const Batch<EncodeSlice>& batch) {
+    for_each_batch(std::span<const CastSlice>(slices), [&](const Batch<CastSlice>& batch) {
       encode_elements<Format><<<static_cast<unsigned>(batch.blocks), kThreadsPerBlock, 0,
                                 static_cast<cudaStream_t>(stream)>>>(batch);
     });
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
-    std::size_t parts = 0;
-    for (const DecodeItem& item : items) parts = std::max(parts, parts_of(item));
-    for (std::size_t part = 0; part < parts; ++part) {
-      std::vector<DecodeSlice> slices;
-      for (const DecodeItem& item : items) {
-        if (item.elements > 0 && part < parts_of(item)) slices.push_back(part_of(item, part));
-      }
-      for_each_batch(std::span<const DecodeSlice>(slices), [&](const Batch<DecodeSlice>& batch) {
-        decode_elements<Format><<<static_cast<unsigned>(batch.blocks), kThreadsPerBlock, 0,
-                                  static_cast<cudaStream_t>(stream)>>>(batch);
-      });
-    }
-  }
-
- private:
-  /// One launch per message; one if there is nothing to add, for the divisions.
-  static std::size_t parts_of(const DecodeItem& item) {
-    return std::max<std::size_t>(1, item.messages.size());
-  }
-
-  DecodeSlice part_of(const DecodeItem& item, std::size_t part) const {
-    DecodeSlice slice = {};
-    if (part < item.messages.size()) {
-      slice.damaged = item.message_bytes[part] != encoded_bytes(item.elements);
-      if (!slice.damaged) {
-        slice.codes = reinterpret_cast<const std::uint16_t*>(item.messages[part]);
-      }
-    }
-    slice.mode = item.mode;
-    slice.own_divisor = part == 0 ? item.own_divisor : 1;
-    slice.sum_divisor = part + 1 == parts_of(item) ? item.sum_divisor : 1;
-    slice.values = item.values;
-    slice.elements = item.elements;
-    return slice;
+    const auto on = static_cast<cudaStream_t>(stream);
+    decode_in_parts(*this, items, on, [&](const Batch<DecodeSlice>& batch) {
+      decode_elements<Format>
+          <<<static_cast<unsigned>(batch.blocks), kThreadsPerBlock, 0, on>>>(batch);
+    });
   }
 };
 

@@ -1,33 +1,19 @@
 // Launches the kernels of quantisers.
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "kernels/algorithm_codec.hpp"
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
+#include "kernels/cuda_decode.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
 
 namespace hipress::kernels {
 
 namespace {
-
-/// Temporary memory on a stream, given back to the stream's pool when it has been used there.
-class StreamMemory {
- public:
-  StreamMemory(std::size_t bytes, cudaStream_t stream) : stream_(stream) {
-    check_cuda(cudaMallocAsync(&data_, bytes, stream), "allocating temporary memory");
-  }
-  StreamMemory(const StreamMemory&) = delete;
-  StreamMemory& operator=(const StreamMemory&) = delete;
-  ~StreamMemory() { cudaFreeAsync(data_, stream_); }
-  void* data() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-  cudaStream_t stream_;
-};
 
 class CudaQuantizer : public AlgorithmCodec {
  public:
@@ -36,8 +22,8 @@ class CudaQuantizer : public AlgorithmCodec {
       : AlgorithmCodec(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
-    // Slices that treat their residuals differently take different kernels.
-    std::vector<EncodeSlice> slices[3];
+    // Slices of different types and with different treatment of residuals take different kernels.
+    std::map<std::pair<ValueType, CudaFeedback>, std::vector<EncodeSlice>> groups;
     std::int64_t tiles = 0, number = 0;
     for (const EncodeItem& item : items) {
       if (item.elements <= 0) continue;
@@ -45,7 +31,7 @@ class CudaQuantizer : public AlgorithmCodec {
       slice.first_tile = tiles;
       slice.number = number++;
       tiles += (item.elements + kTileElements - 1) / kTileElements;
-      slices[static_cast<int>(feedback_of(slice))].push_back(slice);
+      groups[{slice.type, feedback_of(slice)}].push_back(slice);
     }
     if (tiles == 0) return;
     const auto on = static_cast<cudaStream_t>(stream);
@@ -56,28 +42,18 @@ class CudaQuantizer : public AlgorithmCodec {
     const StreamMemory tile_results(static_cast<std::size_t>(tiles) * tile_bytes, on);
     const StreamMemory slice_results(static_cast<std::size_t>(number) * kernels_.slice_result_bytes,
                                      on);
-    for (const auto feedback :
-         {CudaFeedback::kNone, CudaFeedback::kAtOnce, CudaFeedback::kDeferred}) {
-      for_each_batch(std::span<const EncodeSlice>(slices[static_cast<int>(feedback)]),
-                     [&](const Batch<EncodeSlice>& batch) {
-                       encode_batch(batch, feedback, tile_results.data(), slice_results.data(), on);
-                     });
+    for (const auto& [kind, slices] : groups) {
+      for_each_batch(std::span<const EncodeSlice>(slices), [&](const Batch<EncodeSlice>& batch) {
+        encode_batch(batch, kind.first, kind.second, tile_results.data(), slice_results.data(), on);
+      });
     }
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
-    std::size_t parts = 0;
-    for (const DecodeItem& item : items) parts = std::max(parts, parts_of(item));
-    // The parts of one slice depend on each other, so each goes into a launch of its own.
-    for (std::size_t part = 0; part < parts; ++part) {
-      std::vector<DecodeSlice> slices;
-      for (const DecodeItem& item : items) {
-        if (item.elements > 0 && part < parts_of(item)) slices.push_back(part_of(item, part));
-      }
-      for_each_batch(std::span<const DecodeSlice>(slices), [&](const Batch<DecodeSlice>& batch) {
-        launch(kernels_.decode, batch.blocks, static_cast<cudaStream_t>(stream), batch);
-      });
-    }
+    const auto on = static_cast<cudaStream_t>(stream);
+    decode_in_parts(*this, items, on, [&](const Batch<DecodeSlice>& batch) {
+      launch(kernels_.decode, batch.blocks, on, batch);
+    });
   }
 
   void settle(const State& state, std::int64_t elements, void* stream) const override {
@@ -98,6 +74,7 @@ class CudaQuantizer : public AlgorithmCodec {
   EncodeSlice slice_of(const EncodeItem& item) const {
     EncodeSlice slice = {};
     slice.values = item.values;
+    slice.type = item.type;
     slice.elements = item.elements;
     slice.residual = program_.error_feedback ? item.state.data : nullptr;
     if (slice.residual != nullptr && program_.deferrable) slice.deferred = item.state.deferred;
@@ -127,40 +104,19 @@ class CudaQuantizer : public AlgorithmCodec {
                "launching a codec kernel");
   }
 
-  void encode_batch(const Batch<EncodeSlice>& batch, CudaFeedback feedback, void* tile_results,
-                    void* slice_results, cudaStream_t stream) const {
+  void encode_batch(const Batch<EncodeSlice>& batch, ValueType value_type, CudaFeedback feedback,
+                    void* tile_results, void* slice_results, cudaStream_t stream) const {
+    const int type = static_cast<int>(value_type);
     for (int p = 0; p < kernels_.pass_count; ++p) {
       const CudaPassKernels& pass = kernels_.passes[p];
-      launch(pass.measure[static_cast<int>(feedback)], batch.blocks, stream, batch, tile_results,
-             slice_results);
+      launch(pass.measure[type][static_cast<int>(feedback)], batch.blocks, stream, batch,
+             tile_results, slice_results);
       launch(pass.conclude, batch.count, stream, batch, tile_results, slice_results);
     }
     const bool coded =
         feedback != CudaFeedback::kAtOnce && kernels_.codes_after < kernels_.pass_count;
-    launch(coded ? kernels_.put_back : kernels_.encode, batch.blocks, stream, batch, slice_results);
-  }
-
-  /// Launches that an item needs; one if there is nothing to add, for the divisions.
-  static std::size_t parts_of(const DecodeItem& item) {
-    return std::max<std::size_t>(
-        1, (item.messages.size() + kMessagesPerLaunch - 1) / kMessagesPerLaunch);
-  }
-
-  DecodeSlice part_of(const DecodeItem& item, std::size_t part) const {
-    const std::size_t first = part * kMessagesPerLaunch;
-    const std::size_t last = std::min(first + kMessagesPerLaunch, item.messages.size());
-    DecodeSlice slice = {};
-    for (std::size_t i = first; i < last; ++i) {
-      const bool fits = item.message_bytes[i] == encoded_bytes(item.elements);
-      slice.messages[i - first] = fits ? item.messages[i] : nullptr;
-    }
-    slice.count = static_cast<int>(last - first);
-    slice.mode = item.mode;
-    slice.own_divisor = part == 0 ? item.own_divisor : 1;
-    slice.sum_divisor = part + 1 == parts_of(item) ? item.sum_divisor : 1;
-    slice.values = item.values;
-    slice.elements = item.elements;
-    return slice;
+    launch(coded ? kernels_.put_back : kernels_.encode[type], batch.blocks, stream, batch,
+           slice_results);
   }
 
   const CudaQuantizerKernels& kernels_;

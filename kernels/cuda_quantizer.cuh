@@ -2,6 +2,7 @@
 
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
+#include "kernels/cuda_shape.hpp"
 #include "kernels/draws.hpp"
 #include "kernels/quantizer.hpp"
 #include "kernels/slice.hpp"
@@ -11,20 +12,6 @@
 namespace hipress::kernels {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
-
-/// What a measuring pass finds out about one tile.
-template <class Partial>
-struct TileResult {
-  Partial sums;
-  std::uint32_t flags;  ///< non_finite_flag of the inputs
-};
-
-/// What is known of a slice between the passes.
-template <class Algorithm>
-struct SliceResult {
-  typename Algorithm::Scalars scalars;
-  bool non_finite;
-};
 
 struct ShuffleDown {
   int by;
@@ -72,12 +59,6 @@ struct TileCodes {
   }
 };
 
-template <class Algorithm, int kPass>
-using MeasureOf = decltype(std::declval<const Algorithm&>().measure(
-    Pass<kPass>(), std::declval<const typename Algorithm::Scalars&>(),
-    std::declval<const DrawStream&>()));
-template <class Algorithm, int kPass, class F>
-using PartialOf = typename MeasureOf<Algorithm, kPass>::template Partial<F>;
 template <class Algorithm>
 using CoderOf = decltype(std::declval<const Algorithm&>().coder(
     std::declval<const typename Algorithm::Scalars&>(), std::declval<const DrawStream&>()));
@@ -109,7 +90,7 @@ __device__ float level_of_value(const Algorithm& algorithm, float value, std::in
 }
 
 /// One word of a tile in a measuring pass, as this lane sees it.
-template <class Algorithm, int kPass, class F, CudaFeedback kFeedback>
+template <class Algorithm, int kPass, class F, CudaFeedback kFeedback, ValueType kType>
 struct MeasureRow {
   static constexpr bool kCodes =
       kFeedback != CudaFeedback::kAtOnce && kPass == Algorithm::kCodesAfter;
@@ -127,7 +108,7 @@ struct MeasureRow {
   __device__ Partial operator()(int row) {
     const std::int64_t element = first_element + row * kWordElements;
     const bool inside = element < slice.elements;
-    const float input = inside ? slice.values[element] : 0.0f;
+    const float input = inside ? load_value(slice.values, kType, element) : 0.0f;
     const std::uint32_t flag = non_finite_flag(input);
     flags |= flag;
     float residual = 0;
@@ -149,7 +130,7 @@ struct MeasureRow {
 };
 
 /// The same row once more for a tile whose sums overflow, in double.
-template <class Algorithm, int kPass, CudaFeedback kFeedback>
+template <class Algorithm, int kPass, CudaFeedback kFeedback, ValueType kType>
 struct MeasureRowInDouble {
   using Partial = PartialOf<Algorithm, kPass, double>;
 
@@ -164,7 +145,7 @@ struct MeasureRowInDouble {
     if constexpr (kFeedback == CudaFeedback::kDeferred) {
       value = slice.residual[element];  // v lies there by now
     } else {
-      value = slice.rule(slice.values[element],
+      value = slice.rule(load_value(slice.values, kType, element),
                          kFeedback == CudaFeedback::kNone ? 0.0f : slice.residual[element]);
     }
     return measure.template of<float>(value, element).template each<double>(Widen());
@@ -179,8 +160,8 @@ __device__ typename Algorithm::Scalars scalars_before(const Algorithm& algorithm
   return static_cast<const SliceResult<Algorithm>*>(slice_results)[slice.number].scalars;
 }
 
-/// A measuring pass, a warp per tile.
-template <class Algorithm, int kPass, CudaFeedback kFeedback>
+/// A measuring pass over slices of kType, a warp per tile.
+template <class Algorithm, int kPass, CudaFeedback kFeedback, ValueType kType>
 __global__ void measure_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                               void* tile_results, void* slice_results) {
   using Wide = PartialOf<Algorithm, kPass, double>;
@@ -194,7 +175,7 @@ __global__ void measure_tiles(const Algorithm algorithm, const Batch<EncodeSlice
   const std::int64_t first_element = tile * kTileElements + lane;
   const auto measure = algorithm.measure(Pass<kPass>(), scalars, slice.draws);
 
-  MeasureRow<Algorithm, kPass, float, kFeedback> row{
+  MeasureRow<Algorithm, kPass, float, kFeedback, kType> row{
       algorithm, slice, measure, algorithm.coder(scalars, slice.draws), first_element, owed};
   const auto sums = combine_warp<float>(combine_tile(row));
   if constexpr (row.kCodes) row.codes.store(slice, tile, algorithm.planes());
@@ -202,7 +183,7 @@ __global__ void measure_tiles(const Algorithm algorithm, const Batch<EncodeSlice
   result.sums = sums.template each<double>(Widen());
   result.flags = or_of_warp(row.flags);
   if (__shfl_sync(kAllLanes, static_cast<int>(sums.overflowed()), 0) != 0) {
-    MeasureRowInDouble<Algorithm, kPass, kFeedback> wide{slice, measure, first_element};
+    MeasureRowInDouble<Algorithm, kPass, kFeedback, kType> wide{slice, measure, first_element};
     result.sums = combine_warp<double>(combine_tile(wide));
   }
   if (lane == 0) {
@@ -281,7 +262,7 @@ __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSli
 
 /// The last pass, a warp per tile: codes, and the residual that is brought up to date at once.
 /// A slice that holds a NaN gets zeros and keeps its residual.
-template <class Algorithm>
+template <class Algorithm, ValueType kType>
 __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                              const void* slice_results) {
   constexpr int kPlanes = Algorithm::kMostPlanes;
@@ -303,7 +284,7 @@ __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
           tile * kTileElements + row * kWordElements + threadIdx.x % kWarpThreads;
       const bool inside = element < slice.elements;
       // Behind the end any value of the slice will do; its code is not taken.
-      const float value = slice.value(inside ? element : slice.elements - 1);
+      const float value = slice.value<kType>(inside ? element : slice.elements - 1);
       bool code[kPlanes] = {};
       coder.template code<kPlanes, float>(value, element, code);
       codes.take(code, row, inside, algorithm.planes());
@@ -330,7 +311,7 @@ __global__ void put_back(const Algorithm algorithm, const Batch<EncodeSlice> bat
     const std::int64_t element =
         tile * kTileElements + row * kWordElements + threadIdx.x % kWarpThreads;
     if (element >= slice.elements) break;
-    const float input = slice.values[element];
+    const float input = load_value(slice.values, slice.type, element);
     if (slice.deferred != nullptr && !has_bit(non_finite_flag(input), 0x80000000u)) {
       slice.residual[element] = slice.residual[element] - slice.rule(input, 0.0f);
     }
@@ -381,15 +362,15 @@ __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice>
   const int lane = threadIdx.x % kWarpThreads;
   const std::int64_t words = words_of(slice.elements);
 
-  float decoded[kTileWords];
+  const bool adds = slice.mode == DecodeMode::kAdd;
+  const std::int64_t first_element = tile * kTileElements + lane;
+  float decoded[kTileWords] = {};
+  if (adds) {
+    load_rows(slice.read, slice.read_type, first_element, kWordElements, slice.elements, decoded);
+  }
+  if (adds && slice.own_divisor != 1) {
 #pragma unroll
-  for (int row = 0; row < kTileWords; ++row) {
-    const std::int64_t element = tile * kTileElements + row * kWordElements + lane;
-    decoded[row] = 0;
-    if (slice.mode == DecodeMode::kAdd && element < slice.elements) {
-      decoded[row] = slice.values[element];
-      if (slice.own_divisor != 1) decoded[row] = decoded[row] / slice.own_divisor;
-    }
+    for (float& value : decoded) value = value / slice.own_divisor;
   }
   for (int message = 0; message < slice.count; ++message) {
     std::uint32_t mine[kPlanes] = {};
@@ -410,17 +391,34 @@ __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice>
         if (p < planes_used) code |= (__shfl_sync(kAllLanes, mine[p], row) >> lane & 1u) << p;
       }
       const float level = levels[message][code];
-      decoded[row] = slice.mode == DecodeMode::kAdd ? decoded[row] + level : level;
+      decoded[row] = adds ? decoded[row] + level : level;
     }
   }
+  if (adds && slice.sum_divisor != 1) {
 #pragma unroll
-  for (int row = 0; row < kTileWords; ++row) {
-    const std::int64_t element = tile * kTileElements + row * kWordElements + lane;
-    if (element >= slice.elements) continue;
-    const bool divides = slice.mode == DecodeMode::kAdd && slice.sum_divisor != 1;
-    slice.values[element] = divides ? decoded[row] / slice.sum_divisor : decoded[row];
+    for (float& value : decoded) value = value / slice.sum_divisor;
+  }
+  store_rows(slice.values, slice.type, first_element, kWordElements, slice.elements, decoded);
+}
+
+template <class Kernel>
+const void* address_of(Kernel* kernel) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
+template <class Algorithm, int kPass, ValueType kType>
+void add_measure(CudaPassKernels& pass) {
+  const void** measure = pass.measure[static_cast<int>(kType)];
+  measure[0] = address_of(measure_tiles<Algorithm, kPass, CudaFeedback::kNone, kType>);
+  if constexpr (Algorithm::kErrorFeedback) {
+    measure[1] = address_of(measure_tiles<Algorithm, kPass, CudaFeedback::kAtOnce, kType>);
+  }
+  if constexpr (Algorithm::kErrorFeedback && kDeferrable<Algorithm>) {
+    measure[2] = address_of(measure_tiles<Algorithm, kPass, CudaFeedback::kDeferred, kType>);
   }
 }
+
+#ifndef __CUDACC_RTC__  // there user_algorithm_cuda.cpp asks for the kernels by name
 
 template <class Algorithm, int kPass>
 void add_passes(CudaQuantizerKernels& kernels) {
@@ -428,32 +426,30 @@ void add_passes(CudaQuantizerKernels& kernels) {
     static_assert(kPass < kMostCudaPasses);
     CudaPassKernels& pass = kernels.passes[kPass];
     pass.tile_result_bytes = sizeof(TileResult<PartialOf<Algorithm, kPass, double>>);
-    const auto address = [](auto* kernel) { return reinterpret_cast<const void*>(kernel); };
-    pass.measure[0] = address(measure_tiles<Algorithm, kPass, CudaFeedback::kNone>);
-    if constexpr (Algorithm::kErrorFeedback) {
-      pass.measure[1] = address(measure_tiles<Algorithm, kPass, CudaFeedback::kAtOnce>);
-    }
-    if constexpr (Algorithm::kErrorFeedback && kDeferrable<Algorithm>) {
-      pass.measure[2] = address(measure_tiles<Algorithm, kPass, CudaFeedback::kDeferred>);
-    }
-    pass.conclude = address(conclude_slices<Algorithm, kPass>);
+    add_measure<Algorithm, kPass, ValueType::kFloat32>(pass);
+    add_measure<Algorithm, kPass, ValueType::kFloat16>(pass);
+    add_measure<Algorithm, kPass, ValueType::kBfloat16>(pass);
+    pass.conclude = address_of(conclude_slices<Algorithm, kPass>);
     add_passes<Algorithm, kPass + 1>(kernels);
   }
 }
 
 template <class Algorithm>
 CudaQuantizerKernels cuda_quantizer_kernels() {
-  const auto address = [](auto* kernel) { return reinterpret_cast<const void*>(kernel); };
   CudaQuantizerKernels kernels;
   kernels.pass_count = Algorithm::kPasses;
   kernels.codes_after = Algorithm::kCodesAfter;
   kernels.slice_result_bytes = sizeof(SliceResult<Algorithm>);
   add_passes<Algorithm, 0>(kernels);
-  kernels.encode = address(encode_tiles<Algorithm>);
-  kernels.put_back = address(put_back<Algorithm>);
-  if constexpr (kDeferrable<Algorithm>) kernels.settle = address(settle_tiles<Algorithm>);
-  kernels.decode = address(decode_tiles<Algorithm>);
+  kernels.encode[0] = address_of(encode_tiles<Algorithm, ValueType::kFloat32>);
+  kernels.encode[1] = address_of(encode_tiles<Algorithm, ValueType::kFloat16>);
+  kernels.encode[2] = address_of(encode_tiles<Algorithm, ValueType::kBfloat16>);
+  kernels.put_back = address_of(put_back<Algorithm>);
+  if constexpr (kDeferrable<Algorithm>) kernels.settle = address_of(settle_tiles<Algorithm>);
+  kernels.decode = address_of(decode_tiles<Algorithm>);
   return kernels;
 }
+
+#endif
 
 }  // namespace hipress::kernels

@@ -3,9 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/codec.hpp"
 #include "kernels/draws.hpp"
+#include "kernels/item.hpp"
 #include "kernels/slice.hpp"
+#include "kernels/typed_values.hpp"
 
 /// What the launcher of a quantiser's kernels (cuda_quantizer.cu) and the kernels themselves
 /// (cuda_quantizer.cuh) agree on. The kernels come as handles, so that one launcher serves those
@@ -17,8 +18,9 @@ enum class CudaFeedback { kNone, kAtOnce, kDeferred };
 
 /// One slice that is encoded.
 struct EncodeSlice {
-  const float* values;
+  const void* values;
   std::int64_t elements;
+  ValueType type;
   ValueRule rule;
   float* residual;     ///< null: none
   Deferred* deferred;  ///< null: the residual is brought up to date at once
@@ -31,8 +33,9 @@ struct EncodeSlice {
   std::int64_t number;      ///< of the slice in the temporary memory
 
 #ifdef __CUDACC__
+  template <ValueType kType>
   __device__ float value(std::int64_t element) const {
-    return rule(values[element], residual != nullptr ? residual[element] : 0.0f);
+    return rule(load_value(values, kType, element), residual != nullptr ? residual[element] : 0.0f);
   }
 #endif
 };
@@ -40,22 +43,26 @@ struct EncodeSlice {
 inline constexpr int kMessagesPerLaunch = 8;
 
 /// One slice that is decoded from up to kMessagesPerLaunch messages. With more of them, several
-/// slices follow each other, the first with the own divisor, the last with the sum's.
+/// slices follow each other, the first with the own divisor, the last with the sum's; sums on their
+/// way between them are fp32.
 struct DecodeSlice {
   const std::byte* messages[kMessagesPerLaunch];  ///< null: its length is wrong
   int count;
   DecodeMode mode;
+  ValueType read_type, type;
   float own_divisor, sum_divisor;
-  float* values;
+  const void* read;  ///< where x is read, if it is: `read_type`
+  void* values;      ///< where the result goes: `type`
   std::int64_t elements;
   std::int64_t first_block;
 };
 
 inline constexpr int kMostCudaPasses = 8;
+inline constexpr int kValueTypes = 3;
 
 struct CudaPassKernels {
   std::size_t tile_result_bytes = 0;
-  const void* measure[3] = {};  ///< by CudaFeedback
+  const void* measure[kValueTypes][3] = {};  ///< by CudaFeedback
   const void* conclude = nullptr;
 };
 
@@ -65,7 +72,7 @@ struct CudaQuantizerKernels {
   int codes_after = 0;
   std::size_t slice_result_bytes = 0;
   CudaPassKernels passes[kMostCudaPasses];
-  const void* encode = nullptr;
+  const void* encode[kValueTypes] = {};
   const void* put_back = nullptr;
   const void* settle = nullptr;  ///< null: never leaves a residual half done
   const void* decode = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/codec.hpp"
+#include "kernels/item.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/message.hpp"
 

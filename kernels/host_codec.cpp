@@ -168,4 +168,30 @@ void merge(std::span<const float* const> others, std::int64_t elements, float* v
   });
 }
 
+void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
+           float own_divisor, float sum_divisor) {
+  if (type == ValueType::kFloat32) {
+    std::vector<const float*> floats;
+    for (const void* other : others) floats.push_back(static_cast<const float*>(other));
+    return merge(floats, elements, static_cast<float*>(values), own_divisor, sum_divisor);
+  }
+  // Arrays of 16-bit numbers are what casts have for messages.
+  std::vector<const std::byte*> messages;
+  for (const void* other : others) messages.push_back(static_cast<const std::byte*>(other));
+  DecodeItem item;
+  item.elements = elements;
+  item.values = values;
+  item.type = type;
+  item.mode = DecodeMode::kAdd;
+  item.own_divisor = own_divisor;
+  item.sum_divisor = sum_divisor;
+  with_loops(best_isa(), [&](auto loops) {
+    if (type == ValueType::kFloat16) {
+      loops.template decode_cast<Fp16>(messages.data(), messages.size(), item);
+    } else {
+      loops.template decode_cast<Bf16>(messages.data(), messages.size(), item);
+    }
+  });
+}
+
 }  // namespace hipress::kernels

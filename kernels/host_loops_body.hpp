@@ -5,6 +5,7 @@
 #include "kernels/casts.hpp"
 #include "kernels/host_loops.hpp"
 #include "kernels/slice.hpp"
+#include "kernels/typed_values.hpp"
 #include "kernels/words.hpp"
 
 /// The bodies of the host loops that serve every algorithm, for float lanes F. Included by
@@ -44,17 +45,7 @@ struct CastReader {
   const std::uint16_t* codes;
 
   HIPRESS_LANES Word<F> operator()(std::int64_t word, int count) const {
-    const std::uint16_t* from = codes + word * kWordElements;
-    std::uint16_t padded[kWordElements] = {};
-    if (count != kWordElements) {
-      for (int i = 0; i < count; ++i) padded[i] = from[i];
-      from = padded;
-    }
-    Word<F> decoded;
-    for (int v = 0; v < kVectors<F>; ++v) {
-      decoded.part[v] = load_cast<Format, F>(from + v * Lanes<F>::kWidth);
-    }
-    return decoded;
+    return load_codes<Format, F>(codes + word * kWordElements, count);
   }
 };
 
@@ -68,22 +59,24 @@ struct RawReader {
   }
 };
 
-/// x = d
+/// x = d, for a slice's elements from word `first_word` on: they are to lie at `values`.
 template <class F, class Reader>
-HIPRESS_LANES void overwrite(const Reader& reader, float* values, std::int64_t elements) {
+HIPRESS_LANES void overwrite(const Reader& reader, std::int64_t first_word, float* values,
+                             std::int64_t elements) {
   const std::int64_t full_words = elements / kWordElements;
   if (should_stream<F>(values, elements)) {
     for (std::int64_t word = 0; word < full_words; ++word) {
-      stream_word(values + word * kWordElements, reader(word, kWordElements));
+      stream_word(values + word * kWordElements, reader(first_word + word, kWordElements));
     }
     finish_streaming();
   } else {
     for (std::int64_t word = 0; word < full_words; ++word) {
-      store_word(values + word * kWordElements, reader(word, kWordElements), kWordElements);
+      store_word(values + word * kWordElements, reader(first_word + word, kWordElements),
+                 kWordElements);
     }
   }
   if (const int count = elements_in_word(elements, full_words); count > 0) {
-    store_word(values + full_words * kWordElements, reader(full_words, count), count);
+    store_word(values + full_words * kWordElements, reader(first_word + full_words, count), count);
   }
 }
 
@@ -93,29 +86,53 @@ struct Divisors {
   float sum = 1;
 };
 
-/// Adds word `word` of d1, d2 … given by readers(0), readers(1) …, between the divisions.
+/// Adds word `word` of d1, d2 … given by readers(0), readers(1) … to x, which lies at `values`,
+/// between the divisions.
 template <class F, class Readers>
 HIPRESS_LANES void add_up_word(const Readers& readers, std::size_t count_of_readers,
                                std::int64_t word, int count, float* values, Divisors divisors) {
-  Word<F> sum = load_word<F>(values + word * kWordElements, count);
+  Word<F> sum = load_word<F>(values, count);
   divide(sum, divisors.own);
   for (std::size_t i = 0; i < count_of_readers; ++i) {
     const Word<F> term = readers(i)(word, count);
     for (int v = 0; v < kVectors<F>; ++v) sum.part[v] = sum.part[v] + term.part[v];
   }
   divide(sum, divisors.sum);
-  store_word(values + word * kWordElements, sum, count);
+  store_word(values, sum, count);
 }
 
+/// For a slice's elements from word `first_word` on, which lie at `values`.
 template <class F, class Readers>
-HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers, float* values,
-                          std::int64_t elements, Divisors divisors) {
+HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers,
+                          std::int64_t first_word, float* values, std::int64_t elements,
+                          Divisors divisors) {
   const std::int64_t full_words = elements / kWordElements;
   for (std::int64_t word = 0; word < full_words; ++word) {
-    add_up_word<F>(readers, count_of_readers, word, kWordElements, values, divisors);
+    add_up_word<F>(readers, count_of_readers, first_word + word, kWordElements,
+                   values + word * kWordElements, divisors);
   }
   if (const int count = elements_in_word(elements, full_words); count > 0) {
-    add_up_word<F>(readers, count_of_readers, full_words, count, values, divisors);
+    add_up_word<F>(readers, count_of_readers, first_word + full_words, count,
+                   values + full_words * kWordElements, divisors);
+  }
+}
+
+/// What an item asks for, of messages read by readers(0), readers(1) …
+template <class F, class Readers>
+HIPRESS_LANES void decode_with(const Readers& readers, std::size_t count, const DecodeItem& item) {
+  const Divisors divisors{item.own_divisor, item.sum_divisor};
+  if (item.mode == DecodeMode::kOverwrite) {
+    write_in_fp32<F>(
+        item.values, item.type, item.elements, Before::kUnknown,
+        [&](float* values, std::int64_t first, std::int64_t elements) __attribute__((
+            always_inline)) { overwrite<F>(readers(0), first / kWordElements, values, elements); });
+  } else {
+    write_in_fp32<F>(
+        item.values, item.type, item.elements, Before::kThere,
+        [&](float* values, std::int64_t first, std::int64_t elements)
+            __attribute__((always_inline)) {
+              add_up<F>(readers, count, first / kWordElements, values, elements, divisors);
+            });
   }
 }
 
@@ -128,36 +145,32 @@ HIPRESS_LANES void decode_slice(int planes, const PlaneSource* sources, std::siz
   const auto reader = [sources](std::size_t i) __attribute__((always_inline)) {
     return PlaneReader<F, kPlanes>{sources[i].planes, sources[i].levels};
   };
-  if (item.mode == DecodeMode::kOverwrite) {
-    overwrite<F>(reader(0), item.values, item.elements);
-  } else {
-    add_up<F>(reader, count, item.values, item.elements, {item.own_divisor, item.sum_divisor});
-  }
+  decode_with<F>(reader, count, item);
 }
 
 template <class F, class Format>
 HIPRESS_LANES void encode_cast_slice(const EncodeItem& item) {
   auto* codes = reinterpret_cast<std::uint16_t*>(item.message);
-  const auto cast_word = [&](std::int64_t word, int count, std::uint16_t* to)
+  const auto cast_word = [&](const float* values, std::int64_t word, int count)
       __attribute__((always_inline)) {
-    Word<F> inputs = load_word<F>(item.values + word * kWordElements, count);
+    Word<F> inputs = load_word<F>(values, count);
     divide(inputs, item.divisor);
-    for (int v = 0; v < kVectors<F>; ++v) {
-      store_cast<Format>(to + v * Lanes<F>::kWidth, inputs.part[v]);
-    }
+    store_codes<Format>(codes + word * kWordElements, inputs, count);
   };
-  const std::int64_t full_words = item.elements / kWordElements;
-  for (std::int64_t word = 0; word < full_words; ++word) {
-    cast_word(word, kWordElements, codes + word * kWordElements);
-  }
-  if (const int count = elements_in_word(item.elements, full_words); count > 0) {
-    std::uint16_t padded[kWordElements];
-    cast_word(full_words, count, padded);
-    // An odd length is rounded up with a zero, so that the message is a multiple of 4 bytes.
-    for (int i = 0; i < count + count % 2; ++i) {
-      codes[full_words * kWordElements + i] = i < count ? padded[i] : 0;
-    }
-  }
+  read_in_fp32<F>(
+      item.values, item.type, item.elements,
+      [&](const float* values, std::int64_t first,
+          std::int64_t count) __attribute__((always_inline)) {
+        const std::int64_t first_word = first / kWordElements, full_words = count / kWordElements;
+        for (std::int64_t word = 0; word < full_words; ++word) {
+          cast_word(values + word * kWordElements, first_word + word, kWordElements);
+        }
+        if (const int rest = elements_in_word(count, full_words); rest > 0) {
+          cast_word(values + full_words * kWordElements, first_word + full_words, rest);
+        }
+      });
+  // An odd length is rounded up with a zero, so that the message is a multiple of 4 bytes.
+  if (item.elements % 2 != 0) codes[item.elements] = 0;
 }
 
 template <class F, class Format>
@@ -166,11 +179,7 @@ HIPRESS_LANES void decode_cast_slice(const std::byte* const* messages, std::size
   const auto reader = [messages](std::size_t i) __attribute__((always_inline)) {
     return CastReader<F, Format>{reinterpret_cast<const std::uint16_t*>(messages[i])};
   };
-  if (item.mode == DecodeMode::kOverwrite) {
-    overwrite<F>(reader(0), item.values, item.elements);
-  } else {
-    add_up<F>(reader, count, item.values, item.elements, {item.own_divisor, item.sum_divisor});
-  }
+  decode_with<F>(reader, count, item);
 }
 
 template <class F>
@@ -179,7 +188,7 @@ HIPRESS_LANES void merge_slice(const float* const* others, std::size_t count, fl
   const auto reader = [others](std::size_t i) __attribute__((always_inline)) {
     return RawReader<F>{others[i]};
   };
-  add_up<F>(reader, count, values, elements, divisors);
+  add_up<F>(reader, count, 0, values, elements, divisors);
 }
 
 }  // namespace hipress::kernels

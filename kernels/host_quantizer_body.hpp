@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/codec.hpp"
 #include "kernels/compiled_algorithm.hpp"
 #include "kernels/quantizer.hpp"
 #include "kernels/slice.hpp"
+#include "kernels/typed_values.hpp"
 #include "kernels/words.hpp"
 
 /// The frame around a quantiser on a CPU, for float lanes F. Included by the files of one algorithm
@@ -157,7 +159,8 @@ class SliceEncoder {
     const Measure<kPass> measure;
     const Coder coder;
     std::int64_t first_word;
-    U flags = {};  ///< non_finite_flag of the inputs
+    const float* const inputs;  ///< of the tile
+    U flags = {};               ///< non_finite_flag of the inputs
 
     static constexpr bool kCodes = kCodesInMeasuring && kPass == Algorithm::kCodesAfter;
 
@@ -169,16 +172,16 @@ class SliceEncoder {
         for (auto& part : partials.part) part = Partial<kPass, F>::identity();
         return partials;
       }
-      if constexpr (!kResidual) prefetch_word(encoder.item_.values + word * kWordElements);
-      const Word<F> inputs = load_word<F>(encoder.item_.values + word * kWordElements, count);
+      if constexpr (!kResidual) prefetch_word(inputs + row * kWordElements);
+      const Word<F> input = load_word<F>(inputs + row * kWordElements, count);
       Word<F> residuals = encoder.load_residual(word, count);
       std::uint32_t planes[kPlanes] = {};
       for (int v = 0; v < kVectors<F>; ++v) {
         const std::int64_t element = word * kWordElements + v * kWidth;
-        const U flag = non_finite_flag(inputs.part[v]);
+        const U flag = non_finite_flag(input.part[v]);
         if constexpr (kPass == 0) flags = flags | flag;
         const F residual = encoder.owed_residual(residuals.part[v], element);
-        const F value = encoder.rule_(inputs.part[v], residual);
+        const F value = encoder.rule_(input.part[v], residual);
         partials.part[v] = measure.template of<F>(value, element);
         if (!kFull) partials.part[v] = partials.part[v].restricted(lanes_inside<F>(v, count));
         if constexpr (kCodes) {
@@ -198,12 +201,18 @@ class SliceEncoder {
     }
   };
 
-  /// Partials of one tile; adds to `flags`.
+  /// Partials of one tile; adds to `flags`. `room` is for a tile in fp32.
   template <int kPass, bool kFull>
   HIPRESS_LANES Partial<kPass, double> measure_tile(std::int64_t tile, const Scalars& scalars,
-                                                    U& flags) const {
-    MeasureRow<kPass, kFull> row{*this, algorithm_.measure(Pass<kPass>(), scalars, draws_),
-                                 algorithm_.coder(scalars, draws_), tile * kTileWords, flags};
+                                                    U& flags, float* room) const {
+    const std::int64_t first = tile * kTileElements;
+    const std::int64_t count = kFull ? kTileElements : item_.elements - first;
+    MeasureRow<kPass, kFull> row{*this,
+                                 algorithm_.measure(Pass<kPass>(), scalars, draws_),
+                                 algorithm_.coder(scalars, draws_),
+                                 tile * kTileWords,
+                                 in_fp32<F>(item_.values, item_.type, first, count, room),
+                                 flags};
     const Partial<kPass, float> found = combine_lanes<F>(combine_tile(row));
     flags = row.flags;
     if (found.overflowed()) return measure_tile_in_double<kPass>(*this, tile, scalars);
@@ -238,7 +247,8 @@ class SliceEncoder {
   /// then.
   HIPRESS_LANES float value_now(std::int64_t element) const {
     if constexpr (kFeedback == Feedback::kDeferred) return item_.state.data[element];
-    return rule_(item_.values[element], kResidual ? item_.state.data[element] : 0.0f);
+    return rule_(load_value(item_.values, item_.type, element),
+                 kResidual ? item_.state.data[element] : 0.0f);
   }
 
   /// The whole of measuring pass kPass.
@@ -247,12 +257,13 @@ class SliceEncoder {
     const std::int64_t full_tiles = item_.elements / kTileElements;
     const std::int64_t tiles = (item_.elements + kTileElements - 1) / kTileElements;
     Partial<kPass, double> slice = Partial<kPass, double>::identity();
+    alignas(64) float room[kTileElements];
     for (std::int64_t block = 0; block * kBlockTiles < tiles; ++block) {
       Partial<kPass, double> sums[kBlockTiles];
       for (int i = 0; i < kBlockTiles; ++i) {
         const std::int64_t tile = block * kBlockTiles + i;
-        sums[i] = tile < full_tiles ? measure_tile<kPass, true>(tile, scalars, flags)
-                  : tile < tiles    ? measure_tile<kPass, false>(tile, scalars, flags)
+        sums[i] = tile < full_tiles ? measure_tile<kPass, true>(tile, scalars, flags, room)
+                  : tile < tiles    ? measure_tile<kPass, false>(tile, scalars, flags, room)
                                     : Partial<kPass, double>::identity();
       }
       combine_neighbours(sums, kBlockTiles);
@@ -266,19 +277,26 @@ class SliceEncoder {
     const Coder coder = algorithm_.coder(scalars, draws_);
     float levels[1 << kPlanes] = {};
     if constexpr (kResidual) fill_levels<kPlanes>(algorithm_.levels(wire, item_.elements), levels);
-    const std::int64_t full_words = item_.elements / kWordElements;
-    for (std::int64_t word = 0; word < full_words; ++word) {
-      prefetch_word(item_.values + word * kWordElements);
-      encode_word(word, kWordElements, coder, levels);
-    }
-    if (full_words < words_of(item_.elements)) {
-      encode_word(full_words, elements_in_word(item_.elements, full_words), coder, levels);
-    }
+    const auto encode_words = [&](const float* values, std::int64_t first, std::int64_t count)
+        __attribute__((always_inline)) {
+      const std::int64_t first_word = first / kWordElements;
+      const std::int64_t full_words = count / kWordElements;
+      for (std::int64_t word = 0; word < full_words; ++word) {
+        prefetch_word(values + word * kWordElements);
+        encode_word(values + word * kWordElements, first_word + word, kWordElements, coder, levels);
+      }
+      if (const int rest = elements_in_word(count, full_words); rest > 0) {
+        encode_word(values + full_words * kWordElements, first_word + full_words, rest, coder,
+                    levels);
+      }
+    };
+    read_in_fp32<F>(item_.values, item_.type, item_.elements, encode_words);
   }
 
-  HIPRESS_LANES void encode_word(std::int64_t word, int count, const Coder& coder,
-                                 const float* levels) const {
-    const Word<F> inputs = load_word<F>(item_.values + word * kWordElements, count);
+  /// Word `word` of the slice, whose inputs lie at `values`.
+  HIPRESS_LANES void encode_word(const float* values, std::int64_t word, int count,
+                                 const Coder& coder, const float* levels) const {
+    const Word<F> inputs = load_word<F>(values, count);
     Word<F> residuals = load_residual(word, count);
     std::uint32_t planes[kPlanes] = {};
     for (int v = 0; v < kVectors<F>; ++v) {
@@ -317,17 +335,26 @@ class SliceEncoder {
 
   /// After a pass that met a NaN or infinity: residuals again where it stored v.
   HIPRESS_LANES void put_back() const {
-    for (std::int64_t word = 0; word < words_of(item_.elements); ++word) {
-      const int count = elements_in_word(item_.elements, word);
-      const Word<F> inputs = load_word<F>(item_.values + word * kWordElements, count);
-      Word<F> residuals = load_residual(word, count);
-      for (int v = 0; v < kVectors<F>; ++v) {
-        const F taken = residuals.part[v] - rule_(inputs.part[v], F{});
-        residuals.part[v] =
-            select(has_bit(non_finite_flag(inputs.part[v]), 0x80000000u), residuals.part[v], taken);
-      }
-      store_word(item_.state.data + word * kWordElements, residuals, count);
+    read_in_fp32<F>(
+        item_.values, item_.type, item_.elements,
+        [&](const float* values, std::int64_t first, std::int64_t count)
+            __attribute__((always_inline)) {
+              for (std::int64_t word = 0; word < words_of(count); ++word) {
+                put_back_word(values + word * kWordElements, first / kWordElements + word,
+                              elements_in_word(count, word));
+              }
+            });
+  }
+
+  HIPRESS_LANES void put_back_word(const float* values, std::int64_t word, int count) const {
+    const Word<F> inputs = load_word<F>(values, count);
+    Word<F> residuals = load_residual(word, count);
+    for (int v = 0; v < kVectors<F>; ++v) {
+      const F taken = residuals.part[v] - rule_(inputs.part[v], F{});
+      residuals.part[v] =
+          select(has_bit(non_finite_flag(inputs.part[v]), 0x80000000u), residuals.part[v], taken);
     }
+    store_word(item_.state.data + word * kWordElements, residuals, count);
   }
 
   HIPRESS_LANES void store_planes(std::int64_t word, const std::uint32_t (&planes)[kPlanes],
@@ -453,7 +480,8 @@ constexpr CompiledAlgorithm host_quantizer(const char* name, const DeclaredParam
           .settle = Functions::settle,
           .planes_offset = kPlanesOffset<Algorithm>,
           .planes = Functions::planes,
-          .levels = Functions::levels};
+          .levels = Functions::levels,
+          .cuda = cuda_shape<Algorithm>()};
 }
 
 }  // namespace hipress::kernels

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "kernels/codec.hpp"
 #include "kernels/compiled_algorithm.hpp"
 #include "kernels/draws.hpp"
 #include "kernels/selector.hpp"
 #include "kernels/slice.hpp"
+#include "kernels/typed_values.hpp"
 #include "kernels/words.hpp"
 
 /// The frame around a selector on a CPU, for float lanes F. Included by the files of one algorithm
@@ -118,12 +120,18 @@ class SelectorEncoder {
 
   HIPRESS_LANES bool all_finite() const {
     U flags = {};
-    for (std::int64_t word = 0; word < words_of(item_.elements); ++word) {
-      prefetch_word(item_.values + word * kWordElements);
-      const Word<F> inputs =
-          load_word<F>(item_.values + word * kWordElements, elements_in_word(item_.elements, word));
-      for (int v = 0; v < kVectors<F>; ++v) flags = flags | non_finite_flag(inputs.part[v]);
-    }
+    read_in_fp32<F>(
+        item_.values, item_.type, item_.elements,
+        [&](const float* inputs, std::int64_t, std::int64_t elements)
+            __attribute__((always_inline)) {
+              for (std::int64_t word = 0; word < words_of(elements); ++word) {
+                const float* const from = inputs + word * kWordElements;
+                prefetch_word(from);
+                const Word<F> values = load_word<F>(from, elements_in_word(elements, word));
+                for (int v = 0; v < kVectors<F>; ++v)
+                  flags = flags | non_finite_flag(values.part[v]);
+              }
+            });
     return bits_of_mask(has_bit(flags, 0x80000000u)) == 0;
   }
 
@@ -135,7 +143,8 @@ class SelectorEncoder {
     if constexpr (kKept) {
       for (int i = 0; i < kArrays; ++i) state[i] = array(i)[element];
     }
-    const float value = rule_(item_.values[element], kKept && kResidual == 1 ? state[0] : 0.0f);
+    const float value = rule_(load_value(item_.values, item_.type, element),
+                              kKept && kResidual == 1 ? state[0] : 0.0f);
     return selection_.template of<float>(value, state + kResidual);
   }
 
@@ -185,20 +194,27 @@ class SelectorEncoder {
     collected_ = 0;
     const F least = broadcast<F>(as_float(threshold));
     U flags = {};
-    const std::int64_t full_words = item_.elements / kWordElements;
-    for (std::int64_t word = 0; word < full_words; ++word) {
-      collect_word(word, kWordElements, least, flags);
-    }
-    if (full_words < words_of(item_.elements)) {
-      collect_word(full_words, elements_in_word(item_.elements, full_words), least, flags);
-    }
+    read_in_fp32<F>(
+        item_.values, item_.type, item_.elements,
+        [&](const float* inputs, std::int64_t first, std::int64_t elements)
+            __attribute__((always_inline)) {
+              const std::int64_t full = elements / kWordElements * kWordElements;
+              for (std::int64_t i = 0; i < full; i += kWordElements) {
+                collect_word(inputs + i, first + i, kWordElements, least, flags);
+              }
+              if (full < elements) {
+                collect_word(inputs + full, first + full, static_cast<int>(elements - full), least,
+                             flags);
+              }
+            });
     return bits_of_mask(has_bit(flags, 0x80000000u)) == 0;
   }
 
-  HIPRESS_LANES void collect_word(std::int64_t word, int count, F least, U& flags) {
-    const std::int64_t first = word * kWordElements;
-    prefetch_word(item_.values + first);
-    const Word<F> inputs = load_word<F>(item_.values + first, count);
+  /// The word that begins with element `first`, whose values lie at `from`.
+  HIPRESS_LANES void collect_word(const float* from, std::int64_t first, int count, F least,
+                                  U& flags) {
+    prefetch_word(from);
+    const Word<F> inputs = load_word<F>(from, count);
     Word<F> states[kMostArrays] = {};
     if constexpr (kKept) {
       for (int i = 0; i < kArrays; ++i) states[i] = load_word<F>(array(i) + first, count);
@@ -421,22 +437,27 @@ struct HostSelectorFunctions {
     }
   }
 
-  /// A message's entries; false if it is damaged.
-  static bool open(const Algorithm& algorithm, const std::byte* message, std::int64_t elements,
-                   SelectorEntries& entries) {
+  static SelectorEntries entries_of(const Algorithm& algorithm, const std::byte* message,
+                                    std::int64_t elements) {
     SelectorHeader start;
     __builtin_memcpy(&start, message, sizeof start);
-    const std::int64_t most = algorithm.count(elements);
+    const std::byte* const arrays = message + sizeof start;
+    return {
+        start.header.non_finite == 1, start.count, reinterpret_cast<const std::uint32_t*>(arrays),
+        reinterpret_cast<const float*>(arrays + selector_array_bytes(algorithm.count(elements)))};
+  }
+
+  /// Whether an encode can have written a message.
+  static bool plausible(const Algorithm& algorithm, const std::byte* message,
+                        std::int64_t elements) {
+    SelectorHeader start;
+    __builtin_memcpy(&start, message, sizeof start);
     if (start.header.tag != Algorithm::kTag || start.header.planes != 0 ||
-        start.header.non_finite > 1 || start.count > most ||
+        start.header.non_finite > 1 || start.count > algorithm.count(elements) ||
         start.header.elements != static_cast<std::uint32_t>(elements)) {
       return false;
     }
-    entries.non_finite = start.header.non_finite == 1;
-    entries.count = start.count;
-    entries.indices = reinterpret_cast<const std::uint32_t*>(message + sizeof start);
-    entries.values =
-        reinterpret_cast<const float*>(message + sizeof start + selector_array_bytes(most));
+    const SelectorEntries entries = entries_of(algorithm, message, elements);
     std::int64_t before = -1;
     for (std::int64_t i = 0; i < entries.count; ++i) {
       const std::int64_t index = entries.indices[i];
@@ -448,39 +469,78 @@ struct HostSelectorFunctions {
 
   static std::size_t decode(const BoundAlgorithm& bound, const DecodeItem& item) {
     const std::size_t messages = item.messages.size();
-    SelectorEntries entries;
     bool non_finite = false;
     for (std::size_t i = 0; i < messages; ++i) {
-      if (!open(algorithm(bound), item.messages[i], item.elements, entries)) return i;
-      non_finite = non_finite || entries.non_finite;
+      if (!plausible(algorithm(bound), item.messages[i], item.elements)) return i;
+      non_finite =
+          non_finite || entries_of(algorithm(bound), item.messages[i], item.elements).non_finite;
     }
     if (non_finite) {
-      for (std::int64_t i = 0; i < item.elements; ++i) item.values[i] = not_a_number();
+      for (std::int64_t i = 0; i < item.elements; ++i) {
+        store_value(item.values, item.type, i, not_a_number());
+      }
       return messages;
     }
-    if (item.mode == DecodeMode::kOverwrite) {
-      __builtin_memset(item.values, 0, static_cast<std::size_t>(item.elements) * sizeof(float));
-    } else {
-      divide_all(item, item.own_divisor);
-    }
-    for (std::size_t i = 0; i < messages; ++i) {
-      open(algorithm(bound), item.messages[i], item.elements, entries);
-      for (std::int64_t k = 0; k < entries.count; ++k) {
-        float& value = item.values[entries.indices[k]];
-        value = item.mode == DecodeMode::kOverwrite ? entries.values[k] : value + entries.values[k];
+    const bool adds = item.mode == DecodeMode::kAdd;
+    const bool divides = adds && (item.own_divisor != 1 || item.sum_divisor != 1);
+    if (item.type == ValueType::kFloat32 && !divides) {
+      auto* const values = static_cast<float*>(item.values);
+      if (!adds) {
+        __builtin_memset(values, 0, static_cast<std::size_t>(item.elements) * sizeof(float));
       }
+      add_entries(bound, item, values, 0, item.elements);
+    } else {
+      write_in_fp32<F>(
+          item.values, item.type, item.elements, adds ? Before::kThere : Before::kUnknown,
+          [&](float* values, std::int64_t first, std::int64_t count)
+              __attribute__((always_inline)) {
+                if (!adds) {
+                  __builtin_memset(values, 0, static_cast<std::size_t>(count) * sizeof(float));
+                }
+                if (adds) divide_all(values, count, item.own_divisor);
+                add_entries(bound, item, values, first, count);
+                if (adds) divide_all(values, count, item.sum_divisor);
+              });
     }
-    if (item.mode == DecodeMode::kAdd) divide_all(item, item.sum_divisor);
     return messages;
   }
 
-  static void divide_all(const DecodeItem& item, float divisor) {
+  /// Adds, or puts, what the messages have for elements [first, first + count), the first of which
+  /// lies at `values`.
+  static void add_entries(const BoundAlgorithm& bound, const DecodeItem& item, float* values,
+                          std::int64_t first, std::int64_t count) {
+    const bool adds = item.mode == DecodeMode::kAdd;
+    for (std::size_t i = 0; i < item.messages.size(); ++i) {
+      const SelectorEntries entries = entries_of(algorithm(bound), item.messages[i], item.elements);
+      std::int64_t k = first == 0 ? 0 : first_from(entries, first);
+      for (; k < entries.count && entries.indices[k] < first + count; ++k) {
+        float& value = values[entries.indices[k] - first];
+        value = adds ? value + entries.values[k] : entries.values[k];
+      }
+    }
+  }
+
+  /// The number of the first entry whose index is at least `index`.
+  static std::int64_t first_from(const SelectorEntries& entries, std::int64_t index) {
+    std::int64_t begin = 0, end = entries.count;
+    while (begin < end) {
+      const std::int64_t middle = (begin + end) / 2;
+      if (entries.indices[middle] < index) {
+        begin = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    return begin;
+  }
+
+  static void divide_all(float* values, std::int64_t count, float divisor) {
     if (divisor == 1) return;
-    for (std::int64_t word = 0; word < words_of(item.elements); ++word) {
-      const int count = elements_in_word(item.elements, word);
-      Word<F> values = load_word<F>(item.values + word * kWordElements, count);
-      for (F& part : values.part) part = part / broadcast<F>(divisor);
-      store_word(item.values + word * kWordElements, values, count);
+    for (std::int64_t word = 0; word < words_of(count); ++word) {
+      const int in_word = elements_in_word(count, word);
+      Word<F> quotients = load_word<F>(values + word * kWordElements, in_word);
+      for (F& part : quotients.part) part = part / broadcast<F>(divisor);
+      store_word(values + word * kWordElements, quotients, in_word);
     }
   }
 
@@ -504,7 +564,8 @@ constexpr CompiledAlgorithm host_selector(const char* name, const DeclaredParame
           .settle = Functions::settle,
           .planes_offset = 0,
           .planes = nullptr,
-          .levels = nullptr};
+          .levels = nullptr,
+          .cuda = {}};
 }
 
 }  // namespace hipress::kernels

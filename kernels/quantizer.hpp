@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/codec.hpp"
 #include "kernels/draws.hpp"
+#include "kernels/item.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/message.hpp"
 #include "kernels/reduction.hpp"

@@ -18,7 +18,7 @@
 #include "kernels/user_algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
 #include "kernels/cuda_codec.hpp"
-#include "kernels/cuda_quantizer_kernels.hpp"
+#include "kernels/user_algorithm_cuda.hpp"
 #endif
 
 // The algorithms of algorithms/*.pse: one row each, in the order in which they are listed
@@ -54,10 +54,10 @@ struct Entry {
 };
 
 /// The code of one program: for every instruction set, by Isa, and for GPUs. Null where this
-/// build has none.
+/// build has none. Kernels are asked for when a codec is made: a user's are compiled then.
 struct Programs {
   std::array<const CompiledAlgorithm*, 4> host;
-  const CudaQuantizerKernels* cuda;
+  std::function<const CudaQuantizerKernels&()> cuda;
 };
 
 /// The parameters' values in the order in which the program declares them.
@@ -92,8 +92,8 @@ Entry program_entry(std::string_view help, const Programs& programs) {
     const std::vector<double> ordered = in_order(program, values);
     if (device == Device::kCpu) return make_host_algorithm(program, ordered.data(), isa);
 #ifdef HIPRESS_HAVE_CUDA
-    if (programs.cuda == nullptr || programs.cuda->pass_count == 0) return nullptr;
-    return make_cuda_quantizer(program, *programs.cuda, ordered.data());
+    if (programs.cuda == nullptr || program.planes == nullptr) return nullptr;
+    return make_cuda_quantizer(program, programs.cuda(), ordered.data());
 #else
     return nullptr;
 #endif
@@ -124,7 +124,7 @@ const std::vector<Entry>& entries() {
 #define HIPRESS_VECTOR_PROGRAMS(NAME) nullptr, nullptr
 #endif
 #ifdef HIPRESS_HAVE_CUDA
-#define HIPRESS_CUDA_KERNELS(NAME) &hipress_##NAME##_cuda()
+#define HIPRESS_CUDA_KERNELS(NAME) hipress_##NAME##_cuda
 #else
 #define HIPRESS_CUDA_KERNELS(NAME) nullptr
 #endif
@@ -145,12 +145,16 @@ const std::vector<Entry>& entries() {
 /// The entry of a program compiled at run time, made once.
 const Entry& user_entry(const std::string& path) {
   static std::mutex mutex;
-  static std::map<const CompiledAlgorithm*, Entry> made;
-  const CompiledAlgorithm& program = load_program(path);
+  static std::map<const UserProgram*, Entry> made;
+  const UserProgram& program = load_program(path);
   const std::lock_guard lock(mutex);
   const auto known = made.find(&program);
   if (known != made.end()) return known->second;
-  const Programs programs{{&program, &program, &program, &program}, nullptr};
+  Programs programs;
+  programs.host.fill(program.algorithm);
+#ifdef HIPRESS_HAVE_CUDA
+  programs.cuda = [&program]() -> const CudaQuantizerKernels& { return load_kernels(program); };
+#endif
   return made.emplace(&program, program_entry("a program compiled at run time", programs))
       .first->second;
 }

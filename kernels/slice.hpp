@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/codec.hpp"
+#include "kernels/item.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/message.hpp"
 

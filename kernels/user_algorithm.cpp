@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -18,6 +17,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "kernels/compll/compiler.hpp"
+#include "kernels/program_cache.hpp"
 
 extern char** environ;
 
@@ -32,22 +32,12 @@ const std::vector<std::string> kFlags = {
     "-std=c++20", "-O3", "-march=native",   "-ffp-contract=off", "-fPIC",
     "-shared",    "-w",  "-DHIPRESS_PLUGIN"};
 
-/// The folder that "kernels/…" is included from.
-fs::path include_root() {
-  return fs::path(io::data_file("kernels/export.hpp")).parent_path().parent_path();
-}
-
-/// Everything that the machine code depends on besides the processor, which a cache does not leave.
-std::string identity(const std::string& code, const fs::path& root) {
+/// What the machine code depends on besides the headers, and the processor, which a cache does not
+/// leave.
+std::string identity(const std::string& code) {
   std::string all = code + io::cxx_compiler();
   for (const std::string& flag : kFlags) all += flag;
-  std::vector<fs::path> headers;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root / "kernels")) {
-    if (entry.path().extension() == ".hpp") headers.push_back(entry.path());
-  }
-  std::sort(headers.begin(), headers.end());
-  for (const fs::path& header : headers) all += io::read_file(header.string());
-  return io::fingerprint(all);
+  return all;
 }
 
 /// Runs a program, its output going to a file, and returns its exit status; 127 if it cannot be
@@ -72,8 +62,7 @@ int run(std::vector<std::string> words, const fs::path& output) {
 }
 
 /// Compiles `code` into `library`, which appears at once and complete.
-void build(const std::string& path, const std::string& code, const fs::path& root,
-           const fs::path& library) {
+void build(const std::string& path, const std::string& code, const fs::path& library) {
   // Several processes may build the same one at a time.
   const std::string mine = fmt::format("{}.{}", library.string(), getpid());
   const std::string source = mine + ".cpp", log = mine + ".log", made = mine + ".so";
@@ -81,7 +70,7 @@ void build(const std::string& path, const std::string& code, const fs::path& roo
   std::vector<std::string> words = {io::cxx_compiler()};
   words.insert(words.end(), kFlags.begin(), kFlags.end());
   for (const std::string& word :
-       {std::string("-I"), root.string(), source, std::string("-o"), made}) {
+       {std::string("-I"), include_root(), source, std::string("-o"), made}) {
     words.push_back(word);
   }
   const int status = run(words, log);
@@ -113,9 +102,9 @@ const CompiledAlgorithm& open(const std::string& path, const fs::path& library) 
 
 }  // namespace
 
-const CompiledAlgorithm& load_program(const std::string& path) {
+const UserProgram& load_program(const std::string& path) {
   static std::mutex mutex;
-  static std::map<std::string, const CompiledAlgorithm*> loaded;  // by library
+  static std::map<std::string, UserProgram> loaded;  // by library
   const std::lock_guard lock(mutex);
   const compll::Compiled compiled = compll::compile(path);
   if (!compiled.program.decoder) {
@@ -124,16 +113,11 @@ const CompiledAlgorithm& load_program(const std::string& path) {
         "holds an encoder whose decoder is missing; put it into this file, or into "
         "one called …Decode.pse beside …Encode.pse");
   }
-  const fs::path root = include_root();
-  const fs::path folder = io::cache_folder();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw io::InputError(folder.string(), 0, "cannot be made: " + error.message());
-  const fs::path library = folder / (identity(compiled.code, root) + ".so");
-  if (const auto known = loaded.find(library.string()); known != loaded.end())
-    return *known->second;
-  if (!fs::exists(library)) build(path, compiled.code, root, library);
-  return *(loaded[library.string()] = &open(path, library));
+  const fs::path library = cache_file(identity(compiled.code), ".so");
+  if (const auto known = loaded.find(library.string()); known != loaded.end()) return known->second;
+  if (!fs::exists(library)) build(path, compiled.code, library);
+  const UserProgram program{&open(path, library), path, compiled.code};
+  return loaded.emplace(library.string(), program).first->second;
 }
 
 }  // namespace hipress::kernels

@@ -46,7 +46,7 @@ class WrongCodec : public kernels::Codec {
     right_->decode(items, stream);
     for (const kernels::DecodeItem& item : items) {
       if (item.elements == elements_ && item.mode == kernels::DecodeMode::kOverwrite) {
-        item.values[wrong_] += 0.5f;
+        static_cast<float*>(item.values)[wrong_] += 0.5f;
       }
     }
   }

@@ -388,6 +388,33 @@ Encoded bf16(const std::vector<float>& inputs, float divisor) {
   return cast(inputs, divisor, 7, 127, 0x1.fep127);
 }
 
+std::vector<std::uint16_t> rounded(ValueType type, const std::vector<float>& values) {
+  const Encoded encoded = type == ValueType::kFloat16 ? fp16(values, 1) : bf16(values, 1);
+  std::vector<std::uint16_t> codes(values.size());
+  if (!codes.empty()) std::memcpy(codes.data(), encoded.message.data(), 2 * codes.size());
+  return codes;
+}
+
+float widened(ValueType type, std::uint16_t code) {
+  const int mantissa_bits = type == ValueType::kFloat16 ? 10 : 7;
+  const int bias = type == ValueType::kFloat16 ? 15 : 127;
+  const int exponent = (code & 0x7fff) >> mantissa_bits;
+  const int mantissa = code & ((1 << mantissa_bits) - 1);
+  const double sign = (code & 0x8000) != 0 ? -1 : 1;
+  if (exponent == 0x7fff >> mantissa_bits) {
+    if (mantissa == 0) return static_cast<float>(sign * INFINITY);
+    const std::uint32_t bits = (code & 0x8000u) << 16 | 0x7fc00000u |
+                               static_cast<std::uint32_t>(mantissa) << (23 - mantissa_bits);
+    float nan;
+    std::memcpy(&nan, &bits, sizeof nan);
+    return nan;
+  }
+  // Biased exponents 0 and 1 have the same last place; the hidden bit is clear in the first.
+  const int hidden = exponent == 0 ? 0 : 1 << mantissa_bits;
+  return static_cast<float>(
+      sign * std::ldexp(hidden + mantissa, std::max(exponent, 1) - bias - mantissa_bits));
+}
+
 Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, float divisor,
                const std::vector<float>& residual, const DrawKey& key) {
   if (algorithm == "onebit") return onebit(inputs, divisor, residual);
@@ -410,33 +437,36 @@ const std::vector<std::int64_t> kLengths = {1,    2,     3,     5,     31,    32
 
 namespace {
 
-constexpr float kGuard = 12345.678f;
-constexpr int kGuardFloats = 32;
+constexpr std::byte kGuard{0x5b};
+constexpr std::size_t kGuardBytes = 128;
 
-/// Floats between two guards, at an offset from a 64-byte boundary.
+/// A gradient between two guards, at an offset from a 64-byte boundary.
 class Guarded {
  public:
-  Guarded(std::vector<float> content, int offset) : elements_(content.size()) {
-    storage_.assign(content.size() + 2 * kGuardFloats + 32, kGuard);
-    const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(storage_.data()) % 64 / 4;
-    first_ = kGuardFloats + (16 - misaligned) % 16 + offset;
-    std::copy(content.begin(), content.end(), storage_.begin() + first_);
+  Guarded(const Stored& content, int offset)
+      : type_(content.type),
+        size_(content.bytes.size()),
+        storage_(content.bytes.size() + 2 * kGuardBytes + 128, kGuard) {
+    const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(storage_.data()) % 64;
+    first_ = kGuardBytes + (64 - misaligned) % 64 + offset * bytes_per_value(type_);
+    std::copy(content.bytes.begin(), content.bytes.end(), storage_.begin() + first_);
   }
-  float* data() { return storage_.data() + first_; }
+  void* data() { return storage_.data() + first_; }
   /// The content, once nothing around it has changed.
-  std::vector<float> checked() const {
+  Stored checked() const {
     for (std::size_t i = 0; i < storage_.size(); ++i) {
-      if ((i < first_ || i >= first_ + elements_) && storage_[i] != kGuard) {
-        FAIL("written outside the slice, at element " << static_cast<long>(i - first_));
+      if ((i < first_ || i >= first_ + size_) && storage_[i] != kGuard) {
+        FAIL("written outside the slice, at byte " << static_cast<long>(i - first_));
       }
     }
-    return {storage_.begin() + first_, storage_.begin() + first_ + elements_};
+    return {type_, {storage_.begin() + first_, storage_.begin() + first_ + size_}};
   }
 
  private:
-  std::size_t elements_;
+  ValueType type_;
+  std::size_t size_;
   std::size_t first_ = 0;
-  std::vector<float> storage_;
+  std::vector<std::byte> storage_;
 };
 
 struct alignas(16) Chunk {
@@ -472,31 +502,67 @@ std::vector<float> gaussian(std::int64_t elements, std::uint32_t seed) {
   return values;
 }
 
-std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,
+Stored stored(ValueType type, const std::vector<float>& values) {
+  const auto bytes_of = [](const auto& numbers) {
+    const auto* first = reinterpret_cast<const std::byte*>(numbers.data());
+    return std::vector<std::byte>(first, first + numbers.size() * sizeof numbers[0]);
+  };
+  if (type == ValueType::kFloat32) return {type, bytes_of(values)};
+  return {type, bytes_of(reference::rounded(type, values))};
+}
+
+std::vector<float> loaded(const Stored& values) {
+  std::vector<float> floats(values.elements());
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    if (values.type == ValueType::kFloat32) {
+      std::memcpy(&floats[i], &values.bytes[4 * i], 4);
+    } else {
+      std::uint16_t code;
+      std::memcpy(&code, &values.bytes[2 * i], 2);
+      floats[i] = reference::widened(values.type, code);
+    }
+  }
+  return floats;
+}
+
+std::string_view to_string(ValueType type) {
+  return type == ValueType::kFloat32 ? "fp32" : type == ValueType::kFloat16 ? "fp16" : "bf16";
+}
+
+std::vector<std::byte> encode(const Codec& codec, const Stored& inputs, float divisor,
                               std::vector<float>* residual, const DrawKey& key, int offset) {
-  const std::int64_t elements = static_cast<std::int64_t>(inputs.size());
+  const std::int64_t elements = inputs.elements();
   Guarded values(inputs, offset);
-  Guarded state(residual == nullptr ? std::vector<float>() : *residual, (offset + 1) % 16);
+  Guarded state(stored(ValueType::kFloat32, residual == nullptr ? std::vector<float>() : *residual),
+                (offset + 1) % 16);
   MessageBuffer message(codec.encoded_bytes(elements));
   std::int64_t bytes = -1;
   EncodeItem item;
   item.values = values.data();
+  item.type = inputs.type;
   item.elements = elements;
   item.divisor = divisor;
-  if (residual != nullptr && !residual->empty()) item.state = {state.data(), elements};
+  if (residual != nullptr && !residual->empty()) {
+    item.state = {static_cast<float*>(state.data()), elements};
+  }
   item.message = message.data();
   item.key = key;
   item.message_bytes = &bytes;
   codec.encode({&item, 1});
   REQUIRE(bytes == codec.encoded_bytes(elements));
-  REQUIRE(same_bits(values.checked(), inputs));
-  if (residual != nullptr) *residual = state.checked();
+  REQUIRE(values.checked() == inputs);
+  if (residual != nullptr) *residual = loaded(state.checked());
   return message.checked();
 }
 
-std::vector<float> decode(const Codec& codec, const std::vector<std::byte>& message,
-                          std::int64_t elements, int offset) {
-  Guarded values(std::vector<float>(elements, std::nanf("0x123")), offset);
+std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,
+                              std::vector<float>* residual, const DrawKey& key, int offset) {
+  return encode(codec, stored(ValueType::kFloat32, inputs), divisor, residual, key, offset);
+}
+
+Stored decode(const Codec& codec, const std::vector<std::byte>& message, std::int64_t elements,
+              ValueType type, int offset) {
+  Guarded values(stored(type, std::vector<float>(elements, std::nanf("0x123"))), offset);
   MessageBuffer copy(static_cast<std::int64_t>(message.size()));
   std::copy(message.begin(), message.end(), copy.data());
   const std::byte* messages[] = {copy.data()};
@@ -506,14 +572,18 @@ std::vector<float> decode(const Codec& codec, const std::vector<std::byte>& mess
   item.message_bytes = lengths;
   item.elements = elements;
   item.values = values.data();
+  item.type = type;
   codec.decode({&item, 1});
   return values.checked();
 }
 
-std::vector<float> decode_add(const Codec& codec,
-                              const std::vector<std::vector<std::byte>>& messages,
-                              std::vector<float> x, float own_divisor, float sum_divisor,
-                              int offset) {
+std::vector<float> decode(const Codec& codec, const std::vector<std::byte>& message,
+                          std::int64_t elements, int offset) {
+  return loaded(decode(codec, message, elements, ValueType::kFloat32, offset));
+}
+
+Stored decode_add(const Codec& codec, const std::vector<std::vector<std::byte>>& messages,
+                  const Stored& x, float own_divisor, float sum_divisor, int offset) {
   Guarded values(x, offset);
   std::vector<MessageBuffer> copies;
   std::vector<const std::byte*> pointers;
@@ -527,13 +597,22 @@ std::vector<float> decode_add(const Codec& codec,
   DecodeItem item;
   item.messages = pointers;
   item.message_bytes = lengths;
-  item.elements = static_cast<std::int64_t>(x.size());
+  item.elements = x.elements();
   item.values = values.data();
+  item.type = x.type;
   item.mode = DecodeMode::kAdd;
   item.own_divisor = own_divisor;
   item.sum_divisor = sum_divisor;
   codec.decode({&item, 1});
   return values.checked();
+}
+
+std::vector<float> decode_add(const Codec& codec,
+                              const std::vector<std::vector<std::byte>>& messages,
+                              std::vector<float> x, float own_divisor, float sum_divisor,
+                              int offset) {
+  return loaded(decode_add(codec, messages, stored(ValueType::kFloat32, x), own_divisor,
+                           sum_divisor, offset));
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/codec.hpp"
@@ -41,6 +42,12 @@ Encoded bf16(const std::vector<float>& inputs, float divisor);
 Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, float divisor,
                const std::vector<float>& residual, const DrawKey& key);
 
+/// The numbers nearest to `values` in a 16-bit type, as bit patterns.
+std::vector<std::uint16_t> rounded(ValueType type, const std::vector<float>& values);
+
+/// The number that a pattern of a 16-bit type stands for.
+float widened(ValueType type, std::uint16_t code);
+
 }  // namespace hipress::kernels::reference
 
 /// Helpers of the tests of kernels/.
@@ -53,17 +60,43 @@ extern const std::vector<std::int64_t> kLengths;
 /// Normal numbers with standard deviation 0.7 about 0, the same for the same seed.
 std::vector<float> gaussian(std::int64_t elements, std::uint32_t seed);
 
-/// Encodes with `codec` from and into memory that begins `offset` floats after a 64-byte boundary;
-/// the residual, all state arrays one after the other, is updated. Fails the test if something outside the slice was written.
+/// A gradient as it lies in memory.
+struct Stored {
+  ValueType type;
+  std::vector<std::byte> bytes;
+
+  Stored(ValueType of, std::vector<std::byte> content) : type(of), bytes(std::move(content)) {}
+  std::int64_t elements() const {
+    return static_cast<std::int64_t>(bytes.size()) / bytes_per_value(type);
+  }
+  bool operator==(const Stored&) const = default;
+};
+
+/// `values` in memory of `type`, rounded, and what memory holds as fp32: by the plain conversions.
+Stored stored(ValueType type, const std::vector<float>& values);
+std::vector<float> loaded(const Stored& values);
+
+/// "fp32", "fp16", "bf16".
+std::string_view to_string(ValueType type);
+
+/// Encodes with `codec` from and into memory that begins `offset` elements after a 64-byte
+/// boundary; the residual, all state arrays one after the other, is updated. Fails the test if
+/// something outside the slice was written.
+std::vector<std::byte> encode(const Codec& codec, const Stored& inputs, float divisor,
+                              std::vector<float>* residual, const DrawKey& key, int offset = 0);
 std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,
                               std::vector<float>* residual, const DrawKey& key, int offset = 0);
 
 /// Decodes one message over NaNs, so that an element left out shows. Fails the test if something
 /// outside the slice was written.
+Stored decode(const Codec& codec, const std::vector<std::byte>& message, std::int64_t elements,
+              ValueType type, int offset = 0);
 std::vector<float> decode(const Codec& codec, const std::vector<std::byte>& message,
                           std::int64_t elements, int offset = 0);
 
 /// x = (x / own + d1 + d2 + …) / sum.
+Stored decode_add(const Codec& codec, const std::vector<std::vector<std::byte>>& messages,
+                  const Stored& x, float own_divisor, float sum_divisor, int offset = 0);
 std::vector<float> decode_add(const Codec& codec,
                               const std::vector<std::vector<std::byte>>& messages,
                               std::vector<float> x, float own_divisor, float sum_divisor,

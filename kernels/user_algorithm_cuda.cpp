@@ -1,0 +1,170 @@
+#include "kernels/user_algorithm_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "kernels/program_cache.hpp"
+
+namespace hipress::kernels {
+
+namespace {
+
+/// A kernel that the launcher needs, and the place for its handle.
+struct NamedKernel {
+  std::string name;
+  const void** handle;
+};
+
+/// The kernels that cuda_quantizer_kernels() of cuda_quantizer.cuh lists for a built-in algorithm.
+std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm,
+                                    CudaQuantizerKernels& kernels) {
+  std::vector<NamedKernel> named;
+  const auto add = [&](const std::string& name, const std::string& arguments, const void*& handle) {
+    named.push_back(
+        {fmt::format("hipress::kernels::{}<hipress::kernels::Exported{}>", name, arguments),
+         &handle});
+  };
+  const auto add_measure = [&](int pass, CudaFeedback feedback, int type) {
+    const int number = static_cast<int>(feedback);
+    add("measure_tiles",
+        fmt::format(", {}, hipress::kernels::CudaFeedback({}), hipress::kernels::ValueType({})",
+                    pass, number, type),
+        kernels.passes[pass].measure[type][number]);
+  };
+  for (int pass = 0; pass < algorithm.cuda.pass_count; ++pass) {
+    for (int type = 0; type < kValueTypes; ++type) {
+      add_measure(pass, CudaFeedback::kNone, type);
+      if (algorithm.error_feedback) add_measure(pass, CudaFeedback::kAtOnce, type);
+      if (algorithm.deferrable) add_measure(pass, CudaFeedback::kDeferred, type);
+    }
+    add("conclude_slices", fmt::format(", {}", pass), kernels.passes[pass].conclude);
+  }
+  for (int type = 0; type < kValueTypes; ++type) {
+    add("encode_tiles", fmt::format(", hipress::kernels::ValueType({})", type),
+        kernels.encode[type]);
+  }
+  add("put_back", "", kernels.put_back);
+  if (algorithm.deferrable) add("settle_tiles", "", kernels.settle);
+  add("decode_tiles", "", kernels.decode);
+  return named;
+}
+
+/// A cached file is the cubin, for who wants to look into it, and a line for each kernel's name.
+std::string as_file(const GpuCode& code) {
+  std::string bytes = code.cubin;
+  for (const std::string& name : code.names) bytes += "\n" + name;
+  return bytes;
+}
+
+/// Nothing if the file is not one with `count` names.
+std::optional<GpuCode> from_file(std::string bytes, std::size_t count) {
+  GpuCode code;
+  code.names.resize(count);
+  for (std::size_t i = count; i-- > 0;) {
+    const std::size_t end = bytes.rfind('\n');
+    if (end == std::string::npos || end + 1 == bytes.size()) return std::nullopt;
+    code.names[i] = bytes.substr(end + 1);
+    bytes.resize(end);
+  }
+  if (!bytes.starts_with("\x7f"
+                         "ELF"))
+    return std::nullopt;
+  code.cubin = std::move(bytes);
+  return code;
+}
+
+void check(cudaError_t status, const std::string& path, const char* what) {
+  if (status == cudaSuccess) return;
+  throw io::RunError(fmt::format("{}: {}: {}", path, what, cudaGetErrorString(status)));
+}
+
+/// 90 for compute capability 9.0.
+int capability_of_device(const std::string& path) {
+  int device = 0, major = 0, minor = 0;
+  const char* const what = "there is no GPU to compile it for; use the CPU";
+  check(cudaGetDevice(&device), path, what);
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), path, what);
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), path, what);
+  return 10 * major + minor;
+}
+
+/// Loads the machine code, for ever, and takes the kernels out of it.
+CudaQuantizerKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& code) {
+  CudaQuantizerKernels kernels;
+  const CudaShape& shape = program.algorithm->cuda;
+  kernels.pass_count = shape.pass_count;
+  kernels.codes_after = shape.codes_after;
+  kernels.slice_result_bytes = shape.slice_result_bytes;
+  for (int pass = 0; pass < shape.pass_count; ++pass) {
+    kernels.passes[pass].tile_result_bytes = shape.tile_result_bytes;
+  }
+#if CUDART_VERSION >= 12080
+  cudaLibrary_t library = nullptr;
+  check(cudaLibraryLoadData(&library, code.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        program.path, "loading the compiled kernels");
+  std::size_t i = 0;
+  for (const NamedKernel& named : kernels_of(*program.algorithm, kernels)) {
+    cudaKernel_t kernel = nullptr;
+    check(cudaLibraryGetKernel(&kernel, library, code.names[i++].c_str()), program.path,
+          "finding a compiled kernel");
+    *named.handle = reinterpret_cast<const void*>(kernel);  // as cudaLaunchKernel takes it
+  }
+  return kernels;
+#else
+  throw io::RunError(
+      fmt::format("{}: this build cannot load programs onto a GPU; build with CUDA 12.8 or later, "
+                  "or use the CPU",
+                  program.path));
+#endif
+}
+
+}  // namespace
+
+GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability) {
+  if (program.algorithm->cuda.pass_count > kMostCudaPasses) {
+    throw io::RunError(fmt::format(
+        "{}: it measures a slice in {} passes, and a GPU takes at most {}; let fewer reductions "
+        "depend on each other, or use the CPU",
+        program.path, program.algorithm->cuda.pass_count, kMostCudaPasses));
+  }
+  const int architecture = nvrtc.architecture_for(capability);
+  CudaQuantizerKernels places;
+  std::vector<std::string> names;
+  for (NamedKernel& kernel : kernels_of(*program.algorithm, places)) {
+    names.push_back(std::move(kernel.name));
+  }
+  std::string inputs = program.code + nvrtc.version();
+  for (const std::string& flag : Nvrtc::flags(architecture)) inputs += flag;
+  for (const std::string& name : names) inputs += name;
+  const std::string file = cache_file(inputs, ".cubin");
+  if (std::filesystem::exists(file)) {
+    if (std::optional<GpuCode> cached = from_file(io::read_file(file), names.size())) {
+      return std::move(*cached);
+    }
+  }
+  GpuCode code = nvrtc.compile(program.path, program.code, names, architecture);
+  io::write_file(file, [&](std::ostream& out) { out << as_file(code); });
+  return code;
+}
+
+const CudaQuantizerKernels& load_kernels(const UserProgram& program) {
+  static std::mutex mutex;
+  static std::map<std::pair<const UserProgram*, int>, CudaQuantizerKernels> loaded;
+  const int capability = capability_of_device(program.path);
+  const std::lock_guard lock(mutex);
+  const auto known = loaded.find({&program, capability});
+  if (known != loaded.end()) return known->second;
+  static const Nvrtc nvrtc;
+  const CudaQuantizerKernels kernels = load(program, gpu_code(nvrtc, program, capability));
+  return loaded.emplace(std::pair(&program, capability), kernels).first->second;
+}
+
+}  // namespace hipress::kernels

@@ -1,0 +1,258 @@
+// Programs compiled for GPUs at run time. NVRTC needs no GPU; loading and running what it makes is
+// cuda_test.cpp's.
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "kernels/codec.hpp"
+#include "kernels/user_algorithm_cuda.hpp"
+
+namespace hipress::kernels {
+
+const CudaQuantizerKernels& hipress_onebit_cuda();
+const CudaQuantizerKernels& hipress_tbq_cuda();
+const CudaQuantizerKernels& hipress_terngrad_cuda();
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kShipped = HIPRESS_SOURCE_DIR "/kernels/algorithms/";
+const std::string kSpread = HIPRESS_SOURCE_DIR "/tests/kernels/data/Spread.pse";
+
+/// NVRTC, or nothing and the reason.
+std::optional<Nvrtc> find_nvrtc() {
+  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  try {
+    return std::optional<Nvrtc>(std::in_place);
+  } catch (const io::RunError& error) {
+    WARN("skipped: " << error.what());
+    return std::nullopt;
+  }
+}
+
+/// A cache folder that is empty and this process's own, for as long as the object lives.
+class EmptyCache {
+ public:
+  EmptyCache() { setenv("HIPRESS_CACHE", folder_.c_str(), 1); }
+  ~EmptyCache() {
+    fs::remove_all(folder_);
+    setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  }
+  std::vector<fs::path> files() const {
+    return {fs::directory_iterator(folder_), fs::directory_iterator()};
+  }
+  /// The one compiled file in it.
+  std::string file() const {
+    REQUIRE(files().size() == 1);
+    return files()[0].string();
+  }
+
+ private:
+  const std::string folder_ = HIPRESS_TEST_CACHE "/" + std::to_string(getpid());
+};
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const io::RunError& error) {
+    return error.what();
+  }
+  FAIL("no error");
+  return "";
+}
+
+/// The machine code of a kernel lies in a section of its own, .text.NAME.
+bool holds_kernel(const GpuCode& code, const std::string& name) {
+  return code.cubin.find(".text." + name + '\0') != std::string::npos;
+}
+
+/// A measuring kernel per pass, type of the gradient and way to treat the residual, and what
+/// concludes the pass; encode per type; put_back, decode; settle where a residual may be left half
+/// done.
+std::size_t kernel_count(const CompiledAlgorithm& algorithm) {
+  const int ways = 1 + (algorithm.error_feedback ? 1 : 0) + (algorithm.deferrable ? 1 : 0);
+  return static_cast<std::size_t>(algorithm.cuda.pass_count * (kValueTypes * ways + 1) +
+                                  kValueTypes + 2 + (algorithm.deferrable ? 1 : 0));
+}
+
+/// Compiles a program for every generation of GPUs and looks for its kernels.
+void check_kernels(const std::string& path) {
+  const std::optional<Nvrtc> nvrtc = find_nvrtc();
+  if (!nvrtc) return;
+  const UserProgram& program = load_program(path);
+  for (const int capability : {75, 80, 90, 100}) {
+    INFO(path << " for " << capability);
+    const GpuCode code = gpu_code(*nvrtc, program, capability);
+    CHECK(code.names.size() == kernel_count(*program.algorithm));
+    CHECK(std::set<std::string>(code.names.begin(), code.names.end()).size() == code.names.size());
+    for (const std::string& name : code.names) CHECK(holds_kernel(code, name));
+    CHECK(!holds_kernel(code, "no_such_kernel"));
+  }
+}
+
+// A test each: the first time it takes a while.
+TEST_CASE("onebit compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "OnebitEncode.pse");
+}
+TEST_CASE("tbq compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "TbqEncode.pse");
+}
+TEST_CASE("terngrad compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "TerngradEncode.pse");
+}
+TEST_CASE("a user's program compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kSpread);
+}
+
+TEST_CASE("host code says of a program's kernels what nvcc's does") {
+  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  const std::pair<std::string, const CudaQuantizerKernels*> shipped[] = {
+      {"Onebit", &hipress_onebit_cuda()},
+      {"Tbq", &hipress_tbq_cuda()},
+      {"Terngrad", &hipress_terngrad_cuda()}};
+  for (const auto& [name, built_in] : shipped) {
+    INFO(name);
+    const CudaShape& shape = load_program(kShipped + name + "Encode.pse").algorithm->cuda;
+    CHECK(shape.pass_count == built_in->pass_count);
+    CHECK(shape.codes_after == built_in->codes_after);
+    CHECK(shape.slice_result_bytes == built_in->slice_result_bytes);
+    std::size_t most = 0;
+    for (const CudaPassKernels& pass : built_in->passes)
+      most = std::max(most, pass.tile_result_bytes);
+    CHECK(shape.tile_result_bytes == most);
+  }
+}
+
+TEST_CASE("an architecture is the GPU's, or an older one of its generation") {
+  const std::optional<Nvrtc> nvrtc = find_nvrtc();
+  if (!nvrtc) return;
+  CHECK(nvrtc->architecture_for(80) == 80);
+  CHECK(nvrtc->architecture_for(85) == 80);  // there is no 8.5: 8.0's code runs on it
+  const std::string message = message_of([&] { nvrtc->architecture_for(20); });
+  CHECK(message.find("compute capability 2.0") != std::string::npos);
+  CHECK(message.find("CUDA_HOME") != std::string::npos);
+}
+
+TEST_CASE("code that NVRTC refuses is an error with the log's start") {
+  const std::optional<Nvrtc> nvrtc = find_nvrtc();
+  if (!nvrtc) return;
+  const std::string message =
+      message_of([&] { nvrtc->compile("x.pse", "int f() { return nothing; }", {}, 80); });
+  CHECK(message.starts_with("x.pse: NVRTC"));
+  CHECK(message.find("identifier \"nothing\" is undefined") != std::string::npos);
+  const UserProgram& good = load_program(kShipped + "TbqEncode.pse");
+  const UserProgram broken{good.algorithm, "y.pse", "#error broken\n"};
+  const EmptyCache cache;
+  CHECK(message_of([&] { gpu_code(*nvrtc, broken, 80); }).find("broken") != std::string::npos);
+  CHECK(cache.files().empty());
+}
+
+TEST_CASE("what was compiled is used again, unless it is damaged") {
+  const std::optional<Nvrtc> nvrtc = find_nvrtc();
+  if (!nvrtc) return;
+  const UserProgram& program = load_program(kShipped + "OnebitEncode.pse");
+  const EmptyCache cache;
+  const GpuCode made = gpu_code(*nvrtc, program, 80);
+  const std::string content = io::read_file(cache.file());
+
+  // Another byte in the middle: who compiles again does not return it.
+  std::string marked = content;
+  marked[marked.size() / 2] ^= 1;
+  io::write_file(cache.file(), [&](std::ostream& out) { out << marked; });
+  const GpuCode again = gpu_code(*nvrtc, program, 80);
+  CHECK(again.names == made.names);
+  CHECK((again.cubin == marked.substr(0, made.cubin.size())));
+
+  for (const std::string& damaged : {std::string(),
+                                     std::string("\x7f"
+                                                 "ELF"),
+                                     content.substr(9)}) {
+    io::write_file(cache.file(), [&](std::ostream& out) { out << damaged; });
+    const GpuCode new_one = gpu_code(*nvrtc, program, 80);
+    CHECK(new_one.names == made.names);
+    // NVRTC numbers internal names by the clock: the same code, but not the same bytes.
+    CHECK(new_one.cubin.size() == made.cubin.size());
+    CHECK((gpu_code(*nvrtc, program, 80).cubin == new_one.cubin));
+  }
+}
+
+TEST_CASE("another architecture or program is another file") {
+  const std::optional<Nvrtc> nvrtc = find_nvrtc();
+  if (!nvrtc) return;
+  UserProgram program = load_program(kShipped + "OnebitEncode.pse");
+  const EmptyCache cache;
+  gpu_code(*nvrtc, program, 80);
+  cache.file();
+  gpu_code(*nvrtc, program, 90);
+  program.code += "\n";
+  gpu_code(*nvrtc, program, 80);
+  CHECK(cache.files().size() == 3);
+}
+
+TEST_CASE("several may compile the same at a time") {
+  const std::optional<Nvrtc> nvrtc = find_nvrtc();
+  if (!nvrtc) return;
+  const UserProgram& program = load_program(kShipped + "TbqEncode.pse");
+  const EmptyCache cache;
+  std::vector<GpuCode> made(4);
+  {
+    std::vector<std::jthread> threads;
+    for (GpuCode& code : made) {
+      threads.emplace_back([&] { code = gpu_code(*nvrtc, program, 80); });
+    }
+  }
+  for (const GpuCode& code : made) {
+    CHECK(code.names == made[0].names);
+    for (const std::string& name : code.names) CHECK(holds_kernel(code, name));
+  }
+  cache.file();  // one, and no temporary files
+  const GpuCode kept = gpu_code(*nvrtc, program, 80);
+  const auto is_kept = [&](const GpuCode& code) { return code.cubin == kept.cubin; };
+  CHECK(std::any_of(made.begin(), made.end(), is_kept));
+}
+
+TEST_CASE("a machine without NVRTC is told what to install") {
+  const std::string message = message_of([] { Nvrtc({"libno-such-nvrtc.so"}); });
+  CHECK(message.find("libno-such-nvrtc.so") != std::string::npos);
+  CHECK(message.find("CUDA_HOME") != std::string::npos);
+  setenv("CUDA_HOME", "/opt/my-cuda", 1);
+  CHECK(nvrtc_libraries()[0].starts_with("/opt/my-cuda/lib64/libnvrtc.so"));
+  unsetenv("CUDA_HOME");
+}
+
+TEST_CASE("more passes than a GPU takes are refused by name") {
+  const std::optional<Nvrtc> nvrtc = find_nvrtc();
+  if (!nvrtc) return;
+  CompiledAlgorithm algorithm = *load_program(kShipped + "TbqEncode.pse").algorithm;
+  algorithm.cuda.pass_count = kMostCudaPasses + 1;
+  const UserProgram program{&algorithm, "z.pse", ""};
+  const std::string message = message_of([&] { gpu_code(*nvrtc, program, 80); });
+  CHECK(message.starts_with("z.pse: it measures a slice in 9 passes"));
+}
+
+TEST_CASE("a program for a GPU where there is none is an error") {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return;
+  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  const std::string message = message_of([] { make_codec(kSpread, Device::kCuda); });
+  CHECK(message.find("there is no GPU") != std::string::npos);
+  CHECK(message.find("use the CPU") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace hipress::kernels
