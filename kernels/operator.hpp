@@ -222,8 +222,7 @@ class Operator {
       known += (i > 0 ? ", " : "") + std::string(program.parameters[i].name);
     }
     throw std::invalid_argument(text_of(program.name, ": no parameter is called '", name,
-                                        "'; there ",
-                                        known.empty() ? "are none" : "is " + known));
+                                        "'; there ", known.empty() ? "are none" : "is " + known));
   }
 
   void decode(const std::byte* message, std::int64_t bytes, std::int64_t elements, float* values,

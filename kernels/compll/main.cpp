@@ -27,7 +27,8 @@ struct Options {
 void check(const Options& options) {
   const bool wraps = options.wrapper || options.registration;
   if (wraps && options.framework.empty()) {
-    throw std::invalid_argument("-w and -r need a framework: -f pytorch, tensorflow or mxnet");
+    throw std::invalid_argument(fmt::format("-w and -r need a framework: give -f with one of {}",
+                                            fmt::join(compll::framework_names(), ", ")));
   }
   if (!wraps && !options.framework.empty()) {
     throw std::invalid_argument(

@@ -4,11 +4,12 @@
 //   mx.nd.hipress_${name}_encode(gradient, feedback=False, …) -> message
 //   mx.nd.hipress_${name}_decode(message, elements=…, …) -> values
 //   mx.nd.hipress_${name}_decode_add(message, values, …) -> their sum; in place with out=values
+#include <cerrno>
 #include <cstdlib>
 #include <set>
 #include <unordered_map>
 
-#include "lib_api.h"
+#include <mxnet/lib_api.h>
 
 #include "kernels/operator.hpp"
 
