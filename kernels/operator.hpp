@@ -1,12 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -14,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,7 +28,8 @@
 
 // Nothing of ours is seen from outside the shared library: two of them in one process, perhaps for
 // different instruction sets or versions, must not take each other's functions. The standard
-// library's headers stand above, because their functions do come from outside.
+// library's headers that anything below or a program's body includes stand above: their functions
+// do come from outside.
 #pragma GCC visibility push(hidden)
 #include "kernels/export_host.hpp"
 #include "kernels/host_loops_body.hpp"

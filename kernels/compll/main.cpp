@@ -93,10 +93,10 @@ int main(int argc, char** argv) {
             ->required();
         app.add_flag("-b,--body", options.body, "write the operator's body, NAME.cu or NAME.cpp");
         app.add_flag("-w,--wrapper", options.wrapper,
-                     "write the body on a framework's tensors: NAME_FRAMEWORK.hpp; with -r both go "
-                     "into one NAME_FRAMEWORK.cpp");
+                     "write functions on a framework's tensors, with the body in them: "
+                     "NAME_FRAMEWORK.hpp; with -r, all in one NAME_FRAMEWORK.cpp");
         app.add_flag("-r,--register", options.registration,
-                     "write what registers the wrapper: NAME_FRAMEWORK.cpp");
+                     "write what registers these functions: NAME_FRAMEWORK.cpp");
         app.add_option("-f,--framework", options.framework, "whose operator -w and -r write")
             ->check(CLI::IsMember(compll::framework_names()));
         app.add_option("--target", options.target,

@@ -53,6 +53,15 @@ const std::set<std::string_view> kTaken = {
     "gradient", "state", "seed", "step", "node", "gradient_number", "message", "elements",
     "values",   "name",  "out",  "self", "ctx",  "feedback"};
 
+/// Words of Python, in which operators are called, and of PyTorch's schemas: a library with such an
+/// argument cannot be loaded.
+const std::set<std::string_view> kPython = {
+    "Ellipsis", "False",  "None",    "NoneType", "True",     "and",    "as",       "assert",
+    "async",    "await",  "break",   "class",    "continue", "def",    "del",      "elif",
+    "else",     "except", "finally", "for",      "from",     "global", "if",       "import",
+    "in",       "inf",    "is",      "lambda",   "nan",      "not",    "nonlocal", "or",
+    "pass",     "raise",  "return",  "try",      "while",    "with",   "yield"};
+
 const Framework& find(const std::string& name) {
   for (const Framework& framework : kFrameworks) {
     if (framework.name == name) return framework;
@@ -68,12 +77,12 @@ void check(const Program& program, const std::string& origin) {
                          "called …Decode.pse beside …Encode.pse");
   }
   for (const ProgramParameter& parameter : program.parameters) {
-    if (kTaken.contains(parameter.name) ||
+    if (kTaken.contains(parameter.name) || kPython.contains(parameter.name) ||
         !std::isalpha(static_cast<unsigned char>(parameter.name[0]))) {
       throw io::InputError(
           origin, 0,
           fmt::format("an operator cannot have a parameter called '{}'; rename it: names begin "
-                      "with a letter and are none of {}",
+                      "with a letter and are neither words of Python nor {}",
                       parameter.name, fmt::join(kTaken, ", ")));
     }
   }
@@ -171,7 +180,7 @@ std::string wrap(const Compiled& compiled, const std::string& origin, const std:
   std::string whole;
   switch (part) {
     case WrapperPart::kWrapper:
-      whole = head + wrapper;
+      whole = "#pragma once\n" + head + wrapper;
       break;
     case WrapperPart::kRegistration:
       whole =

@@ -92,7 +92,7 @@ class Tool(unittest.TestCase):
             header = (self.out / f"TbqEncode_{framework}.hpp").read_text(encoding="utf-8")
             source = (self.out / whole).read_text(encoding="utf-8")
             self.assertIn(f'#include "TbqEncode_{framework}.hpp"', source)
-            self.assertEqual(header + source.split("\n\n", 1)[1], text)
+            self.assertEqual(header.removeprefix("#pragma once\n") + source.split("\n\n", 1)[1], text)
 
     def test_a_body_beside_an_operator_is_cpp(self):
         self.assertEqual(self.wrapped("-b", "-w", "-r", "-f", "mxnet"), ["TbqEncode.cpp", "TbqEncode_mxnet.cpp"])
@@ -103,6 +103,7 @@ class Tool(unittest.TestCase):
         decoder = ("void XDecode(uint8* c, float* g) { uint<1>* q; extract(c, q);\n"
                    "g = map(q, [](int s) { return s; }); }\n")
         (self.out / "step.pse").write_text(program + decoder, encoding="utf-8")
+        (self.out / "class.pse").write_text((program + decoder).replace("step", "class"), encoding="utf-8")
         (self.out / "alone.pse").write_text(program, encoding="utf-8")
         tbq = f"{ROOT}/kernels/algorithms/TbqEncode.pse"
         for said, words in (
@@ -113,12 +114,13 @@ class Tool(unittest.TestCase):
                 ("jax", (tbq, "-w", "-r", "-f", "jax")),
                 ("leave --target cuda out", (tbq, "-w", "-r", "-f", "mxnet", "--target", "cuda")),
                 ("cannot have a parameter called 'step'; rename it", ("step.pse", "-b", "-w", "-r", "-f", "pytorch")),
+                ("parameter called 'class'; rename it", ("class.pse", "-w", "-r", "-f", "pytorch")),
                 ("an operator needs the decoder too", ("alone.pse", "-w", "-r", "-f", "pytorch"))):
             with self.subTest(said=said):
                 done = run(TOOL, *words, cwd=self.out)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn(said, done.stderr)
-                self.assertEqual(self.files(), ["alone.pse", "step.pse"])
+                self.assertEqual(self.files(), ["alone.pse", "class.pse", "step.pse"])
 
     def test_files_that_cannot_be_read_or_written_are_exit_2(self):
         done = run(TOOL, "no.pse", cwd=self.out)
