@@ -116,7 +116,9 @@ inline void set_types(std::vector<int>* types, const std::vector<mx::MXDType>& w
 }
 
 inline unsigned size_of(std::int64_t elements) {
-  if (elements > 0xffffffff) refuse(text_of(elements, " elements are more than MXNet's arrays hold"));
+  if (elements > 0xffffffff) {
+    refuse(text_of(elements, " elements are more than MXNet's arrays hold"));
+  }
   return static_cast<unsigned>(elements);
 }
 
@@ -161,8 +163,8 @@ inline mx::MXReturnValue encode(const Attributes& attributes, Tensors* inputs, T
         whole(attributes, "gradient_number"));
     // An array's size is known before its content: a message that came out shorter ends in zeros.
     std::byte* const bytes = message.data<std::byte>();
-    const std::int64_t used = coder.encode(gradient.data<float>(), elements,
-                                           keeps ? (*inputs)[1].data<float>() : nullptr, key, bytes);
+    float* const state = keeps ? (*inputs)[1].data<float>() : nullptr;
+    const std::int64_t used = coder.encode(gradient.data<float>(), elements, state, key, bytes);
     const auto rest = static_cast<std::size_t>(coder.message_bytes(elements) - used);
     if (rest > 0) std::memset(bytes + used, 0, rest);
   });
@@ -229,7 +231,8 @@ inline mx::MXReturnValue decode_add(const Attributes& attributes, Tensors* input
     mx::MXTensor &message = (*inputs)[0], &values = (*inputs)[1], &sum = (*outputs)[0];
     const std::int64_t elements = elements_of(values.shape);
     if (sum.data_ptr != values.data_ptr && elements > 0) {
-      std::memcpy(sum.data_ptr, values.data_ptr, static_cast<std::size_t>(elements) * sizeof(float));
+      std::memcpy(sum.data_ptr, values.data_ptr,
+                  static_cast<std::size_t>(elements) * sizeof(float));
     }
     adder_of(attributes)
         .decode_add(message.data<std::byte>(), elements_of(message.shape), elements,

@@ -80,7 +80,8 @@ class MXNet(operators.Checks, unittest.TestCase):
         self.refused("no parameter is called 'tau'; there are none",
                      lambda: nd.hipress_onebit_encode(gradient, feedback=False, tau=1))
         self.refused("b='x' is not a number", lambda: nd.hipress_terngrad_encode(gradient, b="x"))
-        self.refused("step='x' is not a whole number", lambda: nd.hipress_terngrad_encode(gradient, step="x").wait_to_read())
+        self.refused("step='x' is not a whole number",
+                     lambda: nd.hipress_terngrad_encode(gradient, step="x").wait_to_read())
         self.refused("elements=… must say", nd.hipress_onebit_decode, nd.ones(16, dtype="uint8"))
 
 
