@@ -19,6 +19,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_IN
 # What code generated at run time includes.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "compll" EXCLUDE)
+# What hipress-compll fills in for a framework.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/compll/wrappers
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/kernels/compll)
 install(EXPORT hipress NAMESPACE hipress:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress FILE hipressTargets.cmake)
 set(hipress_DATA_DIR ${CMAKE_INSTALL_DATADIR}/hipress)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hipressConfig.cmake.in

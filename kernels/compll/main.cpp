@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "kernels/compll/compiler.hpp"
+#include "kernels/compll/wrappers.hpp"
 
 namespace {
 
@@ -15,21 +17,58 @@ using namespace hipress;
 
 struct Options {
   std::string file;
-  std::string target = "cuda";
+  std::string target;
+  std::string framework;
   std::string folder = ".";
-  bool body = false;
+  bool body = false, wrapper = false, registration = false;
 };
 
+/// What options say about each other.
+void check(const Options& options) {
+  const bool wraps = options.wrapper || options.registration;
+  if (wraps && options.framework.empty()) {
+    throw std::invalid_argument(fmt::format("-w and -r need a framework: give -f with one of {}",
+                                            fmt::join(compll::framework_names(), ", ")));
+  }
+  if (!wraps && !options.framework.empty()) {
+    throw std::invalid_argument(
+        "-f says for which framework -w (wrapper) and -r (registration) are; give one of them");
+  }
+  if (wraps && options.target == "cuda") {
+    throw std::invalid_argument(
+        "-w and -r write operators for CPUs: leave --target cuda out, and write the CUDA body with "
+        "a command of its own");
+  }
+}
+
+/// Writes a file into the folder and prints its name.
+void write(const Options& options, const std::string& name, const std::string& text) {
+  const std::string path = (std::filesystem::path(options.folder) / name).string();
+  io::write_file(path, [&](std::ostream& out) { out << text; });
+  fmt::print("{}\n", path);
+}
+
+void write_all(const Options& options, const compll::Compiled& compiled) {
+  const std::string stem = std::filesystem::path(options.file).stem().string();
+  const bool wraps = options.wrapper || options.registration;
+  std::string operators;
+  const compll::WrapperPart part = !options.registration ? compll::WrapperPart::kWrapper
+                                   : options.wrapper     ? compll::WrapperPart::kBoth
+                                                         : compll::WrapperPart::kRegistration;
+  if (wraps) operators = compll::wrap(compiled, options.file, stem, options.framework, part);
+  if (options.body) {
+    const bool cpp = wraps || options.target == "cpp";
+    write(options, stem + (cpp ? ".cpp" : ".cu"), compiled.code);
+  }
+  if (wraps) write(options, compll::wrapper_file(stem, options.framework, part), operators);
+}
+
 int run(const Options& options) {
+  check(options);
   try {
     const compll::Compiled compiled = compll::compile(options.file);
     for (const std::string& note : compiled.notes) fmt::print(stderr, "{}\n", note);
-    if (!options.body) return 0;
-    const std::filesystem::path path = std::filesystem::path(options.folder) /
-                                       (std::filesystem::path(options.file).stem().string() +
-                                        (options.target == "cuda" ? ".cu" : ".cpp"));
-    io::write_file(path.string(), [&](std::ostream& out) { out << compiled.code; });
-    fmt::print("{}\n", path.string());
+    write_all(options, compiled);
     return 0;
   } catch (const compll::CompileError& error) {
     fmt::print(stderr, "{}\n", error.what());
@@ -44,17 +83,25 @@ int main(int argc, char** argv) {
   return io::run_tool(
       argc, argv,
       {"hipress-compll",
-       "Compiles a compression algorithm written in CompLL; without -b only checks it.",
-       "hipress-compll kernels/algorithms/TernGradEncode.pse -b --target cpp -o build"},
+       "Compiles a compression algorithm written in CompLL; without -b, -w and -r only checks it.\n"
+       "-w -r -f FRAMEWORK writes one source that holds all of an operator of that framework.",
+       "hipress-compll kernels/algorithms/TerngradEncode.pse -b --target cpp -o build"},
       [&](CLI::App& app) {
         app.add_option("FILE", options.file,
                        "the program; its other half lies beside it "
                        "(XEncode.pse, XDecode.pse) or in it")
             ->required();
         app.add_flag("-b,--body", options.body, "write the operator's body, NAME.cu or NAME.cpp");
-        app.add_option("--target", options.target, "what compiles the body")
-            ->check(CLI::IsMember({"cuda", "cpp"}))
-            ->capture_default_str();
+        app.add_flag("-w,--wrapper", options.wrapper,
+                     "write functions on a framework's tensors, with the body in them: "
+                     "NAME_FRAMEWORK.hpp; with -r, all in one NAME_FRAMEWORK.cpp");
+        app.add_flag("-r,--register", options.registration,
+                     "write what registers these functions: NAME_FRAMEWORK.cpp");
+        app.add_option("-f,--framework", options.framework, "whose operator -w and -r write")
+            ->check(CLI::IsMember(compll::framework_names()));
+        app.add_option("--target", options.target,
+                       "what compiles the body: cuda (the default) or cpp (with -w or -r)")
+            ->check(CLI::IsMember({"cuda", "cpp"}));
         app.add_option("-o,--output", options.folder, "folder for what is written")
             ->check(CLI::ExistingDirectory)
             ->capture_default_str();

@@ -75,6 +75,53 @@ class Tool(unittest.TestCase):
                                       "            ^\n")
         self.assertEqual(self.files(), ["x.pse"])
 
+    def wrapped(self, *options, program="kernels/algorithms/TbqEncode.pse"):
+        done = run(TOOL, f"{ROOT}/{program}", *options, "-o", str(self.out))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [pathlib.Path(line).name for line in done.stdout.splitlines()]
+
+    def test_wrapper_and_registration_make_one_file_or_two(self):
+        for framework in ("pytorch", "tensorflow", "mxnet"):
+            whole = f"TbqEncode_{framework}.cpp"
+            self.assertEqual(self.wrapped("-w", "-r", "-f", framework), [whole])
+            text = (self.out / whole).read_text(encoding="utf-8")
+            self.assertIn("struct Tbq", text)
+            self.assertNotRegex(text, r"[$]")
+            self.assertEqual(self.wrapped("-w", "-f", framework), [f"TbqEncode_{framework}.hpp"])
+            self.assertEqual(self.wrapped("-r", "-f", framework), [whole])
+            header = (self.out / f"TbqEncode_{framework}.hpp").read_text(encoding="utf-8")
+            source = (self.out / whole).read_text(encoding="utf-8")
+            self.assertIn(f'#include "TbqEncode_{framework}.hpp"', source)
+            self.assertEqual(header.removeprefix("#pragma once\n") + source.split("\n\n", 1)[1], text)
+
+    def test_a_body_beside_an_operator_is_cpp(self):
+        self.assertEqual(self.wrapped("-b", "-w", "-r", "-f", "mxnet"), ["TbqEncode.cpp", "TbqEncode_mxnet.cpp"])
+
+    def test_operators_that_cannot_be_are_exit_2_and_leave_no_file(self):
+        program = ("void XEncode(float* g, uint8* c, float step = 1 in [0, 2]) {\n"
+                   "  uint<1>* q = map(g, [&](float v) { return v > step ? 1 : 0; });\n  c = concat(q);\n}\n")
+        decoder = ("void XDecode(uint8* c, float* g) { uint<1>* q; extract(c, q);\n"
+                   "g = map(q, [](int s) { return s; }); }\n")
+        (self.out / "step.pse").write_text(program + decoder, encoding="utf-8")
+        (self.out / "class.pse").write_text((program + decoder).replace("step", "class"), encoding="utf-8")
+        (self.out / "alone.pse").write_text(program, encoding="utf-8")
+        tbq = f"{ROOT}/kernels/algorithms/TbqEncode.pse"
+        for said, words in (
+                ("-w and -r need a framework: give -f with one of pytorch, tensorflow, mxnet", (tbq, "-w")),
+                ("-w and -r need a framework", (tbq, "-r")),
+                ("-f says for which framework", (tbq, "-f", "mxnet")),
+                ("-f says for which framework", (tbq, "-b", "-f", "mxnet")),
+                ("jax", (tbq, "-w", "-r", "-f", "jax")),
+                ("leave --target cuda out", (tbq, "-w", "-r", "-f", "mxnet", "--target", "cuda")),
+                ("cannot have a parameter called 'step'; rename it", ("step.pse", "-b", "-w", "-r", "-f", "pytorch")),
+                ("parameter called 'class'; rename it", ("class.pse", "-w", "-r", "-f", "pytorch")),
+                ("an operator needs the decoder too", ("alone.pse", "-w", "-r", "-f", "pytorch"))):
+            with self.subTest(said=said):
+                done = run(TOOL, *words, cwd=self.out)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(said, done.stderr)
+                self.assertEqual(self.files(), ["alone.pse", "class.pse", "step.pse"])
+
     def test_files_that_cannot_be_read_or_written_are_exit_2(self):
         done = run(TOOL, "no.pse", cwd=self.out)
         self.assertEqual(done.returncode, 2)

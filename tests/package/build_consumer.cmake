@@ -22,6 +22,13 @@ if(NOT printed STREQUAL "9 tasks, 3024000 ps\n")
   message(FATAL_ERROR "the consumer printed '${printed}'")
 endif()
 
+# An installed compiler has its wrappers, and what they include, beside it.
+foreach(file kernels/compll/wrappers/pytorch.cpp kernels/operator.hpp)
+  if(NOT EXISTS ${WORK_DIR}/prefix/share/hipress/${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+endforeach()
+
 # An installed tool finds the models that were installed with it.
 run(printed ${WORK_DIR}/prefix/bin/hipress-plan --input vgg19 --topology PS --nnodes 4
   --output ${WORK_DIR}/SeCoPaPlan.txt)

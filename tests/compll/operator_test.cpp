@@ -1,0 +1,175 @@
+// What wrappers of frameworks call, with an algorithm that is no quantiser: it decodes by itself,
+// keeps two arrays, and its messages vary in length.
+#include "kernels/operator.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace hipress::kernels;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// "Positive": a message is a count and the positive values' indices, each with its value over
+/// `scale`. The first array of state counts encodes, the second holds the last gradient.
+namespace positive {
+
+struct Entry {
+  std::int32_t index;
+  float value;
+};
+
+double scale_of(const BoundAlgorithm& bound) {
+  double scale;
+  std::memcpy(&scale, bound.bytes, sizeof scale);
+  return scale;
+}
+
+void bind(const double* values, BoundAlgorithm& bound) {
+  std::memcpy(bound.bytes, values, 2 * sizeof *values);
+}
+
+std::int64_t encoded_bytes(const BoundAlgorithm&, std::int64_t elements) {
+  return 8 + elements * static_cast<std::int64_t>(sizeof(Entry));
+}
+
+void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
+  REQUIRE(reinterpret_cast<std::uintptr_t>(item.message) % 16 == 0);
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < item.elements; ++i) {
+    if (item.state.data != nullptr) {
+      item.state.data[i] += 1;
+      item.state.data[item.state.stride + i] = item.values[i];
+    }
+    if (item.values[i] <= 0) continue;
+    const Entry entry = {static_cast<std::int32_t>(i),
+                         item.values[i] / static_cast<float>(scale_of(bound))};
+    std::memcpy(item.message + 8 + count++ * static_cast<std::int64_t>(sizeof entry), &entry,
+                sizeof entry);
+  }
+  std::memcpy(item.message, &count, sizeof count);
+  *item.message_bytes = 8 + count * static_cast<std::int64_t>(sizeof(Entry));
+}
+
+std::size_t decode(const BoundAlgorithm& bound, const DecodeItem& item) {
+  REQUIRE(reinterpret_cast<std::uintptr_t>(item.messages[0]) % 16 == 0);
+  std::int64_t count = 0;
+  if (item.message_bytes[0] < 8) return 0;
+  std::memcpy(&count, item.messages[0], sizeof count);
+  if (item.message_bytes[0] != 8 + count * static_cast<std::int64_t>(sizeof(Entry))) return 0;
+  if (item.mode == DecodeMode::kOverwrite) std::fill_n(item.values, item.elements, 0.0f);
+  for (std::int64_t i = 0; i < count; ++i) {
+    Entry entry;
+    std::memcpy(&entry, item.messages[0] + 8 + i * static_cast<std::int64_t>(sizeof entry),
+                sizeof entry);
+    item.values[entry.index] += entry.value * static_cast<float>(scale_of(bound));
+  }
+  return 1;
+}
+
+constexpr DeclaredParameter kParameters[] = {{"scale", 2, 0.5, 8, false},
+                                             {"keep", __builtin_nan(""), 1, 4, true}};
+const CompiledAlgorithm kProgram = {.name = "positive",
+                                    .parameters = kParameters,
+                                    .parameter_count = 2,
+                                    .error_feedback = true,
+                                    .state_arrays = 2,
+                                    .deferrable = false,
+                                    .bind = bind,
+                                    .encoded_bytes = encoded_bytes,
+                                    .encode = encode,
+                                    .decode = decode,
+                                    .settle = nullptr,
+                                    .planes_offset = 0,
+                                    .planes = nullptr,
+                                    .levels = nullptr};
+
+}  // namespace positive
+
+std::vector<std::byte> encoded(const Operator& coder, const std::vector<float>& values,
+                               float* state) {
+  const auto elements = static_cast<std::int64_t>(values.size());
+  std::vector<std::byte> message(static_cast<std::size_t>(coder.message_bytes(elements)));
+  message.resize(static_cast<std::size_t>(
+      coder.encode(values.data(), elements, state, draw_key(0, 0, 0, 0), message.data())));
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("an operator serves algorithms that decode by themselves") {
+  const Operator coder(positive::kProgram, {4, 1});
+  const std::vector<float> values = {1, -2, 3, 0};
+  std::vector<float> state(8, 5);
+  const std::vector<std::byte> message = encoded(coder, values, state.data());
+  CHECK(coder.message_bytes(4) == 8 + 4 * 8);
+  CHECK(message.size() == 8 + 2 * 8);  // two are positive
+  CHECK(state == std::vector<float>{6, 6, 6, 6, 1, -2, 3, 0});
+
+  std::vector<float> decoded(4, 9), sum(4, 10);
+  const auto bytes = static_cast<std::int64_t>(message.size());
+  coder.decode(message.data(), bytes, 4, decoded.data());
+  coder.decode_add(message.data(), bytes, 4, sum.data());
+  CHECK(decoded == std::vector<float>{1, 0, 3, 0});
+  CHECK(sum == std::vector<float>{11, 10, 13, 10});
+
+  CHECK_THROWS_WITH(coder.decode(message.data(), bytes - 8, 4, decoded.data()),
+                    Contains("positive: damaged message"));
+  CHECK_THROWS_WITH(coder.decode(message.data(), 41, 4, decoded.data()),
+                    Contains("a message of 41 bytes for 4 elements, expected at most 40"));
+  CHECK_THROWS_WITH(coder.decode(message.data(), 0, 4, decoded.data()), Contains("0 bytes"));
+}
+
+TEST_CASE("messages of an operator may lie anywhere") {
+  const Operator coder(positive::kProgram, {4, 1});
+  const std::vector<float> values = {1, -2, 3, 0};
+  alignas(16) std::byte room[64];
+  std::vector<float> decoded(4);
+  for (std::byte* const message : {room, room + 1, room + 8}) {
+    const std::int64_t bytes =
+        coder.encode(values.data(), 4, nullptr, draw_key(0, 0, 0, 0), message);
+    coder.decode(message, bytes, 4, decoded.data());
+    CHECK(decoded == std::vector<float>{1, 0, 3, 0});
+  }
+}
+
+TEST_CASE("an operator's parameters are checked, by order and by name") {
+  const auto by_name = [](std::vector<Operator::Named> given) {
+    Operator::of(positive::kProgram, given);
+  };
+  CHECK_NOTHROW(by_name({{"keep", 2}}));
+  CHECK_THROWS_WITH(by_name({}), Contains("keep has no default and was not given"));
+  CHECK_THROWS_WITH(by_name({{"keep", 2.5}}), Contains("whole numbers from 1 to 4"));
+  CHECK_THROWS_WITH(by_name({{"keep", 2}, {"scale", 9}}),
+                    Contains("scale=9 is out of range; it takes numbers from 0.5 to 8"));
+  CHECK_THROWS_WITH(by_name({{"kep", 2}}),
+                    Contains("no parameter is called 'kep'; there is scale, keep"));
+  CHECK_THROWS_WITH(Operator(positive::kProgram, {2}), Contains("1 parameters, expected 2"));
+}
+
+TEST_CASE("an operator's state has a row for every array") {
+  const Operator coder(positive::kProgram, {4, 1});
+  using Shape = std::vector<std::int64_t>;
+  CHECK(coder.takes_state(Shape{2, 33}, 33));
+  CHECK_FALSE(coder.takes_state(Shape{0}, 33));
+  CHECK_FALSE(coder.takes_state(Shape{2, 0}, 33));
+  for (const Shape& wrong : {Shape{1, 33}, Shape{66}, Shape{33, 2}, Shape{}, Shape{1, 2, 33}}) {
+    CHECK_THROWS_WITH(coder.takes_state(wrong, 33), Contains("expected [2, 33]"));
+  }
+}
+
+TEST_CASE("an operator's lengths and keys are sane") {
+  const Operator coder(positive::kProgram, {4, 1});
+  CHECK(coder.message_bytes(0) == 0);
+  CHECK_THROWS_WITH(coder.message_bytes(-1), Contains("a gradient of -1 elements"));
+  CHECK_THROWS_WITH(coder.message_bytes(INT64_MAX), Contains("elements"));
+  CHECK_NOTHROW(coder.decode(nullptr, 0, 0, nullptr));
+  CHECK_THROWS_WITH(coder.decode(nullptr, 4, 0, nullptr), Contains("expected 0"));
+  CHECK_THROWS_WITH(draw_key(0, 0, -1, 0), Contains("node -1"));
+  CHECK_THROWS_WITH(draw_key(0, 0, 0, std::int64_t{1} << 32), Contains("gradient_number"));
+  CHECK(draw_key(-1, 2, 3, 4).seed == ~std::uint64_t{0});
+}
