@@ -13,6 +13,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <new>
+#include <numeric>
 #include <span>
 #include <sstream>
 #include <stdexcept>

@@ -39,15 +39,16 @@ std::int64_t encoded_bytes(const BoundAlgorithm&, std::int64_t elements) {
 
 void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
   REQUIRE(reinterpret_cast<std::uintptr_t>(item.message) % 16 == 0);
+  const auto* const values = static_cast<const float*>(item.values);
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < item.elements; ++i) {
     if (item.state.data != nullptr) {
       item.state.data[i] += 1;
-      item.state.data[item.state.stride + i] = item.values[i];
+      item.state.data[item.state.stride + i] = values[i];
     }
-    if (item.values[i] <= 0) continue;
+    if (values[i] <= 0) continue;
     const Entry entry = {static_cast<std::int32_t>(i),
-                         item.values[i] / static_cast<float>(scale_of(bound))};
+                         values[i] / static_cast<float>(scale_of(bound))};
     std::memcpy(item.message + 8 + count++ * static_cast<std::int64_t>(sizeof entry), &entry,
                 sizeof entry);
   }
@@ -61,12 +62,13 @@ std::size_t decode(const BoundAlgorithm& bound, const DecodeItem& item) {
   if (item.message_bytes[0] < 8) return 0;
   std::memcpy(&count, item.messages[0], sizeof count);
   if (item.message_bytes[0] != 8 + count * static_cast<std::int64_t>(sizeof(Entry))) return 0;
-  if (item.mode == DecodeMode::kOverwrite) std::fill_n(item.values, item.elements, 0.0f);
+  auto* const values = static_cast<float*>(item.values);
+  if (item.mode == DecodeMode::kOverwrite) std::fill_n(values, item.elements, 0.0f);
   for (std::int64_t i = 0; i < count; ++i) {
     Entry entry;
     std::memcpy(&entry, item.messages[0] + 8 + i * static_cast<std::int64_t>(sizeof entry),
                 sizeof entry);
-    item.values[entry.index] += entry.value * static_cast<float>(scale_of(bound));
+    values[entry.index] += entry.value * static_cast<float>(scale_of(bound));
   }
   return 1;
 }
@@ -86,7 +88,8 @@ const CompiledAlgorithm kProgram = {.name = "positive",
                                     .settle = nullptr,
                                     .planes_offset = 0,
                                     .planes = nullptr,
-                                    .levels = nullptr};
+                                    .levels = nullptr,
+                                    .cuda = {}};
 
 }  // namespace positive
 
