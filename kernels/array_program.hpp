@@ -23,11 +23,14 @@
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;
-///     static constexpr int kStates;              // arrays kept between steps, without the
-///     residual static constexpr bool kErrorFeedback; struct Wire;                               //
-///     the fields of a message explicit Example(const double* values); ArrayLayout
-///     layout(std::int64_t elements) const; void encode(ArrayEncoder<Wire>& run) const; bool
-///     decode(const ArrayMessage<Wire>& message, float* decoded) const;  // false: damaged
+///     static constexpr int kStates;          // arrays kept, without the residual
+///     static constexpr bool kErrorFeedback;
+///     struct Wire;                           // the fields of a message
+///     explicit Example(const double* values);
+///     static bool finite(const Wire&);       // its floats are
+///     ArrayLayout layout(std::int64_t elements) const;
+///     void encode(ArrayEncoder<Wire>&) const;
+///     bool decode(const ArrayMessage<Wire>&, float* decoded) const;  // false: damaged
 ///   };
 ///
 /// A message: QuantizerHeader; Wire; the lengths of its arrays, one for all that share one; then,
@@ -38,7 +41,7 @@
 namespace hipress::kernels {
 
 /// Indices in messages have 32 bits.
-inline constexpr std::int64_t kMostArrayElements = std::int64_t{1} << 32;
+inline constexpr std::int64_t kMostArrayElements = (std::int64_t{1} << 32) - 1;
 
 /// How an element of a message's array is stored.
 enum class PartKind : std::uint8_t { kFloat, kInt, kByte, kWord };
@@ -98,7 +101,7 @@ struct ArrayLayout {
 
 inline std::int64_t checked_length(std::int64_t length) {
   if (length > kMostArrayElements) {
-    throw std::length_error("a program asks for an array of more than 2^32 elements");
+    throw std::length_error("a program asks for an array of 2^32 elements or more");
   }
   return length < 0 ? 0 : length;
 }
@@ -154,12 +157,12 @@ std::vector<std::int64_t> sorted(std::int64_t length, bool descending, const Key
 }
 
 /// Indices, ascending, of the `count` elements that are largest in magnitude; of equals the first.
-/// Zeros and what is no number are not among them.
+/// Zeros and what is no finite number are not among them.
 template <class Element>
 std::vector<std::int64_t> largest(std::int64_t length, std::int64_t count, const Element& element) {
   const std::vector<std::uint32_t> keys = made<std::uint32_t>(length, [&](std::int64_t i) {
     const std::uint32_t bits = as_bits(static_cast<float>(element(i))) & 0x7fffffffu;
-    return bits > 0x7f800000u ? 0 : bits;
+    return bits < 0x7f800000u ? bits : 0;
   });
   std::vector<std::int64_t> indices =
       filtered(length, [&](std::int64_t i) { return keys[static_cast<std::size_t>(i)] != 0; });
@@ -326,11 +329,20 @@ class ArrayEncoder {
     if (item_.state.data == nullptr) return nothing_.data();
     return item_.state.data + (number + (residual_ ? 1 : 0)) * item_.state.stride;
   }
-  void keep(int number, const std::vector<float>& next) {
-    if (item_.state.data == nullptr) return;
-    std::copy(next.begin(), next.end(),
-              item_.state.data + (number + (residual_ ? 1 : 0)) * item_.state.stride);
+  /// What state array `number` becomes with commit().
+  void keep(int number, std::vector<float> next) {
+    next_.resize(std::max(next_.size(), static_cast<std::size_t>(number) + 1));
+    next_[static_cast<std::size_t>(number)] = std::move(next);
   }
+  void commit() {
+    if (item_.state.data == nullptr) return;
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      const auto array = static_cast<std::int64_t>(i) + (residual_ ? 1 : 0);
+      std::copy(next_[i].begin(), next_[i].end(), item_.state.data + array * item_.state.stride);
+    }
+  }
+  /// All floats of the message's arrays are finite.
+  bool finite() const { return finite_; }
 
   WireType wire = {};
 
@@ -341,6 +353,7 @@ class ArrayEncoder {
   void floats(int number, std::int64_t length, const Element& element) {
     for (std::int64_t i = 0; i < length; ++i) {
       const float value = element(i);
+      finite_ = finite_ && is_finite(value);
       std::memcpy(place(number) + 4 * i, &value, 4);
     }
   }
@@ -361,6 +374,8 @@ class ArrayEncoder {
   const ArrayLayout& layout_;
   const bool residual_;
   std::vector<float> gradient_, nothing_;
+  std::vector<std::vector<float>> next_;
+  bool finite_ = true;
 };
 
 /// A message to decode, whose header and lengths have been checked.
@@ -452,26 +467,44 @@ struct ArrayFunctions {
 
   static void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
     if (item.elements > kMostArrayElements) {
-      throw std::invalid_argument("a slice of more than 2^32 elements; cut it into partitions");
+      throw std::invalid_argument("a slice of 2^32 elements or more; cut it into partitions");
     }
     const ArrayLayout layout = algorithm(bound).layout(item.elements);
     if (item.message_bytes != nullptr) *item.message_bytes = layout.bytes;
     ArrayEncoder<Wire> run(item, layout, Algorithm::kErrorFeedback, Algorithm::kStates);
+    bool finite = all_finite(item);
+    if (finite) algorithm(bound).encode(run);
+    finite = finite && run.finite() && Algorithm::finite(run.wire);
+    write_start(item, layout, run.wire, finite);
+    std::vector<float> residual;
+    if (Algorithm::kErrorFeedback && item.state.data != nullptr && finite) {
+      residual = decoded_message(bound, item.message, item.elements, layout);
+      finite = !residual.empty();
+      for (std::size_t i = 0; i < residual.size(); ++i) {
+        finite = finite && is_finite(residual[i]);
+        residual[i] = held(run.gradient()[i] - residual[i]);
+      }
+      if (!finite) write_start(item, layout, run.wire, false);
+    }
+    // What a program makes of finite gradients may be infinite: then everybody sees it.
+    if (!finite) return;
+    std::copy(residual.begin(), residual.end(), item.state.data);
+    run.commit();
+  }
+
+  static float held(float value) { return larger(-kLargest, smaller(kLargest, value)); }
+
+  /// Header and fields of a message; nothing but the header if it is not finite.
+  static void write_start(const EncodeItem& item, const ArrayLayout& layout, const Wire& wire,
+                          bool finite) {
+    if (!finite) std::memset(item.message, 0, static_cast<std::size_t>(layout.bytes));
     QuantizerHeader header;
     header.elements = static_cast<std::uint32_t>(item.elements);
     header.tag = Algorithm::kTag;
-    header.non_finite = all_finite(item) ? 0 : 1;
-    if (header.non_finite == 0) algorithm(bound).encode(run);
+    header.non_finite = finite ? 0 : 1;
     std::memcpy(item.message, &header, sizeof header);
     if constexpr (!std::is_empty_v<Wire>) {
-      std::memcpy(item.message + sizeof header, &run.wire, sizeof run.wire);
-    }
-    if (Algorithm::kErrorFeedback && item.state.data != nullptr && header.non_finite == 0) {
-      const std::vector<float> decoded =
-          decoded_message(bound, item.message, item.elements, layout);
-      for (std::int64_t i = 0; i < static_cast<std::int64_t>(decoded.size()); ++i) {
-        item.state.data[i] = run.gradient()[i] - decoded[static_cast<std::size_t>(i)];
-      }
+      if (finite) std::memcpy(item.message + sizeof header, &wire, sizeof wire);
     }
   }
 

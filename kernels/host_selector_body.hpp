@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <stdexcept>
 
 #include "kernels/codec.hpp"
@@ -27,7 +28,7 @@ class SelectorScratch {
   ~SelectorScratch() { __builtin_free(data_); }
 
   static std::uint32_t* numbers(std::int64_t count) {
-    static thread_local SelectorScratch mine;
+    SelectorScratch& mine = of_thread();
     if (count > mine.count_) {
       __builtin_free(mine.data_);
       mine.count_ = 0;
@@ -39,7 +40,21 @@ class SelectorScratch {
     return mine.data_;
   }
 
+  /// Does not keep more than 256 MiB.
+  static void give_back() {
+    SelectorScratch& mine = of_thread();
+    if (mine.count_ <= std::int64_t{1} << 26) return;
+    __builtin_free(mine.data_);
+    mine.data_ = nullptr;
+    mine.count_ = 0;
+  }
+
  private:
+  static SelectorScratch& of_thread() {
+    static thread_local SelectorScratch mine;
+    return mine;
+  }
+
   std::uint32_t* data_ = nullptr;
   std::int64_t count_ = 0;
 };
@@ -94,6 +109,7 @@ class SelectorEncoder {
     }
     if (start.header.non_finite == 0 && count_ > 0) start.count = write();
     finish(start);
+    SelectorScratch<F>::give_back();
   }
 
  private:
@@ -229,7 +245,7 @@ class SelectorEncoder {
       if constexpr (kResidual == 1) state[0] = value;
       entries.part[v] = selection_.template of<F>(value, state + kResidual);
       for (int i = 0; i < kArrays; ++i) states[i].part[v] = state[i];
-      chosen |= bits_of_mask(at_least(magnitude(entries.part[v]), least)) << (v * Lanes<F>::kWidth);
+      chosen |= bits_of_mask(is_entry(entries.part[v], least)) << (v * Lanes<F>::kWidth);
     }
     if constexpr (kKept) {
       for (int i = 0; i < kArrays; ++i) store_word(array(i) + first, states[i], count);
@@ -289,8 +305,7 @@ class SelectorEncoder {
         const Word<F> entries = load_word<F>(scores + first, count);
         std::uint32_t chosen = 0;
         for (int v = 0; v < kVectors<F>; ++v) {
-          chosen |= bits_of_mask(at_least(magnitude(entries.part[v]), least))
-                    << (v * Lanes<F>::kWidth);
+          chosen |= bits_of_mask(is_entry(entries.part[v], least)) << (v * Lanes<F>::kWidth);
         }
         take(chosen & first_bits(count), first, entries);
       }
@@ -427,7 +442,7 @@ struct HostSelectorFunctions {
   }
   static void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
     if (item.elements > kMostSelectorElements) {
-      throw std::invalid_argument("a slice of more than 2^32 elements; cut it into partitions");
+      throw std::invalid_argument("a slice of 2^32 elements or more; cut it into partitions");
     }
     if (item.message_bytes != nullptr) *item.message_bytes = encoded_bytes(bound, item.elements);
     if (kSelectorArrays < Algorithm >> 0 && item.state.data != nullptr) {

@@ -5,6 +5,7 @@
 #include "kernels/codec.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/quantizer.hpp"
+#include "kernels/slice.hpp"
 
 /// Selectors: algorithms that send the entries of a slice that are largest in magnitude, as indices
 /// and values (DGC, GradDrop), and keep the others.
@@ -27,12 +28,13 @@
 ///   };
 ///
 /// The entries sent are exactly the `count` largest in magnitude, of equals those with the lower
-/// indices, never a zero, in the order of their indices. So a message does not depend on how they
-/// were found, and what an encode knows from the last step only makes it faster.
+/// indices, never a zero nor what is no finite number, in the order of their indices. Adding a
+/// message touches those elements alone: a -0 elsewhere stays one. So a message does not depend on
+/// how they were found, and what an encode knows from the last step only makes it faster.
 namespace hipress::kernels {
 
-/// Indices in messages have 32 bits.
-inline constexpr std::int64_t kMostSelectorElements = std::int64_t{1} << 32;
+/// Indices and counts in messages have 32 bits.
+inline constexpr std::int64_t kMostSelectorElements = (std::int64_t{1} << 32) - 1;
 
 /// The first 16 bytes of a message. Then, each with room for the most entries there can be, rounded
 /// up to a multiple of 4: their indices (32 bits each, ascending) and their values (fp32).
@@ -53,10 +55,17 @@ HIPRESS_LANES std::int64_t selector_message_bytes(std::int64_t elements, std::in
              : static_cast<std::int64_t>(sizeof(SelectorHeader)) + 2 * selector_array_bytes(count);
 }
 
-/// Magnitudes in their order, as whole numbers; 0 is the magnitude of a zero.
+/// Magnitudes in their order, as whole numbers; 0 for a zero and what is no finite number.
+HIPRESS_LANES std::uint32_t magnitude_key(float value) {
+  const std::uint32_t bits = as_bits(value) & 0x7fffffffu;
+  return bits < 0x7f800000u ? bits : 0;
+}
+
+/// The lanes whose magnitude_key is at least that of `least`, which is more than 0.
 template <class F>
-HIPRESS_LANES UnsignedLanes<F> magnitude_key(F value) {
-  return as_bits(value) & 0x7fffffffu;
+HIPRESS_LANES MaskLanes<F> is_entry(F value, F least) {
+  const F size = magnitude(value);
+  return both(at_least(size, least), at_least(broadcast<F>(kLargest), size));
 }
 
 /// Arrays of state, the residual among them.

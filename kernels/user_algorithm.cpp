@@ -17,6 +17,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "kernels/compll/compiler.hpp"
+#include "kernels/isa.hpp"
 #include "kernels/program_cache.hpp"
 
 extern char** environ;
@@ -27,16 +28,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As the built-in algorithms are compiled, but for this processor alone.
-const std::vector<std::string> kFlags = {
-    "-std=c++20", "-O3", "-march=native",   "-ffp-contract=off", "-fPIC",
-    "-shared",    "-w",  "-DHIPRESS_PLUGIN"};
+/// As the built-in algorithms are compiled for the fastest instruction set here: what is cached may
+/// be found by another processor, which then has the same one.
+std::vector<std::string> compiler_flags() {
+  std::vector<std::string> flags = {"-std=c++20", "-O3", "-ffp-contract=off", "-fPIC",
+                                    "-shared",    "-w",  "-DHIPRESS_PLUGIN"};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+  };
+  if (best_isa() == Isa::kAvx2) add({"-mavx2", "-mf16c"});
+  if (best_isa() == Isa::kAvx512) {
+    add({"-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mf16c"});
+  }
+  return flags;
+}
 
-/// What the machine code depends on besides the headers, and the processor, which a cache does not
-/// leave.
+/// What the machine code depends on besides the headers.
 std::string identity(const std::string& code) {
   std::string all = code + io::cxx_compiler();
-  for (const std::string& flag : kFlags) all += flag;
+  for (const std::string& flag : compiler_flags()) all += flag;
   return all;
 }
 
@@ -68,7 +78,8 @@ void build(const std::string& path, const std::string& code, const fs::path& lib
   const std::string source = mine + ".cpp", log = mine + ".log", made = mine + ".so";
   io::write_file(source, [&](std::ostream& out) { out << code; });
   std::vector<std::string> words = {io::cxx_compiler()};
-  words.insert(words.end(), kFlags.begin(), kFlags.end());
+  const std::vector<std::string> flags = compiler_flags();
+  words.insert(words.end(), flags.begin(), flags.end());
   for (const std::string& word :
        {std::string("-I"), include_root(), source, std::string("-o"), made}) {
     words.push_back(word);

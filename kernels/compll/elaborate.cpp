@@ -198,6 +198,9 @@ void Elaborator::add_parameter(ProgramParameter made, const Place& place) {
     }
     return;
   }
+  if (program_.parameters.size() == 32) {
+    throw CompileError(place, "an algorithm has at most 32 parameters");
+  }
   const bool real = made.kind == ScalarKind::kFloat;
   values().parameter_ranges.push_back(
       real ? Values::Range{0, 0}

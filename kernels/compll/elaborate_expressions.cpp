@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "kernels/compll/elaborator.hpp"
 
@@ -312,7 +313,10 @@ Thing Elaborator::call(const Expression& expression) {
   if (const auto helper = helpers_.find(expression.name); helper != helpers_.end()) {
     std::vector<Thing> arguments;
     for (const auto& operand : expression.operands) arguments.push_back(scalar(*operand));
-    return call_helper(*helper->second, arguments, expression.place);
+    const std::size_t outer = std::exchange(path_, path_ * 31 + expression.place.begin + 1);
+    const Thing result = call_helper(*helper->second, arguments, expression.place);
+    path_ = outer;
+    return result;
   }
   for (std::size_t i = 0; i < variables_.size(); ++i) {
     const Variable& variable = variables_[i];
@@ -321,7 +325,10 @@ Thing Elaborator::call(const Expression& expression) {
       std::vector<Thing> arguments;
       for (const auto& operand : expression.operands) arguments.push_back(scalar(*operand));
       const Thing lambda = variable.value;
-      return apply(lambda, arguments, expression.place);
+      const std::size_t outer = std::exchange(path_, path_ * 31 + expression.place.begin + 1);
+      const Thing result = apply(lambda, arguments, expression.place);
+      path_ = outer;
+      return result;
     }
   }
   std::vector<std::string_view> names;

@@ -117,6 +117,11 @@ NodeId Elaborator::whole_number(const Expression& operand) {
   if (values().per_element(value.node)) {
     throw CompileError(operand.place, "this is one number for the whole array");
   }
+  if (role_ == Role::kDecoder && values().from_message(value.node)) {
+    throw CompileError(operand.place,
+                       "array size unknown: what a message says is not trusted with it; use "
+                       "gradient.size, parameters, or the size of an array of the message");
+  }
   return value.node;
 }
 
@@ -307,7 +312,7 @@ Thing Elaborator::scatter(const Expression& call) {
                          ? 0
                          : domain({.kind = DomainKind::kRange, .node = size, .kept = {}});
   auto& scatters = program_.scatters;
-  scatters.push_back({where.node, what.node, target});
+  scatters.push_back({where.node, what.node, where.domain, target});
   what.node = values().element(Op::kScattered, values()[what.node].kind,
                                static_cast<std::int64_t>(scatters.size()) - 1, target);
   what.domain = target;
@@ -324,10 +329,11 @@ Thing Elaborator::clear(const Expression& call) {
   auto& marks = program_.marks;
   std::size_t number = 0;
   while (number < marks.size() &&
-         (marks[number].index != where.node || marks[number].target != from.domain)) {
+         (marks[number].index != where.node || marks[number].source != where.domain ||
+          marks[number].target != from.domain)) {
     ++number;
   }
-  if (number == marks.size()) marks.push_back({where.node, from.domain});
+  if (number == marks.size()) marks.push_back({where.node, where.domain, from.domain});
   const NodeId among =
       values().element(Op::kIn, ScalarKind::kBool, static_cast<std::int64_t>(number), from.domain);
   const bool real = values()[from.node].kind == ScalarKind::kFloat;
@@ -547,7 +553,8 @@ Thing Elaborator::random(const Expression& call) {
 }
 
 NodeId Elaborator::draw_site(const Expression& call, int domain) {
-  const auto [site, is_new] = sites_.try_emplace(&call, static_cast<std::int64_t>(sites_.size()));
+  const auto [site, is_new] =
+      sites_.try_emplace({&call, path_}, static_cast<std::int64_t>(sites_.size()));
   return values().element(Op::kDraw, ScalarKind::kFloat, site->second, domain);
 }
 

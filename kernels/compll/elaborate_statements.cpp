@@ -202,7 +202,7 @@ void Elaborator::assign_array(const Statement& statement, std::size_t index) {
   variables_[index].type = scalar_type(variables_[index].declared);
   value = convert(value, variables_[index].type, statement.value->place);
   if (kept || (role_ == Role::kDecoder && statement.name == gradient_)) {
-    if (value.domain != 0) {
+    if (program_.length_domain(value.domain) != 0) {
       throw CompileError(
           statement.value->place,
           fmt::format("'{}' is as long as the gradient, this array is not", statement.name));
@@ -337,7 +337,7 @@ void Elaborator::assign_message(const Statement& statement) {
   if (!encoder.parts.empty()) {
     throw CompileError(statement.place, "the message has been written already");
   }
-  const Expression* last = nullptr;
+  std::vector<const Expression*> arrays;
   for (const auto& operand : call.operands) {
     const Thing thing = evaluate(*operand);
     if (thing.kind == ThingKind::kScalar) {
@@ -348,21 +348,29 @@ void Elaborator::assign_message(const Statement& statement) {
         throw CompileError(operand->place, "a message holds at most 16 arrays");
       }
       encoder.parts.push_back(part(thing, *operand));
-      last = operand.get();
+      arrays.push_back(operand.get());
     } else {
       throw CompileError(
           operand->place,
           fmt::format("a message holds scalars and arrays, this is {}", describe(thing)));
     }
   }
-  if (last == nullptr) {
+  if (arrays.empty()) {
     throw CompileError(call.place, "a message without an array says nothing about its elements");
   }
   if (encoder.parts.size() > 1) {
     be_general(call.place, "its message has several arrays");
-  } else if (take_code(encoder.parts[0], *last)) {
+  } else if (take_code(encoder.parts[0], *arrays[0])) {
     encoder.code = encoder.parts[0].value;
     encoder.bits = encoder.parts[0].bits;
+  }
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const Part& part = encoder.parts[i];
+    if (part.kind == FieldKind::kWord && !bound_bits(part.bits, 32, *arrays[i])) {
+      throw CompileError(arrays[i]->place,
+                         "a uint of a message has 1 to 32 bits; give the parameters that decide "
+                         "it a range: uint8 b = 2 in [1, 32]");
+    }
   }
 }
 
@@ -387,7 +395,7 @@ bool Elaborator::take_code(const Part& part, const Expression& operand) {
     be_general(operand.place, "its message is no array of uint<bits> for every element");
     return false;
   }
-  if (!bound_bits(part.bits, operand)) {
+  if (!bound_bits(part.bits, 8, operand)) {
     be_general(operand.place, "its codes have more than 8 bits");
     return false;
   }
@@ -395,14 +403,18 @@ bool Elaborator::take_code(const Part& part, const Expression& operand) {
   return program_.quantizer;
 }
 
-bool Elaborator::bound_bits(NodeId id, const Expression& operand) {
+bool Elaborator::bound_bits(NodeId id, std::int64_t most, const Expression& operand) {
   const Values::Range bits = values().range(id);
-  if (bits.least >= 1 && bits.most <= 8) return true;
+  if (bits.least >= 1 && bits.most <= most) return true;
   const Node& node = values()[id];
-  if (node.op != Op::kParameter || bits.most < 1 || bits.least > 8) return false;
+  if (node.op != Op::kParameter || bits.most < 1 || bits.least > most) return false;
   ProgramParameter& parameter = program_.parameters[static_cast<std::size_t>(node.integer)];
-  parameter.least = std::max(parameter.least, 1.0);
-  parameter.most = std::min(parameter.most, 8.0);
+  const double least = std::max(parameter.least, 1.0);
+  const double held = std::min(parameter.most, static_cast<double>(most));
+  if (least == parameter.least && held == parameter.most) return true;
+  if (parameter.value && !(*parameter.value >= least && *parameter.value <= held)) return false;
+  parameter.least = least;
+  parameter.most = held;
   notes_.push_back(
       compll::describe(operand.place, "note: ",
                        fmt::format("'{}' is the number of bits of a code: it is held to {} … {}",
@@ -488,7 +500,7 @@ Thing Elaborator::extract_array(const Type& type, const Expression& operand) {
   Part part{.kind = like.kind, .domain = 0, .bits = type.bits, .value = -1, .name = like.name};
   // An array is as long as the one that the encoder put there.
   if (program_.encoder && number < program_.encoder->parts.size()) {
-    const int theirs = program_.encoder->parts[number].domain;
+    const int theirs = program_.length_domain(program_.encoder->parts[number].domain);
     const auto [known, is_new] = extracted_.try_emplace(theirs, 0);
     if (is_new && theirs != 0) {
       known->second = domain({.kind = DomainKind::kExtracted, .source = theirs, .kept = {}});

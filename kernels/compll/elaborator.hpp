@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/compll/ast.hpp"
@@ -174,7 +175,7 @@ class Elaborator {
   bool take_code(const Part& part, const Expression& operand);
 
   /// A code has 1 to 8 bits. A parameter that is their number gets that range.
-  bool bound_bits(NodeId bits, const Expression& operand);
+  bool bound_bits(NodeId bits, std::int64_t most, const Expression& operand);
 
   /// The most elements that a domain can have must follow from the gradient's and the parameters.
   void require_bound(int domain, const Place& place);
@@ -354,7 +355,8 @@ class Elaborator {
   Notes notes_;
   std::vector<Variable> variables_;
   std::set<std::size_t> locked_;  ///< variables that a lambda has read
-  std::map<const Expression*, std::int64_t> sites_;
+  std::map<std::pair<const Expression*, std::size_t>, std::int64_t> sites_;
+  std::size_t path_ = 0;  ///< of the calls that lead here: each draws numbers of its own
 
   Role role_ = Role::kHelper;
   std::string gradient_, message_;

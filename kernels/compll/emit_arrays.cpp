@@ -14,7 +14,7 @@ namespace hipress::compll {
 namespace {
 
 /// A bound on what the loops of a program can come to; far above what any algorithm needs.
-constexpr int kMostLines = 100000;
+constexpr int kMostLines = 20000;
 
 /// The statements that compute some values of an encoder or decoder, each array in a loop of its
 /// own. A value's number is larger than those of all that it depends on, through whichever table
@@ -26,17 +26,15 @@ class Statements {
   /// `leaf` gives the text of scalar leaves that are neither a length nor a reduction.
   template <class Leaf>
   Statements(const Program& program, Side side, const Leaf& leaf, const std::vector<NodeId>& roots)
-      : program_(program),
-        values_(program.values),
-        side_(side),
-        names_({"run", "message", "elements", "gradient", "draws", "wire", "i", "decoded"}) {
+      : program_(program), values_(program.values), side_(side) {
     for (const NodeId id : closure(roots)) {
       const Node& node = values_[id];
       if (values_.open(id)) continue;
       prepare(node);
       if (values_.per_element(id)) continue;
       if (node.arguments[0] >= 0) {
-        const std::string name = names_.make(node.name, id);
+        // A prefix that nothing else has: names of the program, the frame and its functions differ.
+        const std::string name = "s_" + names_.make(node.name, id);
         text_ += fmt::format("    const {} {} = {};\n", cpp_type(node.kind), name, scalar(node));
         scalars_[id] = name;
       } else if (node.op == Op::kReduction) {
@@ -101,10 +99,12 @@ class Statements {
           break;
         case Op::kIn:
           open.push_back(row(program_.marks, node.integer).index);
+          add_domain(row(program_.marks, node.integer).source, open);
           break;
         case Op::kScattered:
           open.push_back(row(program_.scatters, node.integer).index);
           open.push_back(row(program_.scatters, node.integer).value);
+          add_domain(row(program_.scatters, node.integer).source, open);
           break;
         default:
           break;
@@ -220,31 +220,33 @@ class Statements {
 
   void store(std::int64_t number) {
     const Array& array = row(program_.arrays, number);
+    prepare_domain(array.domain);
     add("const auto array_{} = made<{}>({}, {});", number, stored(values_[array.element].kind),
         length(array.domain), function(array.element));
   }
 
   void mark(std::int64_t number) {
     const Mark& made = row(program_.marks, number);
+    prepare_domain(made.source);
+    prepare_domain(made.target);
     add("const auto marked_{} = marked({}, {}, {});", number, length(made.target),
-        length(values_.domain(made.index)), function(made.index));
+        length(made.source), function(made.index));
   }
 
   void scatter(std::int64_t number) {
     const Scatter& made = row(program_.scatters, number);
+    prepare_domain(made.source);
+    prepare_domain(made.target);
     add("bool inside_{} = true;", number);
     add("const auto scattered_{} = scattered<{}>({}, {}, {},\n    {}, inside_{});", number,
-        stored(values_[made.value].kind), length(made.target), source_length(made),
+        stored(values_[made.value].kind), length(made.target), length(made.source),
         function(made.index), function(made.value), number);
     if (side_ == Side::kDecoder) add("if (!inside_{}) return false;", number);
   }
 
-  std::string source_length(const Scatter& made) const {
-    return length(std::max(values_.domain(made.index), values_.domain(made.value)));
-  }
-
   void reduce(std::int64_t number) {
     const Reduction& of = row(program_.encoder->reductions, number);
+    prepare_domain(of.domain);
     const std::string count = length(of.domain), element = function(of.element);
     const std::string& initial = scalars_.at(of.initial);
     switch (of.kind) {
@@ -393,7 +395,7 @@ class Statements {
   /// The number that the length of an encoder's domain has in a message; -1: the slice's.
   static int message_length(const Program& program, int domain) {
     const std::vector<int> domains = message_domains(program);
-    const auto found = std::find(domains.begin(), domains.end(), domain);
+    const auto found = std::find(domains.begin(), domains.end(), program.length_domain(domain));
     return found == domains.end() ? -1 : static_cast<int>(found - domains.begin());
   }
 
@@ -401,9 +403,9 @@ class Statements {
   static std::vector<int> message_domains(const Program& program) {
     std::vector<int> domains;
     for (const Part& part : program.encoder->parts) {
-      if (part.domain != 0 &&
-          std::find(domains.begin(), domains.end(), part.domain) == domains.end()) {
-        domains.push_back(part.domain);
+      const int domain = program.length_domain(part.domain);
+      if (domain != 0 && std::find(domains.begin(), domains.end(), domain) == domains.end()) {
+        domains.push_back(domain);
       }
     }
     return domains;
@@ -425,10 +427,10 @@ class ArrayEmitter : Emitter {
   ArrayEmitter(const Program& program, const std::string& origin) : Emitter(program, origin) {}
 
   std::string run() {
-    return file(
-        properties() + parameters() + wire() + constructor() + layout() + encode() + decode(),
-        "#include \"kernels/array_program.hpp\"\n#include \"kernels/export.hpp\"\n",
-        "HIPRESS_EXPORT_ARRAYS");
+    return file(properties() + parameters() + wire() + constructor() + finite() + layout() +
+                    encode() + decode(),
+                "#include \"kernels/array_program.hpp\"\n#include \"kernels/export.hpp\"\n",
+                "HIPRESS_EXPORT_ARRAYS");
   }
 
  private:
@@ -438,6 +440,12 @@ class ArrayEmitter : Emitter {
         "  static constexpr int kStates = {};\n"
         "  static constexpr bool kErrorFeedback = {};\n\n",
         tag(), encoder_.states.size(), encoder_.error_feedback);
+  }
+
+  std::string finite() const {
+    return fmt::format(
+        "  static bool finite([[maybe_unused]] const Wire& wire) {{ return {}true; }}\n",
+        finite_wire());
   }
 
   /// The most elements that a domain can have; a value of size and parameters.
@@ -546,12 +554,12 @@ class ArrayEmitter : Emitter {
         "  bool decode([[maybe_unused]] const ArrayMessage<Wire>& message, float* decoded) const "
         "{{\n"
         "    [[maybe_unused]] const Wire& wire = message.wire;\n"
-        "    if (!({}true)) return false;\n"
+        "    if (!finite(wire)) return false;\n"
         "    [[maybe_unused]] const std::int64_t elements = message.elements();\n{}"
         "    const auto level = {};\n"
         "    for (std::int64_t i = 0; i < elements; ++i) decoded[i] = level(i);\n"
         "    return true;\n  }}\n",
-        finite_wire(), code.lines(), code.function(program_.decoder->level));
+        code.lines(), code.function(program_.decoder->level));
   }
 };
 

@@ -32,7 +32,7 @@ std::string Emitter::file(const std::string& members, const std::string& headers
 std::string Emitter::struct_name() const {
   std::string name = program_.name;
   name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
-  return name;
+  return name + "Program";  // no name of the frame
 }
 
 std::string Emitter::parameter(std::int64_t number) const {

@@ -114,6 +114,8 @@ class Values {
   bool by_slice(NodeId id) const { return facts_[static_cast<std::size_t>(id)].by_slice; }
   /// Depends on what only encoding finds out: reductions, lengths, elements of arrays.
   bool measured(NodeId id) const { return facts_[static_cast<std::size_t>(id)].measured; }
+  /// Depends on what a message says besides the lengths of its arrays.
+  bool from_message(NodeId id) const { return facts_[static_cast<std::size_t>(id)].from_message; }
   /// Measuring passes that must be over before the value is known.
   int level(NodeId id) const { return facts_[static_cast<std::size_t>(id)].level; }
   /// Tells the values that reduction `number` reduces a value of level `level`.
@@ -131,6 +133,7 @@ class Values {
   struct Facts {
     int domain = -1;
     bool draws = false, open = false, by_slice = false, measured = false;
+    bool from_message = false;
     int level = 0;
     Range range = {0, 0};
   };
@@ -178,15 +181,15 @@ struct Array {
 
 /// Which elements of domain `target` are among some indices.
 struct Mark {
-  NodeId index;  ///< per element of any domain
-  int target;
+  NodeId index;  ///< per element of domain `source`
+  int source, target;
 };
 
 /// An array over domain `target` that is `value` at `index`, which have one domain, and 0
 /// elsewhere.
 struct Scatter {
-  NodeId index, value;
-  int target;
+  NodeId index, value;  ///< for the elements of domain `source`
+  int source, target;
 };
 
 enum class ReductionKind : std::uint8_t { kSum, kWholeSum, kMinimum, kMaximum, kFold };
@@ -250,6 +253,13 @@ struct Program {
   Values values;
   std::vector<ProgramParameter> parameters;
   std::vector<Domain> domains = {{}};
+  /// The domain that has a domain's length: sorting does not change it.
+  int length_domain(int domain) const {
+    while (domains[static_cast<std::size_t>(domain)].kind == DomainKind::kSorted) {
+      domain = domains[static_cast<std::size_t>(domain)].source;
+    }
+    return domain;
+  }
   std::vector<Array> arrays;
   std::vector<Mark> marks;
   std::vector<Scatter> scatters;

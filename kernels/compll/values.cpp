@@ -91,6 +91,8 @@ NodeId Values::keep(Node node) {
   facts.open = node.op == Op::kFirst || node.op == Op::kSecond;
   facts.by_slice = node.op == Op::kSize || node.op == Op::kReduction || node.op == Op::kField ||
                    node.op == Op::kLength || node.op == Op::kAt;
+  facts.from_message =
+      node.op == Op::kField || node.op == Op::kPart || node.op == Op::kCode || node.op == Op::kAt;
   facts.measured = facts.by_slice && node.op != Op::kSize && node.op != Op::kField;
   if (node.op == Op::kReduction) {
     facts.level = reduction_levels_.at(static_cast<std::size_t>(node.integer)) + 1;
@@ -103,6 +105,7 @@ NodeId Values::keep(Node node) {
     facts.open |= part.open;
     facts.by_slice |= part.by_slice;
     facts.measured |= part.measured;
+    facts.from_message |= part.from_message;
     facts.level = std::max(facts.level, part.level);
   }
   facts.range = range_of(node);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -34,7 +35,8 @@ std::string sends_array(const std::string& statements) {
          "\n  compressed = concat(out);\n}\n"
          "void ArrayDecode(uint8* compressed, float* gradient) {\n"
          "  float* out;\n  extract(compressed, out);\n"
-         "  gradient = map(range(gradient.size), [&](int i) { return out[i]; });\n}\n";
+         "  gradient = map(range(gradient.size), [&](int i) { return out[i]; });\n}\n"
+         "float once() { return random<float>(0, 1); }\n";
 }
 
 std::vector<float> array(const std::string& name, const std::string& statements,
@@ -338,6 +340,127 @@ TEST_CASE("dgc compiled as a program of arrays gives the same bits") {
           testing::round_trip(*general, inputs, {}, {b.data(), elements}));
     CHECK(a == b);
   }
+}
+
+TEST_CASE("a program's names never meet those of the code that is made of it") {
+  const std::vector<float> inputs = {2, 3, 5, 7};
+  CHECK(array("names_k",
+              "float k = gradient[0];\n"
+              "float* scaled = map(gradient, [&](float v) { return v * k; });\n"
+              "float* out = filter(scaled, [](float v) { return v > 0; });",
+              inputs) == std::vector<float>{4, 6, 10, 14});
+  CHECK(array("names_first",
+              "float first = gradient[0]; float second = 1;\n"
+              "float r = reduce(gradient, 0, [&](float a, float b) { return a * first + b * "
+              "second; });\n"
+              "float* out = map(range(1), [&](int i) { return r; });",
+              inputs)[0] == ((2 * 2 + 3) * 2 + 5) * 2 + 7);
+  // Keywords, macros, the frame's functions and the names that generated code makes.
+  std::string statements, sum = "0";
+  int count = 0;
+  for (const char* name : {"static_cast", "thread_local",  "co_await",  "errno",       "NULL",
+                           "INT64_MAX",   "HIPRESS_LANES", "F",         "sorted",      "filtered",
+                           "made",        "element_at",    "whole_sum", "length_1",    "origin_1",
+                           "array_0",     "kept_1_0",      "marked_0",  "reduction_0", "state_0",
+                           "draws_0",     "next_0",        "run",       "elements",    "gradient_2",
+                           "wire",        "decoded",       "i",         "v30",         "v31",
+                           "v32",         "s_k",           "kTag"}) {
+    statements +=
+        "float " + std::string(name) + " = gradient[0] + " + std::to_string(count++) + ";\n";
+    sum += " + " + std::string(name);
+  }
+  CHECK(array("names_many",
+              statements +
+                  "float* some = filter(gradient, [&](float v) { return v > errno - 5; });\n" +
+                  "float* out = map(some, [&](float v) { return v + " + sum + "; });",
+              inputs)
+            .empty() == false);
+}
+
+TEST_CASE("lengths are known wherever they are counted, and indices may be constants") {
+  const std::vector<float> inputs = {2, -3, 5, 7, -1, 4};
+  CHECK(array("counts",
+              "lambda_func add = [](int a, int b) { return a + b; };\n"
+              "float* some = filter(gradient, [](float v) { return v > 0; });\n"
+              "int n = reduce(map(some, [](float v) { return 1; }), 0, add);\n"
+              "int m = reduce(map(range(7), [](int i) { return 1; }), 0, add);\n"
+              "int l = reduce(map(largest(gradient, 2), [](int i) { return 1; }), 0, add);\n"
+              "float* cleared = clear(gradient, map(range(3), [](int i) { return 1; }));\n"
+              "float* put = scatter(map(range(3), [](int i) { return 2; }),\n"
+              "                     map(range(3), [](int i) { return 9.5; }), gradient.size);\n"
+              "float* out = map(range(6), [&](int i) {\n"
+              "  return i == 0 ? n : i == 1 ? m : i == 2 ? l : i == 3 ? cleared[1] : i == 4 ? "
+              "cleared[2]\n"
+              "       : put[2]; });",
+              inputs) == std::vector<float>{4, 7, 2, 0, 5, 9.5f});
+}
+
+TEST_CASE("what a program makes infinite is seen by everybody and keeps no state") {
+  const auto codec = compiled("infinite",
+                              "void InverseEncode(float* gradient, uint8* compressed) {\n"
+                              "  error_feedback gradient;\n  state float* seen;\n"
+                              "  seen = map(seen, [](float n) { return n + 1; });\n"
+                              "  float* out = map(sort(gradient), [](float v) { return 1 / v; });\n"
+                              "  compressed = concat(out);\n}\n"
+                              "void InverseDecode(uint8* compressed, float* gradient) {\n"
+                              "  float* out;\n  extract(compressed, out);\n  gradient = out;\n}\n");
+  std::vector<float> states(2 * 3);
+  const State state{.data = states.data(), .stride = 3};
+  for (const float v : testing::round_trip(*codec, {1, 0, 2}, {}, state)) CHECK(std::isnan(v));
+  CHECK(states == std::vector<float>(6, 0.0f));
+  CHECK(testing::round_trip(*codec, {4, 1, 2}, {}, state) == std::vector<float>{1, 0.5f, 0.25f});
+  CHECK(states == std::vector<float>{3, 0.5f, 1.75f, 1, 1, 1});
+  // Infinite where it is decoded only.
+  const auto divides = compiled("infinite_decode",
+                                "void RatioEncode(float* gradient, uint8* compressed) {\n"
+                                "  error_feedback gradient;\n  float a = gradient[0];\n"
+                                "  float* out = map(sort(gradient), [](float v) { return v; });\n"
+                                "  compressed = concat(a, out);\n}\n"
+                                "void RatioDecode(uint8* compressed, float* gradient) {\n"
+                                "  float a;\n  float* out;\n  extract(compressed, a, out);\n"
+                                "  gradient = map(out, [&](float v) { return v / a; });\n}\n");
+  std::vector<float> residual(4);
+  for (const float v : testing::round_trip(*divides, {0, 1, 2, 3}, {}, State{residual.data(), 4})) {
+    CHECK(std::isnan(v));
+  }
+  CHECK(residual == std::vector<float>(4, 0.0f));
+}
+
+TEST_CASE("a selector of entries that may be no numbers sends the largest that are") {
+  // Square roots of negative numbers are none; 100000 elements are sampled, 1000 are not.
+  const auto codec = compiled("roots",
+                              "void RootsEncode(float* gradient, uint8* compressed) {\n"
+                              "  float* roots = map(gradient, [](float v) { return sqrt(v); });\n"
+                              "  int k = ceil(0.01 * gradient.size);\n"
+                              "  uint<32>* at = largest(roots, k);\n"
+                              "  float* entries = gather(roots, at);\n"
+                              "  compressed = concat(at, entries);\n}\n"
+                              "void RootsDecode(uint8* compressed, float* gradient) {\n"
+                              "  uint<32>* at;\n  float* entries;\n"
+                              "  extract(compressed, at, entries);\n"
+                              "  gradient = scatter(at, entries, gradient.size);\n}\n");
+  for (const std::size_t elements : {1000u, 100000u}) {
+    std::vector<float> inputs(elements);
+    for (std::size_t i = 0; i < elements; ++i) {
+      inputs[i] = static_cast<float>((i * 7919) % elements) * (i % 2 == 0 ? 1.0f : -1.0f);
+    }
+    std::vector<float> sorted = inputs;
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    const float least = sorted[elements / 100 - 1];
+    const std::vector<float> decoded = testing::round_trip(*codec, inputs);
+    for (std::size_t i = 0; i < elements; ++i) {
+      REQUIRE(decoded[i] == (inputs[i] >= least ? std::sqrt(inputs[i]) : 0.0f));
+    }
+  }
+}
+
+TEST_CASE("a helper that draws draws anew wherever it is called") {
+  const auto drawn =
+      array("helper_draws", "float* out = map(gradient, [](float v) { return once() - once(); });",
+            std::vector<float>(1000, 1.0f));
+  int zeros = 0;
+  for (const float v : drawn) zeros += v == 0 ? 1 : 0;
+  CHECK(zeros < 10);
 }
 
 }  // namespace

@@ -147,6 +147,10 @@ TEST_CASE("every kind of mistake in an encoder has its message") {
        "int n = gradient.size; uint<n>* q = map(gradient, [](float v) { return v; }); compressed = "
        "concat(q);",
        "t.pse:2:99:", "parameters only"},
+      {"more bits than a number has",
+       "int n = 40; uint<8>* q = map(gradient, [](float v) { return v; }); uint<b * 8>* r = "
+       "map(gradient, [](float v) { return v; }); compressed = concat(q, r);",
+       "t.pse:2:150:", "1 to 32 bits"},
       {"length of the message", "int n = compressed.size;", "t.pse:2:9:", "the runtime's"},
       {"concat elsewhere", "float x = concat(t);", "t.pse:2:11:", "compressed = concat"},
       {"extract in an encoder", "extract(compressed, t);", "t.pse:2:1:", "stands in a decoder"},
@@ -263,10 +267,43 @@ TEST_CASE("a decoder must read what its encoder writes") {
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
                   "g = map(range(3), [](int i) { return i; }); }"),
              StartsWith("t.pse:5:5:") && Contains("'g' is as long as the gradient"));
+  CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
+                  "int* z = map(range(int(n)), [](int i) { return i; });\n"
+                  "g = scatter(z, z, g.size); }"),
+             StartsWith("t.pse:5:20:") && Contains("what a message says is not trusted with it"));
   CHECK_THAT(with("void BDecode(uint8* c, float* g) { }"), Contains("does not belong to encoder"));
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
                   "g = map(q, [](int s) { return s + random<float>(0, 1); }); }"),
              Contains("draws no random numbers"));
+}
+
+TEST_CASE("an algorithm has at most 32 parameters") {
+  std::string parameters;
+  for (int i = 0; i < 33; ++i) parameters += ", int p" + std::to_string(i) + " = 1";
+  CHECK_THAT(complaint("void AEncode(float* g, uint8* c" + parameters + ") {}"),
+             Contains("at most 32 parameters"));
+}
+
+TEST_CASE("a program whose loops come to too much code is refused") {
+  // Forty sums over a value that takes thousands of operations, each in a loop of its own.
+  std::string program = "float f0(float a) { return a + 1; }\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::string before = "f" + std::to_string(i - 1);
+    program += "float f" + std::to_string(i) + "(float a) { return " + before + "(a) * 1.5 + " +
+               before + "(a + " + std::to_string(i) + "); }\n";
+  }
+  program += "void AEncode(float* g, uint8* c) { state float* s;\n";
+  std::string fields;
+  for (int i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(i);
+    program += "float r" + n + " = reduce(map(g, [](float v) { return f8(v * " + n +
+               "); }), 0, [](float a, float b) { return a + b; });\n";
+    fields += "r" + n + ", ";
+  }
+  program += "float* x = map(g, [](float v) { return v; }); c = concat(" + fields + "x); }\n";
+  const Source source{"t.pse", program};
+  const Elaborated elaborated = elaborate({&source});
+  CHECK_THROWS_WITH(emit(elaborated.program, "t.pse"), Contains("too large"));
 }
 
 TEST_CASE("deep and huge programs are refused, not followed") {
