@@ -22,7 +22,8 @@
 ///
 /// From count_digits on a slice's entries come from the list. Where that is not complete (the
 /// threshold was too high or too low), or a sample would not help (few elements, or most are sent),
-/// they come from all of the slice instead; the message is the same.
+/// they come from all of the slice instead; the message is the same. What a CPU remembers in
+/// State::deferred (SelectorHint) is left alone: a sample costs a GPU next to nothing.
 namespace hipress::kernels {
 
 template <class Algorithm>
