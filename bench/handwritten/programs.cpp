@@ -1,11 +1,13 @@
 // Compiled for the processor that it is built on, and only run there.
 #include "bench/handwritten/programs.hpp"
 
+#include "bench/handwritten/dgc.hpp"
 #include "bench/handwritten/onebit.hpp"
 #include "bench/handwritten/tbq.hpp"
 #include "bench/handwritten/terngrad.hpp"
 #include "kernels/host_codec.hpp"
 #include "kernels/host_quantizer_body.hpp"
+#include "kernels/host_selector_body.hpp"
 
 namespace hipress::bench::handwritten {
 
@@ -15,15 +17,21 @@ template <class Algorithm>
 constexpr CompiledAlgorithm kProgram = host_quantizer<Algorithm, FloatVector>("handwritten",
                                                                               nullptr, 0);
 
+template <class Algorithm>
+constexpr CompiledAlgorithm kSelector = host_selector<Algorithm, FloatVector>("handwritten",
+                                                                              nullptr, 0);
+
 }  // namespace
 
 std::unique_ptr<kernels::Codec> make_codec(std::string_view name) {
-  const auto made = [](const CompiledAlgorithm& program, double parameter) {
-    return make_host_algorithm(program, &parameter, best_isa());
+  const auto made = [](const CompiledAlgorithm& program, double parameter, double second = 0) {
+    const double values[] = {parameter, second};
+    return make_host_algorithm(program, values, best_isa());
   };
   if (name == "onebit") return made(kProgram<Onebit>, 0);
   if (name == "tbq") return made(kProgram<Tbq>, 0.5);
   if (name == "terngrad") return made(kProgram<Terngrad>, 2);
+  if (name == "dgc") return made(kSelector<Dgc>, 0.01, 0.9);
   return nullptr;
 }
 

@@ -52,7 +52,7 @@ std::string Names::make(const std::string& wish, NodeId id) {
 
 std::string number_operation(const Node& node, Precision precision,
                              const std::array<std::string, 3>& arguments) {
-  const auto& [a, b, c] = arguments;
+  const std::string &a = arguments[0], &b = arguments[1], &c = arguments[2];
   const bool whole = node.kind == ScalarKind::kInt;
   const char* const suffix = precision == Precision::kSingle ? "f" : "";
   const auto call = [&](const char* f) { return fmt::format("{}({}, {})", f, a, b); };

@@ -1,6 +1,7 @@
 #include "kernels/compll/compiler.hpp"
 
 #include <filesystem>
+#include <stdexcept>
 #include <vector>
 
 #include "io/error.hpp"
@@ -46,8 +47,12 @@ Compiled compile(const std::string& path) {
   if (sources.size() == 2) {
     origin += " and " + std::filesystem::path(other.path).filename().string();
   }
-  std::string code = emit(elaborated.program, origin);
-  return {std::move(elaborated.program), std::move(code), std::move(elaborated.notes)};
+  try {
+    std::string code = emit(elaborated.program, origin);
+    return {std::move(elaborated.program), std::move(code), std::move(elaborated.notes)};
+  } catch (const std::length_error& error) {
+    throw io::InputError(path, 0, error.what());
+  }
 }
 
 }  // namespace hipress::compll

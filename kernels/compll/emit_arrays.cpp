@@ -13,6 +13,9 @@ namespace hipress::compll {
 
 namespace {
 
+/// A bound on what the loops of a program can come to; far above what any algorithm needs.
+constexpr int kMostLines = 100000;
+
 /// The statements that compute some values of an encoder or decoder, each array in a loop of its
 /// own. A value's number is larger than those of all that it depends on, through whichever table
 /// of the program: so in the order of their numbers everything is there when it is needed.
@@ -323,6 +326,9 @@ class Statements {
         };
         text = number_operation(node, Precision::kSingle, {argument(0), argument(1), argument(2)});
       }
+      if (++lines_ > kMostLines) {
+        throw std::length_error("the program is too large once every loop has its arithmetic");
+      }
       const std::string name = names.make("", id);
       made.lines += fmt::format("      const {} {} = {};\n", element_type(node.kind), name, text);
       made.values[id] = name;
@@ -411,6 +417,7 @@ class Statements {
   std::string text_;
   std::map<NodeId, std::string> scalars_;
   std::set<std::pair<std::string, std::int64_t>> made_;
+  mutable int lines_ = 0;  ///< of code for elements
 };
 
 class ArrayEmitter : Emitter {

@@ -47,8 +47,8 @@ void check(const Options& options, const compll::Program& program) {
   const bool cpp = options.wrapper || options.registration || options.target == "cpp";
   if (options.body && !cpp && !compll::runs_on_gpus(program)) {
     throw std::invalid_argument(fmt::format(
-        "{}: the program runs on CPUs only: it neither gives every element a code nor sends the "
-        "largest elements; write it that way, or give --target cpp",
+        "{}: the program runs on CPUs only: it is neither a quantiser nor a selector, as "
+        "kernels/compll/language.md describes them; make it one, or give --target cpp",
         options.file));
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -136,7 +137,7 @@ class Values {
   NodeId keep(Node node);
   Range range_of(const Node& node) const;
 
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;  ///< references to nodes outlive new ones
   std::vector<Facts> facts_;
   std::vector<std::vector<NodeId>> buckets_;
   std::vector<int> reduction_levels_;

@@ -96,7 +96,7 @@ TEST_CASE("largest takes the first of equals and no zeros, of any array") {
               inputs) == std::vector<float>{1, 5, 0, 1, 3, 4, 5, 5, 0, 100, -2, 0});
 }
 
-TEST_CASE("gather reads, scatter puts, clear empties; indices outside are ignored") {
+TEST_CASE("gather reads, scatter puts, clear empties, and indices outside are ignored") {
   const std::vector<float> inputs = {10, 11, 12, 13, 14, 15, 16, 17};
   CHECK(array("gather",
               "int* at = map(range(4), [](int i) { return i == 3 ? 99 : 6 - 2 * i; });\n"

@@ -26,6 +26,9 @@ const std::map<std::string, Traffic> kLeastTraffic = {
     {"onebit", {12.125, 4.125, 8.125}},
     {"tbq", {12.25, 4.25, 8.25}},
     {"terngrad", {8.25, 4.25, 8.25}},
+    // 1 % of the entries: dgc reads and writes two arrays of state, graddrop a residual.
+    {"dgc", {20.1, 4.7, 0.7}},
+    {"graddrop", {12.1, 4.7, 0.7}},
     {"fp16", {6, 6, 10}},
     {"bf16", {6, 6, 10}},
 };

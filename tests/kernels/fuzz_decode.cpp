@@ -7,6 +7,11 @@
 #include <vector>
 
 #include "kernels/codec.hpp"
+#include "kernels/compiled_algorithm.hpp"
+#include "kernels/host_codec.hpp"
+
+// A program of arrays, tests/compll/data/Misc.pse, compiled along.
+extern "C" const hipress::kernels::CompiledAlgorithm hipress_misc_scalar;
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace hipress::kernels;
@@ -15,6 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     std::vector<std::unique_ptr<Codec>> made;
     for (const AlgorithmRow& row : algorithms()) made.push_back(make_codec(row.name));
     made.push_back(make_codec("terngrad(b=8)"));
+    made.push_back(make_codec("graddrop(rho=0.2)"));
+    const double rho = 0.1;
+    made.push_back(make_host_algorithm(hipress_misc_scalar, &rho, Isa::kScalar));
     return made;
   }();
   const Codec& codec = *codecs[data[0] % codecs.size()];

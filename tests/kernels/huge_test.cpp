@@ -79,5 +79,29 @@ TEST_CASE("slices of more than 2^32 elements are coded to their end", "[long]") 
   }
 }
 
+TEST_CASE("selectors send the last of 2^32 elements, and refuse more", "[long]") {
+  const Zeros zeros;
+  const auto codec = make_codec("graddrop(rho=1e-9)");
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;
+  REQUIRE(codec->encoded_bytes(kMost) == 16 + 2 * 32);  // ceil(4.29) entries, in fours
+  alignas(16) std::byte message[80];
+  EncodeItem item;
+  item.values = zeros.data() + kElements - kMost;
+  item.elements = kMost;
+  item.message = message;
+  codec->encode({&item, 1});
+  std::uint32_t count = 0, index = 0;
+  float value = 0;
+  std::memcpy(&count, message + 8, 4);
+  std::memcpy(&index, message + 16, 4);
+  std::memcpy(&value, message + 16 + 32, 4);
+  CHECK(count == 1);
+  CHECK(index == 0xffffffffu);
+  CHECK(value == -1);
+  item.values = zeros.data();
+  item.elements = kElements;
+  CHECK_THROWS_WITH(codec->encode({&item, 1}), Catch::Contains("cut it into partitions"));
+}
+
 }  // namespace
 }  // namespace hipress::kernels

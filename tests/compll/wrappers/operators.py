@@ -21,8 +21,11 @@ KEY = {"seed": 7, "node": 3, "gradient_number": 11}
 PROGRAMS = (
     ("OnebitEncode", "onebit", ({},)),
     ("TerngradEncode", "terngrad", ({}, {"b": 5})),
+    ("DgcEncode", "dgc", ({}, {"rho": 0.125, "momentum": 0.5})),
     ("tern", "meanternary", ({}, {"factor": 0.1})),
 )
+#: arrays of state that a program keeps
+ARRAYS = {"onebit": 1, "terngrad": 0, "dgc": 2, "meanternary": 1}
 
 
 def skip(reason):
@@ -35,7 +38,7 @@ def blocks(page, language):
 
 
 class Workplace:
-    """A folder with the three programs, in which the commands of a framework's page are run."""
+    """A folder with the programs, in which the commands of a framework's page are run."""
 
     def __init__(self, root, tools, reference, framework):
         self.root, self.reference = pathlib.Path(root), reference
@@ -45,8 +48,8 @@ class Workplace:
         binaries = os.pathsep.join((os.path.dirname(sys.executable), str(tools), os.environ["PATH"]))
         self.environment = dict(os.environ, PATH=binaries, HIPRESS=str(root), TF_CPP_MIN_LOG_LEVEL="3",
                                 HIPRESS_CACHE=str(pathlib.Path(reference).parent / "cache"))
-        for half in ("OnebitEncode", "OnebitDecode", "TerngradEncode", "TerngradDecode"):
-            shutil.copy(self.root / "kernels" / "algorithms" / f"{half}.pse", self.path)
+        for program in (self.root / "kernels" / "algorithms").glob("*.pse"):
+            shutil.copy(program, self.path)
         tutorial = (self.root / "kernels/compll/language.md").read_text(encoding="utf-8")
         program = re.findall(r"```\n(.*?)```", tutorial.split("## An algorithm of one's own")[1], re.S)[0]
         (self.path / "tern.pse").write_text(program, encoding="utf-8")
@@ -67,11 +70,11 @@ class Workplace:
         """The page's Python, in a process of its own."""
         self.run(sys.executable, "-c", "\n".join(blocks(self.page, "python")))
 
-    def expected(self, algorithm, gradients, keeps_state):
+    def expected(self, algorithm, gradients, arrays):
         """What make_codec makes of the gradients: (message, state, decoded, sum) for every step."""
         elements = gradients.shape[1]
         done = self.run(self.reference, algorithm, *map(str, KEY.values()), str(elements),
-                        "state" if keeps_state else "none", input=gradients.tobytes(), capture_output=True)
+                        "state" if arrays else "none", input=gradients.tobytes(), capture_output=True)
         results, at = [], 0
         floats = elements * 4
 
@@ -80,7 +83,6 @@ class Workplace:
             at += count
             return done.stdout[at - count:at]
 
-        arrays = keeps_state and (0 if algorithm.startswith("terngrad") else 1)
         while at < len(done.stdout):
             (used,) = struct.unpack("<q", take(8))
             results.append((take(used), take(floats * arrays), take(floats), take(floats)))
@@ -109,9 +111,9 @@ class Checks:
         text = ",".join(f"{key}={value}" for key, value in parameters.items())
         algorithm = name if name != "meanternary" else str(self.place.path / "tern.pse")
         gradients = gradients_of(elements)
-        expected = self.place.expected(f"{algorithm}({text})", gradients, keeps_state)
+        arrays = ARRAYS[name] if keeps_state else 0
+        expected = self.place.expected(f"{algorithm}({text})", gradients, arrays)
         self.assertEqual(len(expected), STEPS if elements else 1)
-        arrays = 0 if name == "terngrad" or not keeps_state else 1
         state = numpy.zeros((arrays, elements) if arrays else (0,), numpy.float32)
         for step, (message, kept, decoded, total) in enumerate(expected):
             with self.subTest(program=program, parameters=text, elements=elements, state=keeps_state, step=step):
