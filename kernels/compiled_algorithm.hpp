@@ -53,6 +53,7 @@ struct CompiledAlgorithm {
   /// The value of every code under a message; false, and nothing written, if it is damaged.
   bool (*levels)(const BoundAlgorithm& bound, const std::byte* message, std::int64_t elements,
                  float* levels);
+
   CudaShape cuda;
 };
 

@@ -4,7 +4,7 @@
 
 #include "kernels/codec.hpp"
 #include "kernels/compiled_algorithm.hpp"
-#include "kernels/cuda_quantizer_kernels.hpp"
+#include "kernels/cuda_kernels.hpp"
 
 /// The CUDA back end. Every call enqueues on the item's stream and returns; temporary memory comes
 /// from the stream's pool (cudaMallocAsync), so nothing waits for the host.
@@ -15,6 +15,19 @@ namespace hipress::kernels {
 std::unique_ptr<Codec> make_cuda_quantizer(const CompiledAlgorithm& program,
                                            const CudaQuantizerKernels& kernels,
                                            const double* values);
+
+/// A selector likewise.
+std::unique_ptr<Codec> make_cuda_selector(const CompiledAlgorithm& program,
+                                          const CudaSelectorKernels& kernels, const double* values);
+
+/// Whichever of them the kernels are for.
+inline std::unique_ptr<Codec> make_cuda_algorithm(const CompiledAlgorithm& program,
+                                                  const CudaKernels& kernels,
+                                                  const double* values) {
+  return kernels.kind == CudaKind::kSelector
+             ? make_cuda_selector(program, kernels.selector, values)
+             : make_cuda_quantizer(program, kernels.quantizer, values);
+}
 
 /// A cast on the current GPU.
 template <class Format>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/algorithm_codec.hpp"
+#include "kernels/cuda_algorithm.hpp"
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_decode.hpp"
@@ -15,11 +15,11 @@ namespace hipress::kernels {
 
 namespace {
 
-class CudaQuantizer : public AlgorithmCodec {
+class CudaQuantizer : public CudaAlgorithm {
  public:
   CudaQuantizer(const CompiledAlgorithm& program, const CudaQuantizerKernels& kernels,
                 const double* values)
-      : AlgorithmCodec(program, values), kernels_(kernels) {}
+      : CudaAlgorithm(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
     // Slices of different types and with different treatment of residuals take different kernels.
@@ -91,17 +91,6 @@ class CudaQuantizer : public AlgorithmCodec {
     return slice.residual == nullptr   ? CudaFeedback::kNone
            : slice.deferred == nullptr ? CudaFeedback::kAtOnce
                                        : CudaFeedback::kDeferred;
-  }
-
-  /// Launches a kernel that takes the algorithm, a batch and what else there is.
-  template <class Slice, class... Arguments>
-  void launch(const void* kernel, std::int64_t blocks, cudaStream_t stream,
-              const Batch<Slice>& batch, Arguments... arguments) const {
-    void* pointers[] = {const_cast<std::byte*>(bound_.bytes), const_cast<Batch<Slice>*>(&batch),
-                        &arguments...};
-    check_cuda(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(kThreadsPerBlock),
-                                pointers, 0, stream),
-               "launching a codec kernel");
   }
 
   void encode_batch(const Batch<EncodeSlice>& batch, ValueType value_type, CudaFeedback feedback,

@@ -3,6 +3,7 @@
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
 #include "kernels/cuda_shape.hpp"
+#include "kernels/cuda_threads.cuh"
 #include "kernels/draws.hpp"
 #include "kernels/quantizer.hpp"
 #include "kernels/slice.hpp"
@@ -10,8 +11,6 @@
 /// The frame around a quantiser on a GPU: the arithmetic and the reduction order of the host loops,
 /// one lane per thread, a warp per tile. Included by the files of one algorithm only.
 namespace hipress::kernels {
-
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct ShuffleDown {
   int by;
@@ -25,12 +24,6 @@ __device__ Partial combine_warp(Partial partial) {
     partial = combine(partial, partial.template each<F>(ShuffleDown{by}));
   }
   return partial;
-}
-
-/// The | of all lanes' flags (__reduce_or_sync needs sm_80), for every lane.
-__device__ inline std::uint32_t or_of_warp(std::uint32_t flags) {
-  for (int by = kWarpThreads / 2; by > 0; by /= 2) flags |= __shfl_xor_sync(kAllLanes, flags, by);
-  return flags;
 }
 
 /// The codes of a tile on their way to the message: lane r keeps the planes of the tile's word r.
@@ -399,11 +392,6 @@ __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice>
     for (float& value : decoded) value = value / slice.sum_divisor;
   }
   store_rows(slice.values, slice.type, first_element, kWordElements, slice.elements, decoded);
-}
-
-template <class Kernel>
-const void* address_of(Kernel* kernel) {
-  return reinterpret_cast<const void*>(kernel);
 }
 
 template <class Algorithm, int kPass, ValueType kType>

@@ -31,12 +31,17 @@ using MeasureOf = decltype(std::declval<const Algorithm&>().measure(
 template <class Algorithm, int kPass, class F>
 using PartialOf = typename MeasureOf<Algorithm, kPass>::template Partial<F>;
 
+/// Which frame an algorithm's kernels are from.
+enum class CudaKind { kNone, kQuantizer, kSelector };
+
 /// How an algorithm's kernels are launched.
 struct CudaShape {
-  int pass_count;
-  int codes_after;
-  std::size_t slice_result_bytes;
-  std::size_t tile_result_bytes;  ///< most of all passes
+  CudaKind kind = CudaKind::kNone;  ///< kNone: it runs on CPUs only
+  // Of quantisers only:
+  int pass_count = 0;
+  int codes_after = 0;
+  std::size_t slice_result_bytes = 0;
+  std::size_t tile_result_bytes = 0;  ///< most of all passes
 };
 
 template <class Algorithm, int kPass = 0>
@@ -52,8 +57,11 @@ constexpr std::size_t tile_result_bytes() {
 
 template <class Algorithm>
 constexpr CudaShape cuda_shape() {
-  return {Algorithm::kPasses, Algorithm::kCodesAfter, sizeof(SliceResult<Algorithm>),
-          tile_result_bytes<Algorithm>()};
+  return {.kind = CudaKind::kQuantizer,
+          .pass_count = Algorithm::kPasses,
+          .codes_after = Algorithm::kCodesAfter,
+          .slice_result_bytes = sizeof(SliceResult<Algorithm>),
+          .tile_result_bytes = tile_result_bytes<Algorithm>()};
 }
 
 }  // namespace hipress::kernels

@@ -1,33 +1,36 @@
 #pragma once
 
 #include "kernels/compiled_algorithm.hpp"
+#include "kernels/cuda_kernels.hpp"
 #include "kernels/cuda_quantizer.cuh"
+#include "kernels/cuda_selector.cuh"
 
-/// HIPRESS_EXPORT_QUANTIZER of export_host.hpp for GPUs. Under nvcc it defines
+/// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SELECTOR of export_host.hpp for GPUs. Under nvcc
+/// they define
 ///
-///   const CudaQuantizerKernels& hipress_NAME_cuda();
+///   const CudaKernels& hipress_NAME_cuda();
 ///
 /// Under NVRTC the kernels are asked for by name, as kernels of `Exported`.
 #ifdef __CUDACC_RTC__
-#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT) \
-  namespace hipress::kernels {                                       \
-  using Exported = ALGORITHM;                                        \
+#define HIPRESS_EXPORT_CUDA_(NAME, ALGORITHM, ...) \
+  namespace hipress::kernels {                     \
+  using Exported = ALGORITHM;                      \
   }
 #else
-#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT)                 \
-  namespace hipress::kernels {                                                       \
-  const CudaQuantizerKernels& hipress_##NAME##_cuda() {                              \
-    static const CudaQuantizerKernels kernels = cuda_quantizer_kernels<ALGORITHM>(); \
-    return kernels;                                                                  \
-  }                                                                                  \
-  }
-
-/// Selectors have no CUDA kernels yet.
-#define HIPRESS_EXPORT_SELECTOR(NAME, ALGORITHM, PARAMETERS, COUNT) \
-  namespace hipress::kernels {                                      \
-  const CudaQuantizerKernels& hipress_##NAME##_cuda() {             \
-    static const CudaQuantizerKernels kernels;                      \
-    return kernels;                                                 \
-  }                                                                 \
+#define HIPRESS_EXPORT_CUDA_(NAME, ALGORITHM, ...)  \
+  namespace hipress::kernels {                      \
+  const CudaKernels& hipress_##NAME##_cuda() {      \
+    static const CudaKernels kernels = __VA_ARGS__; \
+    return kernels;                                 \
+  }                                                 \
   }
 #endif
+
+#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                              \
+      NAME, ALGORITHM,                                               \
+      {.kind = CudaKind::kQuantizer, .quantizer = cuda_quantizer_kernels<ALGORITHM>()})
+#define HIPRESS_EXPORT_SELECTOR(NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                             \
+      NAME, ALGORITHM,                                              \
+      {.kind = CudaKind::kSelector, .selector = cuda_selector_kernels<ALGORITHM>()})

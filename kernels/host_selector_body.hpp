@@ -580,7 +580,7 @@ constexpr CompiledAlgorithm host_selector(const char* name, const DeclaredParame
           .planes_offset = 0,
           .planes = nullptr,
           .levels = nullptr,
-          .cuda = {}};
+          .cuda = {.kind = CudaKind::kSelector}};
 }
 
 }  // namespace hipress::kernels

@@ -35,8 +35,8 @@
   extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
       hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512; \
   namespace hipress::kernels {                                                   \
-  struct CudaQuantizerKernels;                                                   \
-  const CudaQuantizerKernels& hipress_##NAME##_cuda();                           \
+  struct CudaKernels;                                                            \
+  const CudaKernels& hipress_##NAME##_cuda();                                    \
   }
 HIPRESS_FOR_EACH_PROGRAM(HIPRESS_DECLARE_PROGRAMS)
 #undef HIPRESS_DECLARE_PROGRAMS
@@ -57,7 +57,7 @@ struct Entry {
 /// build has none. Kernels are asked for when a codec is made: a user's are compiled then.
 struct Programs {
   std::array<const CompiledAlgorithm*, 4> host;
-  std::function<const CudaQuantizerKernels&()> cuda;
+  std::function<const CudaKernels&()> cuda;
 };
 
 /// The parameters' values in the order in which the program declares them.
@@ -91,9 +91,15 @@ Entry program_entry(std::string_view help, const Programs& programs) {
     const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
     const std::vector<double> ordered = in_order(program, values);
     if (device == Device::kCpu) return make_host_algorithm(program, ordered.data(), isa);
+    if (program.cuda.kind == CudaKind::kNone) {
+      throw std::invalid_argument(fmt::format(
+          "algorithm '{}' runs on CPUs only: it is neither a quantiser nor a selector, as "
+          "kernels/compll/language.md describes them; make it one, or use the CPU",
+          program.name));
+    }
 #ifdef HIPRESS_HAVE_CUDA
-    if (programs.cuda == nullptr || program.planes == nullptr) return nullptr;
-    return make_cuda_quantizer(program, programs.cuda(), ordered.data());
+    if (programs.cuda == nullptr) return nullptr;
+    return make_cuda_algorithm(program, programs.cuda(), ordered.data());
 #else
     return nullptr;
 #endif
@@ -153,7 +159,7 @@ const Entry& user_entry(const std::string& path) {
   Programs programs;
   programs.host.fill(program.algorithm);
 #ifdef HIPRESS_HAVE_CUDA
-  programs.cuda = [&program]() -> const CudaQuantizerKernels& { return load_kernels(program); };
+  programs.cuda = [&program]() -> const CudaKernels& { return load_kernels(program); };
 #endif
   return made.emplace(&program, program_entry("a program compiled at run time", programs))
       .first->second;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/codec.hpp"
+#include "kernels/item.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/quantizer.hpp"
 #include "kernels/slice.hpp"
@@ -10,8 +10,9 @@
 /// Selectors: algorithms that send the entries of a slice that are largest in magnitude, as indices
 /// and values (DGC, GradDrop), and keep the others.
 ///
-/// An algorithm says how an entry comes about; the frame (host_selector_body.hpp) finds the largest
-/// and writes the message. hipress-compll writes algorithms from programs:
+/// An algorithm says how an entry comes about; the frames (host_selector_body.hpp,
+/// cuda_selector.cuh) find the largest and write the message. hipress-compll writes algorithms from
+/// programs:
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;      // goes into every message

@@ -7,7 +7,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -23,21 +25,30 @@ struct NamedKernel {
   const void** handle;
 };
 
-/// The kernels that cuda_quantizer_kernels() of cuda_quantizer.cuh lists for a built-in algorithm.
-std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm,
-                                    CudaQuantizerKernels& kernels) {
-  std::vector<NamedKernel> named;
-  const auto add = [&](const std::string& name, const std::string& arguments, const void*& handle) {
-    named.push_back(
+/// Kernels by name, as functions of the exported algorithm.
+class KernelNames {
+ public:
+  void add(std::string_view name, const void*& handle, std::string_view arguments = "") {
+    named_.push_back(
         {fmt::format("hipress::kernels::{}<hipress::kernels::Exported{}>", name, arguments),
          &handle});
-  };
+  }
+  std::vector<NamedKernel> take() { return std::move(named_); }
+
+ private:
+  std::vector<NamedKernel> named_;
+};
+
+/// The kernels that cuda_quantizer_kernels() of cuda_quantizer.cuh lists for a built-in algorithm.
+std::vector<NamedKernel> quantizer_kernels(const CompiledAlgorithm& algorithm,
+                                           CudaQuantizerKernels& kernels) {
+  KernelNames names;
   const auto add_measure = [&](int pass, CudaFeedback feedback, int type) {
     const int number = static_cast<int>(feedback);
-    add("measure_tiles",
+    names.add(
+        "measure_tiles", kernels.passes[pass].measure[type][number],
         fmt::format(", {}, hipress::kernels::CudaFeedback({}), hipress::kernels::ValueType({})",
-                    pass, number, type),
-        kernels.passes[pass].measure[type][number]);
+                    pass, number, type));
   };
   for (int pass = 0; pass < algorithm.cuda.pass_count; ++pass) {
     for (int type = 0; type < kValueTypes; ++type) {
@@ -45,16 +56,38 @@ std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm,
       if (algorithm.error_feedback) add_measure(pass, CudaFeedback::kAtOnce, type);
       if (algorithm.deferrable) add_measure(pass, CudaFeedback::kDeferred, type);
     }
-    add("conclude_slices", fmt::format(", {}", pass), kernels.passes[pass].conclude);
+    names.add("conclude_slices", kernels.passes[pass].conclude, fmt::format(", {}", pass));
   }
   for (int type = 0; type < kValueTypes; ++type) {
-    add("encode_tiles", fmt::format(", hipress::kernels::ValueType({})", type),
-        kernels.encode[type]);
+    names.add("encode_tiles", kernels.encode[type],
+              fmt::format(", hipress::kernels::ValueType({})", type));
   }
-  add("put_back", "", kernels.put_back);
-  if (algorithm.deferrable) add("settle_tiles", "", kernels.settle);
-  add("decode_tiles", "", kernels.decode);
-  return named;
+  names.add("put_back", kernels.put_back);
+  if (algorithm.deferrable) names.add("settle_tiles", kernels.settle);
+  names.add("decode_tiles", kernels.decode);
+  return names.take();
+}
+
+/// Those of cuda_selector_kernels() of cuda_selector.cuh.
+std::vector<NamedKernel> selector_kernels(CudaSelectorKernels& kernels) {
+  KernelNames names;
+  names.add("look_for_non_finite", kernels.look);
+  names.add("sample_entries", kernels.sample);
+  names.add("collect_entries", kernels.collect);
+  names.add("count_digits", kernels.count_digits);
+  names.add("conclude_digit", kernels.conclude_digit);
+  names.add("tally_tiles", kernels.tally);
+  names.add("place_blocks", kernels.place);
+  names.add("write_entries", kernels.write);
+  names.add("check_messages", kernels.check);
+  names.add("decode_entries", kernels.decode);
+  return names.take();
+}
+
+std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm, CudaKernels& kernels) {
+  return algorithm.cuda.kind == CudaKind::kSelector
+             ? selector_kernels(kernels.selector)
+             : quantizer_kernels(algorithm, kernels.quantizer);
 }
 
 /// A cached file is the cubin, for who wants to look into it, and a line for each kernel's name.
@@ -97,14 +130,15 @@ int capability_of_device(const std::string& path) {
 }
 
 /// Loads the machine code, for ever, and takes the kernels out of it.
-CudaQuantizerKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& code) {
-  CudaQuantizerKernels kernels;
+CudaKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& code) {
+  CudaKernels kernels;
   const CudaShape& shape = program.algorithm->cuda;
-  kernels.pass_count = shape.pass_count;
-  kernels.codes_after = shape.codes_after;
-  kernels.slice_result_bytes = shape.slice_result_bytes;
+  kernels.kind = shape.kind;
+  kernels.quantizer.pass_count = shape.pass_count;
+  kernels.quantizer.codes_after = shape.codes_after;
+  kernels.quantizer.slice_result_bytes = shape.slice_result_bytes;
   for (int pass = 0; pass < shape.pass_count; ++pass) {
-    kernels.passes[pass].tile_result_bytes = shape.tile_result_bytes;
+    kernels.quantizer.passes[pass].tile_result_bytes = shape.tile_result_bytes;
   }
 #if CUDART_VERSION >= 12080
   cudaLibrary_t library = nullptr;
@@ -136,7 +170,7 @@ GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability)
         program.path, program.algorithm->cuda.pass_count, kMostCudaPasses));
   }
   const int architecture = nvrtc.architecture_for(capability);
-  CudaQuantizerKernels places;
+  CudaKernels places;
   std::vector<std::string> names;
   for (NamedKernel& kernel : kernels_of(*program.algorithm, places)) {
     names.push_back(std::move(kernel.name));
@@ -155,15 +189,15 @@ GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability)
   return code;
 }
 
-const CudaQuantizerKernels& load_kernels(const UserProgram& program) {
+const CudaKernels& load_kernels(const UserProgram& program) {
   static std::mutex mutex;
-  static std::map<std::pair<const UserProgram*, int>, CudaQuantizerKernels> loaded;
+  static std::map<std::pair<const UserProgram*, int>, CudaKernels> loaded;
   const int capability = capability_of_device(program.path);
   const std::lock_guard lock(mutex);
   const auto known = loaded.find({&program, capability});
   if (known != loaded.end()) return known->second;
   static const Nvrtc nvrtc;
-  const CudaQuantizerKernels kernels = load(program, gpu_code(nvrtc, program, capability));
+  const CudaKernels kernels = load(program, gpu_code(nvrtc, program, capability));
   return loaded.emplace(std::pair(&program, capability), kernels).first->second;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cuda_quantizer_kernels.hpp"
+#include "kernels/cuda_kernels.hpp"
 #include "kernels/nvrtc.hpp"
 #include "kernels/user_algorithm.hpp"
 
@@ -15,6 +15,6 @@ GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability)
 /// A program's kernels for the current GPU, kept for as long as the process runs. io::RunError if
 /// there is no GPU or no NVRTC for it, if it fails, or if the program takes more measuring passes
 /// than kMostCudaPasses.
-const CudaQuantizerKernels& load_kernels(const UserProgram& program);
+const CudaKernels& load_kernels(const UserProgram& program);
 
 }  // namespace hipress::kernels

@@ -9,6 +9,7 @@
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "kernels/compll/compiler.hpp"
+#include "kernels/compll/emit.hpp"
 #include "kernels/compll/wrappers.hpp"
 
 namespace {
@@ -41,6 +42,17 @@ void check(const Options& options) {
   }
 }
 
+/// What the program itself must be for what is asked.
+void check(const Options& options, const compll::Program& program) {
+  const bool cpp = options.wrapper || options.registration || options.target == "cpp";
+  if (options.body && !cpp && !compll::runs_on_gpus(program)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: the program runs on CPUs only: it is neither a quantiser nor a selector, as "
+        "kernels/compll/language.md describes them; make it one, or give --target cpp",
+        options.file));
+  }
+}
+
 /// Writes a file into the folder and prints its name.
 void write(const Options& options, const std::string& name, const std::string& text) {
   const std::string path = (std::filesystem::path(options.folder) / name).string();
@@ -68,6 +80,7 @@ int run(const Options& options) {
   try {
     const compll::Compiled compiled = compll::compile(options.file);
     for (const std::string& note : compiled.notes) fmt::print(stderr, "{}\n", note);
+    check(options, compiled.program);
     write_all(options, compiled);
     return 0;
   } catch (const compll::CompileError& error) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "io/file.hpp"
@@ -55,6 +56,18 @@ TEST_CASE("sort orders numbers, either way, and an array is read at any index") 
               "float* out = map(range(5), [&](int i) {\n"
               "  return i == 0 ? least : i == 1 ? beyond : sorted[i - 2]; });",
               inputs) == std::vector<float>{-7, 0, 8, 3, 2, 0, 0, 0});
+}
+
+TEST_CASE("a program of arrays for a GPU is an error that says what to do") {
+  compiled("cpu_only", sends_array("float* out = sort(gradient);"));
+  try {
+    make_codec(HIPRESS_TEST_CACHE "/programs/cpu_only.pse", Device::kCuda);
+    FAIL("no error");
+  } catch (const std::invalid_argument& error) {
+    const std::string said = error.what();
+    CHECK(said.find("'array' runs on CPUs only") != std::string::npos);
+    CHECK(said.find("use the CPU") != std::string::npos);
+  }
 }
 
 TEST_CASE("filter keeps elements in their order, and knows where they were") {

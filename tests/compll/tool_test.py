@@ -49,12 +49,27 @@ class Tool(unittest.TestCase):
         self.assertIn("struct Tbq", body.read_text(encoding="utf-8"))
 
     @unittest.skipUnless(NVCC, "no nvcc on this machine")
-    def test_it_compiles_alone_as_cuda(self):
-        body = self.body(SEED, "cuda")
-        self.assertEqual(body.name, "TernGradEncode.cu")
-        for architecture in ("sm_75", "sm_90"):
-            self.compiles(NVCC, "-std=c++20", f"-arch={architecture}", f"-I{ROOT}", "-c", str(body),
-                          "-o", f"{body}.o")
+    def test_quantisers_and_selectors_compile_alone_as_cuda(self):
+        for program in (SEED, "kernels/algorithms/DgcEncode.pse"):
+            body = self.body(program, "cuda")
+            self.assertEqual(body.name, pathlib.Path(program).stem + ".cu")
+            for architecture in ("sm_75", "sm_80", "sm_90"):
+                with self.subTest(program=program, architecture=architecture):
+                    self.compiles(NVCC, "-std=c++20", f"-arch={architecture}", f"-I{ROOT}", "-c", str(body),
+                                  "-o", f"{body}.o")
+
+    def test_a_program_for_cpus_only_has_no_cuda_body(self):
+        (self.out / "sorted.pse").write_text(
+            "void SortedEncode(float* g, uint8* c) { float* out = sort(g); c = concat(out); }\n"
+            "void SortedDecode(uint8* c, float* g) { float* out; extract(c, out);\n"
+            "g = map(range(g.size), [&](int i) { return out[i]; }); }\n", encoding="utf-8")
+        for words in (("-b",), ("-b", "--target", "cuda")):
+            done = run(TOOL, "sorted.pse", *words, cwd=self.out)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("sorted.pse: the program runs on CPUs only", done.stderr)
+            self.assertIn("give --target cpp", done.stderr)
+            self.assertEqual(self.files(), ["sorted.pse"])
+        self.assertEqual(run(TOOL, "sorted.pse", "-b", "--target", "cpp", cwd=self.out).returncode, 0)
 
     def test_an_encoder_alone_compiles(self):
         alone = self.out / "TernGradEncode.pse"

@@ -7,6 +7,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "tests/kernels/reference.hpp"
@@ -143,10 +144,13 @@ void require_same(const Codec& cuda, const Codec& plain, ValueType type, std::in
             encode(plain, inputs, divisor, nullptr, key));
   }
   if (plain.traits().error_feedback) {
-    std::vector<float> on_gpu = gaussian(elements, 9), on_cpu = on_gpu;
-    REQUIRE(encode_on_gpu(cuda, inputs, 1, &on_gpu, key, offset) ==
-            encode(plain, inputs, 1, &on_cpu, key));
-    REQUIRE(same_bits(on_gpu, on_cpu));
+    std::vector<float> on_gpu = gaussian(elements * plain.traits().state_arrays, 9);
+    std::vector<float> on_cpu = on_gpu;
+    for (const float divisor : {1.0f, 3.0f}) {
+      REQUIRE(encode_on_gpu(cuda, inputs, divisor, &on_gpu, key, offset) ==
+              encode(plain, inputs, divisor, &on_cpu, key));
+      REQUIRE(same_bits(on_gpu, on_cpu));
+    }
   }
   // More messages than a launch takes, so that a sum of halves must wait between launches.
   std::vector<std::vector<std::byte>> messages;
@@ -185,6 +189,189 @@ TEST_CASE("messages, residuals and decoded values from the GPU are the CPU's") {
   }
 }
 
+TEST_CASE("messages, states and decoded values of selectors from the GPU are the CPU's") {
+  if (!has_gpu()) return;
+  for (const char* algorithm :
+       {"dgc", "dgc(rho=0.3,momentum=0.5)", "graddrop", "graddrop(rho=1)"}) {
+    const auto plain = make_codec_for(algorithm, Isa::kScalar);
+    const auto cuda = make_codec(algorithm, Device::kCuda);
+    for (const ValueType type : kTypes) {
+      for (const std::int64_t elements : kLengths) {
+        INFO(algorithm << ", " << to_string(type) << ", " << elements);
+        require_same(*cuda, *plain, type, elements, static_cast<int>(elements % 2));
+      }
+    }
+  }
+}
+
+TEST_CASE("selectors compiled at run time give the CPU's bits on the GPU") {
+  if (!has_gpu()) return;
+  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  for (const char* algorithm : {HIPRESS_SOURCE_DIR "/kernels/algorithms/DgcEncode.pse(rho=0.02)",
+                                HIPRESS_SOURCE_DIR "/kernels/algorithms/GraddropEncode.pse"}) {
+    INFO(algorithm);
+    const auto plain = make_codec_for(algorithm, Isa::kScalar);
+    const auto cuda = make_codec(algorithm, Device::kCuda);
+    require_same(*cuda, *plain, ValueType::kBfloat16, 100001, 0);
+  }
+}
+
+TEST_CASE("selectors send exactly the largest entries on the GPU, whatever a sample says") {
+  if (!has_gpu()) return;
+  for (const std::int64_t elements : {3000, 70000, 200000}) {
+    for (const auto& [name, inputs] : hard_slices(elements)) {
+      for (const char* rho : {"0.0001", "0.01", "0.3", "1"}) {
+        INFO(name << ", " << elements << ", rho " << rho);
+        const std::string graddrop = std::string("graddrop(rho=") + rho + ")";
+        const Stored gradient = stored(ValueType::kFloat32, inputs);
+        REQUIRE(encode_on_gpu(*make_codec(graddrop, Device::kCuda), gradient, 1, nullptr, {}) ==
+                encode(*make_codec(graddrop), gradient, 1, nullptr, {}));
+        const std::string dgc = std::string("dgc(rho=") + rho + ")";
+        std::vector<float> on_gpu(static_cast<std::size_t>(2 * elements)), on_cpu = on_gpu;
+        for (int step = 0; step < 2; ++step) {
+          REQUIRE(encode_on_gpu(*make_codec(dgc, Device::kCuda), gradient, 1, &on_gpu, {}) ==
+                  encode(*make_codec(dgc), gradient, 1, &on_cpu, {}));
+          REQUIRE(same_bits(on_gpu, on_cpu));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("states of selectors stay the CPU's over many steps on the GPU") {
+  if (!has_gpu()) return;
+  const std::int64_t elements = 100000;
+  for (const char* algorithm : {"dgc", "graddrop", "dgc(rho=0.2,momentum=0)"}) {
+    const auto plain = make_codec_for(algorithm, Isa::kScalar);
+    const auto cuda = make_codec(algorithm, Device::kCuda);
+    const auto floats = static_cast<std::size_t>(elements * plain->traits().state_arrays);
+    std::vector<float> on_gpu(floats), on_cpu(floats);
+    for (std::uint32_t step = 0; step < 8; ++step) {
+      INFO(algorithm << ", step " << step);
+      std::vector<float> inputs = gaussian(elements, step);
+      const float scales[] = {1, 1, 1e-6f, 1e6f, 1, 0};
+      for (float& x : inputs) x *= scales[step % 6];
+      // A slice that is not finite leaves states as they are.
+      if (step == 4) inputs[99999] = INFINITY;
+      const Stored gradient = stored(ValueType::kFloat32, inputs);
+      const std::vector<float> before = on_gpu;
+      REQUIRE(encode_on_gpu(*cuda, gradient, 4, &on_gpu, {}) ==
+              encode(*plain, gradient, 4, &on_cpu, {}));
+      REQUIRE(same_bits(on_gpu, on_cpu));
+      REQUIRE(same_bits(on_gpu, before) == (step == 4));
+    }
+  }
+}
+
+TEST_CASE("many slices of selectors share launches on the GPU") {
+  if (!has_gpu()) return;
+  // More than a launch takes: of all types, with states and without, one of them not finite.
+  constexpr int kSlices = 67;
+  for (const char* algorithm : {"dgc(rho=0.05)", "graddrop"}) {
+    INFO(algorithm);
+    const auto plain = make_codec_for(algorithm, Isa::kScalar);
+    const auto cuda = make_codec(algorithm, Device::kCuda);
+    const int arrays = plain->traits().state_arrays;
+    std::vector<Stored> inputs;
+    std::vector<DeviceGradient> values;
+    std::vector<DeviceArray<std::byte>> messages;
+    std::vector<DeviceArray<float>> states;
+    std::vector<EncodeItem> items(kSlices);
+    const auto elements_of = [](int i) { return std::int64_t{i} * i * 13 + i % 3; };
+    for (int i = 0; i < kSlices; ++i) {
+      std::vector<float> numbers = gaussian(elements_of(i), i);
+      if (i == 50) numbers[7] = -INFINITY;
+      inputs.push_back(stored(kTypes[i % 3], numbers));
+      values.emplace_back(inputs.back(), 0);
+      messages.emplace_back(std::vector<std::byte>(plain->encoded_bytes(elements_of(i))));
+      states.emplace_back(gaussian(elements_of(i) * arrays, 100 + i));
+      items[i].values = values[i].data();
+      items[i].type = inputs[i].type;
+      items[i].elements = elements_of(i);
+      items[i].message = messages[i].data();
+      if (i % 4 != 0) items[i].state = {states[i].data(), elements_of(i)};
+    }
+    cuda->encode(items);
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    for (int i = 0; i < kSlices; ++i) {
+      INFO(i);
+      std::vector<float> state = gaussian(elements_of(i) * arrays, 100 + i);
+      REQUIRE(messages[i].on_host() ==
+              encode(*plain, inputs[i], 1, i % 4 != 0 ? &state : nullptr, {}));
+      REQUIRE(same_bits(states[i].on_host(), state));
+    }
+  }
+}
+
+TEST_CASE("a selector's damaged message makes the slice NaN on the GPU, and nothing else") {
+  if (!has_gpu()) return;
+  const std::int64_t elements = 20000;
+  const auto plain = make_codec("graddrop(rho=0.01)");
+  const auto cuda = make_codec("graddrop(rho=0.01)", Device::kCuda);
+  const auto good = encode(*plain, gaussian(elements, 2), 1, nullptr, {});
+  std::vector<float> unbounded(elements, INFINITY);
+  const auto non_finite = encode(*plain, unbounded, 1, nullptr, {});
+  const auto gives_nan = [&](const std::vector<std::byte>& bad) {
+    for (const ValueType type : kTypes) {
+      const Stored x = stored(type, gaussian(elements, 1));
+      const Stored nan = decode(*plain, non_finite, elements, type);
+      // The last of ten messages, which take two launches, spoils what the first would give.
+      std::vector<std::vector<std::byte>> messages(9, good);
+      messages.push_back(bad);
+      const bool added = decode_on_gpu(*cuda, messages, x, DecodeMode::kAdd, 1, 1) == nan &&
+                         decode_on_gpu(*cuda, messages, x, DecodeMode::kAdd, 2, 3) == nan;
+      if (!added || decode_on_gpu(*cuda, {bad}, x, DecodeMode::kOverwrite, 1, 1) != nan) {
+        return false;
+      }
+    }
+    return true;
+  };
+  const auto with_word = [&](std::size_t at, std::uint32_t word) {
+    std::vector<std::byte> bad = good;
+    std::memcpy(&bad[at], &word, 4);
+    return bad;
+  };
+  CHECK(gives_nan(non_finite));
+  CHECK(gives_nan(with_word(0, 99)));                // another slice
+  CHECK(gives_nan(with_word(4, 0)));                 // another algorithm
+  CHECK(gives_nan(with_word(8, 201)));               // more entries than 200
+  CHECK(gives_nan(with_word(8, 0xffffffffu)));       // many more
+  CHECK(gives_nan(with_word(16 + 4 * 199, 20000)));  // an index behind the slice
+  CHECK(gives_nan(with_word(16 + 4 * 199, 0xffffffffu)));
+  CHECK(gives_nan(with_word(16 + 4 * 100, 0)));        // not ascending
+  CHECK(gives_nan(with_word(16 + 800, 0x7f800000u)));  // an infinity among the values
+  CHECK(gives_nan(with_word(16 + 800 + 4 * 199, 0x7fc00000u)));
+  std::vector<std::byte> cut = good;
+  cut.resize(good.size() - 4);
+  CHECK(gives_nan(cut));
+  CHECK_FALSE(gives_nan(good));
+}
+
+TEST_CASE("decode-and-add of selectors' messages on the GPU divides as the CPU does") {
+  if (!has_gpu()) return;
+  const std::int64_t elements = 50001;
+  for (const char* algorithm : {"dgc(rho=0.02)", "graddrop(rho=0.6)"}) {
+    const auto plain = make_codec_for(algorithm, Isa::kScalar);
+    const auto cuda = make_codec(algorithm, Device::kCuda);
+    std::vector<std::vector<std::byte>> messages;
+    for (std::uint32_t k = 0; k < 17; ++k) {
+      messages.push_back(encode(*plain, gaussian(elements, k), 1, nullptr, {}));
+    }
+    for (const ValueType type : kTypes) {
+      const Stored x = stored(type, gaussian(elements, 99));
+      for (const std::size_t peers : {1, 5, 8, 17}) {
+        const std::vector<std::vector<std::byte>> some(messages.begin(), messages.begin() + peers);
+        for (const auto& [own, sum] : {std::pair(1.0f, 1.0f), std::pair(3.0f, 1.0f),
+                                       std::pair(1.0f, 6.0f), std::pair(2.0f, 7.0f)}) {
+          INFO(algorithm << ", " << to_string(type) << ", " << peers << ", " << own << ", " << sum);
+          REQUIRE(decode_on_gpu(*cuda, some, x, DecodeMode::kAdd, own, sum) ==
+                  decode_add(*plain, some, x, own, sum));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("slices of all types share a batch on the GPU") {
   if (!has_gpu()) return;
   for (const char* algorithm : {"onebit", "terngrad", "bf16"}) {
@@ -218,7 +405,7 @@ TEST_CASE("slices of all types share a batch on the GPU") {
 TEST_CASE("special inputs give the CPU's bits on the GPU") {
   if (!has_gpu()) return;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const char* algorithm : {"onebit", "tbq", "terngrad", "fp16", "bf16"}) {
+  for (const char* algorithm : {"onebit", "tbq", "terngrad", "graddrop", "fp16", "bf16"}) {
     const auto plain = make_codec_for(algorithm, Isa::kScalar);
     const auto cuda = make_codec(algorithm, Device::kCuda);
     for (const float special :

@@ -23,9 +23,11 @@
 
 namespace hipress::kernels {
 
-const CudaQuantizerKernels& hipress_onebit_cuda();
-const CudaQuantizerKernels& hipress_tbq_cuda();
-const CudaQuantizerKernels& hipress_terngrad_cuda();
+const CudaKernels& hipress_onebit_cuda();
+const CudaKernels& hipress_tbq_cuda();
+const CudaKernels& hipress_terngrad_cuda();
+const CudaKernels& hipress_dgc_cuda();
+const CudaKernels& hipress_graddrop_cuda();
 
 namespace {
 
@@ -81,10 +83,11 @@ bool holds_kernel(const GpuCode& code, const std::string& name) {
   return code.cubin.find(".text." + name + '\0') != std::string::npos;
 }
 
-/// A measuring kernel per pass, type of the gradient and way to treat the residual, and what
-/// concludes the pass; encode per type; put_back, decode; settle where a residual may be left half
-/// done.
+/// Of a quantiser: a measuring kernel per pass, type of the gradient and way to treat the residual,
+/// and what concludes the pass; encode per type; put_back, decode; settle where a residual may be
+/// left half done. Of a selector: eight to encode, two to decode.
 std::size_t kernel_count(const CompiledAlgorithm& algorithm) {
+  if (algorithm.cuda.kind == CudaKind::kSelector) return 10;
   const int ways = 1 + (algorithm.error_feedback ? 1 : 0) + (algorithm.deferrable ? 1 : 0);
   return static_cast<std::size_t>(algorithm.cuda.pass_count * (kValueTypes * ways + 1) +
                                   kValueTypes + 2 + (algorithm.deferrable ? 1 : 0));
@@ -115,24 +118,34 @@ TEST_CASE("tbq compiles for every generation of GPUs, with all its kernels") {
 TEST_CASE("terngrad compiles for every generation of GPUs, with all its kernels") {
   check_kernels(kShipped + "TerngradEncode.pse");
 }
+TEST_CASE("dgc compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "DgcEncode.pse");
+}
+TEST_CASE("graddrop compiles for every generation of GPUs, with all its kernels") {
+  check_kernels(kShipped + "GraddropEncode.pse");
+}
 TEST_CASE("a user's program compiles for every generation of GPUs, with all its kernels") {
   check_kernels(kSpread);
 }
 
 TEST_CASE("host code says of a program's kernels what nvcc's does") {
   setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  const std::pair<std::string, const CudaQuantizerKernels*> shipped[] = {
+  const std::pair<std::string, const CudaKernels*> shipped[] = {
       {"Onebit", &hipress_onebit_cuda()},
       {"Tbq", &hipress_tbq_cuda()},
-      {"Terngrad", &hipress_terngrad_cuda()}};
+      {"Terngrad", &hipress_terngrad_cuda()},
+      {"Dgc", &hipress_dgc_cuda()},
+      {"Graddrop", &hipress_graddrop_cuda()}};
   for (const auto& [name, built_in] : shipped) {
     INFO(name);
     const CudaShape& shape = load_program(kShipped + name + "Encode.pse").algorithm->cuda;
-    CHECK(shape.pass_count == built_in->pass_count);
-    CHECK(shape.codes_after == built_in->codes_after);
-    CHECK(shape.slice_result_bytes == built_in->slice_result_bytes);
+    const CudaQuantizerKernels& quantizer = built_in->quantizer;
+    CHECK(shape.kind == built_in->kind);
+    CHECK(shape.pass_count == quantizer.pass_count);
+    CHECK(shape.codes_after == quantizer.codes_after);
+    CHECK(shape.slice_result_bytes == quantizer.slice_result_bytes);
     std::size_t most = 0;
-    for (const CudaPassKernels& pass : built_in->passes)
+    for (const CudaPassKernels& pass : quantizer.passes)
       most = std::max(most, pass.tile_result_bytes);
     CHECK(shape.tile_result_bytes == most);
   }

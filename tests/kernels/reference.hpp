@@ -60,6 +60,9 @@ extern const std::vector<std::int64_t> kLengths;
 /// Normal numbers with standard deviation 0.7 about 0, the same for the same seed.
 std::vector<float> gaussian(std::int64_t elements, std::uint32_t seed);
 
+/// Slices whose largest entries a sample tells little about, by name.
+std::vector<std::pair<std::string, std::vector<float>>> hard_slices(std::int64_t elements);
+
 /// A gradient as it lies in memory.
 struct Stored {
   ValueType type;

@@ -31,28 +31,6 @@ Entries entries_of(const std::vector<std::byte>& message) {
   return entries;
 }
 
-std::vector<std::pair<std::string, std::vector<float>>> hard_slices(std::int64_t elements) {
-  std::vector<std::pair<std::string, std::vector<float>>> slices;
-  const auto add = [&](const char* name, auto value_of) {
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < elements; ++i) values.push_back(value_of(i));
-    slices.emplace_back(name, std::move(values));
-  };
-  std::mt19937 generator(7);
-  std::student_t_distribution<float> heavy(1.5f);
-  add("equal magnitudes", [](auto i) { return i % 2 == 0 ? 0.25f : -0.25f; });
-  add("zeros", [](auto i) { return i % 3 == 0 ? -0.0f : 0.0f; });
-  add("one spike", [&](auto i) { return i == elements - 2 ? -3.0f : 0.0f; });
-  add("one spike in noise", [&](auto i) { return i == elements / 2 ? 1e20f : 1e-20f; });
-  add("two magnitudes", [](auto i) { return i % 50 == 0 ? 2.0f : 1.0f; });
-  add("ascending", [](auto i) { return static_cast<float>(i); });
-  add("descending", [&](auto i) { return static_cast<float>(elements - i); });
-  add("large at the end", [&](auto i) { return i > elements - elements / 50 ? 5.0f : 0.01f; });
-  add("heavy tails", [&](auto) { return heavy(generator); });
-  add("denormal", [](auto i) { return static_cast<float>(i % 1000) * 0x1p-149f; });
-  return slices;
-}
-
 TEST_CASE("selectors send exactly the largest entries of slices that mislead a sample") {
   // 70000 and 200000 elements are sampled first, 3000 are not; the reference sorts everything.
   for (const std::int64_t elements : {3000, 70000, 200000}) {
