@@ -51,7 +51,7 @@ TEST_CASE_METHOD(SimFixture,
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 11);
+  CHECK(report.size() == 16);
   // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
   // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
@@ -97,6 +97,71 @@ TEST_CASE_METHOD(SimFixture, "The report shows times, bytes, critical path and s
                            Contains("exposed communication   286us"));
   CHECK_THAT(done.out,
              Contains("critical path") && Contains("Backward 3ms") && Contains("on the wire 10us"));
+}
+
+TEST_CASE_METHOD(SimFixture, "The JSON says where the time goes and how busy everything is") {
+  const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
+  REQUIRE(done.status == 0);
+  const auto report = nlohmann::json::parse(done.out);
+  // Of 4.286 ms: forward 1, backward 3, two sends of 138 us, two times 5 us on the wire.
+  const auto& share = report.at("critical_path_share");
+  CHECK(share.at("Forward").get<double>() == Approx(1 / 4.286));
+  CHECK(share.at("Backward").get<double>() == Approx(3 / 4.286));
+  CHECK(share.at("Send").get<double>() == Approx(0.276 / 4.286));
+  CHECK(share.at("wire").get<double>() == Approx(0.01 / 4.286));
+  CHECK(report.at("exposed_communication_share").at("Send").get<double>() == Approx(276.0 / 286));
+  // Each node sends four messages of 10 us and together 257280 B = 257.28 us.
+  const auto& nodes = report.at("utilisation").at("nodes");
+  REQUIRE(nodes.size() == 2);
+  CHECK(nodes[1].at("compute").get<double>() == Approx(4 / 4.286));
+  CHECK(nodes[1].at("codec") == 0);
+  CHECK(nodes[1].at("egress").get<double>() == Approx(0.29728 / 4.286));
+  CHECK(report.at("utilisation").at("hosts").empty());
+  const auto& links = report.at("links");
+  REQUIRE(links.size() == 4);
+  CHECK(links[3].at("direction") == "ingress");
+  CHECK(links[3].at("bytes") == 257280);
+  CHECK(links[3].at("messages") == 4);
+  CHECK(links[3].at("busy").get<double>() == Approx(0.29728 / 4.286));
+  CHECK(report.at("sensitivity").is_null());
+}
+
+TEST_CASE_METHOD(SimFixture, "Option --sensitivity shows what 10 % more of something brings") {
+  const ToolRun done = run("hipress-sim --json --sensitivity --plan none " + kTwo);
+  REQUIRE(done.status == 0);
+  const auto rows = nlohmann::json::parse(done.out).at("sensitivity");
+  // Exposed are 2·(10 us + 128 us + 5 us).
+  CHECK(rows.at("bandwidth").at("change_s").get<double>() == Approx(-256e-6 / 11).epsilon(1e-6));
+  CHECK(rows.at("latency").at("change_s").get<double>() == Approx(-1e-6).epsilon(1e-6));
+  CHECK(rows.at("overhead").at("change_s").get<double>() == Approx(-2e-6).epsilon(1e-6));
+  CHECK(rows.at("compute").at("change_s").get<double>() == Approx(-4e-3 / 11).epsilon(1e-6));
+  CHECK(rows.at("encode").at("change_s") == 0);
+  CHECK(rows.at("compute").at("iteration_s").get<double>() ==
+        Approx(4.286e-3 - 4e-3 / 11).epsilon(1e-6));
+  CHECK_THAT(run("hipress-sim --sensitivity --plan none " + kTwo).out,
+             Contains("if one thing were 10 % better") && Contains("-8.48 %"));
+}
+
+TEST_CASE_METHOD(SimFixture,
+                 "The report names the critical path's longest steps and what is busy") {
+  const ToolRun done = run("hipress-sim --plan none " + kTwo);
+  CHECK_THAT(done.out, Contains("Backward 3ms (70 %)") && Contains("Send 276us (6.4 %)") &&
+                           Contains("its exposed part        Send 276us (97 %)"));
+  CHECK_THAT(done.out, Contains("compute 93.3 %, codec 0.0 %, egress 6.9 %, ingress 6.9 %"));
+  CHECK_THAT(done.out, Contains("its 4 of 4 steps that are longest") && Contains("early … late"));
+}
+
+TEST_CASE_METHOD(SimFixture, "A parameter that changes nothing is warned of, on stderr alone") {
+  const ToolRun done = run("hipress-sim --plan none --algorithm onebit " + kTwo);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("warning: --algorithm has no effect: plan 'none'"));
+  CHECK(done.out.find("warning") == std::string::npos);
+  write("cluster.yaml", "link: {bandwidth: 1GB/s}\n");
+  const ToolRun alone =
+      run("hipress-sim --input model.yaml --plan none --nnodes 1 --network port --cluster "
+          "cluster.yaml");
+  CHECK_THAT(alone.err, Contains("--network has no effect: one node") &&
+                            Contains("cluster.yaml: link.bandwidth has no effect: one node"));
 }
 
 TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report") {
