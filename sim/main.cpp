@@ -1,10 +1,11 @@
-// hipress-sim: predicts one iteration of a plan.
+// hipress-sim: predicts one iteration of a plan; `hipress-sim sweep` many.
 
 #include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/file.hpp"
@@ -13,6 +14,7 @@
 #include "sim/critical_path.hpp"
 #include "sim/effect.hpp"
 #include "sim/report.hpp"
+#include "sim/sweep_command.hpp"
 
 namespace {
 
@@ -130,18 +132,24 @@ int run(const Options& options) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_single(int argc, char** argv) {
   Options options;
   const io::ToolInfo info = {
       .name = "hipress-sim",
       .purpose =
           "Predicts one iteration of a plan: when every gradient is synchronised, and what that "
-          "waits for.",
+          "waits for.\nMany at once, to CSV: hipress-sim sweep SPEC.yaml --output FILE.csv (see "
+          "hipress-sim sweep --help).",
       .example =
           "hipress-sim --input vgg19 --plan all --topology RING --nnodes 8 --algorithm onebit"};
   return io::run_tool(
       argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },
       [&] { return run(options); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool sweeps = argc > 1 && argv[1] == std::string_view("sweep");
+  return sweeps ? sim::run_sweep_command(argc - 1, argv + 1) : run_single(argc, argv);
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -209,6 +210,71 @@ TEST_CASE_METHOD(SimFixture, "The documented example works") {
   CHECK(done.status == 0);
   CHECK_THAT(done.out,
              Contains("38 gradients, ring, N = 8") && Contains("profile sosp21, network fair"));
+}
+
+const std::string kSweep =
+    "model: model.yaml\nprofile: cheap.yaml\ntopology: [ps, ring]\nnodes: [2, 3, 4]\n"
+    "bandwidth: [1Gbps, 8Gbps]\n";
+
+TEST_CASE_METHOD(SimFixture, "A sweep writes one row per point, the same for any jobs and shards") {
+  write("spec.yaml", kSweep);
+  const ToolRun done = run("hipress-sim sweep spec.yaml --output all.csv");
+  REQUIRE(done.status == 0);
+  CHECK(done.out.empty());
+  CHECK_THAT(done.err, Contains("12 points, 12 graphs, 24 simulations") && !Contains("\r"));
+  const std::string all = read("all.csv");
+  CHECK(std::count(all.begin(), all.end(), '\n') == 1 + 12);
+  CHECK(run("hipress-sim sweep spec.yaml --output three.csv --jobs 3").status == 0);
+  CHECK(read("three.csv") == all);
+  std::string joined;
+  for (const char* shard : {"1/3", "2/3", "3/3"}) {
+    CHECK(
+        run(std::string("hipress-sim sweep spec.yaml --output part.csv --shard ") + shard).status ==
+        0);
+    joined += read("part.csv");
+  }
+  CHECK(joined == all);
+}
+
+TEST_CASE_METHOD(SimFixture, "A sweep's points are the single simulations") {
+  write("spec.yaml", kSweep + "plan: none\n");
+  REQUIRE(run("hipress-sim sweep spec.yaml --output all.csv").status == 0);
+  // Topology ring, N = 2, 8 Gbit/s is the hand-derived ring above.
+  CHECK_THAT(read("all.csv"),
+             Contains("model.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,"
+                      "1000000000,5e-06,1e-05,1,0.004286,0.003286,0.004,0.000286,1,"));
+}
+
+TEST_CASE_METHOD(SimFixture, "A sweep warns of axes that change nothing") {
+  write("spec.yaml", kSweep + "plan: none\nalgorithm: [onebit]\nlatency: [1us, 2us]\n");
+  CHECK(run("hipress-sim sweep spec.yaml --output all.csv").err.find("warning") ==
+        std::string::npos);
+  write("spec.yaml",
+        "model: model.yaml\nprofile: cheap.yaml\nnodes: 1\nbandwidth: [1Gbps, 2Gbps]\n");
+  CHECK_THAT(run("hipress-sim sweep spec.yaml --output all.csv").err,
+             Contains("warning: axis bandwidth has no effect"));
+}
+
+TEST_CASE_METHOD(SimFixture, "Wrong requests of a sweep are refused and leave no file") {
+  write("spec.yaml", kSweep);
+  const auto refuse = [&](const std::string& arguments, const std::string& culprit) {
+    CAPTURE(arguments);
+    const std::size_t before = files();
+    const ToolRun done = run("hipress-sim sweep " + arguments);
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    CHECK_THAT(done.err, Contains("hipress-sim sweep: ") && Contains(culprit));
+    CHECK(files() == before);
+  };
+  refuse("--output all.csv", "SPEC is required");
+  refuse("spec.yaml", "--output is required");
+  refuse("none.yaml --output all.csv", "none.yaml: cannot be read");
+  refuse("spec.yaml --output no/such/all.csv", "choose a folder that exists");
+  refuse("spec.yaml --output .", "is a folder");
+  refuse("spec.yaml --output all.csv --shard 4/3", "such as 3/8");
+  refuse("spec.yaml --output all.csv --jobs 0", "--jobs");
+  write("wrong.yaml", kSweep + "nods: 3\n");
+  refuse("wrong.yaml --output all.csv", "wrong.yaml:6: axis 'nods'");
 }
 
 TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with their remedy") {
