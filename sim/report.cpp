@@ -137,6 +137,12 @@ std::string describe_utilisation(const Utilisation& use) {
                      nodes("egress", [](const NodeUse& node) { return node.egress.utilisation; }) +
                      ", " +
                      nodes("ingress", [](const NodeUse& node) { return node.ingress.utilisation; });
+  const bool half_duplex = std::any_of(use.nodes.begin(), use.nodes.end(), [](const NodeUse& node) {
+    return 2 * node.both_ways > 1.0001 * (node.egress.utilisation + node.ingress.utilisation);
+  });
+  if (half_duplex) {
+    text += ", " + nodes("both ways", [](const NodeUse& node) { return node.both_ways; });
+  }
   if (use.hosts.empty()) return text;
   return text + ", " +
          describe_shares("host cores", use.hosts, [](const HostUse& h) { return h.utilisation; });

@@ -53,7 +53,8 @@ Json utilisation_json(const Utilisation& use) {
                      {"compute", at.compute},
                      {"codec", at.codec},
                      {"egress", at.egress.utilisation},
-                     {"ingress", at.ingress.utilisation}});
+                     {"ingress", at.ingress.utilisation},
+                     {"both_ways", at.both_ways}});
   }
   for (const HostUse& host : use.hosts) {
     hosts.push_back({{"host", host.host}, {"cores", host.utilisation}});

@@ -50,12 +50,27 @@ std::string describe_axes() {
   return text + "\nspeedup is the iteration time of plan 'none' at the same point over the row's.";
 }
 
-/// A line on the terminal that counts simulations.
-void show_progress(std::int64_t done, std::int64_t all) {
-  const std::int64_t step = std::max<std::int64_t>(1, all / 1000);
-  if (done % step != 0 && done != all) return;
-  std::cerr << fmt::format("\r{} of {} simulations{}", done, all, done == all ? "\n" : "")
-            << std::flush;
+/// A line on the terminal that counts simulations, and is ended whatever happens.
+class Progress {
+ public:
+  ~Progress() {
+    if (shown_) std::cerr << std::endl;
+  }
+  void show(std::int64_t done, std::int64_t all) {
+    const std::int64_t step = std::max<std::int64_t>(1, all / 1000);
+    if (!terminal_ || (done % step != 0 && done != all)) return;
+    std::cerr << fmt::format("\r{} of {} simulations", done, all) << std::flush;
+    shown_ = true;
+  }
+
+ private:
+  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  bool shown_ = false;
+};
+
+std::vector<SweepRow> run_with_progress(Sweep& sweep, unsigned jobs) {
+  Progress progress;
+  return sweep.run(jobs, [&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
 }
 
 void warn_of_unused(const SweepSpec& spec, const Shard& shard, const std::vector<SweepRow>& rows) {
@@ -75,9 +90,7 @@ int run(const SweepOptions& options) {
                size.graphs, size.simulations, size.tasks);
   const unsigned jobs =
       options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  const std::vector<SweepRow> rows =
-      sweep.run(jobs, terminal ? show_progress : std::function<void(std::int64_t, std::int64_t)>{});
+  const std::vector<SweepRow> rows = run_with_progress(sweep, jobs);
   io::write_file(options.output, [&](std::ostream& out) { write_sweep(out, spec, shard, rows); });
   warn_of_unused(spec, shard, rows);
   return 0;

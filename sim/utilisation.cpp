@@ -18,7 +18,11 @@ class Tally {
       : scenario_(scenario),
         graph_(graph),
         result_(result),
-        costs_(scenario.profile, scenario.plan.algorithms) {
+        costs_(scenario.profile, scenario.plan.algorithms),
+        both_ways_(scenario.network == Network::kFair
+                       ? 2 * scenario.cluster.link.bandwidth_both_ways /
+                             scenario.cluster.link.bandwidth
+                       : 2) {
     use_.nodes.resize(graph.nodes);
     if (scenario.cluster.cores_per_host == 0) return;
     for (const std::uint32_t host : scenario.cluster.host) core_work_[host] = 0;
@@ -44,6 +48,7 @@ class Tally {
                            &node.ingress.utilisation, &node.ingress.busy}) {
         divide(*time);
       }
+      node.both_ways = (node.egress.utilisation + node.ingress.utilisation) / both_ways_;
     }
     for (HostUse& host : use_.hosts) divide(host.utilisation);
   }
@@ -121,6 +126,7 @@ class Tally {
   const TaskGraph& graph_;
   const Result& result_;
   const TaskCosts costs_;
+  const double both_ways_;  // what a link carries both ways together, in links one way
   std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared
   Utilisation use_;
 };

@@ -245,6 +245,14 @@ TEST_CASE_METHOD(SimFixture, "A sweep's points are the single simulations") {
                       "1000000000,5e-06,1e-05,1,0.004286,0.003286,0.004,0.000286,1,"));
 }
 
+TEST_CASE_METHOD(SimFixture, "Both helps open with an example, and one leads to the other") {
+  CHECK_THAT(run("hipress-sim --help").out, Contains("hipress-sim sweep --help"));
+  CHECK(
+      documented_example(*this, "hipress-sim sweep").starts_with("  hipress-sim sweep examples/"));
+  CHECK_THAT(run("hipress-sim sweep --help").out,
+             Contains("compute_speed") && Contains("{from: 1Gbps, to: 64Gbps, times: 2}"));
+}
+
 TEST_CASE_METHOD(SimFixture, "A sweep warns of axes that change nothing") {
   write("spec.yaml", kSweep + "plan: none\nalgorithm: [onebit]\nlatency: [1us, 2us]\n");
   CHECK(run("hipress-sim sweep spec.yaml --output all.csv").err.find("warning") ==

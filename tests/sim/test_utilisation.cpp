@@ -87,6 +87,21 @@ TEST_CASE("messages that share an ingress keep their egress busy longer than the
   CHECK(use.nodes[0].ingress.messages == 2);
 }
 
+TEST_CASE("where both directions share, what they carry together is the limit") {
+  // A raw ring of two with K = 2 sends both ways at once, so at half speed: every direction carries
+  // half of what it could alone, and both together all that they can.
+  Case ring(test_model({64}), "ring", 2, kRaw, 2);
+  ring.scenario.cluster.link.overhead_s = 0;
+  ring.scenario.cluster.link.bandwidth_both_ways = kBandwidth / 2;
+  for (const NodeUse& node : ring.utilisation().nodes) {
+    CHECK(node.egress.utilisation == Approx(0.5));
+    CHECK(node.egress.busy == Approx(1));
+    CHECK(node.both_ways == Approx(1));
+  }
+  ring.scenario.network = Network::kPort;
+  for (const NodeUse& node : ring.utilisation().nodes) CHECK(node.both_ways == Approx(1));
+}
+
 TEST_CASE("ports that carry one message at a time are busy exactly as much as they are used") {
   Case ring(test_model({100003, 77, 4096}), "ring", 4, 0, 3);
   ring.scenario.network = Network::kPort;
