@@ -31,7 +31,8 @@ void line(std::ostream& out, std::string_view label, const std::string& value) {
   fmt::print(out, "{:<24}{}\n", label, value);
 }
 
-/// "Send 8.1ms (71 %), on the wire 0.4ms (4 %)": where the path goes between `begin` and its end.
+/// "Send 8.1ms (71.0 %), on the wire 0.4ms (3.5 %)": where the path goes between `begin` and its
+/// end.
 std::string describe_path(const Prediction& prediction, Picoseconds begin) {
   const PathTimes times =
       path_times(prediction.graph, prediction.result.timeline, prediction.critical_path, begin);
@@ -39,14 +40,14 @@ std::string describe_path(const Prediction& prediction, Picoseconds begin) {
   std::string text;
   const auto add = [&](std::string_view what, Picoseconds time) {
     if (time.count() == 0) return;
-    text += fmt::format("{}{} {} ({:.2g} %)", text.empty() ? "" : ", ", what, duration(time),
+    text += fmt::format("{}{} {} ({:.1f} %)", text.empty() ? "" : ", ", what, duration(time),
                         100 * share_of(time, length));
   };
   for (std::size_t kind = 0; kind < times.by_kind.size(); ++kind) {
     add(casync::to_string(static_cast<Kind>(kind)), times.by_kind[kind]);
   }
   add("on the wire", times.wire);
-  return text;
+  return text.empty() ? "none, nothing takes time" : text;
 }
 
 /// Steps of the critical path that are shown as one: a run of Backward tasks, or a single task.
@@ -89,6 +90,7 @@ void print_steps(std::ostream& out, const Scenario& scenario, const Prediction& 
   };
   std::vector<Step> steps = steps_of(prediction);
   const std::size_t all = steps.size();
+  if (all == 0) return;
   std::stable_sort(steps.begin(), steps.end(),
                    [&](const Step& a, const Step& b) { return length(a) > length(b); });
   steps.resize(std::min(all, kShown));

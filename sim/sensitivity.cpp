@@ -54,11 +54,12 @@ constexpr std::array kImprovements = {
     Improvement{"bandwidth", "links carry 10 % more, one way and both ways", raise_bandwidth},
     Improvement{"latency", "10 % less time on the wire", cut_latency},
     Improvement{"overhead", "10 % less time that a message costs its ports", cut_overhead},
-    Improvement{"encode", "encoding runs at 1.1 times its speed", hurry_encode},
-    Improvement{"decode", "decoding does, with or without adding", hurry_decode},
-    Improvement{"merge", "raw adding does", hurry_merge},
-    Improvement{"compute", "forward and backward do", hurry_compute},
-    Improvement{"transfer_cores", "10 % less CPU work of moving bytes", cut_transfer_work},
+    Improvement{"encode", "encoding at 1.1 times its speed", hurry_encode},
+    Improvement{"decode", "decoding, with or without adding, at 1.1 times its speed", hurry_decode},
+    Improvement{"merge", "adding raw slices at 1.1 times its speed", hurry_merge},
+    Improvement{"compute", "forward and backward at 1.1 times their speed", hurry_compute},
+    Improvement{"transfer_cores", "10 % less CPU work of moving bytes (where cores are shared)",
+                cut_transfer_work},
 };
 
 /// Only computation is part of the graph; everything else is what the graph's tasks cost.

@@ -34,11 +34,11 @@ void write_header(std::ostream& out) {
 std::string axis_field(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
   switch (axis) {
     case kBandwidth:
-      return fmt::format("{}", row.bandwidth);
+      return fmt::format("{:.15g}", row.bandwidth);
     case kLatency:
-      return fmt::format("{}", row.latency_s);
+      return fmt::format("{:.15g}", row.latency_s);
     case kOverhead:
-      return fmt::format("{}", row.overhead_s);
+      return fmt::format("{:.15g}", row.overhead_s);
     default:
       return field(spec.values[axis][row.point[axis]].text);
   }

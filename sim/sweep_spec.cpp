@@ -23,8 +23,9 @@ constexpr std::int64_t kMostPoints = 1'000'000;
 constexpr std::size_t kMostValues = 100'000;
 constexpr std::int64_t kMostNodes = 1 << 20;
 
+/// 15 digits, which every decimal number that a spec gives comes back from.
 AxisValue number_value(const YamlNode& node, double number) {
-  return {fmt::format("{}", number), number, node.line()};
+  return {fmt::format("{:.15g}", number), number, node.line()};
 }
 
 AxisValue integer_value(const YamlNode& node, std::int64_t number) {
