@@ -4,9 +4,11 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <map>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "io/quantity.hpp"
 #include "sim/critical_path.hpp"
@@ -50,62 +52,75 @@ std::string describe_path(const Prediction& prediction, Picoseconds begin) {
   return text.empty() ? "none, nothing takes time" : text;
 }
 
-/// Steps of the critical path that are shown as one: a run of Backward tasks, or a single task.
-struct Step {
+/// Steps of the critical path that are shown as one: those of one kind and gradient, since a path
+/// goes through the partitions and hops of a gradient one after the other; all of Backward is one.
+struct Stretch {
+  Kind kind = Kind::kForward;
   TaskId first = 0;
   TaskId last = 0;
+  std::int64_t steps = 0;
+  Picoseconds time{};
+  bool travels = false;  // from node to node
 };
 
-std::vector<Step> steps_of(const Prediction& prediction) {
-  std::vector<Step> steps;
+std::vector<Stretch> stretches_of(const Prediction& prediction) {
+  const traces::Timeline& times = prediction.result.timeline;
+  std::map<std::pair<Kind, std::uint32_t>, Stretch> stretches;
   for (const TaskId id : prediction.critical_path) {
-    const Kind kind = prediction.graph[id].kind;
-    const traces::Timeline& times = prediction.result.timeline;
+    const casync::Task& task = prediction.graph[id];
     if (times.start[id] == times.end[id]) continue;  // an arrival, or something free
-    const bool goes_on = kind == Kind::kBackward && !steps.empty() &&
-                         prediction.graph[steps.back().last].kind == Kind::kBackward;
-    if (goes_on) {
-      steps.back().last = id;
-    } else {
-      steps.push_back({id, id});
-    }
+    const bool computes = task.kind == Kind::kForward || task.kind == Kind::kBackward;
+    Stretch& stretch = stretches[{task.kind, computes ? 0 : task.gradient}];
+    if (stretch.steps++ == 0) stretch.first = id;
+    stretch.travels |= task.node != prediction.graph[stretch.first].node;
+    stretch.kind = task.kind;
+    stretch.last = id;
+    stretch.time += times.end[id] - times.start[id];
   }
-  return steps;
+  std::vector<Stretch> list;
+  for (const auto& [key, stretch] : stretches) list.push_back(stretch);
+  return list;
 }
 
-std::string gradients_of(const Scenario& scenario, const Prediction& prediction, const Step& step) {
-  const casync::Task& first = prediction.graph[step.first];
-  if (first.kind == Kind::kForward) return "";
-  const std::string& name = scenario.model.gradients[first.gradient].name;
-  if (step.first == step.last) return name;
-  return name + " … " + scenario.model.gradients[prediction.graph[step.last].gradient].name;
+std::string gradients_of(const Scenario& scenario, const Prediction& prediction,
+                         const Stretch& stretch) {
+  if (stretch.kind == Kind::kForward) return "";
+  const auto name = [&](TaskId id) {
+    return scenario.model.gradients[prediction.graph[id].gradient].name;
+  };
+  const std::string first = name(stretch.first), last = name(stretch.last);
+  return first == last ? first : first + " … " + last;
 }
 
-/// The longest steps in order of time; the JSON has all.
-void print_steps(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+/// "3", or "3 …" for a stretch that visits other nodes too.
+std::string nodes_of(const Prediction& prediction, const Stretch& stretch) {
+  return fmt::format("{}{}", prediction.graph[stretch.first].node, stretch.travels ? " …" : "");
+}
+
+/// Where most of the path's time goes, in order of time; the JSON has every step.
+void print_path(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   constexpr std::size_t kShown = 10;
   const traces::Timeline& times = prediction.result.timeline;
-  const auto length = [&](const Step& step) {
-    return times.end[step.last] - times.start[step.first];
-  };
-  std::vector<Step> steps = steps_of(prediction);
-  const std::size_t all = steps.size();
-  if (all == 0) return;
-  std::stable_sort(steps.begin(), steps.end(),
-                   [&](const Step& a, const Step& b) { return length(a) > length(b); });
-  steps.resize(std::min(all, kShown));
-  std::stable_sort(steps.begin(), steps.end(), [&](const Step& a, const Step& b) {
+  std::vector<Stretch> stretches = stretches_of(prediction);
+  if (stretches.empty()) return;
+  std::stable_sort(stretches.begin(), stretches.end(),
+                   [](const Stretch& a, const Stretch& b) { return a.time > b.time; });
+  const std::size_t all = stretches.size();
+  stretches.resize(std::min(all, kShown));
+  std::stable_sort(stretches.begin(), stretches.end(), [&](const Stretch& a, const Stretch& b) {
     return times.start[a.first] < times.start[b.first];
   });
-  fmt::print(out, "\ncritical path, its {} of {} steps that are longest:\n", steps.size(), all);
-  fmt::print(out, "  {:<9}{:>6}{:>12}{:>12}{:>12}{:>8}  gradient\n", "kind", "node", "start", "end",
-             "length", "share");
-  for (const Step& step : steps) {
-    const casync::Task& task = prediction.graph[step.first];
-    fmt::print(out, "  {:<9}{:>6}{:>12}{:>12}{:>12}{:>6.1f} %  {}\n", casync::to_string(task.kind),
-               task.node, duration(times.start[step.first]), duration(times.end[step.last]),
-               duration(length(step)), 100 * share_of(length(step), prediction.result.iteration),
-               gradients_of(scenario, prediction, step));
+  fmt::print(out, "\ncritical path by kind and gradient{}:\n",
+             all > kShown ? fmt::format(", the {} of {} that take longest", kShown, all) : "");
+  fmt::print(out, "  {:<9}{:>6}{:>12}{:>12}{:>7}{:>12}{:>9}  gradient\n", "kind", "node", "start",
+             "end", "steps", "time", "share");
+  for (const Stretch& stretch : stretches) {
+    fmt::print(out, "  {:<9}{:>6}{:>12}{:>12}{:>7}{:>12}{:>7.1f} %  {}\n",
+               casync::to_string(stretch.kind), nodes_of(prediction, stretch),
+               duration(times.start[stretch.first]), duration(times.end[stretch.last]),
+               stretch.steps, duration(stretch.time),
+               100 * share_of(stretch.time, prediction.result.iteration),
+               gradients_of(scenario, prediction, stretch));
   }
 }
 
@@ -186,7 +201,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
        fmt::format("{} in {}, {:.3g} a second", prediction.graph.tasks(),
                    io::format_duration(prediction.simulation_s),
                    prediction.graph.tasks() / prediction.simulation_s));
-  print_steps(out, scenario, prediction);
+  print_path(out, scenario, prediction);
   print_sensitivities(out, prediction);
 }
 
