@@ -8,19 +8,11 @@ namespace {
 
 using casync::kRaw;
 
-/// What the fixtures' profile, codec and cluster make of one decision for all gradients.
+/// A scenario and what came of it.
 struct Case {
   Case(models::Model model, const std::string& strategy, std::uint32_t nodes, std::int8_t algorithm,
-       std::int32_t partitions) {
-    scenario.plan = {.strategy = strategy,
-                     .nodes = nodes,
-                     .algorithms = {byte_codec()},
-                     .decisions = std::vector<casync::Decision>(model.gradients.size(),
-                                                                {algorithm, partitions})};
-    scenario.model = std::move(model);
-    scenario.profile = test_profile();
-    scenario.cluster = test_cluster(nodes);
-  }
+       std::int32_t partitions)
+      : scenario(test_scenario(std::move(model), strategy, nodes, algorithm, partitions)) {}
 
   Utilisation utilisation() {
     graph = casync::expand(scenario.model, scenario.plan);
