@@ -107,6 +107,20 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   if (std::rename(temporary.c_str(), target.c_str()) != 0) refuse(path, "written");
 }
 
+void require_writable(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    throw InputError(path + ": is a folder, give the name of a file");
+  }
+  if (fs::exists(status) && !fs::is_regular_file(status)) return;  // a device or pipe
+  const std::string folder = fs::path(path).parent_path().string();
+  errno = 0;
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    refuse(path, "written (choose a folder that exists and is writable)");
+  }
+}
+
 std::string read_file(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {

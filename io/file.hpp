@@ -13,6 +13,9 @@ namespace hipress::io {
 /// `write` fills the stream; InputError if the folder cannot be written to.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
+/// InputError that write_file would meet: for what takes long to compute, before it is computed.
+void require_writable(const std::string& path);
+
 /// The whole file; InputError if it cannot be read.
 std::string read_file(const std::string& path);
 

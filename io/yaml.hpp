@@ -27,6 +27,8 @@ class YamlNode {
   /// their line and the nearest known key, before missing ones.
   const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
 
+  bool is_map() const { return node_.IsMap(); }
+  bool is_list() const { return node_.IsSequence(); }
   bool has(std::string_view key) const;
   /// Child of a map; a missing one is an error at the line of the map's own key.
   YamlNode at(std::string_view key) const;

@@ -113,4 +113,18 @@ std::vector<TaskId> critical_path(const TaskGraph& graph, const traces::Timeline
   return path;
 }
 
+PathTimes path_times(const TaskGraph& graph, const traces::Timeline& timeline,
+                     const std::vector<TaskId>& path, Picoseconds begin) {
+  PathTimes times;
+  Picoseconds reached = begin;
+  for (const TaskId id : path) {
+    const Picoseconds start = std::max(reached, timeline.start[id]);
+    const Picoseconds end = std::max(start, timeline.end[id]);
+    times.wire += start - reached;
+    times.by_kind[static_cast<std::size_t>(graph[id].kind)] += end - start;
+    reached = end;
+  }
+  return times;
+}
+
 }  // namespace hipress::sim

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "casync/task_graph.hpp"
@@ -14,5 +15,17 @@ namespace hipress::sim {
 /// timeline is the one that simulate recorded of this graph.
 std::vector<casync::TaskId> critical_path(const casync::TaskGraph& graph,
                                           const traces::Timeline& timeline);
+
+/// How long a path was in tasks of each kind, and between them.
+struct PathTimes {
+  std::array<casync::Picoseconds, casync::kKinds> by_kind{};
+  casync::Picoseconds wire{};  ///< between a Send and its Recv
+};
+
+/// The times of a critical path from `begin` to the end of its last task: with `begin` = 0 where
+/// the iteration goes, with the end of computation where the exposed communication does. Their sum
+/// is the length of that span.
+PathTimes path_times(const casync::TaskGraph& graph, const traces::Timeline& timeline,
+                     const std::vector<casync::TaskId>& path, casync::Picoseconds begin);
 
 }  // namespace hipress::sim

@@ -84,6 +84,17 @@ TEST_CASE("what cannot be written or read is named with the reason") {
   }
 }
 
+TEST_CASE("whether a file can be written is known before there is anything to write") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("sweep.csv");
+  CHECK(complaint([&] { require_writable(path); }) == "no InputError");
+  CHECK(complaint([] { require_writable("/dev/null"); }) == "no InputError");
+  CHECK(folder.count() == 0);
+  CHECK_THAT(complaint([&] { require_writable(folder.path("none/sweep.csv")); }),
+             Catch::Contains("choose a folder that exists"));
+  CHECK_THAT(complaint([&] { require_writable(folder.path("")); }), Catch::Contains("is a folder"));
+}
+
 TEST_CASE("lines are read whatever their ends") {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = {"a,1", "", "b,2"};

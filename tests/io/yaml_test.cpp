@@ -49,6 +49,12 @@ TEST_CASE("entries keep the file's order") {
   CHECK(entries[1].second.integer(0) == 2);
 }
 
+TEST_CASE("a node tells a list and a map from a single value") {
+  const auto root = parse("list: [1]\nmap: {a: 1}\none: 1\n");
+  CHECK((root.is_map() && root.at("map").is_map() && root.at("list").is_list()));
+  CHECK_FALSE((root.is_list() || root.at("one").is_list() || root.at("one").is_map()));
+}
+
 TEST_CASE("an unknown key is refused with its line and the nearest known one") {
   const YamlNode root = parse("name: x\nlink:\n  latency: 5us\n  bandwith: 1GB/s\n");
   root.expect_keys({"name", "link"});

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -51,7 +52,7 @@ TEST_CASE_METHOD(SimFixture,
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 11);
+  CHECK(report.size() == 16);
   // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
   // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
@@ -99,6 +100,70 @@ TEST_CASE_METHOD(SimFixture, "The report shows times, bytes, critical path and s
              Contains("critical path") && Contains("Backward 3ms") && Contains("on the wire 10us"));
 }
 
+TEST_CASE_METHOD(SimFixture, "The JSON says where the time goes and how busy everything is") {
+  const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
+  REQUIRE(done.status == 0);
+  const auto report = nlohmann::json::parse(done.out);
+  // Of 4.286 ms: forward 1, backward 3, two sends of 138 us, two times 5 us on the wire.
+  const auto& share = report.at("critical_path_share");
+  CHECK(share.at("Forward").get<double>() == Approx(1 / 4.286));
+  CHECK(share.at("Backward").get<double>() == Approx(3 / 4.286));
+  CHECK(share.at("Send").get<double>() == Approx(0.276 / 4.286));
+  CHECK(share.at("wire").get<double>() == Approx(0.01 / 4.286));
+  CHECK(report.at("exposed_communication_share").at("Send").get<double>() == Approx(276.0 / 286));
+  // Each node sends four messages of 10 us and together 257280 B = 257.28 us.
+  const auto& nodes = report.at("utilisation").at("nodes");
+  REQUIRE(nodes.size() == 2);
+  CHECK(nodes[1].at("compute").get<double>() == Approx(4 / 4.286));
+  CHECK(nodes[1].at("codec") == 0);
+  CHECK(nodes[1].at("egress").get<double>() == Approx(0.29728 / 4.286));
+  CHECK(report.at("utilisation").at("hosts").empty());
+  const auto& links = report.at("links");
+  REQUIRE(links.size() == 4);
+  CHECK(links[3].at("direction") == "ingress");
+  CHECK(links[3].at("bytes") == 257280);
+  CHECK(links[3].at("messages") == 4);
+  CHECK(links[3].at("busy").get<double>() == Approx(0.29728 / 4.286));
+  CHECK(report.at("sensitivity").is_null());
+}
+
+TEST_CASE_METHOD(SimFixture, "Option --sensitivity shows what 10 % more of something brings") {
+  const ToolRun done = run("hipress-sim --json --sensitivity --plan none " + kTwo);
+  REQUIRE(done.status == 0);
+  const auto rows = nlohmann::json::parse(done.out).at("sensitivity");
+  // Exposed are 2·(10 us + 128 us + 5 us).
+  CHECK(rows.at("bandwidth").at("change_s").get<double>() == Approx(-256e-6 / 11).epsilon(1e-6));
+  CHECK(rows.at("latency").at("change_s").get<double>() == Approx(-1e-6).epsilon(1e-6));
+  CHECK(rows.at("overhead").at("change_s").get<double>() == Approx(-2e-6).epsilon(1e-6));
+  CHECK(rows.at("compute").at("change_s").get<double>() == Approx(-4e-3 / 11).epsilon(1e-6));
+  CHECK(rows.at("encode").at("change_s") == 0);
+  CHECK(rows.at("compute").at("iteration_s").get<double>() ==
+        Approx(4.286e-3 - 4e-3 / 11).epsilon(1e-6));
+  CHECK_THAT(run("hipress-sim --sensitivity --plan none " + kTwo).out,
+             Contains("if one thing were 10 % better") && Contains("-8.48 %"));
+}
+
+TEST_CASE_METHOD(SimFixture, "The report names what the critical path waits for and what is busy") {
+  const ToolRun done = run("hipress-sim --plan none " + kTwo);
+  CHECK_THAT(done.out, Contains("Backward 3ms (70.0 %)") && Contains("Send 276us (6.4 %)") &&
+                           Contains("its exposed part        Send 276us (96.5 %)"));
+  CHECK_THAT(done.out, Contains("compute 93.3 %, codec 0.0 %, egress 6.9 %, ingress 6.9 %"));
+  CHECK_THAT(done.out, Contains("critical path by kind and gradient:") && Contains("early … late"));
+}
+
+TEST_CASE_METHOD(SimFixture, "A parameter that changes nothing is warned of, on stderr alone") {
+  const ToolRun done = run("hipress-sim --plan none --algorithm onebit " + kTwo);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("warning: --algorithm has no effect: plan 'none'"));
+  CHECK(done.out.find("warning") == std::string::npos);
+  write("cluster.yaml", "link: {bandwidth: 1GB/s}\n");
+  const ToolRun alone =
+      run("hipress-sim --input model.yaml --plan none --nnodes 1 --network port --cluster "
+          "cluster.yaml");
+  CHECK_THAT(alone.err, Contains("--network has no effect: one node") &&
+                            Contains("cluster.yaml: link.bandwidth has no effect: one node"));
+}
+
 TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report") {
   CHECK(run("hipress-sim --plan all --trace trace.json " + kTwo).status == 0);
   const auto trace = nlohmann::json::parse(read("trace.json"));
@@ -144,6 +209,79 @@ TEST_CASE_METHOD(SimFixture, "The documented example works") {
   CHECK(done.status == 0);
   CHECK_THAT(done.out,
              Contains("38 gradients, ring, N = 8") && Contains("profile sosp21, network fair"));
+}
+
+const std::string kSweep =
+    "model: model.yaml\nprofile: cheap.yaml\ntopology: [ps, ring]\nnodes: [2, 3, 4]\n"
+    "bandwidth: [1Gbps, 8Gbps]\n";
+
+TEST_CASE_METHOD(SimFixture, "A sweep writes one row per point, the same for any jobs and shards") {
+  write("spec.yaml", kSweep);
+  const ToolRun done = run("hipress-sim sweep spec.yaml --output all.csv");
+  REQUIRE(done.status == 0);
+  CHECK(done.out.empty());
+  CHECK_THAT(done.err, Contains("12 points, 12 graphs, 24 simulations") && !Contains("\r"));
+  const std::string all = read("all.csv");
+  CHECK(std::count(all.begin(), all.end(), '\n') == 1 + 12);
+  CHECK(run("hipress-sim sweep spec.yaml --output three.csv --jobs 3").status == 0);
+  CHECK(read("three.csv") == all);
+  std::string joined;
+  for (const char* shard : {"1/3", "2/3", "3/3"}) {
+    CHECK(
+        run(std::string("hipress-sim sweep spec.yaml --output part.csv --shard ") + shard).status ==
+        0);
+    joined += read("part.csv");
+  }
+  CHECK(joined == all);
+}
+
+TEST_CASE_METHOD(SimFixture, "A sweep's points are the single simulations") {
+  write("spec.yaml", kSweep + "plan: none\n");
+  REQUIRE(run("hipress-sim sweep spec.yaml --output all.csv").status == 0);
+  // Topology ring, N = 2, 8 Gbit/s is the hand-derived ring above.
+  CHECK_THAT(read("all.csv"),
+             Contains("model.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,"
+                      "1000000000,5e-06,1e-05,1,0.004286,0.003286,0.004,0.000286,1,"));
+}
+
+TEST_CASE_METHOD(SimFixture, "Both helps open with an example, and one leads to the other") {
+  CHECK_THAT(run("hipress-sim --help").out, Contains("hipress-sim sweep --help"));
+  CHECK(
+      documented_example(*this, "hipress-sim sweep").starts_with("  hipress-sim sweep examples/"));
+  CHECK_THAT(run("hipress-sim sweep --help").out,
+             Contains("compute_speed") && Contains("{from: 1Gbps, to: 64Gbps, times: 2}"));
+}
+
+TEST_CASE_METHOD(SimFixture, "A sweep warns of axes that change nothing") {
+  write("spec.yaml", kSweep + "plan: none\nalgorithm: [onebit]\nlatency: [1us, 2us]\n");
+  CHECK(run("hipress-sim sweep spec.yaml --output all.csv").err.find("warning") ==
+        std::string::npos);
+  write("spec.yaml",
+        "model: model.yaml\nprofile: cheap.yaml\nnodes: 1\nbandwidth: [1Gbps, 2Gbps]\n");
+  CHECK_THAT(run("hipress-sim sweep spec.yaml --output all.csv").err,
+             Contains("warning: axis bandwidth has no effect"));
+}
+
+TEST_CASE_METHOD(SimFixture, "Wrong requests of a sweep are refused and leave no file") {
+  write("spec.yaml", kSweep);
+  const auto refuse = [&](const std::string& arguments, const std::string& culprit) {
+    CAPTURE(arguments);
+    const std::size_t before = files();
+    const ToolRun done = run("hipress-sim sweep " + arguments);
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    CHECK_THAT(done.err, Contains("hipress-sim sweep: ") && Contains(culprit));
+    CHECK(files() == before);
+  };
+  refuse("--output all.csv", "SPEC is required");
+  refuse("spec.yaml", "--output is required");
+  refuse("none.yaml --output all.csv", "none.yaml: cannot be read");
+  refuse("spec.yaml --output no/such/all.csv", "choose a folder that exists");
+  refuse("spec.yaml --output .", "is a folder");
+  refuse("spec.yaml --output all.csv --shard 4/3", "such as 3/8");
+  refuse("spec.yaml --output all.csv --jobs 0", "--jobs");
+  write("wrong.yaml", kSweep + "nods: 3\n");
+  refuse("wrong.yaml --output all.csv", "wrong.yaml:6: axis 'nods'");
 }
 
 TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with their remedy") {

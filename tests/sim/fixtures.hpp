@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
-#include "sim/simulator.hpp"
+#include "sim/scenario.hpp"
 
 namespace hipress::sim {
 
@@ -63,6 +63,25 @@ inline casync::TaskGraph test_graph(const models::Model& model, const std::strin
                                 .algorithms = {byte_codec()},
                                 .decisions = std::vector<casync::Decision>(
                                     model.gradients.size(), {algorithm, partitions})});
+}
+
+/// The same with the tests' costs, as one value; `codec` is what the byte codec is called in it.
+inline Scenario test_scenario(models::Model model, const std::string& strategy, std::uint32_t nodes,
+                              std::int8_t algorithm, std::int32_t partitions,
+                              const std::string& codec = "byte") {
+  casync::Algorithm known = byte_codec();
+  known.name = codec;
+  Scenario scenario;
+  scenario.plan = {
+      .strategy = strategy,
+      .nodes = nodes,
+      .algorithms = {known},
+      .decisions = std::vector<casync::Decision>(model.gradients.size(), {algorithm, partitions})};
+  scenario.model = std::move(model);
+  scenario.profile = test_profile();
+  scenario.profile.codecs[codec] = scenario.profile.codecs["byte"];
+  scenario.cluster = test_cluster(nodes);
+  return scenario;
 }
 
 inline Result run(const casync::TaskGraph& graph, const costs::Cluster& cluster, Network network) {

@@ -46,6 +46,34 @@ TEST_CASE("where a task waits for its codec stream, the path goes through what k
   CHECK(result.timeline.start[path.front()].count() == 0);
 }
 
+TEST_CASE("the times of a path add up to the span that they are taken of") {
+  // A compressed pair as above, with 10 us of forward and 7 us on the wire: 10 + 3 + s + 7 + 4 + 3
+  // + s + 7 + 2 us, s = 5 us + 320 B = 5.32 us.
+  models::Model model = test_model({320});
+  model.forward_s = 10e-6;
+  costs::Cluster cluster = test_cluster(2);
+  cluster.link.latency_s = 7e-6;
+  const auto graph = test_graph(model, "ps", 2, 0, 1);
+  const Result result = run(graph, cluster, Network::kFair);
+  const std::vector<TaskId> path = critical_path(graph, result.timeline);
+  const auto of = [](const PathTimes& times, Kind kind) {
+    return times.by_kind[static_cast<std::size_t>(kind)].count();
+  };
+  const PathTimes all = path_times(graph, result.timeline, path, {});
+  CHECK(of(all, Kind::kForward) == 10 * kUs);
+  CHECK(of(all, Kind::kEncode) == 2 * kEncode);
+  CHECK(of(all, Kind::kDecode) == kDecodeAdd + kDecode);
+  CHECK(of(all, Kind::kSend) == 2 * (kOverhead + 320 * kPsPerByte));
+  CHECK(all.wire.count() == 2 * 7 * kUs);
+  // From 12 us on, 1 us of the first Encode is left, and nothing of Forward.
+  const PathTimes rest = path_times(graph, result.timeline, path, casync::Picoseconds(12 * kUs));
+  CHECK(of(rest, Kind::kForward) == 0);
+  CHECK(of(rest, Kind::kEncode) == 1 * kUs + kEncode);
+  casync::Picoseconds sum = rest.wire;
+  for (const casync::Picoseconds time : rest.by_kind) sum += time;
+  CHECK(sum == result.iteration - casync::Picoseconds(12 * kUs));
+}
+
 TEST_CASE("an empty graph has no critical path") { CHECK(critical_path({}, {}).empty()); }
 
 }  // namespace

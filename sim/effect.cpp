@@ -1,0 +1,192 @@
+#include "sim/effect.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "io/yaml.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using casync::Kind;
+using costs::Cluster;
+
+constexpr std::uint32_t kMostTasks = 4'000'000;  // a second or two of simulation
+
+bool has_kind(const casync::TaskGraph& graph, bool (*wanted)(Kind)) {
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    if (wanted(graph[id].kind)) return true;
+  }
+  return false;
+}
+
+bool is_message(Kind kind) { return kind == Kind::kSend; }
+bool is_priced(Kind kind) { return kind != Kind::kForward && kind != Kind::kBackward; }
+
+/// A key of a cluster file, and a change of its value that shows whether the value matters: to
+/// "none of it" where there is such a thing, since a cost that is never the bottleneck does nothing
+/// at twice its value either.
+struct ClusterKey {
+  std::string_view name;
+  void (*change)(Cluster& cluster);
+};
+
+constexpr double kSomeTime_s = 1e-3;
+
+void toggle(double& cost, double some) { cost = cost > 0 ? 0 : some; }
+
+void move_hosts(Cluster& cluster) {
+  const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
+                                    [&](std::uint32_t host) { return host == cluster.host[0]; });
+  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
+    cluster.host[node] = together ? node : 0;
+  }
+}
+
+constexpr std::array kClusterKeys = {
+    ClusterKey{"link.bandwidth",
+               [](Cluster& c) {
+                 c.link.bandwidth *= 2;
+                 c.link.bandwidth_both_ways *= 2;
+               }},
+    ClusterKey{"link.bandwidth_both_ways",
+               [](Cluster& c) {
+                 const bool full = c.link.bandwidth_both_ways == c.link.bandwidth;
+                 c.link.bandwidth_both_ways = full ? c.link.bandwidth / 2 : c.link.bandwidth;
+               }},
+    ClusterKey{"link.overhead", [](Cluster& c) { toggle(c.link.overhead_s, kSomeTime_s); }},
+    ClusterKey{"link.latency", [](Cluster& c) { toggle(c.link.latency_s, kSomeTime_s); }},
+    ClusterKey{"link.core_s_per_byte", [](Cluster& c) { toggle(c.link.core_s_per_byte, 1e-8); }},
+    ClusterKey{"link.core_time_per_message",
+               [](Cluster& c) { toggle(c.link.core_s_per_message, kSomeTime_s); }},
+    ClusterKey{"nodes_per_host", move_hosts},
+    ClusterKey{"cores_per_host",
+               [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
+    ClusterKey{"compute_speed",
+               [](Cluster& c) {
+                 for (double& speed : c.compute_speed) speed /= 2;
+               }},
+};
+
+bool same(const Result& a, const Result& b) {
+  return a.iteration == b.iteration && a.compute == b.compute &&
+         a.timeline.start == b.timeline.start && a.timeline.end == b.timeline.end;
+}
+
+bool given_in(const io::YamlNode& cluster, std::string_view key) {
+  const std::size_t dot = key.find('.');
+  if (dot == std::string_view::npos) return cluster.has(key);
+  const auto group = cluster.find(key.substr(0, dot));
+  return group && group->has(key.substr(dot + 1));
+}
+
+/// Whether a plan decides the same whatever `--algorithm` says.
+bool ignores_algorithm(const Scenario& scenario, const Given& given) {
+  const std::string other = given.algorithm->starts_with("onebit") ? "fp16" : "onebit";
+  const casync::Plan changed = plans::resolve_plan(given.plan, {.model = scenario.model,
+                                                                .strategy = scenario.plan.strategy,
+                                                                .nodes = scenario.plan.nodes,
+                                                                .algorithm = other})
+                                   .plan;
+  const auto name = [](const casync::Plan& plan, std::size_t g) -> std::string_view {
+    const std::int8_t algorithm = plan.decisions[g].algorithm;
+    if (algorithm == casync::kRaw) return {};
+    return plan.algorithms[static_cast<std::size_t>(algorithm)].name;
+  };
+  for (std::size_t g = 0; g < changed.decisions.size(); ++g) {
+    if (name(changed, g) != name(scenario.plan, g)) return false;
+  }
+  return true;
+}
+
+/// Collects the sentences.
+class Search {
+ public:
+  Search(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result,
+         const Given& given)
+      : scenario_(scenario), graph_(graph), result_(result), given_(given) {}
+
+  std::vector<std::string> take() {
+    if (given_.algorithm && ignores_algorithm(scenario_, given_)) {
+      report("--algorithm",
+             fmt::format("plan '{}' says itself what each gradient is sent as", given_.plan));
+    }
+    if (given_.profile && !has_kind(graph_, is_priced)) {
+      report("--profile", "nothing is sent, coded or added, so no cost matters");
+    }
+    const bool sends = has_kind(graph_, is_message);
+    if (!sends) check_without_messages();
+    if (graph_.tasks() > kMostTasks) return std::move(sentences_);
+    if (sends && given_.network) check_network();
+    if (!given_.cluster.empty()) check_cluster(sends);
+    return std::move(sentences_);
+  }
+
+ private:
+  void report(std::string_view parameter, std::string_view reason) {
+    sentences_.push_back(fmt::format("{} has no effect: {}", parameter, reason));
+  }
+
+  void check_without_messages() {
+    const std::string reason = no_messages();
+    if (given_.network) report("--network", reason);
+    if (given_.topology) report("--topology", reason);
+  }
+
+  std::string no_messages() const {
+    return scenario_.model.gradients.empty() ? "the model has no gradients to send"
+                                             : "one node has nobody to send to";
+  }
+
+  Result simulate_changed(const Scenario& changed) const {
+    return simulate(changed, graph_, Timelines::kRecorded);
+  }
+
+  void check_network() {
+    Scenario changed = scenario_;
+    changed.network = scenario_.network == Network::kFair ? Network::kPort : Network::kFair;
+    if (same(result_, simulate_changed(changed))) {
+      report("--network",
+             fmt::format("{} gives every task the same times", to_string(changed.network)));
+    }
+  }
+
+  void check_cluster(bool sends) {
+    const io::YamlNode file = io::YamlNode::load(given_.cluster);
+    for (const ClusterKey& key : kClusterKeys) {
+      if (!given_in(file, key.name)) continue;
+      Scenario changed = scenario_;
+      key.change(changed.cluster);
+      if (!same(result_, simulate_changed(changed))) continue;
+      report(fmt::format("{}: {}", given_.cluster, key.name), reason(key.name, sends));
+    }
+  }
+
+  std::string reason(std::string_view key, bool sends) const {
+    const bool of_cores = key == "nodes_per_host" || key.starts_with("link.core_");
+    if (of_cores && scenario_.cluster.cores_per_host == 0) {
+      return "cores_per_host is 0, so cores are not shared";
+    }
+    if (!sends && key.starts_with("link.")) return no_messages();
+    return "another value gives every task the same times";
+  }
+
+  const Scenario& scenario_;
+  const casync::TaskGraph& graph_;
+  const Result& result_;
+  const Given& given_;
+  std::vector<std::string> sentences_;
+};
+
+}  // namespace
+
+std::vector<std::string> without_effect(const Scenario& scenario, const casync::TaskGraph& graph,
+                                        const Result& result, const Given& given) {
+  return Search(scenario, graph, result, given).take();
+}
+
+}  // namespace hipress::sim

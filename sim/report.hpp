@@ -1,0 +1,27 @@
+#pragma once
+
+#include <iosfwd>
+#include <vector>
+
+#include "sim/scenario.hpp"
+#include "sim/sensitivity.hpp"
+#include "sim/utilisation.hpp"
+
+namespace hipress::sim {
+
+/// What came of simulating a scenario.
+struct Prediction {
+  casync::TaskGraph graph;
+  Result result;                              ///< with its timeline
+  std::vector<casync::TaskId> critical_path;  ///< in order of time
+  Utilisation utilisation;
+  std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
+  double simulation_s = 0;                 ///< real time
+};
+
+/// For people: times, bytes, where the critical path goes, how busy resources are.
+void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction);
+/// For programs: one JSON object with everything.
+void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction);
+
+}  // namespace hipress::sim

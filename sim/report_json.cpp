@@ -1,0 +1,118 @@
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "sim/critical_path.hpp"
+#include "sim/report.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json path_json(const Scenario& scenario, const Prediction& prediction) {
+  Json steps = Json::array();
+  const traces::Timeline& timeline = prediction.result.timeline;
+  for (const casync::TaskId id : prediction.critical_path) {
+    const casync::Task& task = prediction.graph[id];
+    const bool has_gradient = task.kind != casync::Kind::kForward;
+    steps.push_back(
+        {{"kind", casync::to_string(task.kind)},
+         {"gradient", has_gradient ? Json(scenario.model.gradients[task.gradient].name) : Json()},
+         {"node", task.node},
+         {"start_s", casync::to_seconds(timeline.start[id])},
+         {"end_s", casync::to_seconds(timeline.end[id])}});
+  }
+  return steps;
+}
+
+/// Shares of the path from `begin` to its end, by kind; 0 for kinds that it does not have.
+Json share_json(const Prediction& prediction, Picoseconds begin) {
+  const PathTimes times =
+      path_times(prediction.graph, prediction.result.timeline, prediction.critical_path, begin);
+  const Picoseconds length = prediction.result.iteration - begin;
+  const auto share = [&](Picoseconds time) {
+    return length.count() > 0
+               ? static_cast<double>(time.count()) / static_cast<double>(length.count())
+               : 0.0;
+  };
+  Json shares;
+  for (int kind = 0; kind < casync::kKinds; ++kind) {
+    if (static_cast<casync::Kind>(kind) == casync::Kind::kRecv) continue;  // takes no time
+    shares[casync::to_string(static_cast<casync::Kind>(kind))] =
+        share(times.by_kind[static_cast<std::size_t>(kind)]);
+  }
+  shares["wire"] = share(times.wire);
+  return shares;
+}
+
+Json utilisation_json(const Utilisation& use) {
+  Json nodes = Json::array(), hosts = Json::array();
+  for (std::size_t node = 0; node < use.nodes.size(); ++node) {
+    const NodeUse& at = use.nodes[node];
+    nodes.push_back({{"node", node},
+                     {"compute", at.compute},
+                     {"codec", at.codec},
+                     {"egress", at.egress.utilisation},
+                     {"ingress", at.ingress.utilisation},
+                     {"both_ways", at.both_ways}});
+  }
+  for (const HostUse& host : use.hosts) {
+    hosts.push_back({{"host", host.host}, {"cores", host.utilisation}});
+  }
+  return {{"nodes", nodes}, {"hosts", hosts}};
+}
+
+Json links_json(const Utilisation& use) {
+  Json links = Json::array();
+  const auto add = [&](std::size_t node, const char* direction, const LinkUse& link) {
+    links.push_back({{"node", node},
+                     {"direction", direction},
+                     {"bytes", link.bytes},
+                     {"messages", link.messages},
+                     {"utilisation", link.utilisation},
+                     {"busy", link.busy}});
+  };
+  for (std::size_t node = 0; node < use.nodes.size(); ++node) {
+    add(node, "egress", use.nodes[node].egress);
+    add(node, "ingress", use.nodes[node].ingress);
+  }
+  return links;
+}
+
+Json sensitivity_json(const std::vector<Sensitivity>& rows) {
+  if (rows.empty()) return nullptr;
+  Json sensitivities;
+  for (const Sensitivity& row : rows) {
+    sensitivities[std::string(row.name)] = {{"iteration_s", casync::to_seconds(row.iteration)},
+                                            {"change_s", casync::to_seconds(row.change)}};
+  }
+  return sensitivities;
+}
+
+}  // namespace
+
+void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+  const Result& result = prediction.result;
+  const Picoseconds synchronisation =
+      result.iteration - casync::from_seconds(scenario.model.forward_s);
+  const Json report = {
+      {"iteration_s", casync::to_seconds(result.iteration)},
+      {"synchronisation_s", casync::to_seconds(synchronisation)},
+      {"compute_s", casync::to_seconds(result.compute)},
+      {"exposed_communication_s", casync::to_seconds(result.iteration - result.compute)},
+      {"bytes_sent_per_node", result.bytes_sent},
+      {"tasks", prediction.graph.tasks()},
+      {"folding", "none"},
+      {"orbits", prediction.graph.nodes},
+      {"simulation_s", prediction.simulation_s},
+      {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+      {"critical_path_share", share_json(prediction, Picoseconds{})},
+      {"exposed_communication_share", share_json(prediction, result.compute)},
+      {"utilisation", utilisation_json(prediction.utilisation)},
+      {"links", links_json(prediction.utilisation)},
+      {"sensitivity", sensitivity_json(prediction.sensitivities)},
+      {"critical_path", path_json(scenario, prediction)}};
+  out << report.dump(2) << '\n';
+}
+
+}  // namespace hipress::sim

@@ -1,0 +1,415 @@
+#include "sim/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "plans/plan_file.hpp"
+#include "sim/scenario.hpp"
+
+namespace hipress::sim {
+namespace {
+
+constexpr double kMostTasks = 1e8;  // of one graph: some 6 GB
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+/// How many tasks expand() makes: exact for ps and ring, whose compressed partitions have
+/// 7(N−1) + 2 and whose raw ones 5(N−1).
+double count_tasks(const models::Model& model, const casync::Plan& plan) {
+  const double peers = plan.nodes - 1;
+  double tasks = plan.nodes * (1.0 + static_cast<double>(model.gradients.size()));
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    const casync::Decision& decision = plan.decisions[g];
+    const std::int64_t elements = model.gradients[g].elements;
+    const std::int64_t slice = casync::slice(elements, decision.partitions, 0).elements;
+    const auto partitions = static_cast<double>((elements + slice - 1) / slice);
+    tasks += partitions * (decision.algorithm == casync::kRaw ? 5 * peers : 7 * peers + 2);
+  }
+  return tasks;
+}
+
+/// The axes that decide what a point's graph is simulated on, as one number.
+std::size_t machine_of(const SweepSpec& spec, const Point& point) {
+  std::size_t machine = 0;
+  for (std::size_t axis = kGraphAxes; axis < kAxes; ++axis) {
+    machine = machine * spec.values[axis].size() + point[axis];
+  }
+  return machine;
+}
+
+std::size_t machines(const SweepSpec& spec) {
+  std::size_t product = 1;
+  for (std::size_t axis = kGraphAxes; axis < kAxes; ++axis) product *= spec.values[axis].size();
+  return product;
+}
+
+struct Outcome {
+  Picoseconds iteration{};
+  Picoseconds compute{};
+};
+
+/// A task graph that several simulations share; it exists from the first to the last of them.
+struct SharedGraph {
+  Point point{};                                          // one of those that it belongs to
+  bool baseline = false;                                  // that point's baseline instead of itself
+  double tasks = 0;                                       // as estimated
+  std::vector<std::size_t> on;                            // the machines that it is simulated on
+  std::unordered_map<std::size_t, std::size_t> index_on;  // of each of them in `on`
+  std::vector<Outcome> outcomes;
+  std::uint32_t expanded_tasks = 0;
+  std::mutex mutex;
+  std::size_t left = 0;
+  std::optional<casync::TaskGraph> graph;
+  casync::Plan plan;
+};
+
+/// One simulation: the graph, and which of its machines.
+struct Job {
+  SharedGraph* graph = nullptr;
+  std::size_t index = 0;
+};
+
+}  // namespace
+
+class Sweep::State {
+ public:
+  State(const SweepSpec& spec, const Shard& shard);
+  std::vector<SweepRow> run(unsigned jobs,
+                            const std::function<void(std::int64_t, std::int64_t)>& progress);
+  SweepSize size;
+
+ private:
+  /// Where a point's numbers are found: a graph, and the place of the machine among the graph's.
+  struct Source {
+    std::size_t graph = kNone;
+    std::size_t index = 0;
+  };
+
+  const AxisValue& value(const Point& point, Axis axis) const {
+    return spec_.values[axis][point[axis]];
+  }
+  void load();
+  plans::ResolvedPlan resolve(const Point& point, bool baseline) const;
+  std::size_t find_graph(const Point& point, bool baseline);
+  Source source(const Point& point, bool baseline);
+  void require_codecs(const Point& point, const casync::Plan& plan) const;
+  costs::Cluster base_cluster(const Point& point) const;
+  costs::LinkCosts link(const Point& point) const;
+  costs::Cluster cluster(const Point& point) const;
+  std::string describe(const Point& point) const;
+  void simulate_one(const Job& job);
+  SweepRow row(std::int64_t index) const;
+
+  const SweepSpec& spec_;
+  std::int64_t begin_, end_;
+  std::vector<models::Model> models_;     // per value of their axis
+  std::vector<costs::Profile> profiles_;  // the same
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, costs::Cluster>
+      clusters_;  // by value of profile, cluster and nodes
+  std::map<std::pair<std::uint32_t, std::string>, std::size_t>
+      graph_of_plan_;  // by model and the plan's fingerprint
+  std::map<std::vector<std::uint32_t>, std::size_t> graph_of_point_;
+  std::vector<std::unique_ptr<SharedGraph>> graphs_;
+  std::vector<Point> machine_points_;        // per machine a point that has it
+  std::vector<Source> sources_, baselines_;  // per point of the shard
+};
+
+Sweep::State::State(const SweepSpec& spec, const Shard& shard)
+    : spec_(spec), begin_(shard.begin(spec.points())), end_(shard.end(spec.points())) {
+  load();
+  machine_points_.resize(machines(spec));
+  for (std::int64_t index = begin_; index < end_; ++index) {
+    const Point at = point(spec, index);
+    machine_points_[machine_of(spec, at)] = at;
+    const auto key = std::tuple(at[kProfile], at[kCluster], at[kNodes]);
+    if (!clusters_.contains(key)) clusters_.emplace(key, base_cluster(at));
+    sources_.push_back(source(at, false));
+    baselines_.push_back(source(at, true));
+  }
+  size.points = end_ - begin_;
+  size.graphs = static_cast<std::int64_t>(graphs_.size());
+  for (const auto& graph : graphs_) {
+    size.simulations += static_cast<std::int64_t>(graph->on.size());
+    size.tasks += graph->tasks * static_cast<double>(graph->on.size());
+  }
+}
+
+/// What a file cannot give is wrong at the line that names the file.
+void Sweep::State::load() {
+  const auto load_axis = [&](Axis axis, auto& into, auto read) {
+    for (const AxisValue& value : spec_.values[axis]) {
+      try {
+        into.push_back(read(spec_.path(value)));
+      } catch (const io::InputError& error) {
+        spec_.fail(axis, value, error.what());
+      }
+    }
+  };
+  load_axis(kModel, models_, models::read_model);
+  load_axis(kProfile, profiles_, costs::read_profile);
+}
+
+plans::ResolvedPlan Sweep::State::resolve(const Point& point, bool baseline) const {
+  const plans::PlanContext context = {
+      .model = models_[point[kModel]],
+      .strategy = value(point, kTopology).text,
+      .nodes = static_cast<std::uint32_t>(*value(point, kNodes).number),
+      .algorithm = value(point, kAlgorithm).text};
+  if (baseline) return plans::resolve_plan("none", context);
+  const AxisValue& plan = value(point, kPlan);
+  try {
+    plans::ResolvedPlan resolved = plans::resolve_plan(spec_.path(plan), context);
+    if (const auto partitions = value(point, kPartitions).number) {
+      for (casync::Decision& decision : resolved.plan.decisions) {
+        decision.partitions = static_cast<std::int32_t>(*partitions);
+      }
+    }
+    return resolved;
+  } catch (const io::InputError& error) {
+    spec_.fail(kPlan, plan, error.what());
+  }
+}
+
+void Sweep::State::require_codecs(const Point& point, const casync::Plan& plan) const {
+  for (std::size_t p = 0; p < profiles_.size(); ++p) {
+    for (const casync::Algorithm& algorithm : plan.algorithms) {
+      try {
+        profiles_[p].codec(algorithm.name);
+      } catch (const io::InputError& error) {
+        const AxisValue& asked = value(point, kAlgorithm);
+        const AxisValue& culprit = asked.line > 0 ? asked : value(point, kPlan);
+        spec_.fail(asked.line > 0 ? kAlgorithm : kPlan, culprit, error.what());
+      }
+    }
+  }
+}
+
+/// The graph of a point or of its baseline: points whose plans decide the same have one.
+std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
+  std::vector<std::uint32_t> key(point.begin(), point.begin() + kGraphAxes);
+  if (baseline) key = {point[kModel], point[kTopology], point[kNodes]};
+  const auto known = graph_of_point_.find(key);
+  if (known != graph_of_point_.end()) return known->second;
+
+  const models::Model& model = models_[point[kModel]];
+  const casync::Plan plan = resolve(point, baseline).plan;
+  require_codecs(point, plan);
+  const double tasks = count_tasks(model, plan);
+  if (tasks > kMostTasks) {
+    spec_.fail(
+        kNodes, value(point, kNodes),
+        fmt::format("model {} with plan {} makes a graph of about {:.2g} tasks, more than {:g};"
+                    " give fewer nodes or partitions",
+                    value(point, kModel).text, baseline ? "none" : value(point, kPlan).text, tasks,
+                    kMostTasks));
+  }
+  const auto [entry, added] = graph_of_plan_.try_emplace(
+      {point[kModel], plans::plan_fingerprint(model, plan)}, graphs_.size());
+  if (added) {
+    auto graph = std::make_unique<SharedGraph>();
+    graph->point = point;
+    graph->baseline = baseline;
+    graph->tasks = tasks;
+    graphs_.push_back(std::move(graph));
+  }
+  return graph_of_point_[key] = entry->second;
+}
+
+Sweep::State::Source Sweep::State::source(const Point& point, bool baseline) {
+  const std::size_t index = find_graph(point, baseline);
+  SharedGraph& graph = *graphs_[index];
+  const std::size_t machine = machine_of(spec_, point);
+  const auto [entry, added] = graph.index_on.try_emplace(machine, graph.on.size());
+  if (added) graph.on.push_back(machine);
+  return {index, entry->second};
+}
+
+costs::Cluster Sweep::State::base_cluster(const Point& point) const {
+  const costs::Profile& profile = profiles_[point[kProfile]];
+  const auto nodes = static_cast<std::uint32_t>(*value(point, kNodes).number);
+  const AxisValue& file = value(point, kCluster);
+  if (file.text.empty()) return costs::cluster_from_profile(profile, nodes);
+  try {
+    return costs::read_cluster(spec_.path(file), profile, nodes);
+  } catch (const io::InputError& error) {
+    const bool by_default = value(point, kNodes).line == 0;
+    spec_.fail(
+        kCluster, file,
+        std::string(error.what()) +
+            (by_default ? fmt::format(" (axis nodes is {} unless the spec gives it)", nodes) : ""));
+  }
+}
+
+costs::LinkCosts Sweep::State::link(const Point& point) const {
+  costs::LinkCosts link = clusters_.at({point[kProfile], point[kCluster], point[kNodes]}).link;
+  if (const auto bandwidth = value(point, kBandwidth).number) {
+    link.bandwidth = link.bandwidth_both_ways = *bandwidth;
+  }
+  link.latency_s = value(point, kLatency).number.value_or(link.latency_s);
+  link.overhead_s = value(point, kOverhead).number.value_or(link.overhead_s);
+  return link;
+}
+
+costs::Cluster Sweep::State::cluster(const Point& point) const {
+  costs::Cluster cluster = clusters_.at({point[kProfile], point[kCluster], point[kNodes]});
+  cluster.link = link(point);
+  for (double& speed : cluster.compute_speed) speed *= *value(point, kComputeSpeed).number;
+  return cluster;
+}
+
+/// "point model=vgg19, nodes=4": the axes that the spec gives.
+std::string Sweep::State::describe(const Point& point) const {
+  std::string text = "point";
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    const AxisValue& at = spec_.values[axis][point[axis]];
+    if (at.line > 0) text += fmt::format(" {}={}", axes()[axis].name, at.text);
+  }
+  return text;
+}
+
+void Sweep::State::simulate_one(const Job& job) {
+  SharedGraph& shared = *job.graph;
+  {
+    const std::lock_guard lock(shared.mutex);
+    if (!shared.graph) {
+      shared.plan = resolve(shared.point, shared.baseline).plan;
+      shared.graph = casync::expand(models_[shared.point[kModel]], shared.plan);
+      shared.expanded_tasks = shared.graph->tasks();
+    }
+  }
+  Point at = shared.point;
+  const Point& machine = machine_points_[shared.on[job.index]];
+  std::copy(machine.begin() + kGraphAxes, machine.end(), at.begin() + kGraphAxes);
+  const TaskCosts costs(profiles_[at[kProfile]], shared.plan.algorithms);
+  try {
+    const Result result = simulate(*shared.graph, costs, cluster(at),
+                                   {.network = parse_network(value(at, kNetwork).text)});
+    shared.outcomes[job.index] = {result.iteration, result.compute};
+  } catch (const io::InputError& error) {
+    throw io::InputError(spec_.file, 0, describe(at) + ": " + error.what());
+  }
+
+  const std::lock_guard lock(shared.mutex);
+  if (--shared.left == 0) shared.graph.reset();
+}
+
+SweepRow Sweep::State::row(std::int64_t index) const {
+  const auto i = static_cast<std::size_t>(index - begin_);
+  const SharedGraph& graph = *graphs_[sources_[i].graph];
+  const Outcome& outcome = graph.outcomes[sources_[i].index];
+  const Outcome& baseline = graphs_[baselines_[i].graph]->outcomes[baselines_[i].index];
+  SweepRow row;
+  row.point = point(spec_, index);
+  const costs::LinkCosts links = link(row.point);
+  row.bandwidth = links.bandwidth;
+  row.latency_s = links.latency_s;
+  row.overhead_s = links.overhead_s;
+  row.iteration = outcome.iteration;
+  row.compute = outcome.compute;
+  row.synchronisation =
+      outcome.iteration - casync::from_seconds(models_[row.point[kModel]].forward_s);
+  if (outcome.iteration.count() > 0) {
+    row.speedup = static_cast<double>(baseline.iteration.count()) /
+                  static_cast<double>(outcome.iteration.count());
+  }
+  row.tasks = graph.expanded_tasks;
+  return row;
+}
+
+std::vector<SweepRow> Sweep::State::run(
+    unsigned jobs, const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  std::vector<Job> queue;
+  for (const auto& graph : graphs_) {
+    graph->outcomes.resize(graph->on.size());
+    graph->left = graph->on.size();
+    for (std::size_t i = 0; i < graph->on.size(); ++i) queue.push_back({graph.get(), i});
+  }
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;  // of all below
+  std::int64_t done = 0;
+  std::size_t failed = kNone;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    while (true) {
+      const std::size_t i = next++;
+      if (i >= queue.size()) return;
+      try {
+        simulate_one(queue[i]);
+      } catch (...) {
+        // All before it were taken, so the first failure does not depend on the number of jobs.
+        const std::lock_guard lock(mutex);
+        if (i < failed) failure = std::current_exception();
+        failed = std::min(failed, i);
+        next = queue.size();
+        return;
+      }
+      const std::lock_guard lock(mutex);
+      if (progress) progress(++done, static_cast<std::int64_t>(queue.size()));
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 1; i < jobs && i < queue.size(); ++i) helpers.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+  std::vector<SweepRow> rows;
+  for (std::int64_t index = begin_; index < end_; ++index) rows.push_back(row(index));
+  return rows;
+}
+
+Shard parse_shard(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  try {
+    if (slash == std::string_view::npos) throw io::InputError("");
+    Shard shard;
+    shard.count = io::parse_integer(text.substr(slash + 1), "the number of shards", 1, 1'000'000);
+    shard.index = io::parse_integer(text.substr(0, slash), "the shard", 1, shard.count);
+    return shard;
+  } catch (const io::InputError& error) {
+    throw io::InputError(fmt::format(
+        "--shard must be I/M with 1 <= I <= M, such as 3/8 for the third of eight parts, got {}",
+        io::quote(text)));
+  }
+}
+
+Sweep::Sweep(const SweepSpec& spec, const Shard& shard)
+    : state_(std::make_unique<State>(spec, shard)) {}
+Sweep::~Sweep() = default;
+const SweepSize& Sweep::size() const { return state_->size; }
+std::vector<SweepRow> Sweep::run(unsigned jobs,
+                                 const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  return state_->run(jobs, progress);
+}
+
+std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
+                                                  const std::vector<SweepRow>& rows) {
+  std::vector<std::string_view> names;
+  std::size_t stride = 1;  // from one value of the axis to the next
+  for (std::size_t axis = kAxes; axis-- > 0;) {
+    const std::size_t length = spec.values[axis].size();
+    bool matters = length == 1;
+    for (std::size_t i = 0; i < rows.size() && !matters; ++i) {
+      const SweepRow& first = rows[i - rows[i].point[axis] * stride];
+      matters = rows[i].iteration != first.iteration || rows[i].compute != first.compute ||
+                rows[i].tasks != first.tasks;
+    }
+    if (!matters) names.insert(names.begin(), axes()[axis].name);
+    stride *= length;
+  }
+  return names;
+}
+
+}  // namespace hipress::sim

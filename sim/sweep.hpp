@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "sim/simulator.hpp"
+#include "sim/sweep_spec.hpp"
+
+namespace hipress::sim {
+
+/// Part `index` (from 1) of `count` of a sweep's points: contiguous, so that the parts' files one
+/// after the other are the whole file.
+struct Shard {
+  std::int64_t index = 1;
+  std::int64_t count = 1;
+  std::int64_t begin(std::int64_t points) const { return points * (index - 1) / count; }
+  std::int64_t end(std::int64_t points) const { return points * index / count; }
+};
+/// "2/8"; InputError for anything else.
+Shard parse_shard(std::string_view text);
+
+/// One row of the CSV.
+struct SweepRow {
+  Point point{};
+  double bandwidth = 0;  ///< of the links in bytes per second, wherever it comes from
+  double latency_s = 0;
+  double overhead_s = 0;
+  Picoseconds iteration{};
+  Picoseconds compute{};
+  Picoseconds synchronisation{};
+  double speedup = 1;  ///< baseline's iteration time over this one
+  std::uint32_t tasks = 0;
+};
+
+/// What a sweep comes to, known before anything is simulated.
+struct SweepSize {
+  std::int64_t points = 0;
+  std::int64_t graphs = 0;       ///< that are expanded, once each
+  std::int64_t simulations = 0;  ///< points and baselines, equal ones counted once
+  double tasks = 0;              ///< of all simulations together
+};
+
+/// A sweep, or a shard of it. The baseline of a point is the plan `none` with everything else, but
+/// for plan, algorithm and partitions, as the point has it; it is simulated once for all its
+/// points.
+class Sweep {
+ public:
+  /// Loads what the spec names and resolves every plan. InputError at the line of the spec for what
+  /// cannot be loaded, a plan that does not fit its model, an algorithm that a profile lacks, a
+  /// cluster of another size, and a graph of more than 100 million tasks.
+  Sweep(const SweepSpec& spec, const Shard& shard);
+  ~Sweep();
+
+  const SweepSize& size() const;
+
+  /// Simulates with `jobs` threads, each with one graph at a time; the rows do not depend on their
+  /// number. `progress` is called with simulations done and in all, by one thread at a time.
+  std::vector<SweepRow> run(unsigned jobs,
+                            const std::function<void(std::int64_t, std::int64_t)>& progress);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+/// The rows as CSV, exact to the picosecond; the first shard begins with the names of the columns.
+void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
+                 const std::vector<SweepRow>& rows);
+
+/// The axes whose values all give the same rows, "latency", …; the rows are a whole sweep's.
+std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
+                                                  const std::vector<SweepRow>& rows);
+
+}  // namespace hipress::sim

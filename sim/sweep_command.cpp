@@ -1,0 +1,114 @@
+#include "sim/sweep_command.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "io/file.hpp"
+#include "io/tool.hpp"
+#include "sim/sweep.hpp"
+
+namespace hipress::sim {
+namespace {
+
+struct SweepOptions {
+  std::string spec;
+  std::string output;
+  unsigned jobs = 0;  ///< 0: one per processor
+  std::string shard = "1/1";
+};
+
+void declare_options(CLI::App& app, SweepOptions& options) {
+  app.add_option("SPEC", options.spec, "YAML that lists the values of each axis")->required();
+  app.add_option("--output", options.output, "CSV to write: one row per point, whole or not at all")
+      ->required();
+  app.add_option("--jobs", options.jobs,
+                 "Threads; the output does not depend on it (default: one per processor)")
+      ->check(CLI::Range(1u, 4096u));
+  app.add_option("--shard", options.shard,
+                 "I/M: the I-th of M contiguous parts. Only the first has the header, so that the "
+                 "parts' files one after the other are the whole file")
+      ->capture_default_str();
+}
+
+/// The axes, for --help.
+std::string describe_axes() {
+  std::string text =
+      "Every axis takes one value or a list; nodes, partitions, bandwidth, latency, overhead and\n"
+      "compute_speed also a range, {from: 1Gbps, to: 64Gbps, times: 2} or {from: 2, to: 8, step: "
+      "2}.\nThe points are all combinations. A file's name is looked for beside the spec first.\n\n"
+      "Axes (default):\n";
+  for (const AxisRow& axis : axes()) {
+    const std::string_view otherwise = axis.fallback.empty() ? axis.otherwise : axis.fallback;
+    text += fmt::format("  {:<15} {} ({})\n", axis.name, axis.help, otherwise);
+  }
+  return text + "\nspeedup is the iteration time of plan 'none' at the same point over the row's.";
+}
+
+/// A line on the terminal that counts simulations, and is ended whatever happens.
+class Progress {
+ public:
+  ~Progress() {
+    if (shown_) std::cerr << std::endl;
+  }
+  void show(std::int64_t done, std::int64_t all) {
+    const std::int64_t step = std::max<std::int64_t>(1, all / 1000);
+    if (!terminal_ || (done % step != 0 && done != all)) return;
+    std::cerr << fmt::format("\r{} of {} simulations", done, all) << std::flush;
+    shown_ = true;
+  }
+
+ private:
+  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  bool shown_ = false;
+};
+
+std::vector<SweepRow> run_with_progress(Sweep& sweep, unsigned jobs) {
+  Progress progress;
+  return sweep.run(jobs, [&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
+}
+
+void warn_of_unused(const SweepSpec& spec, const Shard& shard, const std::vector<SweepRow>& rows) {
+  if (shard.count > 1) return;  // a part does not tell
+  for (const std::string_view axis : axes_without_effect(spec, rows)) {
+    spdlog::warn("axis {} has no effect: all its values give the same times", axis);
+  }
+}
+
+int run(const SweepOptions& options) {
+  const Shard shard = parse_shard(options.shard);
+  const SweepSpec spec = read_sweep(options.spec);
+  io::require_writable(options.output);
+  Sweep sweep(spec, shard);
+  const SweepSize& size = sweep.size();
+  spdlog::info("{} points, {} graphs, {} simulations, about {:.3g} tasks in all", size.points,
+               size.graphs, size.simulations, size.tasks);
+  const unsigned jobs =
+      options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+  const std::vector<SweepRow> rows = run_with_progress(sweep, jobs);
+  io::write_file(options.output, [&](std::ostream& out) { write_sweep(out, spec, shard, rows); });
+  warn_of_unused(spec, shard, rows);
+  return 0;
+}
+
+}  // namespace
+
+int run_sweep_command(int argc, char** argv) {
+  SweepOptions options;
+  const io::ToolInfo info = {
+      .name = "hipress-sim sweep",
+      .purpose =
+          "Predicts every combination of the values that a spec lists, one CSV row each.\n\n" +
+          describe_axes(),
+      .example = "hipress-sim sweep examples/sweep.yaml --output sweep.csv --jobs 2"};
+  return io::run_tool(
+      argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },
+      [&] { return run(options); });
+}
+
+}  // namespace hipress::sim

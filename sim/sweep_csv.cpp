@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <ostream>
+#include <string>
+
+#include "sim/sweep.hpp"
+
+namespace hipress::sim {
+namespace {
+
+/// All digits of the picosecond, without zeros at the end.
+std::string exact_seconds(Picoseconds time) {
+  constexpr std::int64_t kSecond = 1'000'000'000'000;
+  std::string text = fmt::format("{}.{:012}", time.count() / kSecond, time.count() % kSecond);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+/// A name as one field of CSV: in quotes where it has a comma or quotes.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+void write_header(std::ostream& out) {
+  for (const AxisRow& axis : axes()) out << axis.column << ',';
+  out << "iteration_s,synchronisation_s,compute_s,exposed_communication_s,speedup,tasks\n";
+}
+
+std::string axis_field(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
+  switch (axis) {
+    case kBandwidth:
+      return fmt::format("{:.15g}", row.bandwidth);
+    case kLatency:
+      return fmt::format("{:.15g}", row.latency_s);
+    case kOverhead:
+      return fmt::format("{:.15g}", row.overhead_s);
+    default:
+      return field(spec.values[axis][row.point[axis]].text);
+  }
+}
+
+}  // namespace
+
+void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
+                 const std::vector<SweepRow>& rows) {
+  if (shard.index == 1) write_header(out);
+  for (const SweepRow& row : rows) {
+    for (std::size_t axis = 0; axis < kAxes; ++axis) out << axis_field(spec, row, axis) << ',';
+    fmt::print(out, "{},{},{},{},{:.6g},{}\n", exact_seconds(row.iteration),
+               exact_seconds(row.synchronisation), exact_seconds(row.compute),
+               exact_seconds(row.iteration - row.compute), row.speedup, row.tasks);
+  }
+}
+
+}  // namespace hipress::sim

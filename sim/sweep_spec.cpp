@@ -1,0 +1,280 @@
+#include "sim/sweep_spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <stdexcept>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "io/suggestion.hpp"
+#include "plans/plan_builder.hpp"
+#include "sim/simulator.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using io::YamlNode;
+
+constexpr std::int64_t kMostPoints = 1'000'000;
+constexpr std::size_t kMostValues = 100'000;
+constexpr std::int64_t kMostNodes = 1 << 20;
+
+/// 15 digits, which every decimal number that a spec gives comes back from.
+AxisValue number_value(const YamlNode& node, double number) {
+  return {fmt::format("{:.15g}", number), number, node.line()};
+}
+
+AxisValue integer_value(const YamlNode& node, std::int64_t number) {
+  return {fmt::format("{}", number), static_cast<double>(number), node.line()};
+}
+
+AxisValue parse_text(const YamlNode& node) {
+  const std::string text = node.text();
+  if (text.empty()) node.fail("must name something, got an empty value");
+  return {text, std::nullopt, node.line()};
+}
+
+AxisValue parse_topology(const YamlNode& node) {
+  const std::string text = node.text();
+  try {
+    return {std::string(casync::find_strategy(text).name), std::nullopt, node.line()};
+  } catch (const std::invalid_argument& error) {
+    node.fail(error.what());
+  }
+}
+
+AxisValue parse_network_name(const YamlNode& node) {
+  const std::string text = node.text();
+  try {
+    parse_network(text);
+  } catch (const io::InputError& error) {
+    node.fail(error.what());
+  }
+  return {text, std::nullopt, node.line()};
+}
+
+AxisValue parse_algorithm(const YamlNode& node) {
+  const AxisValue value = parse_text(node);
+  if (value.text == "none") {
+    node.fail("is what gradients are compressed with; compress nothing with 'plan: none'");
+  }
+  try {
+    kernels::make_codec(value.text);
+  } catch (const std::invalid_argument& error) {
+    node.fail(error.what());
+  }
+  return value;
+}
+
+AxisValue parse_nodes(const YamlNode& node) {
+  return integer_value(node, node.integer(1, kMostNodes));
+}
+
+constexpr std::string_view kAsPlanned = "plan";
+
+AxisValue parse_partitions(const YamlNode& node) {
+  if (node.text() == kAsPlanned) return {std::string(kAsPlanned), std::nullopt, node.line()};
+  return integer_value(node, node.integer(1, plans::kMostPartitions));
+}
+
+AxisValue parse_bandwidth(const YamlNode& node) { return number_value(node, node.bandwidth()); }
+AxisValue parse_duration(const YamlNode& node) { return number_value(node, node.duration()); }
+
+AxisValue parse_factor(const YamlNode& node) {
+  const double factor = node.number();
+  if (factor <= 0) node.fail(fmt::format("must be positive (1 is nominal), got '{}'", node.text()));
+  return number_value(node, factor);
+}
+
+constexpr std::array<AxisRow, kAxes> kAxisRows = {{
+    {"model", "model", "shipped models and files: vgg19", "", "required", parse_text, false},
+    {"topology", "topology", "ps, ring", "ps", "", parse_topology, false},
+    {"nodes", "nodes", "numbers of nodes N: 16", "16", "", parse_nodes, true},
+    {"plan", "plan", "plan files, none, all, threshold[:ELEMENTS] or an algorithm's name", "all",
+     "", parse_text, false},
+    {"algorithm", "algorithm", "what a plan that names none compresses with: onebit", "onebit", "",
+     parse_algorithm, false},
+    {"partitions", "partitions", "K of every gradient, or 'plan': as the plan says", kAsPlanned, "",
+     parse_partitions, true},
+    {"profile", "profile", "shipped profiles and files: sosp21", "sosp21", "", parse_text, false},
+    {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text, false},
+    {"network", "network", "port (one message at a time), fair (max-min)", "fair", "",
+     parse_network_name, false},
+    {"bandwidth", "bandwidth_bytes_per_s", "of every link, one way and both ways: 25Gbps", "",
+     "the cluster's", parse_bandwidth, true},
+    {"latency", "latency_s", "on the wire: 5us", "", "the cluster's", parse_duration, true},
+    {"overhead", "overhead_s", "that a message costs both its ports: 1us", "", "the cluster's",
+     parse_duration, true},
+    {"compute_speed", "compute_speed",
+     "factor on every node's computation and kernels: 2 is twice as fast", "1", "", parse_factor,
+     true},
+}};
+
+/// Reads the values of one axis: a single one, a list of them, or a range.
+class AxisReader {
+ public:
+  AxisReader(const AxisRow& row, std::vector<AxisValue>& values) : row_(row), values_(values) {}
+
+  void read(const YamlNode& node) {
+    if (node.is_list()) {
+      for (const YamlNode& item : node.items()) add(item, row_.parse(item));
+    } else if (node.is_map()) {
+      read_range(node);
+    } else {
+      add(node, row_.parse(node));
+    }
+    if (values_.empty()) node.fail("has no values; give at least one, or leave the axis out");
+  }
+
+ private:
+  /// {from: 1Gbps, to: 64Gbps, times: 2} or {from: 1us, to: 9us, step: 2us}. Only additions and
+  /// multiplications, so every compiler gives the same values.
+  void read_range(const YamlNode& node) {
+    if (!row_.numeric) {
+      node.fail(fmt::format("takes one value or a list ({}), no range", row_.help));
+    }
+    node.expect_keys({"from", "to", "times", "step"});
+    const AxisValue from = bound(node.at("from"));
+    const double end = *bound(node.at("to")).number;
+    const auto times = node.find("times");
+    const auto step = node.find("step");
+    if (times.has_value() == step.has_value()) {
+      node.fail(
+          "a range needs either 'times' (a factor) or 'step' (a difference) from value to value");
+    }
+    const double change = times ? times->number() : *bound(*step).number;
+    if (times && change <= 1) times->fail("must be more than 1, or the range never ends");
+    if (step && change <= 0) step->fail("must be more than 0, or the range never ends");
+    if (times && *from.number <= 0) node.fail("a range with 'times' cannot begin at 0");
+    if (end < *from.number) node.fail("the range ends before it begins: exchange 'from' and 'to'");
+    // A last value that rounding put behind the end still counts.
+    const double last = end * (1 + 1e-12);
+    double value = *from.number;
+    for (std::size_t i = 0; value <= last; ++i) {
+      if (i == kMostValues) node.fail(fmt::format("makes more than {} values", kMostValues));
+      add_number(node, value);
+      value = times ? value * change : *from.number + static_cast<double>(i + 1) * change;
+    }
+  }
+
+  AxisValue bound(const YamlNode& node) const {
+    AxisValue value = row_.parse(node);
+    if (!value.number) node.fail("must be a number where it bounds a range");
+    return value;
+  }
+
+  void add_number(const YamlNode& node, double number) {
+    const bool whole = row_.name == "nodes" || row_.name == "partitions";
+    if (whole && number != static_cast<double>(static_cast<std::int64_t>(number))) {
+      node.fail(fmt::format("the range comes to {}, which is not whole; list the values", number));
+    }
+    add(node, number_value(node, number));
+  }
+
+  void add(const YamlNode& node, AxisValue value) {
+    if (!seen_.insert(value.text).second) {
+      node.fail(fmt::format("{} is given twice; each value makes points of its own",
+                            io::quote(value.text)));
+    }
+    values_.push_back(std::move(value));
+  }
+
+  const AxisRow& row_;
+  std::vector<AxisValue>& values_;
+  std::set<std::string> seen_;
+};
+
+void require_known_axes(const YamlNode& root) {
+  std::vector<std::string_view> known = {"schema"};
+  for (const AxisRow& row : kAxisRows) known.push_back(row.name);
+  for (const auto& [key, value] : root.entries()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    value.named("axis " + io::quote(key))
+        .fail("there is none of that name" + io::suggestion(key, known));
+  }
+}
+
+AxisValue fallback(const AxisRow& row) {
+  AxisValue value{std::string(row.fallback), std::nullopt, 0};
+  if (row.numeric && !row.fallback.empty() && row.fallback != kAsPlanned) {
+    value.number = io::parse_number(row.fallback, row.name);
+  }
+  return value;
+}
+
+/// Refuses a product that nobody means, and says where it comes from.
+void require_sensible_size(const SweepSpec& spec) {
+  double product = 1;
+  std::string lengths;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    const std::size_t length = spec.values[axis].size();
+    product *= static_cast<double>(length);
+    if (length < 2) continue;
+    lengths += fmt::format("{}{} {}", lengths.empty() ? "" : " × ", length, kAxisRows[axis].name);
+  }
+  if (product <= static_cast<double>(kMostPoints)) return;
+  throw io::InputError(
+      spec.file, 0,
+      fmt::format("{} make {:.3g} points, more than the {} that one sweep may have; "
+                  "shorten an axis or write several specs",
+                  lengths, product, kMostPoints));
+}
+
+}  // namespace
+
+std::span<const AxisRow> axes() { return kAxisRows; }
+
+std::int64_t SweepSpec::points() const {
+  std::int64_t product = 1;
+  for (const auto& axis : values) product *= static_cast<std::int64_t>(axis.size());
+  return product;
+}
+
+std::string SweepSpec::path(const AxisValue& value) const {
+  if (value.text.find_first_of("/.") == std::string::npos) return value.text;
+  std::error_code error;
+  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / value.text;
+  return std::filesystem::is_regular_file(beside, error) ? beside.string() : value.text;
+}
+
+void SweepSpec::fail(Axis axis, const AxisValue& value, const std::string& message) const {
+  throw io::InputError(
+      file, value.line,
+      fmt::format("{} {}: {}", kAxisRows[axis].name, io::quote(value.text), message));
+}
+
+SweepSpec read_sweep(const std::string& file) {
+  const YamlNode root = YamlNode::load(file);
+  require_known_axes(root);
+  if (const auto schema = root.find("schema"); schema && schema->text() != "hipress.sweep/1") {
+    schema->fail(fmt::format("must be hipress.sweep/1, got {}", io::quote(schema->text())));
+  }
+  SweepSpec spec{.file = file, .values = {}};
+  root.at("model");
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    const AxisRow& row = kAxisRows[axis];
+    if (const auto node = root.find(row.name)) {
+      AxisReader(row, spec.values[axis]).read(*node);
+    } else {
+      spec.values[axis].push_back(fallback(row));
+    }
+  }
+  require_sensible_size(spec);
+  return spec;
+}
+
+Point point(const SweepSpec& spec, std::int64_t index) {
+  Point point;
+  for (std::size_t axis = kAxes; axis-- > 0;) {
+    const auto length = static_cast<std::int64_t>(spec.values[axis].size());
+    point[axis] = static_cast<std::uint32_t>(index % length);
+    index /= length;
+  }
+  return point;
+}
+
+}  // namespace hipress::sim

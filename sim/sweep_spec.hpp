@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/yaml.hpp"
+
+namespace hipress::sim {
+
+/// What a sweep varies. The order is that of the points: the last axis changes fastest. Those
+/// before kProfile decide the task graph, so that points of one graph lie together.
+enum Axis : std::size_t {
+  kModel,
+  kTopology,
+  kNodes,
+  kPlan,
+  kAlgorithm,
+  kPartitions,
+  kProfile,
+  kCluster,
+  kNetwork,
+  kBandwidth,
+  kLatency,
+  kOverhead,
+  kComputeSpeed,
+  kAxes
+};
+inline constexpr std::size_t kGraphAxes = kProfile;
+
+/// One value of an axis.
+struct AxisValue {
+  std::string text;              ///< as the CSV names it; empty: not given, so taken from elsewhere
+  std::optional<double> number;  ///< seconds, bytes per second, a count or a factor
+  int line = 0;                  ///< of the spec; 0: a default
+};
+
+/// What there is to know of an axis: a row of axes().
+struct AxisRow {
+  std::string_view name;       ///< its key in the spec
+  std::string_view column;     ///< its name in the CSV, with the unit
+  std::string_view help;       ///< what its values are, with an example
+  std::string_view fallback;   ///< the value where the spec does not name the axis
+  std::string_view otherwise;  ///< says so for those without a fallback: "the profile's"
+  AxisValue (*parse)(const io::YamlNode& node);
+  bool numeric;  ///< also takes ranges
+};
+std::span<const AxisRow> axes();  ///< indexed by Axis
+
+/// A sweep as its YAML says (sim/README.md): the values of every axis, at least one each.
+struct SweepSpec {
+  std::string file;
+  std::array<std::vector<AxisValue>, kAxes> values;
+
+  /// The product of the numbers of values.
+  std::int64_t points() const;
+  /// A file that the spec names: beside the spec where there is one, else as it is written.
+  std::string path(const AxisValue& value) const;
+  /// Throws InputError at a value: "spec.yaml:3: nodes: …".
+  [[noreturn]] void fail(Axis axis, const AxisValue& value, const std::string& message) const;
+};
+
+/// Reads a spec. InputError with file and line for an unknown axis, one without values, a value
+/// that is none or is given twice, a range that does not end, and for more than a million points.
+SweepSpec read_sweep(const std::string& file);
+
+/// The values of a point: indices into SweepSpec::values.
+using Point = std::array<std::uint32_t, kAxes>;
+Point point(const SweepSpec& spec, std::int64_t index);
+
+}  // namespace hipress::sim

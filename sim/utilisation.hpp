@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/scenario.hpp"
+
+namespace hipress::sim {
+
+/// One direction of a node's link.
+struct LinkUse {
+  std::int64_t bytes = 0;
+  std::int64_t messages = 0;
+  double utilisation = 0;  ///< share of what it could have carried during the iteration: the sum of
+                           ///< o + bytes/B over its messages, over the iteration time
+  double busy = 0;  ///< share of the iteration during which some message was under way; more than
+                    ///< `utilisation` where messages go slower than the link would let them
+};
+
+/// What a node's resources did: shares of the iteration time, 0 to 1.
+struct NodeUse {
+  double compute = 0;  ///< its compute stream ran a task
+  double codec = 0;    ///< its codec stream ran a task
+  LinkUse egress, ingress;
+  double both_ways = 0;  ///< both directions of its link, of what they can carry together; their
+                         ///< mean on a full-duplex link, and under `port`, which knows no other
+};
+
+/// Cores that nodes on one host share.
+struct HostUse {
+  std::uint32_t host = 0;
+  double utilisation = 0;  ///< core-seconds of codec tasks and transfers, over cores × iteration
+};
+
+struct Utilisation {
+  std::vector<NodeUse> nodes;
+  std::vector<HostUse> hosts;  ///< in order of their number; none where cores are not shared
+};
+
+/// What every resource did in the iteration that was simulated; all zero for one of no length.
+/// `graph` and `result`, which needs its timeline, are the scenario's
+/// (std::invalid_argument for another timeline).
+Utilisation utilisation(const Scenario& scenario, const casync::TaskGraph& graph,
+                        const Result& result);
+
+}  // namespace hipress::sim

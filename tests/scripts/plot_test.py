@@ -1,0 +1,111 @@
+"""Tests of hipress-sim sweep and of scripts/plot.py that draws it: plot_test.py [-v] PATH/hipress-sim"""
+
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SIM = pathlib.Path(sys.argv.pop()).resolve()
+sys.path.insert(0, str(ROOT / "scripts"))
+import plot  # noqa: E402  (found through the path above)
+
+try:
+    import matplotlib
+except ImportError:
+    matplotlib = None
+
+SPEC = """model: {model}
+nodes: [2, 4]
+bandwidth: [1Gbps, 10Gbps]
+algorithm: [onebit, fp16]
+"""
+
+
+class PlotTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def sweep(self, *more: str) -> subprocess.CompletedProcess:
+        (self.folder / "model.csv").write_text("name,elements,ready_us\nbig,4000000,1000\nsmall,100,500\n")
+        (self.folder / "spec.yaml").write_text(SPEC.format(model="model.csv"))
+        return subprocess.run([SIM, "sweep", "spec.yaml", "--output", "sweep.csv", *more], cwd=self.folder,
+                              text=True, capture_output=True, timeout=60, check=False)
+
+    def draw(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, "-B", ROOT / "scripts/plot.py", *arguments], cwd=self.folder,
+                              text=True, capture_output=True, timeout=100, check=False)
+
+    def test_panels_hold_the_speedups_of_the_sweep(self):
+        self.assertEqual(self.sweep().returncode, 0)
+        panels = plot.split(plot.read(self.folder / "sweep.csv", {}))
+        self.assertEqual(list(panels), ["model.csv, ps, onebit", "model.csv, ps, fp16"])
+        for panel in panels.values():
+            self.assertEqual(sorted(panel), [(1.25e8, 2), (1.25e8, 4), (1.25e9, 2), (1.25e9, 4)])
+        # 16 MB take 128 ms a hop at 1 Gbit/s: halving them is worth nearly 2, and onebit is worth more.
+        fp16, onebit = panels["model.csv, ps, fp16"], panels["model.csv, ps, onebit"]
+        self.assertTrue(1.8 < fp16[1.25e8, 2] < 2 < onebit[1.25e8, 2])
+
+    def test_conditions_choose_rows(self):
+        self.sweep()
+        panels = plot.split(plot.read(self.folder / "sweep.csv", {"algorithm": "fp16", "nodes": "4"}))
+        self.assertEqual([list(panel) for panel in panels.values()], [[(1.25e8, 4), (1.25e9, 4)]])
+
+    @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+    def test_picture_is_written(self):
+        self.sweep()
+        for conditions in ((), ("nodes=2", "algorithm=onebit")):
+            done = self.draw("sweep.csv", "picture.png", *conditions)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual((self.folder / "picture.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_wrong_requests_name_the_remedy(self):
+        self.sweep("--shard", "2/2")
+        for arguments, culprit in ((("sweep.csv", "p.png"), "first has the header"),
+                                   (("none.csv", "p.png"), "none.csv: cannot be read"),
+                                   (("sweep.csv",), "usage: plot.py")):
+            done = self.draw(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(culprit, done.stderr)
+        self.sweep()
+        for condition, culprit in (("model=vgg19", "it takes: model.csv"), ("speed=1", "no column 'speed'")):
+            done = self.draw("sweep.csv", "p.png", condition)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(culprit, done.stderr)
+        self.assertFalse((self.folder / "p.png").exists())
+
+    def test_too_many_panels_are_refused(self):
+        row = dict.fromkeys(plot.AXES + plot.NEEDED, "1")
+        with self.assertRaisesRegex(plot.PlotError, "37 panels.*model=vgg19"):
+            plot.split([{**row, "model": str(number)} for number in range(37)])
+
+
+class ExampleTest(unittest.TestCase):
+    def test_shipped_spec_is_understood(self):
+        """The first of many shards takes a moment; the whole, half a minute where others compute."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([SIM, "sweep", ROOT / "examples/sweep.yaml", "--output", "part.csv",
+                                   "--shard", "1/72"], cwd=folder, text=True, capture_output=True, timeout=100,
+                                  check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(len((pathlib.Path(folder) / "part.csv").read_text().splitlines()), 1 + 288 // 72)
+
+    def test_interrupted_sweep_leaves_the_old_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "sweep.csv"
+            output.write_text("old")
+            with subprocess.Popen([SIM, "sweep", ROOT / "examples/sweep.yaml", "--output", output],
+                                  text=True, stderr=subprocess.PIPE) as sweep:
+                self.assertIn("288 points", sweep.stderr.readline())  # and now it simulates
+                sweep.send_signal(signal.SIGINT)
+                self.assertEqual(sweep.wait(timeout=60), -signal.SIGINT)
+            self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["sweep.csv"])
+            self.assertEqual(output.read_text(), "old")
+
+
+if __name__ == "__main__":
+    unittest.main()

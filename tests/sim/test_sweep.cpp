@@ -1,0 +1,227 @@
+#include <catch2/catch.hpp>
+#include <sstream>
+
+#include "sim/scenario.hpp"
+#include "sim/sweep.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using tests::complaint;
+
+/// A model, a profile of round numbers (1 ns a byte, 10 us a message, codec steps of 100 us) and a
+/// spec.
+class SweepFixture {
+ public:
+  SweepFixture() {
+    folder.file("two.yaml",
+                "name: two\nforward: 1ms\ngradients:\n"
+                "  - {name: late, elements: 64000, ready: 3ms}\n"
+                "  - {name: early, elements: 320, ready: 2ms}\n");
+    folder.file("cheap.yaml",
+                "schema: hipress.profile/1\nname: cheap\nsource: test\n"
+                "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
+                "kernels:\n  merge: {pieces: []}\n  codecs:\n" +
+                    codec("onebit", "1e-4") + codec("fp16", "1e-5") +
+                    "links: {overhead: 10us, bandwidth: 8Gbps, latency: 5us}\n...\n");
+  }
+
+  std::string spec(const std::string& text) const { return folder.file("spec.yaml", text); }
+
+  std::string csv(const std::string& text, unsigned jobs = 1, const Shard& shard = {}) const {
+    const SweepSpec read = read_sweep(spec(text));
+    Sweep sweep(read, shard);
+    std::ostringstream out;
+    write_sweep(out, read, shard, sweep.run(jobs, {}));
+    return out.str();
+  }
+
+  void refuses(const std::string& text, int line, const std::string& culprit,
+               const std::string& remedy) const {
+    CAPTURE(text);
+    const std::string message = complaint([&] { csv(text); });
+    const std::string place = line > 0 ? ":" + std::to_string(line) + ": " : ": ";
+    CHECK_THAT(message, StartsWith(folder.path("spec.yaml") + place) && Contains(culprit) &&
+                            Contains(remedy));
+  }
+
+  tests::TemporaryFolder folder;
+
+ private:
+  static std::string codec(const std::string& name, const std::string& seconds) {
+    std::string text = "    " + name + ":\n";
+    for (const char* operation : {"encode", "decode", "decode_add"}) {
+      text += std::string("      ") + operation + ": {pieces: [{from: 0, a_s: " + seconds +
+              ", s_per_element: 0}]}\n";
+    }
+    return text;
+  }
+};
+
+const std::string kBase = "model: two.yaml\nprofile: cheap.yaml\n";
+const std::string kSeveral = kBase +
+                             "topology: [ps, ring]\nnodes: [1, 2, 3]\nplan: [none, all]\n"
+                             "algorithm: [onebit, fp16]\npartitions: [plan, 2]\n"
+                             "network: [port, fair]\nbandwidth: [1GB/s, 100MB/s]\n";
+
+TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up over none") {
+  // Ring of two, K = 2, bound by 'late', ready at 4 ms: raw, two steps of 10 + 128 + 5 us make
+  // 4.286 ms.
+  const std::string text = csv(kBase + "topology: ring\nnodes: 2\nplan: [none, all]\n");
+  std::istringstream lines(text);
+  std::string header, none, all, end;
+  std::getline(lines, header);
+  std::getline(lines, none);
+  std::getline(lines, all);
+  CHECK(!std::getline(lines, end));
+  CHECK(header ==
+        "model,topology,nodes,plan,algorithm,partitions,profile,cluster,network,"
+        "bandwidth_bytes_per_s,latency_s,overhead_s,compute_speed,iteration_s,synchronisation_s,"
+        "compute_s,exposed_communication_s,speedup,tasks");
+  // 3 computing tasks a node, per gradient and partition 5(N−1) = 5 raw, 7(N−1)+2 = 9 compressed.
+  CHECK(none ==
+        "two.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,1e-05,1,"
+        "0.004286,0.003286,0.004,0.000286,1,26");
+  CHECK_THAT(all, StartsWith("two.yaml,ring,2,all,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,"));
+  CHECK_THAT(all, Catch::Matchers::EndsWith(",42"));
+}
+
+TEST_CASE_METHOD(SweepFixture, "a sweep agrees with the simulation of each of its points") {
+  const SweepSpec read = read_sweep(spec(kSeveral));
+  Sweep sweep(read, {});
+  const std::vector<SweepRow> rows = sweep.run(1, {});
+  REQUIRE(rows.size() == 2u * 3 * 2 * 2 * 2 * 2 * 2);
+  // Raw, onebit and fp16 each have 2·3 graphs (topology, nodes) with K = N, the raw ones being the
+  // baselines, and 2·2 with K = 2 (N = 2 has that already); each runs on 2·2 machines.
+  CHECK(sweep.size().graphs == 3 * (6 + 4));
+  CHECK(sweep.size().simulations == 4 * sweep.size().graphs);
+  const SweepRow& last = rows.back();
+  Scenario scenario{.model = models::read_model(folder.path("two.yaml")),
+                    .plan = {},
+                    .profile = costs::read_profile(folder.path("cheap.yaml")),
+                    .cluster = {}};
+  scenario.plan = {
+      .strategy = "ring",
+      .nodes = 3,
+      .algorithms = {{.name = "fp16",
+                      .encoded_bytes = [](std::int64_t elements) { return 2 * elements; }}},
+      .decisions = {{0, 2}, {0, 2}}};
+  scenario.cluster = costs::cluster_from_profile(scenario.profile, 3);
+  scenario.cluster.link.bandwidth = scenario.cluster.link.bandwidth_both_ways = 100e6;
+  const casync::TaskGraph graph = casync::expand(scenario.model, scenario.plan);
+  CHECK(last.iteration == simulate(scenario, graph).iteration);
+  CHECK(last.tasks == graph.tasks());
+}
+
+TEST_CASE_METHOD(SweepFixture, "the output is the same for any jobs, and shards add up to it") {
+  const std::string whole = csv(kSeveral);
+  for (const unsigned jobs : {1u, 2u, 7u}) CHECK(csv(kSeveral, jobs) == whole);
+  for (const std::int64_t count : {2, 5, 200}) {  // more shards than points: some are empty
+    std::string joined;
+    for (std::int64_t index = 1; index <= count; ++index) {
+      joined += csv(kSeveral, 2, {.index = index, .count = count});
+    }
+    CHECK(joined == whole);
+  }
+}
+
+TEST_CASE_METHOD(SweepFixture, "progress counts to the number of simulations") {
+  const SweepSpec read = read_sweep(spec(kSeveral));
+  Sweep sweep(read, {});
+  std::int64_t calls = 0, all = 0;
+  sweep.run(2, [&](std::int64_t done, std::int64_t total) {
+    CHECK(done == ++calls);
+    all = total;
+  });
+  CHECK(calls == all);
+  CHECK(all == sweep.size().simulations);
+}
+
+TEST_CASE_METHOD(SweepFixture, "machines, ranges and clusters change what they name") {
+  folder.file("slow.yaml", "compute_speed: {0: 0.5}\nlink: {latency: 1us}\n");
+  // 1 + 3 ms of computing at the spec's speed, and on the slow node at half of it.
+  const std::string text = csv(kBase +
+                               "nodes: 2\nplan: none\ncluster: slow.yaml\n"
+                               "compute_speed: {from: 1, to: 4, times: 2}\n");
+  for (const char* cell : {",1,0.008", ",2,0.004", ",4,0.002"}) CHECK_THAT(text, Contains(cell));
+  CHECK_THAT(text, Contains("slow.yaml,fair,1000000000,1e-06,1e-05,"));
+  const SweepSpec ranges = read_sweep(spec(kBase + "nodes: {from: 2, to: 16, times: 2}\n"
+                                                   "latency: {from: 0us, to: 1ms, step: 100us}\n"));
+  CHECK(ranges.values[kNodes].size() == 4);
+  CHECK(ranges.values[kLatency].size() == 11);
+  CHECK(ranges.points() == 44);
+}
+
+TEST_CASE_METHOD(SweepFixture, "axes without effect are found") {
+  const SweepSpec read =
+      read_sweep(spec(kBase + "nodes: [1]\nplan: none\nlatency: [1us, 2us]\ncompute_speed: [1, 2]\n"
+                              "algorithm: [onebit, fp16]\n"));
+  CHECK(axes_without_effect(read, Sweep(read, {}).run(1, {})) ==
+        std::vector<std::string_view>{"algorithm", "latency"});
+}
+
+TEST_CASE_METHOD(SweepFixture, "a spec that is wrong says where, and what to do") {
+  refuses("nodes: 2\n", 1, "missing key 'model'", "");
+  refuses("- vgg19\n", 1, "must be a map", "");
+  refuses(kBase + "nods: 2\n", 3, "nods", "did you mean 'nodes'");
+  refuses(kBase + "nodes: [2, 2]\n", 3, "'2' is given twice", "");
+  refuses(kBase + "nodes: []\n", 3, "has no values", "leave the axis out");
+  refuses(kBase + "nodes:\n", 3, "nodes must be a positive integer", "");
+  refuses(kBase + "nodes:\n  - 2\n  - 0\n", 5, "nodes[1] must be a positive integer", "'0'");
+  refuses(kBase + "bandwidth: 25\n", 3, "bandwidth must be a bandwidth with unit", "Gbps");
+  refuses(kBase + "latency: [1us, 2]\n", 3, "latency[1]", "5us");
+  refuses(kBase + "compute_speed: 0\n", 3, "must be positive", "1 is nominal");
+  refuses(kBase + "topology: star\n", 3, "star", "ps, ring");
+  refuses(kBase + "network: torus\n", 3, "torus", "port, fair");
+  refuses(kBase + "algorithm: zip\n", 3, "zip", "onebit");
+  refuses(kBase + "algorithm: none\n", 3, "algorithm", "plan: none");
+  refuses(kBase + "algorithm: tbq\n", 3, "tbq", "onebit");  // the profile lacks it
+  refuses(kBase + "plan: some\n", 3, "some", "threshold");
+  refuses(kBase + "plan: none.txt\n", 3, "none.txt", "");
+  refuses(kBase + "cluster: none.yaml\n", 3, "none.yaml", "");
+  refuses("profile: cheap.yaml\nmodel: [two.yaml, vgg99]\n", 2, "vgg99", "vgg19");
+  refuses("model: two.yaml\nprofile: cheep\n", 2, "cheep", "sosp21");
+  refuses(kBase + "partitions: all\n", 3, "partitions must be", "");
+  refuses(kBase + "schema: hipress.sweep/2\n", 3, "hipress.sweep/1", "");
+  refuses(kBase + "model: vgg19\n", 3, "given twice", "");
+  folder.file("three.yaml", "nodes: 3\n");
+  refuses(kBase + "cluster: three.yaml\nnodes: [2, 4]\n", 3, "three.yaml:1", "leave out one");
+  refuses(kBase + "cluster: three.yaml\n", 3, "three.yaml:1", "axis nodes is 16 unless");
+  folder.file("plan.txt", "late,64000,y,2\n");
+  refuses(kBase + "plan: plan.txt\n", 3, "early", "missing");
+}
+
+TEST_CASE_METHOD(SweepFixture, "ranges that are wrong say so") {
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s}\n", 3, "either 'times'", "'step'");
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s, times: 1}\n", 3, "times", "more than 1");
+  refuses(kBase + "latency: {from: 0us, to: 1us, step: 0us}\n", 3, "step", "more than 0");
+  refuses(kBase + "latency: {from: 0us, to: 1us, times: 2}\n", 3, "begin at 0", "");
+  refuses(kBase + "bandwidth: {from: 2GB/s, to: 1GB/s, times: 2}\n", 3, "exchange", "");
+  refuses(kBase + "nodes: {from: 2, to: 9, times: 1.5}\n", 3, "not whole", "list the values");
+  refuses(kBase + "nodes: {from: 2, until: 9, times: 2}\n", 3, "until", "from");
+  refuses(kBase + "topology: {from: ps, to: ring, step: 1}\n", 3, "no range", "ps, ring");
+  refuses(kBase + "partitions: {from: plan, to: 4, step: 1}\n", 3, "number", "");
+  refuses(kBase + "latency: {from: 0us, to: 1s, step: 1ps}\n", 3, "more than 100000 values", "");
+}
+
+TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simulated") {
+  refuses(
+      kBase + "latency: {from: 1us, to: 9999us, step: 1us}\nnodes: {from: 1, to: 101, step: 1}\n",
+      0, "101 nodes × 9999 latency make 1.01e+06 points", "shorten an axis");
+  refuses(kBase + "nodes: 100000\nplan: none\n", 3, "tasks", "fewer nodes");
+}
+
+TEST_CASE("a shard is I/M") {
+  CHECK(parse_shard("3/8").index == 3);
+  CHECK(parse_shard("3/8").count == 8);
+  for (const char* text : {"", "3", "0/8", "9/8", "3/", "/8", "a/b", "1/2/3", "-1/2"}) {
+    CAPTURE(text);
+    CHECK_THAT(complaint([&] { parse_shard(text); }), Contains("such as 3/8"));
+  }
+}
+
+}  // namespace
+}  // namespace hipress::sim
