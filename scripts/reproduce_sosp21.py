@@ -110,7 +110,7 @@ def write_json(path, report):
 def run(options) -> int:
     given = rows.read(options.calibrate, with_throughput=True)
     wanted = rows.read(options.predict, with_throughput=False)
-    lab = Lab(simulator.Simulator(options.tools), given + wanted)
+    lab = Lab(simulator.Simulator(options.tools), given, wanted)
     calibrations = calibrate(lab, given)
     cases = evaluation.predict(lab, calibrations, wanted)
     groups = {name: [case for case in cases if case.group == name] for name in evaluation.GROUPS}
