@@ -45,6 +45,8 @@ def parse_arguments():
     parser.add_argument("--plot", metavar="FILE.png", help="draw predictions over what was published")
     parser.add_argument("--held-out", action="store_true",
                         help="also predict uncompressed rows of --calibrate from the other ones")
+    parser.add_argument("--larger", action="store_true",
+                        help="also predict every system of --predict on as many GPUs as its linear rows have")
     parser.add_argument("--ablation", action="store_true", help="also add CaSync's features one after the other")
     parser.add_argument("--tools", type=pathlib.Path, help="folder of hipress-sim and hipress-plan")
     return parser.parse_args()
@@ -118,10 +120,11 @@ def run(options) -> int:
         groups.update(evaluation.held_out(lab, given))
     ablations = {topology: evaluation.ablation(lab, calibrations, topology)
                  for topology in ("PS", "RING")} if options.ablation else {}
+    larger = evaluation.predict(lab, calibrations, evaluation.larger(wanted)) if options.larger else []
     summary = summarise(groups)
     print(ASSUMPTIONS)
     print_calibration(calibrations)
-    print_cases(cases)
+    print_cases(cases + larger)
     for name in list(groups)[len(evaluation.GROUPS):]:
         print(f"\n{name}:", end="")
         print_cases(groups[name])
@@ -129,14 +132,14 @@ def run(options) -> int:
     if ablations:
         print_ablation(ablations)
     if options.json:
-        write_json(options.json, report(calibrations, cases, summary, ablations))
+        write_json(options.json, report(calibrations, cases, larger, summary, ablations))
     if options.plot:
         from sosp21 import plot  # needs matplotlib, which predictions do not
-        plot.draw(cases, options.plot)
+        plot.draw(cases + larger, options.plot)
     return 0
 
 
-def report(calibrations, cases, summary, ablations):
+def report(calibrations, cases, larger, summary, ablations):
     return {"mean_abs_error": evaluation.mean_abs_error(cases),
             "means": summary,
             "calibration": [{"cluster": cluster, "system": system, "slowdown": c.slowdown,
@@ -144,7 +147,8 @@ def report(calibrations, cases, summary, ablations):
                              "local_from": c.local_from, "bandwidth_from": c.bandwidth_from}
                             for (cluster, system), c in calibrations.items()],
             "ablation_ms": ablations,
-            "cases": [case.report() for case in cases]}
+            "cases": [case.report() for case in cases],
+            "larger": [case.report() for case in larger]}
 
 
 def main() -> int:

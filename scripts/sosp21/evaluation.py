@@ -68,6 +68,19 @@ def constant_error(cases: list[Case]) -> float:
     return min(scaled_error(cases, case.row.throughput / case.linear) for case in cases)
 
 
+def larger(rows: list[Row]) -> list[Row]:
+    """Every system of the rows on as many GPUs as their linear rows go to, where nothing was published."""
+    most = {}
+    for row in rows:
+        if not row.is_linear:
+            key = dataclasses.replace(row, gpus=0, throughput=None)
+            most[key] = max(most.get(key, 0), row.gpus)
+    linear = sorted({(row.cluster, row.framework, row.model, row.gpus) for row in rows if row.is_linear},
+                    key=lambda item: item[-1])
+    return [dataclasses.replace(key, gpus=gpus) for key, published in most.items() for *setting, gpus in linear
+            if setting == [key.cluster, key.framework, key.model] and gpus > published]
+
+
 def held_out(lab: Lab, rows: list[Row]) -> dict[str, list[Case]]:
     """Uncompressed rows predicted without them: each model by the others, and what is larger by what is smaller."""
     raw = [row for row in rows if row.algorithm == "none" and not row.is_linear and row.throughput]

@@ -1,4 +1,4 @@
-"""The paper's figures of training throughput, with predictions over them."""
+"""The paper's figures of training throughput, as part of linear scaling, with predictions over them."""
 
 import matplotlib
 
@@ -39,19 +39,20 @@ def draw_panel(axis, key, cases):
         by_system.setdefault(case.row.system, []).append(case)
     for of_system in by_system.values():
         of_system.sort(key=lambda case: case.row.gpus)
-        gpus = [case.row.gpus for case in of_system]
         if of_system[0].row.is_linear:
-            axis.plot(gpus, [case.linear for case in of_system], color="black", linestyle=":", linewidth=1)
             continue
-        axis.plot(gpus, [case.predicted for case in of_system], color=colour(of_system[0]), linewidth=1.2)
+        axis.plot([case.row.gpus for case in of_system], [case.predicted / case.linear for case in of_system],
+                  color=colour(of_system[0]), linewidth=1.2)
         published = [case for case in of_system if case.row.throughput is not None]
-        axis.plot([case.row.gpus for case in published], [case.row.throughput for case in published], "o",
+        axis.plot([case.row.gpus for case in published],
+                  [case.row.throughput / case.linear for case in published], "o",
                   color=colour(of_system[0]), markerfacecolor="none", markersize=5)
+    gpus = sorted({case.row.gpus for case in cases})
     axis.set_xscale("log", base=2)
-    axis.set_yscale("log")
-    axis.set_xticks(sorted({case.row.gpus for case in cases}), sorted({case.row.gpus for case in cases}))
+    axis.set_xticks(gpus, gpus)
+    axis.set_ylim(0, 1.05)
     axis.set_xlabel("GPUs", fontsize=8)
-    axis.set_ylabel(f"{cases[0].row.unit}", fontsize=8)
+    axis.set_ylabel(f"{cases[0].row.unit}, part of linear", fontsize=8)
     axis.tick_params(labelsize=7)
     axis.grid(alpha=0.3)
 
@@ -60,7 +61,6 @@ def draw_legend(figure, cases):
     entries = {("OSS baseline" if case.group == "OSS" else case.row.system): colour(case)
                for case in cases if not case.row.is_linear}
     handles = [plt.Line2D([], [], color=value, label=name) for name, value in entries.items()]
-    handles += [plt.Line2D([], [], color="black", linestyle=":", label="linear"),
-                plt.Line2D([], [], color="black", marker="o", linestyle="", markerfacecolor="none",
+    handles += [plt.Line2D([], [], color="black", marker="o", linestyle="", markerfacecolor="none",
                            label="published; lines: predicted")]
     figure.legend(handles=handles, loc="lower center", ncols=len(handles), fontsize=8)

@@ -50,7 +50,7 @@ class Row:
 def read(path: str, with_throughput: bool) -> list[Row]:
     """All rows of a CSV. Without `with_throughput` that column, or single values in it, may be missing."""
     try:
-        with open(path, newline="", encoding="utf-8") as file:
+        with open(path, newline="", encoding="utf-8-sig") as file:
             return list(parse(path, csv.reader(file), with_throughput))
     except OSError as reason:
         raise InputError(f"{path}: {reason.strerror}") from None
