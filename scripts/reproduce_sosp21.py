@@ -21,20 +21,25 @@ from sosp21.calibration import Lab, calibrate
 
 CSV = setups.ROOT / "tests/data/sosp21_throughput.csv"
 
-ASSUMPTIONS = f"""\
-what                          assumed                                                     because
-raw BytePS and Ring           compute, sum in the node, network: one after the other      going from 1 to 2 and to 4 nodes adds time as 2:1,
-                                                                                          as do the bytes: nothing of them is hidden
-their messages                buffers of {systems.RAW_BUFFER_BYTES >> 20} MiB, K = N                                   Horovod's default; BytePS cuts, to the same effect
-a message                     {simulator.OVERHEAD_S * 1e6:.1f} us on the ports, {simulator.LATENCY_S * 1e6:.1f} us on the wire              published with SeCoPa (profile sosp21)
-HiPress                       SeCoPa's plan, gradients below {systems.BULK_BYTES >> 20} MiB collected,            its documentation: pipelining, bulk, selection
-                              sum in the node and codecs beside backward
-its network                   bandwidth and slow-down of the cluster's Ring rows          the same machines
-its codecs                    profile sosp21, per element times 900 GB/s over the GPU's   published kernel constants; kernels wait for memory
-BytePS(OSS-...)               {systems.CPU_CODEC_RATE / 1e9:.0f} GB/s on the CPU, one codec thread, pieces of 4 MB       middle of what generic CPU code reaches
-Ring(OSS-...)                 all-gather after backward, kernels at {systems.GENERIC_EFFICIENCY:.0%} of the memory   the same generic code beside memcpy; 1 % kept
-one node                      uncompressed, as BytePS or Ring                             nothing crosses a network
-"""
+#: What is assumed, and why.
+ASSUMPTIONS = (
+    ("raw BytePS, Ring", "compute, sum in the node, network one after the other",
+     "predicts 4 nodes from 1 and 2 better than overlap"),
+    ("their messages", f"buffers of {systems.RAW_BUFFER_BYTES >> 20} MiB, K = N",
+     "Horovod's default; BytePS cuts, to the same effect"),
+    ("a message", f"{simulator.OVERHEAD_S * 1e6:.1f} us on both ports, {simulator.LATENCY_S * 1e6:.1f} us on the wire",
+     "published with SeCoPa (profile sosp21)"),
+    ("HiPress", f"SeCoPa's plan, gradients below {systems.BULK_BYTES >> 20} MiB collected, all pipelined",
+     "its documentation"),
+    ("its network", "bandwidth and slow-down of the cluster's Ring rows", "the same machines"),
+    ("its codecs", "profile sosp21, per element × 900 GB/s ÷ the GPU's memory bandwidth",
+     "published kernel constants; kernels wait for memory"),
+    ("BytePS(OSS-...)", f"{systems.CPU_CODEC_RATE / 1e9:.0f} GB/s on the CPU, one codec thread, pieces of 4 MB",
+     "middle of what generic CPU code reaches"),
+    ("Ring(OSS-...)", f"all-gather after backward, kernels at {systems.GENERIC_EFFICIENCY:.0%} of the memory bandwidth",
+     "the same generic code beside memcpy"),
+    ("any, on one node", "uncompressed, as BytePS or Ring", "nothing crosses a network"),
+)
 
 
 def parse_arguments():
@@ -54,6 +59,12 @@ def parse_arguments():
 
 def percent(value):
     return "–" if value is None else f"{value * 100:+.1f} %"
+
+
+def print_assumptions():
+    for what, assumed, reason in (("what", "assumed", "because"), *ASSUMPTIONS):
+        print(f"{what:18}{assumed:75}{reason}")
+    print()
 
 
 def print_calibration(calibrations):
@@ -122,7 +133,7 @@ def run(options) -> int:
                  for topology in ("PS", "RING")} if options.ablation else {}
     larger = evaluation.predict(lab, calibrations, evaluation.larger(wanted)) if options.larger else []
     summary = summarise(groups)
-    print(ASSUMPTIONS)
+    print_assumptions()
     print_calibration(calibrations)
     print_cases(cases + larger)
     for name in list(groups)[len(evaluation.GROUPS):]:
