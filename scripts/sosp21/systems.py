@@ -13,8 +13,6 @@ RAW_BUFFER_BYTES = 64 << 20
 BULK_BYTES = 4 * 262144
 #: Pieces into which BytePS cuts gradients (its default).
 BYTEPS_PARTITION_BYTES = 4096000
-#: Gradient bytes per second of onebit on a CPU in generic code, the middle of the 3 to 7 GB/s measured of such code.
-CPU_CODEC_RATE = 5e9
 #: Part of the memory bandwidth that generic GPU code reaches: the same 5 GB/s where memcpy moves 18 GB/s.
 GENERIC_EFFICIENCY = 5 / 18
 #: Least memory traffic of DGC, bytes per element: encode with momentum and residual; decode; decode and add at 1 %.
@@ -78,10 +76,9 @@ def summed_locally(gradients: tuple[Gradient, ...], s_per_byte: float) -> tuple[
     return tuple(delayed)
 
 
-def published_codec(algorithm: str, cluster: setups.Cluster) -> tuple[Codec, Cost]:
-    """Codec and merge of profile sosp21, measured on a V100; time per element in inverse proportion to the memory
-    bandwidth, launches as published."""
-    text = (setups.ROOT / "profiler/profiles/sosp21.yaml").read_text()
+def read_codec(profile: str, algorithm: str, cluster: setups.Cluster) -> tuple[Codec, Cost]:
+    """Codec and merge of a shipped profile of the V100; time per element in inverse proportion to the memory bandwidth."""
+    text = (setups.ROOT / f"profiler/profiles/{profile}.yaml").read_text()
     factor = 900e9 / cluster.gpu_memory_bandwidth
     block = re.search(rf"^    {algorithm}:\n((?:      .*\n)+)", text, re.MULTILINE)[1]
     cost = (r"{}:\n(?:\s+floor: ([\d.]+)us\n)?\s+pieces:\n\s+- \{{from: 0, a_s: ([\d.e-]+), "
@@ -128,12 +125,16 @@ class Stages:
     """CaSync's features, each of which can be left out."""
 
     pipelining: bool = True  #: communication and codecs beside backward and each other, gradients cut into partitions
-    bulk: bool = True  #: small gradients collected
+    bulk: bool = True  #: small gradients, messages and kernel launches collected
     selection: bool = True  #: SeCoPa's plan instead of everything compressed
 
 
 def casync_job(setup, system, nodes, calibration, stages=Stages()):
-    codec, merge = published_codec(system.algorithm, setup.cluster)
+    """Without bulk synchronisation every kernel and message costs what SeCoPa published of one alone. With it, what
+    waits goes together: a kernel costs its memory traffic and a launch in a busy stream, and the overhead of a message
+    delays it but keeps no port busy."""
+    codec, merge = read_codec("v100_100g" if stages.bulk else "sosp21", system.algorithm, setup.cluster)
+    overhead_s, latency_s = (0.0, OVERHEAD_S + LATENCY_S) if stages.bulk else (OVERHEAD_S, LATENCY_S)
     model = setup.stretched(calibration.slowdown)
     forward_s, gradients = model.forward_s, model.gradients
     if stages.pipelining:
@@ -145,13 +146,13 @@ def casync_job(setup, system, nodes, calibration, stages=Stages()):
     partitions = nodes if stages.pipelining else 1
     return Job(system.topology, nodes, forward_s, gradients, calibration.bandwidth,
                "secopa" if stages.selection else partitions, system.algorithm, codec, merge,
-               setup.cluster.gpu_memory_bandwidth)
+               setup.cluster.gpu_memory_bandwidth, overhead_s, latency_s)
 
 
 def cpu_codec_job(setup, system, nodes, calibration, pipelining=True):
     """BytePS with its own compression: gradients summed on the node's GPUs, then coded by the CPU, in pieces, one
     after the other; pieces pass codec and network beside backward."""
-    cost = Cost(0, 4 / CPU_CODEC_RATE)
+    cost = Cost(0, 4 / setup.cluster.cpu_codec_rate)
     model = setup.stretched(calibration.slowdown)
     local_s = setup.model.size_bytes * calibration.local_s_per_byte
     gradients = pieces(model.gradients if pipelining else at_once(model.gradients), BYTEPS_PARTITION_BYTES)
@@ -171,15 +172,18 @@ def pieces(gradients: tuple[Gradient, ...], size_bytes: int) -> tuple[Gradient, 
 
 
 def sparse_ring_job(setup, system, nodes, calibration):
-    """DGC in a framework, all-gather of (index, value): (N-1)·(α + 8ρn/B), one encode, N scatters, after backward.
+    """DGC in a framework, which does with gradients inside a node what it always does. After backward every GPU, a
+    process of its own, encodes, and all P GPUs gather each other's (index, value) pairs: (N-1)·α + (P-1)·8ρn/B, one
+    encode and P scatters.
 
     The ring with K = N has 2(N-1) steps of 1/N of the bytes, encodes every element once and decodes (2N-1)/N times.
-    Half the time per message, 2/N of the bandwidth and N²/(2N-1) of the time to scatter make it that all-gather.
+    Half the time per message, 2(N-1)/(P-1)/N of the bandwidth and P·N/(2N-1) of the time to scatter make it that.
     """
+    gpus = nodes * setup.cluster.gpus_per_node
     per_byte_s = 1 / (setup.cluster.gpu_memory_bandwidth * GENERIC_EFFICIENCY)
     encode, _, scatter = (Cost(0, traffic * per_byte_s) for traffic in DGC_TRAFFIC)
-    scatter = scatter.scaled(nodes * nodes / (2 * nodes - 1))
+    scatter = scatter.scaled(gpus * nodes / (2 * nodes - 1))
     gradients = at_once(collect(setup.model.gradients, RAW_BUFFER_BYTES))
     return Job("RING", nodes, after_backward_s(setup, calibration), gradients,
-               calibration.bandwidth * 2 / nodes, nodes, system.algorithm, Codec(encode, scatter, scatter),
-               overhead_s=OVERHEAD_S / 2, latency_s=LATENCY_S / 2)
+               calibration.bandwidth * 2 * (nodes - 1) / (gpus - 1) / nodes, nodes, system.algorithm,
+               Codec(encode, scatter, scatter), overhead_s=OVERHEAD_S / 2, latency_s=LATENCY_S / 2)

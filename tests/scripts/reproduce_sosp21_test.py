@@ -114,7 +114,7 @@ class ScriptTest(unittest.TestCase):
 
     def test_compressed_rows_from_uncompressed_ones(self):
         means = self.predict(RAW + LINEAR, OSS + HIPRESS)["means"]
-        self.check(means["OSS"], 0.105)
+        self.check(means["OSS"], 0.1)
         self.check(means["HiPress"], 0.025)
 
     def test_four_nodes_from_one_and_two(self):
@@ -205,8 +205,8 @@ class PartsTest(unittest.TestCase):
         self.assertEqual([gradient.ready_s for gradient in later], [10.0, 22.0, 32.0])
 
     def test_a_sparse_all_gather_costs_its_closed_form(self):
-        # (N-1)·(α + 8ρn/B) with n elements, ρ = 1 %, α = o + L; codecs free; n divisible by 32·N.
-        nodes, n = 4, 12_800_000
+        # (N-1)·α + (P-1)·8ρn/B with n elements, ρ = 1 %, α = o + L; codecs free; n divisible by 32·N.
+        nodes, gpus, n = 4, 8, 12_800_000
         model = setups.Model(0.0, (setups.Gradient("g", n, 0.0),))
         setup = systems.Setup(setups.CLUSTERS["local"], model, compute_s=0.0)
         known = systems.Calibration(slowdown=0.0, local_s_per_byte=0.0, bandwidth=5e9)
@@ -215,7 +215,8 @@ class PartsTest(unittest.TestCase):
         job = dataclasses.replace(job, codec=simulator.Codec(zero, zero, zero))
         predicted = simulator.Simulator(pathlib.Path(TOOLS) if TOOLS else None).predict([job])[0]
         alpha = simulator.OVERHEAD_S + simulator.LATENCY_S
-        self.assertAlmostEqual(predicted / ((nodes - 1) * (alpha + 8 * 0.01 * n / 5e9)), 1, delta=0.02)
+        expected = (nodes - 1) * alpha + (gpus - 1) * 8 * 0.01 * n / 5e9
+        self.assertAlmostEqual(predicted / expected, 1, delta=0.02)
 
     def test_between_simulated_bandwidths_time_is_a_line_in_their_inverse(self):
         curve = [3 + 2 / rate for rate in calibration.SIMULATED_RATES]
