@@ -69,6 +69,16 @@ inline void check_cuda(cudaError_t status, const char* what) {
   }
 }
 
+/// A kernel as cudaLaunchKernel takes it.
+template <class... Parameters>
+const void* handle_of(void (*kernel)(Parameters...)) {
+#ifdef HIPRESS_EMULATES_CUDA
+  return emulation::handle_of(kernel);  // tests/kernels/emulation: keeps the kernel's type
+#else
+  return reinterpret_cast<const void*>(kernel);
+#endif
+}
+
 /// Calls `launch(batch)` for all of `slices`, as many to a batch as there is room for.
 template <class Slice, class Launch>
 void for_each_batch(std::span<const Slice> slices, const Launch& launch) {
