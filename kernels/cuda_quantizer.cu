@@ -58,6 +58,7 @@ class CudaQuantizer : public AlgorithmCodec {
 
   void settle(const State& state, std::int64_t elements, void* stream) const override {
     if (state.data == nullptr || state.deferred == nullptr || elements <= 0) return;
+    if (kernels_.settle == nullptr) return;  // such an algorithm leaves nothing half done
     EncodeSlice slice = {};
     slice.elements = elements;
     slice.residual = state.data;
