@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/item.hpp"
 #include "kernels/reduction.hpp"
 
 /// How batches of slices reach a GPU: as kernel parameters, so that a launch needs neither a copy
@@ -77,6 +78,13 @@ const void* handle_of(void (*kernel)(Parameters...)) {
 #else
   return reinterpret_cast<const void*>(kernel);
 #endif
+}
+
+/// What an encode does about a slice without elements.
+inline void encode_nothing(const EncodeItem& item, cudaStream_t stream) {
+  if (item.message_bytes == nullptr) return;
+  check_cuda(cudaMemsetAsync(item.message_bytes, 0, sizeof *item.message_bytes, stream),
+             "encoding a slice without elements");
 }
 
 /// Calls `launch(batch)` for all of `slices`, as many to a batch as there is room for.

@@ -104,14 +104,18 @@ class CudaCast : public Codec {
   }
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
+    const auto on = static_cast<cudaStream_t>(stream);
     std::vector<CastSlice> slices;
     for (const EncodeItem& item : items) {
-      if (item.elements <= 0) continue;
+      if (item.elements <= 0) {
+        encode_nothing(item, on);
+        continue;
+      }
       slices.push_back({item.values, item.elements, item.type, item.divisor,
                         reinterpret_cast<std::uint16_t*>(item.message), item.message_bytes, 0});
     }
     for_each_batch(std::span<const CastSlice>(slices), [&](const Batch<CastSlice>& batch) {
-      launch(encode_elements<Format>, batch, static_cast<cudaStream_t>(stream));
+      launch(encode_elements<Format>, batch, on);
     });
   }
 

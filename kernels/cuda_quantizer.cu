@@ -25,8 +25,12 @@ class CudaQuantizer : public AlgorithmCodec {
     // Slices of different types and with different treatment of residuals take different kernels.
     std::map<std::pair<ValueType, CudaFeedback>, std::vector<EncodeSlice>> groups;
     std::int64_t tiles = 0, number = 0;
+    const auto on = static_cast<cudaStream_t>(stream);
     for (const EncodeItem& item : items) {
-      if (item.elements <= 0) continue;
+      if (item.elements <= 0) {
+        encode_nothing(item, on);
+        continue;
+      }
       EncodeSlice slice = slice_of(item);
       slice.first_tile = tiles;
       slice.number = number++;
@@ -34,7 +38,6 @@ class CudaQuantizer : public AlgorithmCodec {
       groups[{slice.type, feedback_of(slice)}].push_back(slice);
     }
     if (tiles == 0) return;
-    const auto on = static_cast<cudaStream_t>(stream);
     std::size_t tile_bytes = 0;
     for (const CudaPassKernels& pass : kernels_.passes) {
       tile_bytes = std::max(tile_bytes, pass.tile_result_bytes);
