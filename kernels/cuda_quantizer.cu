@@ -45,9 +45,12 @@ class CudaQuantizer : public AlgorithmCodec {
     const StreamMemory tile_results(static_cast<std::size_t>(tiles) * tile_bytes, on);
     const StreamMemory slice_results(static_cast<std::size_t>(number) * kernels_.slice_result_bytes,
                                      on);
-    for (const auto& [kind, slices] : groups) {
-      for_each_batch(std::span<const EncodeSlice>(slices), [&](const Batch<EncodeSlice>& batch) {
-        encode_batch(batch, kind.first, kind.second, tile_results.data(), slice_results.data(), on);
+    for (const auto& group : groups) {
+      const ValueType type = group.first.first;
+      const CudaFeedback feedback = group.first.second;
+      const std::span<const EncodeSlice> slices = group.second;
+      for_each_batch(slices, [&](const Batch<EncodeSlice>& batch) {
+        encode_batch(batch, type, feedback, tile_results.data(), slice_results.data(), on);
       });
     }
   }
