@@ -138,7 +138,7 @@ class Grid {
   std::uint64_t meet_warp(const Place& place, unsigned mask, std::uint64_t given, unsigned source,
                           Finish finish) {
     Thread& self = *current_;
-    if ((mask >> self.lane() & 1) == 0) fail(place.text() + ": the mask leaves out its own caller");
+    if ((mask >> self.lane() & 1) == 0) fail(place, "the mask leaves out its own caller");
     wait(self, Thread::State::kInWarp, place, mask, given, source);
     const unsigned warp = self.number / kWarpSize;
     ++in_warp_[warp];
@@ -205,15 +205,15 @@ class Grid {
   }
 
   void conclude(const Place& place, Finish finish) {
-    if (const char* wrong = finish(present_)) fail(place.text() + ": " + wrong);
+    if (const char* wrong = finish(present_)) fail(place, wrong);
     for (Thread* thread : present_) {
       if (thread != nullptr) thread->state = Thread::State::kReady;
     }
   }
 
-  /// Ends the launch; the calling thread never goes on.
-  void fail(const std::string& what) {
-    fault_ = here() + what;
+  /// Ends the launch; the calling thread never goes on, so nothing on its stack is destroyed.
+  void fail(const Place& place, const char* wrong) {
+    fault_ = here() + place.text() + ": " + wrong;
     for (;;) current_->fiber.suspend();
   }
 
