@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/item.hpp"
 #include "kernels/reduction.hpp"
 
 /// How batches of slices reach a GPU: as kernel parameters, so that a launch needs neither a copy
@@ -67,6 +68,23 @@ inline void check_cuda(cudaError_t status, const char* what) {
   if (status != cudaSuccess) {
     throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
   }
+}
+
+/// A kernel as cudaLaunchKernel takes it.
+template <class... Parameters>
+const void* handle_of(void (*kernel)(Parameters...)) {
+#ifdef HIPRESS_EMULATES_CUDA
+  return emulation::handle_of(kernel);  // tests/kernels/emulation: keeps the kernel's type
+#else
+  return reinterpret_cast<const void*>(kernel);
+#endif
+}
+
+/// What an encode does about a slice without elements.
+inline void encode_nothing(const EncodeItem& item, cudaStream_t stream) {
+  if (item.message_bytes == nullptr) return;
+  check_cuda(cudaMemsetAsync(item.message_bytes, 0, sizeof *item.message_bytes, stream),
+             "encoding a slice without elements");
 }
 
 /// Calls `launch(batch)` for all of `slices`, as many to a batch as there is room for.

@@ -83,6 +83,14 @@ __global__ void decode_elements(const Batch<DecodeSlice> batch) {
   }
 }
 
+template <class Slice>
+void launch(void (*kernel)(Batch<Slice>), const Batch<Slice>& batch, cudaStream_t stream) {
+  void* arguments[] = {const_cast<Batch<Slice>*>(&batch)};
+  check_cuda(cudaLaunchKernel(handle_of(kernel), dim3(static_cast<unsigned>(batch.blocks)),
+                              dim3(kThreadsPerBlock), arguments, 0, stream),
+             "launching a codec kernel");
+}
+
 template <class Format>
 class CudaCast : public Codec {
  public:
@@ -96,23 +104,25 @@ class CudaCast : public Codec {
   }
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
+    const auto on = static_cast<cudaStream_t>(stream);
     std::vector<CastSlice> slices;
     for (const EncodeItem& item : items) {
-      if (item.elements <= 0) continue;
+      if (item.elements <= 0) {
+        encode_nothing(item, on);
+        continue;
+      }
       slices.push_back({item.values, item.elements, item.type, item.divisor,
                         reinterpret_cast<std::uint16_t*>(item.message), item.message_bytes, 0});
     }
     for_each_batch(std::span<const CastSlice>(slices), [&](const Batch<CastSlice>& batch) {
-      encode_elements<Format><<<static_cast<unsigned>(batch.blocks), kThreadsPerBlock, 0,
-                                static_cast<cudaStream_t>(stream)>>>(batch);
+      launch(encode_elements<Format>, batch, on);
     });
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
     const auto on = static_cast<cudaStream_t>(stream);
     decode_in_parts(*this, items, on, [&](const Batch<DecodeSlice>& batch) {
-      decode_elements<Format>
-          <<<static_cast<unsigned>(batch.blocks), kThreadsPerBlock, 0, on>>>(batch);
+      launch(decode_elements<Format>, batch, on);
     });
   }
 };

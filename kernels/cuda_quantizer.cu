@@ -25,8 +25,12 @@ class CudaQuantizer : public CudaAlgorithm {
     // Slices of different types and with different treatment of residuals take different kernels.
     std::map<std::pair<ValueType, CudaFeedback>, std::vector<EncodeSlice>> groups;
     std::int64_t tiles = 0, number = 0;
+    const auto on = static_cast<cudaStream_t>(stream);
     for (const EncodeItem& item : items) {
-      if (item.elements <= 0) continue;
+      if (item.elements <= 0) {
+        encode_nothing(item, on);
+        continue;
+      }
       EncodeSlice slice = slice_of(item);
       slice.first_tile = tiles;
       slice.number = number++;
@@ -34,7 +38,6 @@ class CudaQuantizer : public CudaAlgorithm {
       groups[{slice.type, feedback_of(slice)}].push_back(slice);
     }
     if (tiles == 0) return;
-    const auto on = static_cast<cudaStream_t>(stream);
     std::size_t tile_bytes = 0;
     for (const CudaPassKernels& pass : kernels_.passes) {
       tile_bytes = std::max(tile_bytes, pass.tile_result_bytes);
@@ -42,9 +45,12 @@ class CudaQuantizer : public CudaAlgorithm {
     const StreamMemory tile_results(static_cast<std::size_t>(tiles) * tile_bytes, on);
     const StreamMemory slice_results(static_cast<std::size_t>(number) * kernels_.slice_result_bytes,
                                      on);
-    for (const auto& [kind, slices] : groups) {
-      for_each_batch(std::span<const EncodeSlice>(slices), [&](const Batch<EncodeSlice>& batch) {
-        encode_batch(batch, kind.first, kind.second, tile_results.data(), slice_results.data(), on);
+    for (const auto& group : groups) {
+      const ValueType type = group.first.first;
+      const CudaFeedback feedback = group.first.second;
+      const std::span<const EncodeSlice> slices = group.second;
+      for_each_batch(slices, [&](const Batch<EncodeSlice>& batch) {
+        encode_batch(batch, type, feedback, tile_results.data(), slice_results.data(), on);
       });
     }
   }
@@ -58,6 +64,7 @@ class CudaQuantizer : public CudaAlgorithm {
 
   void settle(const State& state, std::int64_t elements, void* stream) const override {
     if (state.data == nullptr || state.deferred == nullptr || elements <= 0) return;
+    if (kernels_.settle == nullptr) return;  // such an algorithm leaves nothing half done
     EncodeSlice slice = {};
     slice.elements = elements;
     slice.residual = state.data;

@@ -394,19 +394,19 @@ __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice>
   store_rows(slice.values, slice.type, first_element, kWordElements, slice.elements, decoded);
 }
 
+#ifndef __CUDACC_RTC__  // there user_algorithm_cuda.cpp asks for the kernels by name
+
 template <class Algorithm, int kPass, ValueType kType>
 void add_measure(CudaPassKernels& pass) {
   const void** measure = pass.measure[static_cast<int>(kType)];
-  measure[0] = address_of(measure_tiles<Algorithm, kPass, CudaFeedback::kNone, kType>);
+  measure[0] = handle_of(measure_tiles<Algorithm, kPass, CudaFeedback::kNone, kType>);
   if constexpr (Algorithm::kErrorFeedback) {
-    measure[1] = address_of(measure_tiles<Algorithm, kPass, CudaFeedback::kAtOnce, kType>);
+    measure[1] = handle_of(measure_tiles<Algorithm, kPass, CudaFeedback::kAtOnce, kType>);
   }
   if constexpr (Algorithm::kErrorFeedback && kDeferrable<Algorithm>) {
-    measure[2] = address_of(measure_tiles<Algorithm, kPass, CudaFeedback::kDeferred, kType>);
+    measure[2] = handle_of(measure_tiles<Algorithm, kPass, CudaFeedback::kDeferred, kType>);
   }
 }
-
-#ifndef __CUDACC_RTC__  // there user_algorithm_cuda.cpp asks for the kernels by name
 
 template <class Algorithm, int kPass>
 void add_passes(CudaQuantizerKernels& kernels) {
@@ -417,7 +417,7 @@ void add_passes(CudaQuantizerKernels& kernels) {
     add_measure<Algorithm, kPass, ValueType::kFloat32>(pass);
     add_measure<Algorithm, kPass, ValueType::kFloat16>(pass);
     add_measure<Algorithm, kPass, ValueType::kBfloat16>(pass);
-    pass.conclude = address_of(conclude_slices<Algorithm, kPass>);
+    pass.conclude = handle_of(conclude_slices<Algorithm, kPass>);
     add_passes<Algorithm, kPass + 1>(kernels);
   }
 }
@@ -429,12 +429,12 @@ CudaQuantizerKernels cuda_quantizer_kernels() {
   kernels.codes_after = Algorithm::kCodesAfter;
   kernels.slice_result_bytes = sizeof(SliceResult<Algorithm>);
   add_passes<Algorithm, 0>(kernels);
-  kernels.encode[0] = address_of(encode_tiles<Algorithm, ValueType::kFloat32>);
-  kernels.encode[1] = address_of(encode_tiles<Algorithm, ValueType::kFloat16>);
-  kernels.encode[2] = address_of(encode_tiles<Algorithm, ValueType::kBfloat16>);
-  kernels.put_back = address_of(put_back<Algorithm>);
-  if constexpr (kDeferrable<Algorithm>) kernels.settle = address_of(settle_tiles<Algorithm>);
-  kernels.decode = address_of(decode_tiles<Algorithm>);
+  kernels.encode[0] = handle_of(encode_tiles<Algorithm, ValueType::kFloat32>);
+  kernels.encode[1] = handle_of(encode_tiles<Algorithm, ValueType::kFloat16>);
+  kernels.encode[2] = handle_of(encode_tiles<Algorithm, ValueType::kBfloat16>);
+  kernels.put_back = handle_of(put_back<Algorithm>);
+  if constexpr (kDeferrable<Algorithm>) kernels.settle = handle_of(settle_tiles<Algorithm>);
+  kernels.decode = handle_of(decode_tiles<Algorithm>);
   return kernels;
 }
 

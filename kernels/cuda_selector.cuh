@@ -710,16 +710,16 @@ __global__ void decode_entries(const Algorithm algorithm, const Batch<SelectorDe
 
 template <class Algorithm>
 CudaSelectorKernels cuda_selector_kernels() {
-  return {.look = address_of(look_for_non_finite<Algorithm>),
-          .sample = address_of(sample_entries<Algorithm>),
-          .collect = address_of(collect_entries<Algorithm>),
-          .count_digits = address_of(count_digits<Algorithm>),
-          .conclude_digit = address_of(conclude_digit<Algorithm>),
-          .tally = address_of(tally_tiles<Algorithm>),
-          .place = address_of(place_blocks<Algorithm>),
-          .write = address_of(write_entries<Algorithm>),
-          .check = address_of(check_messages<Algorithm>),
-          .decode = address_of(decode_entries<Algorithm>)};
+  return {.look = handle_of(look_for_non_finite<Algorithm>),
+          .sample = handle_of(sample_entries<Algorithm>),
+          .collect = handle_of(collect_entries<Algorithm>),
+          .count_digits = handle_of(count_digits<Algorithm>),
+          .conclude_digit = handle_of(conclude_digit<Algorithm>),
+          .tally = handle_of(tally_tiles<Algorithm>),
+          .place = handle_of(place_blocks<Algorithm>),
+          .write = handle_of(write_entries<Algorithm>),
+          .check = handle_of(check_messages<Algorithm>),
+          .decode = handle_of(decode_entries<Algorithm>)};
 }
 
 #endif

@@ -48,13 +48,4 @@ __device__ inline std::uint64_t add_atomically(std::uint64_t& to, std::uint64_t 
   return atomicAdd(reinterpret_cast<unsigned long long*>(&to), value);
 }
 
-#ifndef __CUDACC_RTC__  // there user_algorithm_cuda.cpp asks for the kernels by name
-
-template <class Kernel>
-const void* address_of(Kernel* kernel) {
-  return reinterpret_cast<const void*>(kernel);
-}
-
-#endif
-
 }  // namespace hipress::kernels

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/kernels/device_memory.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {
@@ -23,108 +24,6 @@ bool has_gpu() {
   const bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
   if (!found) WARN("skipped: no GPU on this machine");
   return found;
-}
-
-/// Device memory that goes away with the test.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(const std::vector<T>& content) : count_(content.size()) {
-    REQUIRE(cudaMalloc(&data_, std::max<std::size_t>(1, count_) * sizeof(T)) == cudaSuccess);
-    REQUIRE(cudaMemcpy(data_, content.data(), count_ * sizeof(T), cudaMemcpyHostToDevice) ==
-            cudaSuccess);
-  }
-  DeviceArray(DeviceArray&& other) noexcept : count_(other.count_), data_(other.data_) {
-    other.data_ = nullptr;
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  T* data() const { return data_; }
-  std::vector<T> on_host() const {
-    std::vector<T> content(count_);
-    REQUIRE(cudaMemcpy(content.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost) ==
-            cudaSuccess);
-    return content;
-  }
-
- private:
-  std::size_t count_;
-  T* data_ = nullptr;
-};
-
-/// A gradient in device memory, `offset` elements behind where an allocation begins.
-class DeviceGradient {
- public:
-  DeviceGradient(const Stored& content, int offset)
-      : type_(content.type),
-        skipped_(static_cast<std::size_t>(offset * bytes_per_value(content.type))),
-        memory_(shifted(content, skipped_)) {}
-  void* data() const { return memory_.data() + skipped_; }
-  Stored on_host() const {
-    const std::vector<std::byte> all = memory_.on_host();
-    return {type_, {all.begin() + static_cast<std::ptrdiff_t>(skipped_), all.end()}};
-  }
-
- private:
-  static std::vector<std::byte> shifted(const Stored& content, std::size_t by) {
-    std::vector<std::byte> bytes(by);
-    bytes.insert(bytes.end(), content.bytes.begin(), content.bytes.end());
-    return bytes;
-  }
-
-  ValueType type_;
-  std::size_t skipped_;
-  DeviceArray<std::byte> memory_;
-};
-
-/// Encodes on the GPU; the residual is updated where there is one.
-std::vector<std::byte> encode_on_gpu(const Codec& codec, const Stored& inputs, float divisor,
-                                     std::vector<float>* residual, const DrawKey& key,
-                                     int offset = 0) {
-  const std::int64_t elements = inputs.elements();
-  const DeviceGradient values(inputs, offset);
-  const DeviceArray<float> state(residual != nullptr ? *residual : std::vector<float>());
-  const DeviceArray<std::byte> message(
-      std::vector<std::byte>(codec.encoded_bytes(elements), std::byte(0xa5)));
-  const DeviceArray<std::int64_t> bytes(std::vector<std::int64_t>{-1});
-  EncodeItem item;
-  item.values = values.data();
-  item.type = inputs.type;
-  item.elements = elements;
-  item.divisor = divisor;
-  if (residual != nullptr) item.state = {state.data(), elements};
-  item.message = message.data();
-  item.key = key;
-  item.message_bytes = bytes.data();
-  codec.encode({&item, 1});
-  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-  CHECK(bytes.on_host()[0] == codec.encoded_bytes(elements));
-  if (residual != nullptr) *residual = state.on_host();
-  return message.on_host();
-}
-
-Stored decode_on_gpu(const Codec& codec, const std::vector<std::vector<std::byte>>& messages,
-                     const Stored& x, DecodeMode mode, float own, float sum, int offset = 0) {
-  const DeviceGradient values(x, offset);
-  std::vector<DeviceArray<std::byte>> copies;
-  std::vector<const std::byte*> pointers;
-  std::vector<std::int64_t> lengths;
-  for (const auto& message : messages) {
-    copies.emplace_back(message);
-    pointers.push_back(copies.back().data());
-    lengths.push_back(static_cast<std::int64_t>(message.size()));
-  }
-  DecodeItem item;
-  item.messages = pointers;
-  item.message_bytes = lengths;
-  item.elements = x.elements();
-  item.values = values.data();
-  item.type = x.type;
-  item.mode = mode;
-  item.own_divisor = own;
-  item.sum_divisor = sum;
-  codec.decode({&item, 1});
-  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-  return values.on_host();
 }
 
 TEST_CASE("CUDA codecs can be made without a GPU") {

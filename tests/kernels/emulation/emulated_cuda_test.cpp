@@ -1,0 +1,412 @@
+// The kernels and launchers of the CUDA back end, run on the CPU, give the bits of the host codecs:
+// messages, residuals, decoded values; in whatever order threads and blocks run.
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "kernels/cuda_codec.hpp"
+#include "kernels/host_codec.hpp"
+#include "tests/kernels/device_memory.hpp"
+#include "tests/kernels/reference.hpp"
+
+extern "C" const hipress::kernels::CompiledAlgorithm hipress_spread_scalar;
+
+namespace hipress::kernels {
+
+const CudaKernels& hipress_spread_cuda();
+
+namespace {
+
+using namespace testing;
+
+constexpr const char* kAlgorithms[] = {
+    "onebit", "tbq",  "terngrad(b=1)", "terngrad(b=2)", "terngrad(b=5)",     "terngrad(b=8)",
+    "fp16",   "bf16", "spread",        "dgc(rho=0.1)",  "graddrop(rho=0.03)"};
+constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
+/// Around words, tiles (1024) and the tiles that are added up in one go (32768).
+constexpr std::int64_t kElements[] = {1, 3, 31, 32, 33, 1000, 1025, 33000};
+constexpr std::uint32_t kSchedules[] = {0, 1, 2, 3};
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+void schedule(std::uint32_t seed) { emulation::Grid::instance().set_schedule(seed); }
+
+/// An algorithm on both devices: by its name in the registry; or "spread", the tests' program of
+/// two measuring passes and a residual.
+struct Pair {
+  explicit Pair(std::string_view algorithm) {
+    constexpr double kSpread[] = {2, 3};  // width, b
+    if (algorithm == "spread") {
+      cuda = make_cuda_quantizer(hipress_spread_scalar, hipress_spread_cuda().quantizer, kSpread);
+      plain = make_host_algorithm(hipress_spread_scalar, kSpread, Isa::kScalar);
+    } else {
+      cuda = make_codec(algorithm, Device::kCuda);
+      plain = make_codec_for(algorithm, Isa::kScalar);
+    }
+  }
+  std::unique_ptr<Codec> cuda, plain;
+};
+
+void require_same_encodes(const Pair& codecs, const Stored& inputs, int offset) {
+  const DrawKey key{.seed = 5, .step = 6, .node = 7, .first_element = (std::int64_t{1} << 32) - 40};
+  const std::int64_t elements = inputs.elements();
+  for (const float divisor : {1.0f, 3.0f}) {
+    REQUIRE(encode_on_gpu(*codecs.cuda, inputs, divisor, nullptr, key, offset) ==
+            encode(*codecs.plain, inputs, divisor, nullptr, key));
+    if (!codecs.plain->traits().error_feedback) continue;
+    const int arrays = codecs.plain->traits().state_arrays;
+    std::vector<float> on_gpu = gaussian(arrays * elements, 9), on_cpu = on_gpu;
+    for (int step = 0; step < 2; ++step) {
+      REQUIRE(encode_on_gpu(*codecs.cuda, inputs, divisor, &on_gpu, key, offset) ==
+              encode(*codecs.plain, inputs, divisor, &on_cpu, key));
+      REQUIRE(same_bits(on_gpu, on_cpu));
+    }
+  }
+}
+
+void require_same_decodes(const Pair& codecs, const Stored& x, int offset) {
+  std::vector<std::vector<std::byte>> messages;
+  for (std::uint32_t peer = 0; peer < 11; ++peer) {
+    messages.push_back(
+        encode(*codecs.plain, gaussian(x.elements(), peer), 1, nullptr, {.node = peer}));
+  }
+  REQUIRE(decode_on_gpu(*codecs.cuda, {messages[0]}, x, DecodeMode::kOverwrite, 1, 1, offset) ==
+          decode(*codecs.plain, messages[0], x.elements(), x.type));
+  for (const std::size_t peers : {0, 1, 3, 11}) {
+    const std::vector<std::vector<std::byte>> some(messages.begin(), messages.begin() + peers);
+    const float own = peers == 1 ? 1 : 3, sum = peers == 1 ? 1 : 7;
+    REQUIRE(decode_on_gpu(*codecs.cuda, some, x, DecodeMode::kAdd, own, sum, offset) ==
+            decode_add(*codecs.plain, some, x, own, sum));
+  }
+}
+
+TEST_CASE("emulated kernels give the host's messages, residuals and decoded values") {
+  const int launched = emulation::launches;
+  for (const char* algorithm : kAlgorithms) {
+    const Pair codecs(algorithm);
+    for (const std::uint32_t seed : kSchedules) {
+      schedule(seed);
+      for (const ValueType type : kTypes) {
+        for (const std::int64_t elements : kElements) {
+          // A long slice once per type, to save time, each time by another schedule.
+          if (elements > 2000 && seed != static_cast<std::uint32_t>(type) + 1) continue;
+          INFO(algorithm << ", " << to_string(type) << ", " << elements << ", schedule " << seed);
+          const Stored inputs = stored(type, gaussian(elements, 3));
+          require_same_encodes(codecs, inputs, static_cast<int>(elements % 2));
+          require_same_decodes(codecs, inputs, static_cast<int>(elements % 2));
+        }
+      }
+    }
+  }
+  CHECK(emulation::launches > launched);
+}
+
+TEST_CASE("emulated kernels give the host's bits for special inputs") {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr std::int64_t kCount = 2500;
+  for (const char* algorithm : kAlgorithms) {
+    const Pair codecs(algorithm);
+    for (const float special :
+         {0.0f, -0.0f, 0.3f, kLargest, -kLargest, 1e-45f, kNan, -INFINITY, INFINITY}) {
+      std::vector<float> everywhere(kCount, special), once = gaussian(kCount, 4);
+      for (std::size_t i = 0; i < everywhere.size(); i += 2) everywhere[i] *= -0.5f;
+      once[1999] = special;
+      for (const auto& values : {everywhere, once}) {
+        for (const ValueType type : kTypes) {
+          INFO(algorithm << ", " << to_string(type) << ", " << special);
+          schedule(static_cast<std::uint32_t>(type));
+          const Stored inputs = stored(type, values);
+          require_same_encodes(codecs, inputs, 0);
+          // Its numbers become infinite then, and such a message counts as damaged.
+          if (algorithm == std::string_view("spread") && std::abs(special) == kLargest) continue;
+          const auto message = encode(*codecs.plain, inputs, 1, nullptr, {});
+          REQUIRE(decode_on_gpu(*codecs.cuda, {message}, inputs, DecodeMode::kOverwrite, 1, 1) ==
+                  decode(*codecs.plain, message, kCount, type));
+          REQUIRE(decode_on_gpu(*codecs.cuda, {message, message}, inputs, DecodeMode::kAdd, 2, 3) ==
+                  decode_add(*codecs.plain, {message, message}, inputs, 2, 3));
+        }
+      }
+    }
+  }
+}
+
+// ---- residuals left half done ----
+
+/// A slice's state on the host.
+struct HostState {
+  explicit HostState(std::int64_t elements) : data(gaussian(elements, 8)) {}
+  State state() { return {data.data(), static_cast<std::int64_t>(data.size()), &deferred}; }
+  std::vector<float> data;
+  Deferred deferred;
+};
+
+/// And on the device.
+struct DeviceState {
+  explicit DeviceState(const HostState& host)
+      : data(host.data), deferred(std::vector<Deferred>{host.deferred}) {}
+  State state() const {
+    return {data.data(), static_cast<std::int64_t>(data.on_host().size()), deferred.data()};
+  }
+  DeviceArray<float> data;
+  DeviceArray<Deferred> deferred;
+};
+
+void require_same_states(const DeviceState& on_gpu, const HostState& on_cpu) {
+  REQUIRE(same_bits(on_gpu.data.on_host(), on_cpu.data));
+  const Deferred found = on_gpu.deferred.on_host()[0];
+  REQUIRE(found.owed == on_cpu.deferred.owed);
+  if (found.owed) {
+    REQUIRE(std::equal(std::begin(found.wire), std::end(found.wire), on_cpu.deferred.wire));
+  }
+}
+
+/// Encodes on both devices with a residual that may be left half done.
+void require_same_deferred_step(const Pair& codecs, const Stored& inputs, float divisor,
+                                const DeviceState& on_gpu, HostState& on_cpu) {
+  const std::int64_t bytes = codecs.plain->encoded_bytes(inputs.elements());
+  const DeviceGradient values(inputs, 0);
+  const DeviceArray<std::byte> message(std::vector<std::byte>(bytes, std::byte(0xa5)));
+  struct alignas(16) Line {
+    std::byte bytes[16];
+  };
+  std::vector<Line> expected(bytes / 16 + 1);
+  EncodeItem item;
+  item.values = values.data();
+  item.type = inputs.type;
+  item.elements = inputs.elements();
+  item.divisor = divisor;
+  item.state = on_gpu.state();
+  item.message = message.data();
+  codecs.cuda->encode({&item, 1});
+  item.values = inputs.bytes.data();
+  item.state = on_cpu.state();
+  item.message = expected[0].bytes;
+  codecs.plain->encode({&item, 1});
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  REQUIRE(message.on_host() == std::vector(expected[0].bytes, expected[0].bytes + bytes));
+  require_same_states(on_gpu, on_cpu);
+}
+
+void require_same_settled(const Pair& codecs, const DeviceState& on_gpu, HostState& on_cpu) {
+  const auto elements = static_cast<std::int64_t>(on_cpu.data.size());
+  codecs.cuda->settle(on_gpu.state(), elements);
+  codecs.plain->settle(on_cpu.state(), elements);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  require_same_states(on_gpu, on_cpu);
+}
+
+TEST_CASE("emulated kernels leave residuals half done as the host does") {
+  // terngrad has no residual, and spread none that can wait: they must do as if nothing waited.
+  for (const char* algorithm : {"onebit", "tbq", "terngrad", "spread"}) {
+    const Pair codecs(algorithm);
+    for (const std::uint32_t seed : kSchedules) {
+      schedule(seed);
+      for (const ValueType type : kTypes) {
+        for (const std::int64_t elements : kElements) {
+          HostState on_cpu(elements);
+          const DeviceState on_gpu(on_cpu);
+          for (std::uint32_t step = 0; step < 5; ++step) {
+            INFO(algorithm << ", " << to_string(type) << ", " << elements << ", step " << step);
+            std::vector<float> inputs = gaussian(elements, step);
+            // Steps 1 and 2 meet something that no message can carry.
+            if (step == 1) inputs[elements / 2] = kNan;
+            if (step == 2) inputs[elements - 1] = INFINITY;
+            // Sums leave fp32's range.
+            if (step == 4) std::fill(inputs.begin(), inputs.end(), 3e38f);
+            require_same_deferred_step(codecs, stored(type, inputs), step < 3 ? 1.0f : 3.0f, on_gpu,
+                                       on_cpu);
+            if (step == 3) require_same_settled(codecs, on_gpu, on_cpu);
+          }
+          require_same_settled(codecs, on_gpu, on_cpu);
+          require_same_settled(codecs, on_gpu, on_cpu);  // nothing is owed any more
+        }
+      }
+    }
+  }
+}
+
+// ---- batches ----
+
+/// One slice of a batch on the device, and what the host makes of it.
+struct BatchSlice {
+  BatchSlice(const Codec& plain, int i)
+      : inputs(stored(kTypes[i % 3], inputs_of(i))),
+        values(inputs, 0),
+        message(std::vector<std::byte>(plain.encoded_bytes(inputs.elements()))),
+        bytes(std::vector<std::int64_t>{-1}) {
+    if (plain.traits().error_feedback && i % 4 != 0) {
+      host.emplace(inputs.elements());
+      device.emplace(*host);
+    }
+    defers = i % 4 == 3;
+  }
+
+  /// Lengths from 1 to several tiles, and a NaN here and there.
+  static std::vector<float> inputs_of(int i) {
+    std::vector<float> values = gaussian(1 + i * 397 % 4001, i);
+    if (i % 7 == 5) values[values.size() / 2] = kNan;
+    return values;
+  }
+
+  EncodeItem item() const {
+    EncodeItem made;
+    made.values = values.data();
+    made.type = inputs.type;
+    made.elements = inputs.elements();
+    if (device) made.state = device->state();
+    if (!defers) made.state.deferred = nullptr;
+    made.message = message.data();
+    made.message_bytes = bytes.data();
+    return made;
+  }
+
+  void require_same(const Codec& plain) {
+    if (device && !defers) {
+      REQUIRE(message.on_host() == encode(plain, inputs, 1, &host->data, {}));
+      REQUIRE(same_bits(device->data.on_host(), host->data));
+    } else {
+      std::vector<float> sum;
+      if (device) sum = host->data;
+      REQUIRE(message.on_host() == encode(plain, inputs, 1, device ? &sum : nullptr, {}));
+    }
+    REQUIRE(bytes.on_host()[0] == plain.encoded_bytes(inputs.elements()));
+  }
+
+  Stored inputs;
+  DeviceGradient values;
+  DeviceArray<std::byte> message;
+  DeviceArray<std::int64_t> bytes;
+  std::optional<HostState> host;
+  std::optional<DeviceState> device;
+  bool defers = false;
+};
+
+/// More than one launch takes, of all types and lengths, with all kinds of residuals.
+constexpr int kBatch = 61;
+
+TEST_CASE("emulated kernels encode batches as the host does slices") {
+  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread"}) {
+    const Pair codecs(algorithm);
+    for (const std::uint32_t seed : kSchedules) {
+      schedule(seed);
+      std::vector<BatchSlice> slices;
+      slices.reserve(kBatch);
+      const DeviceArray<std::int64_t> bytes_of_nothing(std::vector<std::int64_t>{-1});
+      std::vector<EncodeItem> items(2);  // slices without elements
+      items[0].message_bytes = bytes_of_nothing.data();
+      for (int i = 0; i < kBatch; ++i) {
+        items.push_back(slices.emplace_back(*codecs.plain, i).item());
+      }
+      codecs.cuda->encode(items);
+      REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+      REQUIRE(bytes_of_nothing.on_host()[0] == 0);
+      for (int i = 0; i < kBatch; ++i) {
+        INFO(algorithm << ", slice " << i << ", schedule " << seed);
+        slices[i].require_same(*codecs.plain);
+      }
+    }
+  }
+}
+
+/// A slice of a batch that is decoded: its messages on the device, and what the host makes of them.
+struct SumSlice {
+  SumSlice(const Codec& plain, int i)
+      : x(stored(kTypes[i % 3], gaussian(1 + i * 397 % 4001, i))), values(x, 0) {
+    for (int peer = 0; peer < i % 12; ++peer) {
+      messages.push_back(encode(plain, gaussian(x.elements(), i + peer), 1, nullptr, {}));
+      copies.emplace_back(messages.back());
+      pointers.push_back(copies.back().data());
+      lengths.push_back(static_cast<std::int64_t>(messages.back().size()));
+    }
+  }
+
+  DecodeItem item() const {
+    DecodeItem made;
+    made.messages = pointers;
+    made.message_bytes = lengths;
+    made.elements = x.elements();
+    made.values = values.data();
+    made.type = x.type;
+    made.mode = DecodeMode::kAdd;
+    made.own_divisor = 3;
+    made.sum_divisor = 7;
+    return made;
+  }
+
+  Stored x;
+  DeviceGradient values;
+  std::vector<std::vector<std::byte>> messages;
+  std::vector<DeviceArray<std::byte>> copies;
+  std::vector<const std::byte*> pointers;
+  std::vector<std::int64_t> lengths;
+};
+
+TEST_CASE("emulated kernels decode batches as the host does slices") {
+  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread"}) {
+    const Pair codecs(algorithm);
+    for (const std::uint32_t seed : kSchedules) {
+      schedule(seed);
+      std::vector<SumSlice> slices;
+      slices.reserve(kBatch);
+      for (int i = 0; i < kBatch; ++i) slices.emplace_back(*codecs.plain, i);
+      std::vector<DecodeItem> items(1);  // a slice without elements
+      for (const SumSlice& slice : slices) items.push_back(slice.item());
+      codecs.cuda->decode(items);
+      REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+      for (int i = 0; i < kBatch; ++i) {
+        INFO(algorithm << ", slice " << i << ", schedule " << seed);
+        REQUIRE(slices[i].values.on_host() ==
+                decode_add(*codecs.plain, slices[i].messages, slices[i].x, 3, 7));
+      }
+    }
+  }
+}
+
+// ---- damage ----
+
+bool all_nan(const Stored& values) {
+  const std::vector<float> all = loaded(values);
+  return std::all_of(all.begin(), all.end(), [](float v) { return std::isnan(v); });
+}
+
+TEST_CASE("emulated kernels make NaN of a damaged message") {
+  constexpr std::int64_t kCount = 1100;
+  for (const char* algorithm : kAlgorithms) {
+    const Pair codecs(algorithm);
+    const auto sound = encode(*codecs.plain, gaussian(kCount, 1), 1, nullptr, {});
+    std::vector<std::vector<std::byte>> damaged(2, sound);
+    damaged[0].resize(sound.size() - 4);
+    damaged[1].resize(sound.size() + 4);
+    if (!codecs.plain->traits().half_precision) {
+      for (const std::size_t at : {0, 4, 6, 7}) {  // elements, tag, planes, non_finite
+        damaged.push_back(sound);
+        damaged.back()[at] ^= std::byte(0x12);
+      }
+    }
+    for (const ValueType type : kTypes) {
+      const Stored x = stored(type, gaussian(kCount, 2));
+      for (std::size_t i = 0; i < damaged.size(); ++i) {
+        INFO(algorithm << ", " << to_string(type) << ", damage " << i);
+        schedule(static_cast<std::uint32_t>(i));
+        REQUIRE(
+            all_nan(decode_on_gpu(*codecs.cuda, {damaged[i]}, x, DecodeMode::kOverwrite, 1, 1)));
+        REQUIRE(all_nan(
+            decode_on_gpu(*codecs.cuda, {sound, damaged[i], sound}, x, DecodeMode::kAdd, 1, 2)));
+      }
+    }
+  }
+}
+
+TEST_CASE("the emulated launchers give back their temporary memory") {
+  const std::size_t before = emulation::DeviceMemory::instance().allocations();
+  for (const char* algorithm : kAlgorithms) {
+    const Pair codecs(algorithm);
+    const Stored inputs = stored(ValueType::kFloat16, gaussian(3000, 1));
+    require_same_encodes(codecs, inputs, 0);
+    require_same_decodes(codecs, inputs, 0);
+  }
+  CHECK(emulation::DeviceMemory::instance().allocations() == before);
+}
+
+}  // namespace
+}  // namespace hipress::kernels

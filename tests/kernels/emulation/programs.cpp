@@ -1,0 +1,12 @@
+// The emulation's stand-in for user_algorithm_cuda.cpp.
+
+#include "io/error.hpp"
+#include "kernels/user_algorithm_cuda.hpp"
+
+namespace hipress::kernels {
+
+const CudaKernels& load_kernels(const UserProgram& program) {
+  throw io::RunError(program.path + ": programs compiled at run time are not emulated");
+}
+
+}  // namespace hipress::kernels
