@@ -1,5 +1,0 @@
-if(EXISTS "/tmp/hk/tests/kernels/test_kernels_tests-e4c79ce.cmake")
-  include("/tmp/hk/tests/kernels/test_kernels_tests-e4c79ce.cmake")
-else()
-  add_test(test_kernels_NOT_BUILT-e4c79ce test_kernels_NOT_BUILT-e4c79ce)
-endif()
