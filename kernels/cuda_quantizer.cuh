@@ -242,12 +242,15 @@ __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSli
     }
     __syncthreads();
   }
-  const bool non_finite = __syncthreads_or((flags & 0x80000000u) != 0) != 0;
+  bool non_finite = __syncthreads_or((flags & 0x80000000u) != 0) != 0;
   if (threadIdx.x != 0) return;
   SliceResult<Algorithm>& result =
       static_cast<SliceResult<Algorithm>*>(slice_results)[slice.number];
   auto scalars = scalars_before(algorithm, kPass, slice, slice_results);
   if (!non_finite) algorithm.conclude(Pass<kPass>(), total, scalars);
+  if constexpr (kPass + 1 == Algorithm::kPasses) {
+    non_finite = non_finite || !can_be_sent(algorithm, algorithm.wire(scalars), slice.elements);
+  }
   result.scalars = scalars;
   result.non_finite = non_finite;
   if constexpr (kPass + 1 == Algorithm::kPasses) write_start(algorithm, slice, result);

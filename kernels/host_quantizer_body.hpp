@@ -104,11 +104,16 @@ class SliceEncoder {
     start.header.elements = static_cast<std::uint32_t>(item_.elements);
     start.header.tag = Algorithm::kTag;
     start.header.planes = kPlanes;
-    if (measure_all<0>(scalars)) {
+    bool finite = measure_all<0>(scalars);
+    if (finite) {
       start.wire = algorithm_.wire(scalars);
+      finite = can_be_sent(algorithm_, start.wire, item_.elements);
+    }
+    if (finite) {
       if constexpr (!kCodesInMeasuring) encode(scalars, start.wire);
     } else {
       start.header.non_finite = 1;
+      start.wire = {};
       __builtin_memset(planes_, 0, words_of(item_.elements) * kPlanes * sizeof(std::uint32_t));
       if constexpr (kFeedback == Feedback::kDeferred) put_back();
     }

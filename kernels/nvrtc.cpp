@@ -156,8 +156,10 @@ int Nvrtc::architecture_for(int capability) const {
 
 std::vector<std::string> Nvrtc::flags(int architecture) {
   // As nvcc compiles the built-in algorithms.
-  return {"-std=c++20", "-default-device", "--fmad=false", "--disable-warnings",
-          fmt::format("--gpu-architecture=sm_{}", architecture)};
+  // Headers come from one place alone, whatever folder this is run in.
+  return {"-std=c++20",          "-default-device",
+          "--fmad=false",        "--disable-warnings",
+          "--no-source-include", fmt::format("--gpu-architecture=sm_{}", architecture)};
 }
 
 GpuCode Nvrtc::compile(const std::string& path, const std::string& code,

@@ -33,6 +33,7 @@
 ///     Wire wire(const Scalars&) const;
 ///     auto coder(const Scalars&, const DrawStream&) const;
 ///         // an object with `void code(F value, element, MaskLanes<F> (&planes)[kPlanes])`
+///     static bool finite(const Wire&);            // its floats are
 ///     bool plausible(const Wire&) const;          // an encoder may have written it
 ///     auto levels(const Wire&, std::int64_t elements) const;  // an object: level = (*this)(code)
 ///   };
@@ -83,6 +84,21 @@ HIPRESS_LANES bool fits(const MessageStart<Algorithm>& start, const Algorithm& a
   return header.tag == Algorithm::kTag && header.planes == algorithm.planes() &&
          header.non_finite <= 1 && header.elements == static_cast<std::uint32_t>(elements) &&
          (header.non_finite == 1 || algorithm.plausible(start.wire));
+}
+
+/// Whether a message can be sent: it, and what error feedback takes off, is finite. What a program
+/// makes of finite gradients may be neither; then the slice is treated as one that is not finite.
+template <class Algorithm>
+HIPRESS_LANES bool can_be_sent(const Algorithm& algorithm, const typename Algorithm::Wire& wire,
+                               std::int64_t elements) {
+  if (!Algorithm::finite(wire)) return false;
+  if constexpr (Algorithm::kErrorFeedback) {
+    const auto level = algorithm.levels(wire, elements);
+    for (int code = 0; code < 1 << algorithm.planes(); ++code) {
+      if (!is_finite(level(code))) return false;
+    }
+  }
+  return true;
 }
 
 /// The level of every code.

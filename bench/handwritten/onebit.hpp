@@ -61,6 +61,7 @@ struct Onebit {
   };
   HIPRESS_LANES Coder coder(const Scalars&, const DrawStream&) const { return {}; }
 
+  HIPRESS_LANES static bool finite(const Wire&) { return true; }  // by construction
   HIPRESS_LANES bool plausible(const Wire& wire) const {
     return is_finite(wire.non_negative) && is_finite(wire.negative);
   }

@@ -48,6 +48,7 @@ struct Tbq {
   };
   HIPRESS_LANES Coder coder(const Scalars&, const DrawStream&) const { return {tau}; }
 
+  HIPRESS_LANES static bool finite(const Wire&) { return true; }
   HIPRESS_LANES bool plausible(const Wire&) const { return true; }
   struct Levels {
     float tau;

@@ -68,6 +68,7 @@ struct Terngrad {
     return {scale, scalars.least * scale, gap, static_cast<float>((1 << bits) - 1), draws};
   }
 
+  HIPRESS_LANES static bool finite(const Wire&) { return true; }  // by construction
   HIPRESS_LANES bool plausible(const Wire& wire) const {
     return is_finite(wire.least) && is_finite(wire.most) && wire.least <= wire.most;
   }

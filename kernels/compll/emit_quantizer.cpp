@@ -19,7 +19,7 @@ class QuantizerEmitter : Emitter {
   }
 
   std::string run() {
-    std::string body = properties() + parameters() + scalars() + wire() + construction();
+    std::string body = properties() + parameters() + scalars() + wire() + finite() + construction();
     for (int pass = 0; pass < passes_; ++pass) body += measure(pass);
     body += wire_of() + coder() + decoder();
     return file(body,
@@ -44,6 +44,13 @@ class QuantizerEmitter : Emitter {
         tag(), std::clamp<std::int64_t>(bits.least, 1, 8),
         std::clamp<std::int64_t>(bits.most, 1, 8), encoder_.error_feedback, by_value, passes_,
         values_.level(encoder_.code));
+  }
+
+  std::string finite() const {
+    return fmt::format(
+        "  HIPRESS_LANES static bool finite([[maybe_unused]] const Wire& wire) {{\n"
+        "    return {}true;\n  }}\n\n",
+        finite_wire());
   }
 
   std::string scalars() const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "io/file.hpp"
@@ -437,6 +438,36 @@ TEST_CASE("what a program makes infinite is seen by everybody and keeps no state
     CHECK(std::isnan(v));
   }
   CHECK(residual == std::vector<float>(4, 0.0f));
+}
+
+TEST_CASE("a quantiser's message of infinite numbers or levels is seen by everybody") {
+  // The mean over no elements is divided by 0; and a level that overflows.
+  const auto program = [](const std::string& field, const std::string& level) {
+    return "void QEncode(float* gradient, uint8* compressed) {\n"
+           "  error_feedback gradient;\n"
+           "  float s = reduce(gradient, 0, [](float a, float b) { return a + b; });\n"
+           "  float a = " +
+           field +
+           ";\n  uint<1>* q = map(gradient, [](float v) { return v < 0 ? 1 : 0; });\n"
+           "  compressed = concat(a, q);\n}\n"
+           "void QDecode(uint8* compressed, float* gradient) {\n"
+           "  float a;\n  uint<1>* q;\n  extract(compressed, a, q);\n"
+           "  gradient = map(q, [&](int c) { return c == 1 ? -a : " +
+           level + "; });\n}\n";
+  };
+  for (const auto& [name, field, level] :
+       {std::tuple("field", "1 / s", "a"), std::tuple("level", "s + 2", "a / (a - 2)")}) {
+    const auto codec = compiled(std::string("infinite_") + name, program(field, level));
+    std::vector<float> residual(4);
+    const State state{.data = residual.data(), .stride = 4};
+    for (const float v : testing::round_trip(*codec, {1, -1, 2, -2}, {}, state)) {
+      CHECK(std::isnan(v));
+    }
+    CHECK(residual == std::vector<float>(4, 0.0f));
+    for (const float v : testing::round_trip(*codec, {1, 1, 2, -2}, {}, state)) {
+      CHECK(std::isfinite(v));
+    }
+  }
 }
 
 TEST_CASE("a selector of entries that may be no numbers sends the largest that are") {
