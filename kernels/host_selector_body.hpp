@@ -65,25 +65,33 @@ struct RankedKey {
   std::int64_t larger = 0;
 };
 
-/// By histograms of 11, 10 and 10 bits. `each(f)` calls f(key) for every key. There are at least
+/// By histograms of the keys between the smallest and the largest, then of those in the bin that
+/// holds the one asked for, and so on. `each(f)` calls f(key) for every key. There are at least
 /// `rank` ≥ 1 keys.
 template <class F, class Each>
 __attribute__((noinline)) RankedKey ranked_key(std::int64_t rank, const Each& each) {
-  RankedKey found;
+  constexpr int kBits = 11;
+  std::uint32_t lowest = ~0u, highest = 0;
+  each([&](std::uint32_t key) __attribute__((always_inline)) {
+    lowest = key < lowest ? key : lowest;
+    highest = key > highest ? key : highest;
+  });
   std::int64_t left = rank;
-  for (const int shift : {20, 10, 0}) {
-    const int bits = shift == 20 ? 11 : 10;
-    std::int64_t histogram[2048] = {};
+  while (lowest < highest) {
+    const std::uint32_t range = highest - lowest;
+    const int width = 32 - __builtin_clz(range);
+    const int shift = width > kBits ? width - kBits : 0;
+    std::int64_t histogram[1 << kBits] = {};
     each([&](std::uint32_t key) __attribute__((always_inline)) {
-      const bool inside = shift == 20 || (key ^ found.key) >> (shift + bits) == 0;
-      histogram[key >> shift & ((1u << bits) - 1u)] += inside ? 1 : 0;
+      const std::uint32_t above = key - lowest;
+      if (above <= range) ++histogram[above >> shift];
     });
-    int bin = (1 << bits) - 1;
+    std::uint32_t bin = range >> shift;
     while (histogram[bin] < left && bin > 0) left -= histogram[bin--];
-    found.key |= static_cast<std::uint32_t>(bin) << shift;
+    lowest += bin << shift;
+    highest = lowest + ((1u << shift) - 1);
   }
-  found.larger = rank - left;
-  return found;
+  return {lowest, rank - left};
 }
 
 /// The encoder of one slice. kKept: it has its states; otherwise they are 0 and not kept.
@@ -161,6 +169,7 @@ class SelectorEncoder {
     }
     const float value = rule_(load_value(item_.values, item_.type, element),
                               kKept && kResidual == 1 ? state[0] : 0.0f);
+    if constexpr (!kKept) return selection_.template first<float>(value);
     return selection_.template of<float>(value, state + kResidual);
   }
 
@@ -243,7 +252,11 @@ class SelectorEncoder {
       for (int i = 0; i < kArrays; ++i) state[i] = states[i].part[v];
       const F value = rule_(inputs.part[v], kResidual == 1 ? state[0] : F{});
       if constexpr (kResidual == 1) state[0] = value;
-      entries.part[v] = selection_.template of<F>(value, state + kResidual);
+      if constexpr (kKept) {
+        entries.part[v] = selection_.template of<F>(value, state + kResidual);
+      } else {
+        entries.part[v] = selection_.template first<F>(value);
+      }
       for (int i = 0; i < kArrays; ++i) states[i].part[v] = state[i];
       chosen |= bits_of_mask(is_entry(entries.part[v], least)) << (v * Lanes<F>::kWidth);
     }
@@ -258,9 +271,9 @@ class SelectorEncoder {
     if (collected_ > plan_.capacity) return;
 #if defined(__AVX512F__)
     if constexpr (Lanes<F>::kWidth == 16) {
-      // Without a branch: whether a word has an entry is what a processor cannot guess.
       for (int v = 0; v < kVectors<F>; ++v) {
         const std::uint32_t lanes = chosen >> (v * 16) & 0xffffu;
+        if (lanes == 0) continue;
         const U numbers =
             broadcast_bits<F>(static_cast<std::uint32_t>(first + v * 16)) + lane_numbers<F>();
         store_chosen(lanes, entries.part[v], values() + collected_, numbers,
@@ -350,12 +363,12 @@ class SelectorEncoder {
         });
   }
 
-  /// The threshold for the next encode: one that collects between 1.15 and 1.7 times the entries
+  /// The threshold for the next encode: one that collects between 1.06 and 1.4 times the entries
   /// wanted, so that it holds where gradients shrink a little and costs little where it is too low.
   HIPRESS_LANES std::uint32_t next_threshold() const {
     if (collected_ < count_ || plan_.sample_rank == 0) return 0;
-    if (collected_ * 10 > count_ * 17) return ranked_entry(count_ * 14 / 10).key;
-    if (collected_ * 100 >= count_ * 115) return threshold_;
+    if (collected_ * 10 > count_ * 14) return at_least_one(ranked_entry(count_ * 12 / 10).key);
+    if (collected_ * 100 >= count_ * 106) return threshold_;
     return at_least_one(as_bits(as_float(threshold_) * 0.97f));
   }
 
@@ -368,12 +381,14 @@ class SelectorEncoder {
                                                      selector_array_bytes(count_));
     std::int64_t ties = count_ - least.larger;
     std::int64_t sent = 0;
-    for (std::int64_t i = 0; i < collected_; ++i) {
+    for (std::int64_t i = 0; i < collected_ && sent < count_; ++i) {
       const float value = values()[i];
       const std::uint32_t key = magnitude_key(value);
-      if (key < least.key || (key == least.key && ties-- <= 0)) continue;
+      // Written in any case, kept by counting it: a branch would be guessed wrong.
       to_indices[sent] = indices()[i];
-      to_values[sent++] = value;
+      to_values[sent] = value;
+      sent += key > least.key ? 1 : 0;
+      if (key == least.key && ties-- > 0) ++sent;
     }
     if constexpr (kKept) clear(to_indices, sent);
     if (item_.state.deferred != nullptr) {

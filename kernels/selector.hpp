@@ -25,7 +25,8 @@
 ///     std::int64_t count(std::int64_t elements) const;  // entries sent at most
 ///     auto selection(std::int64_t elements) const;
 ///         // an object with `F of(F value, F* state) const`: brings the states of an element up to
-///         // date and returns its entry
+///         // date and returns its entry; and `F first(F value) const`: the same where all states
+///         // are 0, but for the sign of a zero
 ///   };
 ///
 /// The entries sent are exactly the `count` largest in magnitude, of equals those with the lower

@@ -34,6 +34,10 @@ struct Dgc {
       return state[1];
     }
     template <class F>
+    HIPRESS_LANES F first(F value) const {
+      return value;
+    }
+    template <class F>
     HIPRESS_LANES static F finite(F value) {
       constexpr float kLargest = 0x1.fffffep+127f;
       return larger(smaller(value, broadcast<F>(kLargest)), broadcast<F>(-kLargest));

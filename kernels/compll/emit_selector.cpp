@@ -1,5 +1,6 @@
 // The text of a selector: a struct as kernels/selector.hpp describes it.
 
+#include <map>
 #include <optional>
 
 #include "kernels/compll/emit.hpp"
@@ -173,9 +174,57 @@ class SelectorEmitter : Emitter {
         code.lines(), code.text(selector_.count));
   }
 
-  std::string selection() const {
+  bool is(NodeId id, double number) const {
+    return values_[id].op == Op::kReal && values_[id].real == number;
+  }
+
+  /// A value where all states are 0. The gradient is finite, and the sign of a zero of no interest.
+  NodeId without_states(NodeId root) {
+    constexpr double kLargest = 3.4028234663852886e38;
+    std::map<NodeId, NodeId> becomes;
+    for (const NodeId id : needed_for(values_, {root}, [](NodeId) { return false; })) {
+      const Node node = values_[id];
+      const auto part = [&](int i) {
+        return node.arguments[i] < 0 ? NodeId{-1} : becomes.at(node.arguments[i]);
+      };
+      const NodeId a = part(0), b = part(1), c = part(2);
+      const bool real = node.kind == ScalarKind::kFloat;
+      NodeId& made = becomes[id];
+      if (node.op == Op::kState) {
+        made = values_.real(0);
+      } else if (a < 0) {
+        made = id;
+      } else if (real && node.op == Op::kMultiply && (is(a, 0) || is(b, 0))) {
+        made = values_.real(0);
+      } else if (real && node.op == Op::kAdd && (is(a, 0) || is(b, 0))) {
+        made = is(a, 0) ? b : a;
+      } else if (values_[a].op == Op::kGradient && ((node.op == Op::kMin && is(b, kLargest)) ||
+                                                    (node.op == Op::kMax && is(b, -kLargest)))) {
+        made = a;
+      } else {
+        made = values_.make(node.op, a, b, c);
+      }
+    }
+    return becomes.at(root);
+  }
+
+  /// The entry of an element whose states are 0.
+  std::string first() {
+    const NodeId entry = without_states(selector_.entry);
+    const LaneCode code(values_, {entry}, [&](NodeId id) { return element_leaf(id); });
+    const Captured outside = captured(
+        code, [&](NodeId id) { return size_leaf(id); }, "    ");
+    return fmt::format(
+        "    template <class F>\n"
+        "    HIPRESS_LANES F first([[maybe_unused]] F value) const {{\n{}      return {};\n    "
+        "}}\n",
+        code.lines(), code.text(entry));
+  }
+
+  std::string selection() {
     std::vector<NodeId> roots = {selector_.entry};
     for (const NextState& state : selector_.states) roots.push_back(state.value);
+    const std::string without = first();
     const LaneCode code(values_, roots, [&](NodeId id) { return element_leaf(id); });
     const Captured outside = captured(
         code, [&](NodeId id) { return size_leaf(id); }, "    ");
@@ -188,11 +237,11 @@ class SelectorEmitter : Emitter {
         "  struct Selection {{\n{0}"
         "    template <class F>\n"
         "    HIPRESS_LANES F of([[maybe_unused]] F value, [[maybe_unused]] F* state) const {{\n"
-        "{1}{2}{3}      return {4};\n    }}\n  }};\n"
+        "{1}{2}{3}      return {4};\n    }}\n{7}  }};\n"
         "  HIPRESS_LANES Selection selection([[maybe_unused]] std::int64_t elements) const {{\n"
         "{5}    return {{{6}}};\n  }}\n",
         outside.members, before, code.lines(), after, code.text(selector_.entry), outside.setup,
-        outside.values);
+        outside.values, without);
   }
 
   const Selector selector_;
