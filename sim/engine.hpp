@@ -74,7 +74,7 @@ class Engine {
          const Options& options)
       : core_(graph, costs, cluster, options),
         transfers_(core_),
-        streams_(2 * graph.nodes),
+        streams_(2 * graph.orbits()),
         waiting_(graph.tasks(), 0) {
     for (const TaskId target : graph.graph.m_forward.m_column) ++waiting_[target];
   }
@@ -92,6 +92,10 @@ class Engine {
       dispatch();
     }
     if (done_ < core_.graph.tasks()) report_stuck(core_.graph, waiting_);
+    if (core_.graph.folded) {
+      std::vector<std::int64_t>& bytes = core_.result.bytes_sent;
+      std::fill(bytes.begin(), bytes.end(), bytes.front());
+    }
     return std::move(core_.result);
   }
 
@@ -118,7 +122,7 @@ class Engine {
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
     if (task.kind == casync::Kind::kSend) {
-      core_.result.bytes_sent[task.node] += task.amount;
+      core_.result.bytes_sent[core_.graph.orbit(task.node)] += task.amount;
       transfers_.finish(id);
     } else if (task.kind != casync::Kind::kRecv) {
       const std::uint32_t stream = stream_of(task);
@@ -161,10 +165,10 @@ class Engine {
     }
   }
 
-  static std::uint32_t stream_of(const Task& task) {
+  std::uint32_t stream_of(const Task& task) const {
     const bool computes =
         task.kind == casync::Kind::kForward || task.kind == casync::Kind::kBackward;
-    return 2 * task.node + (computes ? 0 : 1);
+    return 2 * core_.graph.orbit(task.node) + (computes ? 0 : 1);
   }
 
   void touch(std::uint32_t stream) {

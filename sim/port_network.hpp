@@ -12,18 +12,19 @@ namespace hipress::sim {
 class PortNetwork {
  public:
   explicit PortNetwork(Core& core)
-      : core_(core), egress_(core.graph.nodes), ingress_(core.graph.nodes) {}
+      : core_(core), egress_(core.graph.orbits()), ingress_(core.graph.orbits()) {}
 
   void add(TaskId send) {
-    const std::uint32_t node = core_.graph[send].node;
+    const std::uint32_t node = core_.graph.orbit(core_.graph[send].node);
     egress_[node].waiting.add(send, core_.order);
     touch(egress_[node], node, touched_egress_);
   }
 
   void finish(TaskId send) {
     const Task& task = core_.graph[send];
-    release(egress_[task.node], task.node, touched_egress_);
-    const std::uint32_t receiver = core_.graph.peer(task);
+    const std::uint32_t sender = core_.graph.orbit(task.node);
+    release(egress_[sender], sender, touched_egress_);
+    const std::uint32_t receiver = core_.graph.orbit(core_.graph.peer(task));
     release(ingress_[receiver], receiver, touched_ingress_);
   }
 
@@ -34,7 +35,7 @@ class PortNetwork {
       if (port.busy || port.waiting.empty()) continue;
       port.busy = true;  // with its head, which waits for the other port from here on
       const TaskId head = port.waiting.take_first(core_.order);
-      const std::uint32_t receiver = core_.graph.peer(core_.graph[head]);
+      const std::uint32_t receiver = core_.graph.orbit(core_.graph.peer(core_.graph[head]));
       ingress_[receiver].waiting.add(head, core_.order);
       touch(ingress_[receiver], receiver, touched_ingress_);
     }
