@@ -26,7 +26,9 @@ void FairNetwork::start(TaskId send) {
   Sharing::Uses uses;
   uses.add(egress_[task.node], 1);
   uses.add(ingress_[receiver], 1);
-  if (!duplex_.empty()) {
+  if (!duplex_.empty() && receiver == task.node) {
+    uses.add(duplex_[task.node], 2);
+  } else if (!duplex_.empty()) {
     uses.add(duplex_[task.node], 1);
     uses.add(duplex_[receiver], 1);
   }
