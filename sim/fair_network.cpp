@@ -2,7 +2,7 @@
 
 namespace hipress::sim {
 
-FairNetwork::FairNetwork(Core& core) : core_(core) {
+FairLinks::FairLinks(Core& core) : core_(core) {
   const costs::LinkCosts& link = core.cluster.link;
   const double both_ways = 2 * link.bandwidth_both_ways / link.bandwidth;
   for (std::uint32_t node = 0; node < core.graph.nodes; ++node) {
@@ -12,16 +12,9 @@ FairNetwork::FairNetwork(Core& core) : core_(core) {
   }
 }
 
-std::uint32_t FairNetwork::flow_of(const Task& send) {
-  const std::uint64_t key = (std::uint64_t{send.node} << 32) | send.rotation;
-  const auto [entry, added] = index_.try_emplace(key, static_cast<std::uint32_t>(flows_.size()));
-  if (added) flows_.emplace_back();
-  return entry->second;
-}
-
-void FairNetwork::start(TaskId send) {
+void FairLinks::start(TaskId send) {
   const Task& task = core_.graph[send];
-  const std::uint32_t receiver = core_.graph.peer(task);
+  const std::uint32_t receiver = core_.receiver(task);
   const std::int64_t work = core_.message_work(task);
   Sharing::Uses uses;
   uses.add(egress_[task.node], 1);

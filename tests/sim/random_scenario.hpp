@@ -16,6 +16,7 @@ class RandomScenario {
     make_costs();
     make_graph();
     options_.network = chance(2) ? Network::kFair : Network::kPort;
+    options_.transfer_order = chance(3) ? TransferOrder::kNeed : TransferOrder::kReady;
     options_.backward_cores = chance(2) ? BackwardCores::kOne : BackwardCores::kNone;
     options_.record_timeline = true;
   }

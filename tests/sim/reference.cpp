@@ -122,8 +122,11 @@ class Reference {
 
   auto service_key(TaskId id) const {
     const Task& task = graph_[id];
-    return std::tuple(tasks_[id].ready, task.gradient, task.rotation, task.partition, task.kind,
-                      id);
+    const bool by_need =
+        options_.transfer_order == TransferOrder::kNeed && task.kind == Kind::kSend;
+    const std::int64_t need = by_need ? -std::int64_t{task.gradient} : 0;
+    return std::tuple(need, tasks_[id].ready, task.gradient, task.rotation, task.partition,
+                      task.kind, id);
   }
 
   /// The first in the order of service among the tasks of which `is_candidate` is true.
