@@ -76,8 +76,8 @@ class Sharing {
     double used = 0;    // by activities whose speed is settled
     double demand = 0;  // of the others, per unit of level
     std::uint32_t open = 0;
-    bool plain = true;  // amount 1/parts, nobody settled, every use × weight is 1: shares are
-                        // exactly 1/(parts × n)
+    bool plain = true;  // amount 1/parts, nobody settled, uses and weights 1: shares are exactly
+                        // 1/(parts × n)
     bool full = false;  // at the level being settled
   };
 
