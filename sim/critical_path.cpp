@@ -35,8 +35,10 @@ std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
     case Kind::kBackward:
       return {resource_of(task.node, kCompute)};
     case Kind::kSend:
+    case Kind::kAllReduce:
       return {resource_of(task.node, kEgress), resource_of(graph.peer(task), kIngress)};
     case Kind::kRecv:
+    case Kind::kJoin:
       return {};
     default:
       return {resource_of(task.node, kCodec)};

@@ -30,8 +30,11 @@ struct Core {
   std::vector<std::uint32_t> host_cores;  // per node: the capacity of its host's cores
   Result result;
 
-  /// Picoseconds that a message takes alone: o + bytes/B.
+  /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
   std::int64_t message_work(const Task& send) const {
+    if (send.kind == casync::Kind::kAllReduce) {
+      return costs.all_reduce_time(send, graph.nodes, cluster.link).count();
+    }
     return overhead +
            casync::from_seconds(static_cast<double>(send.amount) / cluster.link.bandwidth).count();
   }
@@ -61,6 +64,12 @@ struct Core {
 ///   void add(TaskId send);       // it is ready
 ///   void finish(TaskId send);    // its message has left
 ///   void dispatch();             // start what may start at this instant
+
+/// An AllReduce occupies its node's egress and the next node's ingress, as a message to the next
+/// node would: all of them together both ports of every node.
+inline bool occupies_ports(const Task& task) {
+  return task.kind == casync::Kind::kSend || task.kind == casync::Kind::kAllReduce;
+}
 
 /// Runs a graph in virtual time. Time stands at an instant until nothing more happens in it:
 /// first everything that ends is ended and what thereby becomes ready is queued, then idle
@@ -117,10 +126,10 @@ class Engine {
     const Task& task = core_.graph[id];
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
-    if (task.kind == casync::Kind::kSend) {
-      core_.result.bytes_sent[task.node] += task.amount;
+    if (occupies_ports(task)) {
+      core_.result.bytes_sent[task.node] += casync::bytes_sent(core_.graph, task);
       transfers_.finish(id);
-    } else if (task.kind != casync::Kind::kRecv) {
+    } else if (task.kind != casync::Kind::kRecv && !casync::is_instant(task)) {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touch(stream);
@@ -134,10 +143,12 @@ class Engine {
 
   void make_ready(TaskId id) {
     const Task& task = core_.graph[id];
+    if (casync::is_instant(task)) return pass(id);
     switch (task.kind) {
       case casync::Kind::kRecv:
         return arrive(id);
       case casync::Kind::kSend:
+      case casync::Kind::kAllReduce:
         core_.order.set_ready(id, core_.now);
         return transfers_.add(id);
       default: {
@@ -147,6 +158,14 @@ class Engine {
         touch(stream);
       }
     }
+  }
+
+  /// A task of no length that waits for no resource.
+  void pass(TaskId id) {
+    if (core_.options.record_timeline) {
+      core_.result.timeline.start[id] = casync::Picoseconds(core_.now);
+    }
+    finish(id);
   }
 
   /// The message is on the wire for L; a Recv has no length.
@@ -162,9 +181,7 @@ class Engine {
   }
 
   static std::uint32_t stream_of(const Task& task) {
-    const bool computes =
-        task.kind == casync::Kind::kForward || task.kind == casync::Kind::kBackward;
-    return 2 * task.node + (computes ? 0 : 1);
+    return 2 * task.node + (casync::is_computation(task) ? 0 : 1);
   }
 
   void touch(std::uint32_t stream) {
