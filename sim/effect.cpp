@@ -122,6 +122,7 @@ class Search {
     if (!sends) check_without_messages();
     if (graph_.tasks() > kMostTasks) return std::move(sentences_);
     if (sends && given_.network) check_network();
+    if (sends && given_.transfer_order) check_transfer_order();
     if (!given_.cluster.empty()) check_cluster(sends);
     return std::move(sentences_);
   }
@@ -134,6 +135,7 @@ class Search {
   void check_without_messages() {
     const std::string reason = no_messages();
     if (given_.network) report("--network", reason);
+    if (given_.transfer_order) report("--transfer-order", reason);
     if (given_.topology) report("--topology", reason);
   }
 
@@ -152,6 +154,16 @@ class Search {
     if (same(result_, simulate_changed(changed))) {
       report("--network",
              fmt::format("{} gives every task the same times", to_string(changed.network)));
+    }
+  }
+
+  void check_transfer_order() {
+    Scenario changed = scenario_;
+    const bool by_need = scenario_.transfer_order == TransferOrder::kNeed;
+    changed.transfer_order = by_need ? TransferOrder::kReady : TransferOrder::kNeed;
+    if (same(result_, simulate_changed(changed))) {
+      report("--transfer-order",
+             fmt::format("{} gives every task the same times", to_string(changed.transfer_order)));
     }
   }
 

@@ -73,6 +73,10 @@ struct Core {
   /// core.
   double flow_weight = 1;
 
+  /// The work of a task that nominally takes `work`.
+  std::int64_t jittered(TaskId id, std::int64_t work) const {
+    return options.jitter == nullptr ? work : options.jitter->apply(work, options.draws, id);
+  }
   /// Starts a task now that was given its resources.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
     if (options.record_timeline) result.timeline.start[id] = casync::Picoseconds(now);
@@ -238,7 +242,7 @@ class Engine {
     if (core_.shared_cores && (!computes || core_.options.backward_cores == BackwardCores::kOne)) {
       uses.add(core_.host_cores[task.node], 1);
     }
-    core_.start(id, stream_work(task, computes), 1, uses);
+    core_.start(id, core_.jittered(id, stream_work(task, computes)), 1, uses);
   }
 
   std::int64_t codec_work(const Task& task) {

@@ -2,12 +2,15 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
@@ -30,6 +33,11 @@ struct Options {
   std::string cluster;
   std::string network = "fair";
   std::string trace;
+  std::string transfer_order = "ready";
+  std::string jitter;  ///< empty: none
+  std::uint64_t seed = 0;
+  std::uint32_t replicas = 1;
+  unsigned jobs = 0;  ///< 0: one per processor
   bool sensitivity = false;
   bool json = false;
   sim::Given given;  ///< what the command line named
@@ -57,6 +65,19 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
       ->capture_default_str()
       ->each([&](const std::string&) { options.given.network = true; });
+  app.add_option("--transfer-order", options.transfer_order,
+                 "ready (first come, first served) or need (of the next forward pass)")
+      ->capture_default_str()
+      ->each([&](const std::string&) { options.given.transfer_order = true; });
+  app.add_option(
+      "--jitter", options.jitter,
+      "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
+  app.add_option("--seed", options.seed, "Of the jitter's draws")->capture_default_str();
+  app.add_option("--replicas", options.replicas,
+                 "Simulate so many draws of the jitter, and print the percentiles")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1'000'000u));
+  app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)");
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
   app.add_flag("--sensitivity", options.sensitivity,
                "Also simulate with bandwidth, latency, codecs, compute … each 10 % better");
@@ -80,7 +101,14 @@ sim::Scenario load(const Options& options) {
                                                          .nodes = cluster.nodes,
                                                          .algorithm = options.algorithm})
                           .plan;
-  return {std::move(model), std::move(plan), std::move(profile), std::move(cluster), network};
+  sim::Scenario scenario{std::move(model), std::move(plan), std::move(profile), std::move(cluster),
+                         network};
+  scenario.transfer_order = sim::parse_transfer_order(options.transfer_order);
+  scenario.draws.seed = options.seed;
+  if (!options.jitter.empty()) {
+    scenario.jitter = std::make_shared<const sim::Jitter>(sim::Jitter::parse(options.jitter));
+  }
+  return scenario;
 }
 
 sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
@@ -92,6 +120,11 @@ sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   prediction.critical_path = sim::critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = sim::utilisation(scenario, prediction.graph, prediction.result);
+  if (options.replicas > 1) {
+    const unsigned jobs =
+        options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+    prediction.replicas = sim::run_replicas(scenario, prediction.graph, options.replicas, jobs);
+  }
   if (options.sensitivity) {
     prediction.sensitivities =
         sim::sensitivities(scenario, prediction.graph, prediction.result.iteration);
@@ -120,6 +153,9 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
 }
 
 int run(const Options& options) {
+  if (options.replicas > 1 && options.jitter.empty()) {
+    throw io::InputError("--replicas: without --jitter all would be the same; give one of them");
+  }
   const sim::Scenario scenario = load(options);
   const sim::Prediction prediction = predict(scenario, options);
   if (!options.trace.empty()) write_trace(options.trace, scenario, prediction);

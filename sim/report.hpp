@@ -1,8 +1,10 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <vector>
 
+#include "sim/replicas.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
 #include "sim/utilisation.hpp"
@@ -16,6 +18,7 @@ struct Prediction {
   std::vector<casync::TaskId> critical_path;  ///< in order of time
   Utilisation utilisation;
   std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
+  std::optional<Replicas> replicas = {};   ///< none unless asked for
   double simulation_s = 0;                 ///< real time
 };
 

@@ -16,6 +16,8 @@ class RandomScenario {
     make_costs();
     make_graph();
     options_.network = chance(2) ? Network::kFair : Network::kPort;
+    if (chance(4)) options_.jitter = &jitter_;
+    options_.draws = {draws_(), below(3)};
     options_.transfer_order = chance(3) ? TransferOrder::kNeed : TransferOrder::kReady;
     options_.backward_cores = chance(2) ? BackwardCores::kOne : BackwardCores::kNone;
     options_.record_timeline = true;
@@ -91,6 +93,7 @@ class RandomScenario {
   costs::Cluster cluster_;
   costs::Profile profile_;
   casync::TaskGraph graph_;
+  Jitter jitter_ = Jitter({0.5, 1, 1, 1.25});
   Options options_;
 };
 

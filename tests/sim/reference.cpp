@@ -260,7 +260,8 @@ class Reference {
     Status& task = tasks_[id];
     task.state = State::kRunning;
     task.start = task.updated = now_;
-    task.remaining = work;
+    task.remaining =
+        options_.jitter == nullptr ? work : options_.jitter->apply(work, options_.draws, id);
     task.weight = weight;
     task.uses = std::move(uses);
   }
