@@ -39,6 +39,8 @@ constexpr double kSomeTime_s = 1e-3;
 
 void toggle(double& cost, double some) { cost = cost > 0 ? 0 : some; }
 
+void toggle_overlap(double& factor) { factor = factor > 1 ? 1 : 2; }
+
 void move_hosts(Cluster& cluster) {
   const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
                                     [&](std::uint32_t host) { return host == cluster.host[0]; });
@@ -66,6 +68,12 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"nodes_per_host", move_hosts},
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
+    ClusterKey{"overlap.compute_codec",
+               [](Cluster& c) { toggle_overlap(c.overlap.compute_codec); }},
+    ClusterKey{"overlap.compute_transfer",
+               [](Cluster& c) { toggle_overlap(c.overlap.compute_transfer); }},
+    ClusterKey{"overlap.codec_transfer",
+               [](Cluster& c) { toggle_overlap(c.overlap.codec_transfer); }},
     ClusterKey{"compute_speed",
                [](Cluster& c) {
                  for (double& speed : c.compute_speed) speed /= 2;
