@@ -78,6 +78,16 @@ Json links_json(const Utilisation& use) {
   return links;
 }
 
+Json replicas_json(const std::optional<Replicas>& replicas) {
+  if (!replicas) return nullptr;
+  return {{"count", replicas->count},
+          {"mean_s", casync::to_seconds(replicas->mean)},
+          {"p10_s", casync::to_seconds(replicas->p10)},
+          {"p50_s", casync::to_seconds(replicas->p50)},
+          {"p90_s", casync::to_seconds(replicas->p90)},
+          {"p99_s", casync::to_seconds(replicas->p99)}};
+}
+
 Json sensitivity_json(const std::vector<Sensitivity>& rows) {
   if (rows.empty()) return nullptr;
   Json sensitivities;
@@ -127,6 +137,7 @@ void print_json(std::ostream& out, const Scenario& scenario, const Prediction& p
       {"orbits", prediction.graph.orbits()},
       {"simulation_s", prediction.simulation_s},
       {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+      {"replicas", replicas_json(prediction.replicas)},
       {"critical_path_share", share_json(prediction, Picoseconds{})},
       {"exposed_communication_share", share_json(prediction, result.compute)},
       {"utilisation", utilisation_json(prediction.utilisation)},

@@ -41,6 +41,7 @@ Scenario random_scenario(std::uint32_t seed) {
   link.overhead_s = below(3) == 0 ? 0 : 1e-6 * below(20);
   link.latency_s = below(3) == 0 ? 0 : 1e-6 * below(20);
   link.bandwidth_both_ways = link.bandwidth * (1.0 - 0.1 * below(6));
+  if (below(3) == 0) scenario.cluster.overlap = {1.25, 1.1, 1.5};
   scenario.cluster.compute_speed.assign(nodes, below(2) == 0 ? 1 : 0.75);
   return scenario;
 }
