@@ -137,6 +137,14 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
   return result;
 }
 
+Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count) {
+  Calibration result{.model = model_of(elements, count), .plan = {}, .graph = {}};
+  result.plan = plans::resolve_plan(
+      "none", {.model = result.model, .strategy = "allreduce", .nodes = nodes});
+  result.graph = casync::expand(result.model, result.plan.plan);
+  return result;
+}
+
 std::vector<Pair> all_pairs(std::uint32_t nodes) {
   std::vector<Pair> pairs;
   for (std::uint32_t shift = 1; shift < nodes; ++shift) {

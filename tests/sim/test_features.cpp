@@ -173,6 +173,8 @@ Scenario typical(const std::string& strategy) {
     model.gradients[g].ready_s = 0.1e-6 * static_cast<double>(g);
   }
   Scenario scenario = test_scenario(model, strategy, 4, 0, 4);
+  const costs::Curve slow = constant(30 * kUs);  // launches are what codecs spend their time on
+  scenario.profile.codecs["byte"] = {slow, slow, slow};
   scenario.plan.bulk = {.threshold_bytes = 4096, .wait = casync::Picoseconds(100 * kUs)};
   scenario.plan.batch = {.threshold_bytes = 4096, .wait = casync::Picoseconds(100 * kUs)};
   return scenario;
