@@ -3,12 +3,13 @@
 namespace hipress::casync {
 
 /// One task per node. All start together, when the last node's gradient is complete: a Join, which
-/// stands on node 0, waits for all of them.
+/// stands on node 0, waits for all of them. Folded, node 0 stands for all.
 void expand_allreduce(GraphBuilder& builder, const GradientWork& work) {
   if (builder.nodes() == 1) return;
   const TaskId start = builder.add({.gradient = work.gradient, .kind = Kind::kJoin});
-  for (const TaskId ready : work.ready) builder.edge(ready, start);
-  for (std::uint32_t node = 0; node < builder.nodes(); ++node) {
+  const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
+  for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
     const TaskId reduce =
         builder.add({.amount = work.elements * static_cast<std::int64_t>(sizeof(float)),
                      .gradient = work.gradient,

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "casync/folding.hpp"
 #include "casync/layout.hpp"
 #include "casync/rewrites.hpp"
 #include "casync/strategy.hpp"
@@ -55,12 +56,14 @@ bool fills_slice(const Task& task) {
 /// Adds iteration after iteration to a graph.
 class Expansion {
  public:
-  Expansion(const models::Model& model, const Plan& plan, std::vector<ForwardStep> forward)
+  Expansion(const models::Model& model, const Plan& plan, std::vector<ForwardStep> forward,
+            Folding folding = Folding::kNone)
       : model_(model),
         plan_(plan),
         layout_(make_layout(model, plan)),
         forward_(std::move(forward)),
-        builder_(plan.nodes, layout_.gradients),
+        builder_(plan.nodes, folding, layout_.gradients),
+        shown_nodes_(folding == Folding::kFolded ? 1 : plan.nodes),
         last_compute_(plan.nodes, kNobody),
         last_collective_(plan.nodes, kNobody) {}
 
@@ -107,7 +110,7 @@ class Expansion {
     const std::vector<std::uint32_t> order = backward_order(model_);
     backward_.assign(model_.gradients.size(), {});
     forwards_.assign(model_.gradients.size(), {});
-    for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
+    for (std::uint32_t node = 0; node < shown_nodes_; ++node) {
       for (const ForwardStep& step : forward_) {
         const TaskId id =
             compute({.amount = step.length.count(), .gradient = step.gradient, .node = node});
@@ -116,10 +119,11 @@ class Expansion {
       Picoseconds reached{0};
       for (const std::uint32_t gradient : order) {
         const Picoseconds due = from_seconds(model_.gradients[gradient].ready_s);
-        backward_[gradient].push_back(compute({.amount = (due - reached).count(),
-                                               .gradient = gradient,
-                                               .node = node,
-                                               .kind = Kind::kBackward}));
+        const TaskId id = compute({.amount = (due - reached).count(),
+                                   .gradient = gradient,
+                                   .node = node,
+                                   .kind = Kind::kBackward});
+        backward_[gradient].insert(backward_[gradient].end(), plan_.nodes / shown_nodes_, id);
         reached = due;
       }
     }
@@ -151,11 +155,10 @@ class Expansion {
     const std::vector<std::uint32_t>& members = layout_.units[unit].members;
     if (!layout_.is_group(unit)) return backward_[members.front()];
     std::vector<TaskId> ready;
-    for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
-      ready.push_back(builder_.add({.gradient = unit, .node = node, .kind = Kind::kJoin}));
-      for (const std::uint32_t member : members) {
-        builder_.edge(backward_[member][node], ready.back());
-      }
+    for (std::uint32_t node = 0; node < shown_nodes_; ++node) {
+      const TaskId join = builder_.add({.gradient = unit, .node = node, .kind = Kind::kJoin});
+      for (const std::uint32_t member : members) builder_.edge(backward_[member][node], join);
+      ready.insert(ready.end(), plan_.nodes / shown_nodes_, join);
     }
     return ready;
   }
@@ -202,6 +205,7 @@ class Expansion {
   const Layout layout_;
   const std::vector<ForwardStep> forward_;
   GraphBuilder builder_;
+  const std::uint32_t shown_nodes_;                       // of computation: one in a folded graph
   bool sorted_ = true;                                    // ids are a topological order
   std::vector<TaskId> last_compute_, last_collective_;    // per node
   std::vector<std::vector<TaskId>> forwards_, backward_;  // per gradient and node
@@ -211,8 +215,14 @@ class Expansion {
 
 }  // namespace
 
-TaskGraph expand(const models::Model& model, const Plan& plan) {
-  Expansion expansion(model, plan, whole_forward(model));
+TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
+  if (folding == Folding::kFolded) {
+    const Foldability verdict = foldable(model, plan);
+    if (verdict.kind == Foldability::kImpossible) {
+      throw std::invalid_argument("the graph cannot be folded: " + verdict.why);
+    }
+  }
+  Expansion expansion(model, plan, whole_forward(model), folding);
   expansion.add_iteration();
   return std::move(expansion).take();
 }

@@ -43,8 +43,9 @@ const Strategy& find_strategy(std::string_view name);
 
 /// Expands a plan to the graph of one iteration: on every node Forward, then the gradients'
 /// Backward tasks in order of their ready times, and behind them what the strategy says.
-/// std::invalid_argument as make_layout().
-TaskGraph expand(const models::Model& model, const Plan& plan);
+/// std::invalid_argument as make_layout(), and for a folded graph of a plan that `foldable` calls
+/// impossible.
+TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
 /// The graph of that many iterations back to back (at least 1). Forward is then a chain of one task
 /// per gradient, the last in the order of backward first, each for the share of forward that its

@@ -98,6 +98,14 @@ struct TaskGraph {
   std::uint32_t nodes = 0;
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
+  /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
+  /// see casync/folding.hpp. For simulators only.
+  bool folded = false;
+
+  /// How many nodes' tasks the graph holds.
+  std::uint32_t orbits() const { return folded ? 1 : nodes; }
+  /// The node whose resources the tasks of `node` use.
+  std::uint32_t orbit(std::uint32_t node) const { return folded ? 0 : node; }
 
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(boost::num_vertices(graph)); }
   const Task& operator[](TaskId id) const { return graph[id]; }
@@ -115,16 +123,21 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
           rows.m_rowstart[id + 1] - rows.m_rowstart[id]};
 }
 
+/// How much of a plan is expanded: the tasks of all nodes, or one node's share of them.
+enum class Folding : std::uint8_t { kNone, kFolded };
+
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(std::uint32_t nodes, std::uint32_t first_group = UINT32_MAX)
-      : nodes_(nodes), first_group_(first_group) {}
+  explicit GraphBuilder(std::uint32_t nodes, Folding folding = Folding::kNone,
+                        std::uint32_t first_group = UINT32_MAX)
+      : nodes_(nodes), folded_(folding == Folding::kFolded), first_group_(first_group) {}
   /// Appends a task; its id is the number of tasks added before it.
   TaskId add(const Task& task);
   /// `after` waits for `before`.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
+  bool folded() const { return folded_; }
   TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
   const Task& task(TaskId id) const { return tasks_[id]; }
   Task& task(TaskId id) { return tasks_[id]; }
@@ -138,6 +151,7 @@ class GraphBuilder {
 
  private:
   std::uint32_t nodes_;
+  bool folded_;
   std::uint32_t first_group_;
   std::vector<Task> tasks_;
   std::vector<std::pair<TaskId, TaskId>> edges_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
@@ -35,6 +36,7 @@ struct Options {
   std::string trace;
   plans::PlanOptions plan_options;
   int steady = 0;  ///< iterations back to back; 0: one, with a barrier at its end
+  std::string fold = "auto";
   bool sensitivity = false;
   bool json = false;
   sim::Given given;  ///< what the command line named
@@ -62,6 +64,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
       ->capture_default_str()
       ->each([&](const std::string&) { options.given.network = true; });
+  app.add_option("--fold", options.fold,
+                 "Simulate one node for all where they do the same: auto (where that is exact), "
+                 "never, or always (with bounds where slices are unequal)")
+      ->capture_default_str();
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
   plans::declare(app, options.plan_options);
   app.add_flag("--steady{8}", options.steady,
@@ -93,9 +99,23 @@ sim::Scenario load(const Options& options) {
           std::move(cluster), network,         std::max(options.steady, 1)};
 }
 
+void expand(const sim::Scenario& scenario, const Options& options, sim::Prediction& prediction) {
+  sim::Fold fold = sim::parse_fold(options.fold);
+  if (!options.trace.empty()) {
+    if (fold == sim::Fold::kAlways) {
+      throw io::InputError("--trace shows every node, --fold always one: leave one of them out");
+    }
+    fold = sim::Fold::kNever;
+  }
+  sim::ExpandedGraph expanded = sim::expand(scenario, fold);
+  if (!expanded.exact) prediction.folding_bounds = sim::folding_bounds(scenario);
+  prediction.graph = std::move(expanded.graph);
+  prediction.why_whole = std::move(expanded.why_whole);
+}
+
 sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   sim::Prediction prediction;
-  prediction.graph = sim::expand(scenario);
+  expand(scenario, options, prediction);
   prediction.names = casync::unit_names(casync::make_layout(scenario.model, scenario.plan));
   const auto start = std::chrono::steady_clock::now();
   prediction.result = sim::simulate(scenario, prediction.graph, sim::Timelines::kRecorded);

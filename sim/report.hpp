@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/folding.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
 #include "sim/utilisation.hpp"
@@ -14,11 +15,13 @@ namespace hipress::sim {
 /// What came of simulating a scenario.
 struct Prediction {
   casync::TaskGraph graph;
-  std::vector<std::string> names;             ///< of gradients and bulk groups, by Task::gradient
-  Result result;                              ///< with its timeline; of all iterations
-  Picoseconds iteration{};                    ///< one iteration's time
-  std::optional<SteadyState> steady;          ///< of back-to-back iterations
-  std::vector<casync::TaskId> critical_path;  ///< in order of time
+  std::vector<std::string> names;               ///< of gradients and bulk groups, by Task::gradient
+  std::string why_whole;                        ///< of a graph that is not folded: why
+  std::optional<FoldingBounds> folding_bounds;  ///< of one that is folded with an error
+  Result result;                                ///< with its timeline; of all iterations
+  Picoseconds iteration{};                      ///< one iteration's time
+  std::optional<SteadyState> steady;            ///< of back-to-back iterations
+  std::vector<casync::TaskId> critical_path;    ///< in order of time
   Utilisation utilisation;
   std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
   double simulation_s = 0;                 ///< real time

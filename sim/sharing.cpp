@@ -9,6 +9,12 @@ __extension__ using Wide = __int128;
 
 constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
 
+/// Levels that differ by less than this factor are one level, and a speed that lacks less than
+/// kAlmost of a unit is rounded up: where exact arithmetic has a tie or a whole number of units,
+/// the last bits of a sum in double precision, and so the order of its terms, decide nothing.
+constexpr double kSameLevel = 1 + 0x1p-40;
+constexpr double kAlmost = 0x1p-16;
+
 /// A completion further off than any simulation goes (53 days), so that sums of times cannot
 /// overflow.
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
@@ -16,7 +22,12 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 }  // namespace
 
 std::uint32_t Sharing::add_capacity(double amount) {
-  capacities_.emplace_back().amount = amount;
+  Capacity& capacity = capacities_.emplace_back();
+  capacity.amount = amount;
+  if (amount <= 1 && amount * kUnit >= 1) {
+    const auto parts = static_cast<std::uint32_t>(1 / amount);
+    if (parts * amount == 1) capacity.parts = parts;
+  }
   return static_cast<std::uint32_t>(capacities_.size() - 1);
 }
 
@@ -133,7 +144,7 @@ void Sharing::fill() {
     capacity.used = 0;
     capacity.demand = 0;
     capacity.open = static_cast<std::uint32_t>(capacity.users.size());
-    capacity.plain = capacity.amount == 1;
+    capacity.plain = capacity.parts > 0;
   }
   for (const Slot slot : component_) {
     const Activity& activity = activities_[slot];
@@ -141,7 +152,7 @@ void Sharing::fill() {
       const Use& use = activity.uses.items[i];
       Capacity& capacity = capacities_[use.capacity];
       capacity.demand += use.amount * activity.weight;
-      capacity.plain = capacity.plain && use.amount * activity.weight == 1;
+      capacity.plain = capacity.plain && use.amount == 1 && activity.weight == 1;
     }
   }
   new_speeds_.assign(component_.size(), {});
@@ -162,28 +173,28 @@ void Sharing::fill() {
 
 /// Settles every open activity that stops at this level: at full speed, or on a full capacity.
 void Sharing::settle_level(double level) {
+  const double same_level = level * kSameLevel;
   for (const std::uint32_t id : component_capacities_) {
     Capacity& capacity = capacities_[id];
-    capacity.full = capacity.open > 0 && full_level(capacity) <= level;
+    capacity.full = capacity.open > 0 && full_level(capacity) <= same_level;
   }
   std::size_t kept = 0;
   settled_.clear();
   for (const std::uint32_t i : open_) {
     const Activity& activity = activities_[component_[i]];
-    if (1 / activity.weight <= level) {
+    if (1 / activity.weight <= same_level) {
       new_speeds_[i] = {1, 1};
       settled_.push_back(i);
       continue;
     }
     bool stops = false;
-    Speed speed{
-        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(level * activity.weight * kUnit)),
-        kUnit};
+    const double units = level * activity.weight * kUnit + kAlmost;
+    Speed speed{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units)), kUnit};
     for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
       const Capacity& capacity = capacities_[activity.uses.items[use].capacity];
       if (!capacity.full) continue;
       stops = true;
-      if (capacity.plain) speed = {1, capacity.open};
+      if (capacity.plain) speed = {1, std::uint64_t{capacity.parts} * capacity.open};
     }
     if (stops) {
       new_speeds_[i] = speed;

@@ -62,6 +62,16 @@ Network parse_network(std::string_view name) {
   throw io::InputError(fmt::format("unknown network '{}'; known are port, fair", name));
 }
 
+TransferOrder parse_transfer_order(std::string_view name) {
+  if (name == "ready") return TransferOrder::kReady;
+  if (name == "need") return TransferOrder::kNeed;
+  throw io::InputError(fmt::format("unknown transfer order '{}'; known are ready, need", name));
+}
+
+const char* to_string(TransferOrder order) {
+  return order == TransferOrder::kReady ? "ready" : "need";
+}
+
 const char* to_string(Network network) { return network == Network::kPort ? "port" : "fair"; }
 
 TaskCosts::TaskCosts(const costs::Profile& profile,
@@ -110,7 +120,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
       overhead(casync::from_seconds(machines.link.overhead_s).count()),
       latency(casync::from_seconds(machines.link.latency_s).count()),
       shared_cores(machines.cores_per_host > 0),
-      order(task_graph) {
+      sorter(task_graph) {
   result.bytes_sent.resize(graph.nodes, 0);
   if (options.record_timeline) {
     result.timeline.title = "predicted";
@@ -139,13 +149,35 @@ void Core::add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& use
   if (core_s <= 0 || work <= 0) return;
   const double cores = core_s / casync::to_seconds(casync::Picoseconds(work));
   const std::uint32_t here = host_cores[send.node];
-  const std::uint32_t there = host_cores[graph.peer(send)];
+  const std::uint32_t there = host_cores[receiver(send)];
   if (here == there) {
     uses.add(here, cores);
   } else {
     uses.add(here, cores / 2);
     uses.add(there, cores / 2);
   }
+}
+
+std::int64_t graph_bytes(const TaskGraph& graph) {
+  const auto& rows = graph.graph.m_forward;
+  return static_cast<std::int64_t>(graph.tasks() * sizeof(Task) +
+                                   rows.m_rowstart.capacity() * sizeof(rows.m_rowstart[0]) +
+                                   rows.m_column.capacity() * sizeof(rows.m_column[0]));
+}
+
+void report_impossible(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph[id];
+  std::string what;
+  if (task.node >= graph.nodes) {
+    what = fmt::format("is on an unknown node: the graph has nodes 0 to {}", graph.nodes - 1);
+  } else if (task.rotation >= graph.nodes) {
+    what = fmt::format("has rotation {}; it must be less than the number of nodes, {}",
+                       task.rotation, graph.nodes);
+  } else {
+    what = fmt::format("has a negative amount, {}", task.amount);
+  }
+  throw io::InputError(
+      fmt::format("task graph: task {} ({}) {}", id, casync::to_string(task.kind), what));
 }
 
 void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
@@ -169,12 +201,26 @@ void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& wait
   throw io::RunError(message);
 }
 
+namespace {
+
+template <class Sends>
+Result simulate_in_order(const TaskGraph& graph, const TaskCosts& costs,
+                         const costs::Cluster& cluster, const Options& options) {
+  if (options.network == Network::kPort) {
+    return Engine<PortNetwork<Sends>>(graph, costs, cluster, options).run();
+  }
+  return Engine<FairNetwork<Sends>>(graph, costs, cluster, options).run();
+}
+
+}  // namespace
+
 Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
                 const Options& options) {
   check_cluster(cluster, graph.nodes);
-  if (options.network == Network::kPort)
-    return Engine<PortNetwork>(graph, costs, cluster, options).run();
-  return Engine<FairNetwork>(graph, costs, cluster, options).run();
+  if (options.transfer_order == TransferOrder::kNeed) {
+    return simulate_in_order<SendsByNeed>(graph, costs, cluster, options);
+  }
+  return simulate_in_order<SendsByReady>(graph, costs, cluster, options);
 }
 
 }  // namespace hipress::sim

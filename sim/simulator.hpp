@@ -24,6 +24,14 @@ enum class Network : std::uint8_t {
 Network parse_network(std::string_view name);  ///< InputError that lists the names
 const char* to_string(Network network);
 
+/// Which waiting message goes first.
+enum class TransferOrder : std::uint8_t {
+  kReady,  ///< the one that was ready first, as everything else that waits
+  kNeed,   ///< the one whose gradient the next forward pass needs first
+};
+TransferOrder parse_transfer_order(std::string_view name);  ///< InputError that lists the names
+const char* to_string(TransferOrder order);
+
 /// Costs of the tasks of one plan's graphs, looked up once: by kind and by index into
 /// Plan::algorithms.
 class TaskCosts {
@@ -48,6 +56,7 @@ enum class BackwardCores : std::uint8_t { kNone, kOne };
 
 struct Options {
   Network network = Network::kFair;
+  TransferOrder transfer_order = TransferOrder::kReady;
   BackwardCores backward_cores = BackwardCores::kNone;
   bool record_timeline = false;  ///< costs 16 bytes a task
 };
@@ -57,7 +66,11 @@ struct Result {
   Picoseconds compute{};                 ///< the last Backward's end
   std::vector<std::int64_t> bytes_sent;  ///< per node
   traces::Timeline timeline;             ///< empty unless recorded
+  std::int64_t state_bytes = 0;  ///< of the graph and the simulator's queues, without timeline
 };
+
+/// Bytes of a graph's tasks and edges in memory.
+std::int64_t graph_bytes(const casync::TaskGraph& graph);
 
 /// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that
 /// are impossible (zero bandwidth, negative latency, NaN), and io::RunError that names up to ten

@@ -166,6 +166,22 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 1000 * kUs);
 }
 
+TEST_CASE("a transfer that needs two cores at each end has half its speed where there is one") {
+  // 1 ms from node 0 to 1, each on a host of one core; 4 core-seconds a second, half at each end.
+  costs::Cluster cluster = test_cluster(2);
+  cluster.link.overhead_s = 0;
+  cluster.cores_per_host = 1;
+  cluster.link.core_s_per_byte = 4e-9;
+  GraphBuilder builder(2);
+  const TaskId send =
+      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
+  builder.edge(send,
+               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
+  const casync::TaskGraph graph = std::move(builder).build();
+  CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2000 * kUs);
+  CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
+}
+
 TEST_CASE("where both directions share, a ring of two runs at half speed") {
   costs::Cluster cluster = test_cluster(2);
   cluster.link.bandwidth_both_ways = kBandwidth / 2;
