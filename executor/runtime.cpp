@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <ranges>
 #include <stdexcept>
 #include <utility>
 
@@ -387,8 +386,9 @@ transport::PeerError Runtime::stalled() const {
     return {peer, fmt::format("rank {} sent nothing for {} s; rank {} waits for '{}'", peer,
                               options_.timeout_s, rank, program_.describe(local))};
   }
-  const auto indices = std::views::iota(0u, static_cast<std::uint32_t>(waits_for_.size()));
-  const LocalTask& local = program_.tasks()[*std::ranges::find_if(indices, undone)];
+  std::uint32_t index = 0;
+  while (!undone(index)) ++index;
+  const LocalTask& local = program_.tasks()[index];
   return {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, options_.timeout_s,
                             program_.describe(local))};
 }

@@ -38,6 +38,9 @@ struct Pair {
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 
+/// All-reduces of as many slices by `nodes` nodes, one after the other.
+Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count);
+
 std::vector<Pair> all_pairs(std::uint32_t nodes);  ///< everybody to everybody else
 std::vector<Pair> fan_in(std::uint32_t nodes);     ///< everybody to node 0
 std::vector<Pair> fan_out(std::uint32_t nodes);    ///< node 0 to everybody

@@ -78,6 +78,27 @@ void measure_gathers(const Options& options, const Progress& progress, costs::Pr
   }
 }
 
+/// The library's own all-reduce: time of one, by bytes on each rank.
+void measure_all_reduces(const Options& options, const Progress& progress,
+                         costs::Profile& profile) {
+  constexpr std::uint32_t kCount = 4;
+  for (std::uint32_t nodes = 2; nodes <= options.nodes; ++nodes) {
+    const std::string ranks = std::to_string(nodes);
+    progress("all-reduce of " + ranks + " ranks");
+    std::vector<costs::Sample> samples;
+    for (const std::int64_t elements :
+         {kSmall, std::int64_t{1} << 14, kLarge[0], kLarge[1], kLarge[2]}) {
+      const executor::ReplayResult result = run(all_reduces(nodes, elements, kCount), options);
+      std::vector<double> one_s;
+      for (const double seconds : result.iteration_s) one_s.push_back(seconds / kCount);
+      samples.push_back(
+          summarise(elements * static_cast<std::int64_t>(sizeof(float)), std::move(one_s)));
+    }
+    profile.all_reduce[static_cast<int>(nodes)] =
+        fit_and_keep(profile, "all_reduce." + ranks, samples);
+  }
+}
+
 }  // namespace
 
 void measure_links(const Options& options, const Progress& progress, costs::Profile& profile) {
@@ -92,6 +113,7 @@ void measure_links(const Options& options, const Progress& progress, costs::Prof
   progress("all ranks to all ranks");
   measure_cores(options, profile);
   measure_gathers(options, progress, profile);
+  measure_all_reduces(options, progress, profile);
 
   // On one host both directions are limited by the cores, which are counted already.
   profile.link.bandwidth_both_ways = profile.link.bandwidth;

@@ -48,6 +48,7 @@ Profile example_profile() {
   profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11};
   profile.fan_in[4] = two_pieces;
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
+  profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
   profile.notes = {"first", "second: with - marks"};
   profile.samples = {{"onebit.encode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12}}, 0.1 / 3, 0.2 / 3}};
   return profile;

@@ -98,6 +98,42 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(bounds.at("longest_slices_s") == bounded.at("iteration_s"));
 }
 
+TEST_CASE_METHOD(SimFixture, "Options change the plan, and unmeasured costs are announced") {
+  const auto report_of = [&](const std::string& options) {
+    const ToolRun done = run("hipress-sim --json " + kTwo + options);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out);
+  };
+  // One group of 64320 elements, a multiple of 64: when 'late' is ready, 2 steps of half of it,
+  // 128640 B: 10 + 128.64 + 5 us each.
+  const nlohmann::json bulk = report_of("--plan none --bulk-threshold 1MiB");
+  CHECK(bulk.at("iteration_s").get<double>() == Approx(4e-3 + 2 * 143.64e-6).epsilon(1e-12));
+  CHECK(bulk.at("steady").is_null());
+  // Alone, 'early' is done before 'late' is ready; together or in steps nothing is gained.
+  CHECK(report_of("--plan none --no-pipelining").at("iteration_s") ==
+        report_of("--plan none").at("iteration_s"));
+  const nlohmann::json steady = report_of("--plan none --steady=4");
+  CHECK(steady.at("steady").at("periods_s").size() == 3);
+  CHECK(steady.at("steady").at("settled") == true);
+  CHECK(steady.at("iteration_s").get<double>() <= 4.286e-3);
+  CHECK(report_of("--plan none --no-selection").at("critical_path_share").at("Encode") > 0);
+
+  // Not measured: an ideal ring, 10 + 128 + 5 us twice.
+  const ToolRun raw = run("hipress-sim --json --plan none --raw-allreduce " + kTwo);
+  REQUIRE(raw.status == 0);
+  CHECK_THAT(raw.err, Contains("all-reduce of 2 nodes was not measured"));
+  CHECK(nlohmann::json::parse(raw.out).at("iteration_s").get<double>() ==
+        Approx(4.286e-3).epsilon(1e-12));
+}
+
+TEST_CASE_METHOD(SimFixture, "Options that make no sense are refused before anything is written") {
+  refuses(kTwo + "--plan all --bulk-threshold 64", "--bulk-threshold", "64KiB");
+  refuses(kTwo + "--plan all --bulk-wait 1ms", "--bulk-wait", "needs --bulk-threshold");
+  refuses(kTwo + "--plan all --steady=1", "--steady", "2");
+  refuses("--input model.yaml --profile cheap.yaml --nnodes 2 --topology ALLREDUCE --plan all",
+          "gradient 'late' is compressed with onebit", "take ps or ring");
+}
+
 TEST_CASE_METHOD(SimFixture, "The critical path is a chain from the start to the end") {
   const ToolRun done = run("hipress-sim --json --plan all " + kTwo);
   REQUIRE(done.status == 0);
