@@ -6,6 +6,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "casync/folding.hpp"
+
 namespace hipress::casync {
 namespace {
 
@@ -50,7 +52,8 @@ std::vector<std::vector<TaskId>> add_computation(GraphBuilder& builder,
                                                  const models::Model& model) {
   const std::vector<std::uint32_t> order = backward_order(model);
   std::vector<std::vector<TaskId>> ready(model.gradients.size());
-  for (std::uint32_t node = 0; node < builder.nodes(); ++node) {
+  const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
+  for (std::uint32_t node = 0; node < nodes; ++node) {
     TaskId previous = builder.add({.amount = from_seconds(model.forward_s).count(), .node = node});
     Picoseconds reached{0};
     for (const std::uint32_t gradient : order) {
@@ -60,7 +63,7 @@ std::vector<std::vector<TaskId>> add_computation(GraphBuilder& builder,
                                        .node = node,
                                        .kind = Kind::kBackward});
       builder.edge(previous, task);
-      ready[gradient].push_back(task);
+      ready[gradient].insert(ready[gradient].end(), builder.nodes() / nodes, task);
       previous = task;
       reached = due;
     }
@@ -68,7 +71,7 @@ std::vector<std::vector<TaskId>> add_computation(GraphBuilder& builder,
   return ready;
 }
 
-TaskGraph expand(const models::Model& model, const Plan& plan) {
+TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
   if (plan.decisions.size() != model.gradients.size()) {
     throw std::invalid_argument("the plan decides " + std::to_string(plan.decisions.size()) +
                                 " gradients, the model has " +
@@ -76,7 +79,13 @@ TaskGraph expand(const models::Model& model, const Plan& plan) {
   }
   if (plan.nodes == 0) throw std::invalid_argument("a plan needs at least one node");
   const Strategy& strategy = find_strategy(plan.strategy);
-  GraphBuilder builder(plan.nodes);
+  if (folding == Folding::kFolded) {
+    const Foldability verdict = foldable(model, plan);
+    if (verdict.kind == Foldability::kImpossible) {
+      throw std::invalid_argument("the graph cannot be folded: " + verdict.why);
+    }
+  }
+  GraphBuilder builder(plan.nodes, folding);
   std::vector<std::vector<TaskId>> ready = add_computation(builder, model);
   for (std::uint32_t g = 0; g < model.gradients.size(); ++g) {
     const Decision& decision = plan.decisions[g];

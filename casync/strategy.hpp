@@ -37,11 +37,12 @@ const Strategy& find_strategy(std::string_view name);
 
 /// Expands a plan to the graph of one iteration: on every node Forward, then the gradients'
 /// Backward tasks in order of their ready times, and behind them what the strategy says. The plan
-/// needs one decision per gradient (std::invalid_argument otherwise).
-TaskGraph expand(const models::Model& model, const Plan& plan);
+/// needs one decision per gradient, and for a folded graph none that `foldable` calls impossible
+/// (std::invalid_argument otherwise).
+TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
-/// The part of `expand` before the strategy: Forward and Backward of every node; returns per
-/// gradient and node the Backward task.
+/// The part of `expand` before the strategy: Forward and Backward of every node (of one, in a
+/// folded graph); returns per gradient and node the Backward task.
 std::vector<std::vector<TaskId>> add_computation(GraphBuilder& builder, const models::Model& model);
 
 void expand_ps(GraphBuilder& builder, const GradientWork& work);

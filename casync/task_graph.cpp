@@ -107,6 +107,7 @@ void GraphBuilder::edge(TaskId before, TaskId after) { edges_.emplace_back(befor
 TaskGraph GraphBuilder::build() && {
   TaskGraph result;
   result.nodes = nodes_;
+  result.folded = folded_;
   result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
                        static_cast<std::uint32_t>(tasks_.size()));
   for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];

@@ -54,8 +54,8 @@ inline constexpr std::uint8_t kDivideSum = 4;  ///< the result is divided by N: 
 
 /// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
 struct Task {
-  std::int64_t amount = 0;  ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
-                            ///< (Send, Recv), picoseconds at speed 1 (Forward, Backward)
+  std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
+                               ///< (Send, Recv), picoseconds at speed 1 (Forward, Backward)
   std::uint32_t gradient = 0;  ///< input index
   std::uint32_t partition = 0;
   std::uint32_t node = 0;      ///< where it runs
@@ -78,6 +78,14 @@ using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::
 struct TaskGraph {
   Graph graph;
   std::uint32_t nodes = 0;
+  /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
+  /// see casync/folding.hpp. For simulators only.
+  bool folded = false;
+
+  /// How many nodes' tasks the graph holds.
+  std::uint32_t orbits() const { return folded ? 1 : nodes; }
+  /// The node whose resources the tasks of `node` use.
+  std::uint32_t orbit(std::uint32_t node) const { return folded ? 0 : node; }
 
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(boost::num_vertices(graph)); }
   const Task& operator[](TaskId id) const { return graph[id]; }
@@ -95,15 +103,20 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
           rows.m_rowstart[id + 1] - rows.m_rowstart[id]};
 }
 
+/// How much of a plan is expanded: the tasks of all nodes, or one node's share of them.
+enum class Folding : std::uint8_t { kNone, kFolded };
+
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(std::uint32_t nodes) : nodes_(nodes) {}
+  explicit GraphBuilder(std::uint32_t nodes, Folding folding = Folding::kNone)
+      : nodes_(nodes), folded_(folding == Folding::kFolded) {}
   /// Appends a task; its id is the number of tasks added before it.
   TaskId add(const Task& task);
   /// `after` waits for `before`.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
+  bool folded() const { return folded_; }
   TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
   const Task& task(TaskId id) const { return tasks_[id]; }
   /// Builds the graph and leaves the builder empty.
@@ -111,6 +124,7 @@ class GraphBuilder {
 
  private:
   std::uint32_t nodes_;
+  bool folded_;
   std::vector<Task> tasks_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
 };

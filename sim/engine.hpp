@@ -54,7 +54,9 @@ struct Core {
   std::vector<std::uint32_t> host_cores;  // per node: the capacity of its host's cores
   Result result;
 
+  /// The node whose ingress a message uses.
   std::uint32_t receiver(const Task& send) const {
+    if (graph.folded) return 0;
     const std::uint32_t sum = send.node + send.rotation;
     return sum < graph.nodes ? sum : sum - graph.nodes;
   }
@@ -118,7 +120,7 @@ class Engine {
          const Options& options)
       : core_(graph, costs, cluster, options),
         transfers_(core_),
-        streams_(2 * graph.nodes),
+        streams_(2 * graph.orbits()),
         waiting_(graph.tasks(), 0) {
     for (const TaskId target : graph.graph.m_forward.m_column) ++waiting_[target];
   }
@@ -134,6 +136,10 @@ class Engine {
       dispatch();
     }
     if (done_ < core_.graph.tasks()) report_stuck(core_.graph, waiting_);
+    if (core_.graph.folded) {
+      std::vector<std::int64_t>& bytes = core_.result.bytes_sent;
+      std::fill(bytes.begin(), bytes.end(), bytes.front());
+    }
     core_.result.state_bytes = bytes();
     return std::move(core_.result);
   }
@@ -169,7 +175,7 @@ class Engine {
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
     if (task.kind == casync::Kind::kSend) {
-      core_.result.bytes_sent[task.node] += task.amount;
+      core_.result.bytes_sent[core_.graph.orbit(task.node)] += task.amount;
       transfers_.finish(id);
     } else if (task.kind != casync::Kind::kRecv) {
       const std::uint32_t stream = stream_of(task);
@@ -214,10 +220,10 @@ class Engine {
     }
   }
 
-  static std::uint32_t stream_of(const Task& task) {
+  std::uint32_t stream_of(const Task& task) const {
     const bool computes =
         task.kind == casync::Kind::kForward || task.kind == casync::Kind::kBackward;
-    return 2 * task.node + (computes ? 0 : 1);
+    return 2 * core_.graph.orbit(task.node) + (computes ? 0 : 1);
   }
 
   void touch(std::uint32_t stream) {

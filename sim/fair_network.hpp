@@ -66,7 +66,7 @@ class FairNetwork {
   };
 
   std::uint32_t flow_of(const Task& send) {
-    const std::uint64_t key = (std::uint64_t{send.node} << 32) | send.rotation;
+    const std::uint64_t key = (std::uint64_t{core_.graph.orbit(send.node)} << 32) | send.rotation;
     const auto [entry, added] = index_.try_emplace(key, static_cast<std::uint32_t>(flows_.size()));
     if (added) flows_.emplace_back();
     return entry->second;

@@ -38,6 +38,7 @@ struct Options {
   std::uint64_t seed = 0;
   std::uint32_t replicas = 1;
   unsigned jobs = 0;  ///< 0: one per processor
+  std::string fold = "auto";
   bool sensitivity = false;
   bool json = false;
   sim::Given given;  ///< what the command line named
@@ -78,6 +79,10 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(CLI::Range(1u, 1'000'000u));
   app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)");
+  app.add_option("--fold", options.fold,
+                 "Simulate one node for all where they do the same: auto (where that is exact), "
+                 "never, or always (with bounds where slices are unequal)")
+      ->capture_default_str();
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
   app.add_flag("--sensitivity", options.sensitivity,
                "Also simulate with bandwidth, latency, codecs, compute … each 10 % better");
@@ -111,9 +116,23 @@ sim::Scenario load(const Options& options) {
   return scenario;
 }
 
+void expand(const sim::Scenario& scenario, const Options& options, sim::Prediction& prediction) {
+  sim::Fold fold = sim::parse_fold(options.fold);
+  if (!options.trace.empty()) {
+    if (fold == sim::Fold::kAlways) {
+      throw io::InputError("--trace shows every node, --fold always one: leave one of them out");
+    }
+    fold = sim::Fold::kNever;
+  }
+  sim::ExpandedGraph expanded = sim::expand(scenario, fold);
+  if (!expanded.exact) prediction.folding_bounds = sim::folding_bounds(scenario);
+  prediction.graph = std::move(expanded.graph);
+  prediction.why_whole = std::move(expanded.why_whole);
+}
+
 sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   sim::Prediction prediction;
-  prediction.graph = casync::expand(scenario.model, scenario.plan);
+  expand(scenario, options, prediction);
   const auto start = std::chrono::steady_clock::now();
   prediction.result = sim::simulate(scenario, prediction.graph, sim::Timelines::kRecorded);
   prediction.simulation_s =

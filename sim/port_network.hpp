@@ -13,18 +13,19 @@ template <class Sends>
 class PortNetwork {
  public:
   explicit PortNetwork(Core& core)
-      : core_(core), egress_(core.graph.nodes), ingress_(core.graph.nodes) {}
+      : core_(core), egress_(core.graph.orbits()), ingress_(core.graph.orbits()) {}
 
   void add(TaskId send) {
     const Task& task = core_.graph[send];
-    const std::uint32_t node = task.node;
+    const std::uint32_t node = core_.graph.orbit(task.node);
     egress_[node].waiting.add(task, send, core_.now, core_.sorter);
     touch(egress_[node], node, touched_egress_);
   }
 
   void finish(TaskId send) {
     const Task& task = core_.graph[send];
-    release(egress_[task.node], task.node, touched_egress_);
+    const std::uint32_t sender = core_.graph.orbit(task.node);
+    release(egress_[sender], sender, touched_egress_);
     const std::uint32_t receiver = core_.receiver(task);
     release(ingress_[receiver], receiver, touched_ingress_);
   }

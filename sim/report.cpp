@@ -165,6 +165,19 @@ std::string describe_utilisation(const Utilisation& use) {
          describe_shares("host cores", use.hosts, [](const HostUse& h) { return h.utilisation; });
 }
 
+std::string describe_folding(const Prediction& prediction) {
+  const casync::TaskGraph& graph = prediction.graph;
+  if (!graph.folded) return fmt::format("all {}: {}", graph.nodes, prediction.why_whole);
+  const std::string stands = fmt::format("1, which stands for all {}", graph.nodes);
+  if (!prediction.folding_bounds) return stands;
+  const FoldingBounds& bounds = *prediction.folding_bounds;
+  return fmt::format(
+      "{}; {} to {} with all slices as short as the shortest and as long as the longest "
+      "({:.2f} % apart)",
+      stands, duration(bounds.shortest), duration(bounds.longest),
+      100 * share_of(bounds.longest - bounds.shortest, bounds.shortest));
+}
+
 void print_sensitivities(std::ostream& out, const Prediction& prediction) {
   if (prediction.sensitivities.empty()) return;
   fmt::print(out, "\nif one thing were 10 % better:\n");
@@ -203,6 +216,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
     line(out, "its exposed part", describe_path(prediction, result.compute));
   }
   line(out, "utilisation", describe_utilisation(prediction.utilisation));
+  line(out, "nodes simulated", describe_folding(prediction));
   line(out, "tasks",
        fmt::format("{} in {}, {:.3g} a second", prediction.graph.tasks(),
                    io::format_duration(prediction.simulation_s),

@@ -2,8 +2,10 @@
 
 #include <iosfwd>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "sim/folding.hpp"
 #include "sim/replicas.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
@@ -14,8 +16,10 @@ namespace hipress::sim {
 /// What came of simulating a scenario.
 struct Prediction {
   casync::TaskGraph graph;
-  Result result;                              ///< with its timeline
-  std::vector<casync::TaskId> critical_path;  ///< in order of time
+  std::string why_whole;                        ///< of a graph that is not folded: why
+  std::optional<FoldingBounds> folding_bounds;  ///< of one that is folded with an error
+  Result result;                                ///< with its timeline
+  std::vector<casync::TaskId> critical_path;    ///< in order of time
   Utilisation utilisation;
   std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
   std::optional<Replicas> replicas = {};   ///< none unless asked for

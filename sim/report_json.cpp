@@ -99,6 +99,17 @@ Json sensitivity_json(const std::vector<Sensitivity>& rows) {
   return sensitivities;
 }
 
+const char* folding_name(const Prediction& prediction) {
+  if (!prediction.graph.folded) return "none";
+  return prediction.folding_bounds ? "bounded" : "exact";
+}
+
+Json folding_bounds_json(const Prediction& prediction) {
+  if (!prediction.folding_bounds) return nullptr;
+  return {{"shortest_slices_s", casync::to_seconds(prediction.folding_bounds->shortest)},
+          {"longest_slices_s", casync::to_seconds(prediction.folding_bounds->longest)}};
+}
+
 }  // namespace
 
 void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
@@ -112,8 +123,9 @@ void print_json(std::ostream& out, const Scenario& scenario, const Prediction& p
       {"exposed_communication_s", casync::to_seconds(result.iteration - result.compute)},
       {"bytes_sent_per_node", result.bytes_sent},
       {"tasks", prediction.graph.tasks()},
-      {"folding", "none"},
-      {"orbits", prediction.graph.nodes},
+      {"folding", folding_name(prediction)},
+      {"folding_bounds", folding_bounds_json(prediction)},
+      {"orbits", prediction.graph.orbits()},
       {"simulation_s", prediction.simulation_s},
       {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
       {"replicas", replicas_json(prediction.replicas)},

@@ -68,7 +68,12 @@ void Sharing::leave(Slot slot, std::uint32_t index) {
 }
 
 std::uint32_t Sharing::add_capacity(double amount) {
-  capacities_.emplace_back().amount = amount;
+  Capacity& capacity = capacities_.emplace_back();
+  capacity.amount = amount;
+  if (amount <= 1 && amount * kUnit >= 1) {
+    const auto parts = static_cast<std::uint32_t>(1 / amount);
+    if (parts * amount == 1) capacity.parts = parts;
+  }
   return static_cast<std::uint32_t>(capacities_.size() - 1);
 }
 
@@ -202,7 +207,7 @@ void Sharing::fill() {
     capacity.used = 0;
     capacity.demand = 0;
     capacity.open = static_cast<std::uint32_t>(capacity.users.size());
-    capacity.plain = capacity.amount == 1;
+    capacity.plain = capacity.parts > 0;
   }
   for (const Slot slot : component_) {
     const Activity& activity = activities_[slot];
@@ -252,7 +257,7 @@ void Sharing::settle_level(double level) {
       const Capacity& capacity = capacities_[activity.uses.items[use].capacity];
       if (!capacity.full) continue;
       stops = true;
-      if (capacity.plain) speed = {1, capacity.open};
+      if (capacity.plain) speed = {1, std::uint64_t{capacity.parts} * capacity.open};
     }
     if (stops) {
       new_speeds_[i] = speed;

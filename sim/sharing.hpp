@@ -85,13 +85,15 @@ class Sharing {
   };
   struct Capacity {
     double amount = 0;
+    std::uint32_t parts = 0;  // the amount is 1/parts; 0: of no whole number
     std::vector<Slot> users;
     bool changed = false;
     bool visited = false;
     double used = 0;    // by activities whose speed is settled
     double demand = 0;  // of the others, per unit of level
     std::uint32_t open = 0;
-    bool plain = true;  // amount 1, nobody settled, uses and weights 1: shares are exactly 1/n
+    bool plain = true;  // amount 1/parts, nobody settled, uses and weights 1: shares are exactly
+                        // 1/(parts × n)
     bool full = false;  // at the level being settled
   };
 

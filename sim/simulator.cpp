@@ -125,7 +125,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     result.timeline.start.resize(graph.tasks());
     result.timeline.end.resize(graph.tasks());
   }
-  if (overlaps) sharing.set_overlap(cluster.overlap, graph.nodes);
+  if (overlaps) sharing.set_overlap(cluster.overlap, graph.orbits());
   if (!shared_cores) return;
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   for (const std::uint32_t host : cluster.host) {
@@ -140,14 +140,15 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
 }
 
 Sharing::Place Core::place_of(const Task& task) const {
+  const std::uint32_t node = graph.orbit(task.node);
   switch (task.kind) {
     case casync::Kind::kForward:
     case casync::Kind::kBackward:
-      return {Sharing::Sort::kCompute, task.node, task.node};
+      return {Sharing::Sort::kCompute, node, node};
     case casync::Kind::kSend:
-      return {Sharing::Sort::kTransfer, task.node, receiver(task)};
+      return {Sharing::Sort::kTransfer, node, receiver(task)};
     default:
-      return {Sharing::Sort::kCodec, task.node, task.node};
+      return {Sharing::Sort::kCodec, node, node};
   }
 }
 

@@ -35,6 +35,7 @@ class Tally {
       use_.hosts.push_back({host, work / scenario_.cluster.cores_per_host});
     }
     divide_by_iteration();
+    if (graph_.folded) std::fill(use_.nodes.begin(), use_.nodes.end(), use_.nodes.front());
     return std::move(use_);
   }
 
@@ -59,7 +60,7 @@ class Tally {
 
   void add(TaskId id) {
     const Task& task = graph_[id];
-    NodeUse& node = use_.nodes[task.node];
+    NodeUse& node = use_.nodes[graph_.orbit(task.node)];
     switch (task.kind) {
       case Kind::kForward:
       case Kind::kBackward:
@@ -80,8 +81,9 @@ class Tally {
     const costs::LinkCosts& link = scenario_.cluster.link;
     const auto bytes = static_cast<double>(send.amount);
     const double work = 1e12 * (link.overhead_s + bytes / link.bandwidth);
-    const std::uint32_t receiver = graph_.peer(send);
-    for (LinkUse* use : {&use_.nodes[send.node].egress, &use_.nodes[receiver].ingress}) {
+    const std::uint32_t sender = graph_.orbit(send.node);
+    const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
+    for (LinkUse* use : {&use_.nodes[sender].egress, &use_.nodes[receiver].ingress}) {
       use->bytes += send.amount;
       ++use->messages;
       use->utilisation += work;
@@ -115,8 +117,8 @@ class Tally {
       reached = times.end[id];
     };
     for (const TaskId id : sends) {
-      const std::uint32_t sender = graph_[id].node;
-      const std::uint32_t receiver = graph_.peer(graph_[id]);
+      const std::uint32_t sender = graph_.orbit(graph_[id].node);
+      const std::uint32_t receiver = graph_.orbit(graph_.peer(graph_[id]));
       cover(id, until[sender].egress, use_.nodes[sender].egress);
       cover(id, until[receiver].ingress, use_.nodes[receiver].ingress);
     }
