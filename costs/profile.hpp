@@ -57,6 +57,7 @@ struct Profile {
   LinkCosts link;
   OverlapFactors overlap;
   GatherCosts fan_in, fan_out;     ///< empty: not measured
+  GatherCosts all_reduce;          ///< a library's own, x in bytes per node; empty: not measured
   std::vector<std::string> notes;  ///< what a reader must know before trusting it
   struct Series {                  ///< what a curve was fitted to
     std::string name;              ///< "onebit.encode"

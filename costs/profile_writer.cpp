@@ -101,6 +101,7 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   entry(out, "core_time_per_message", duration(link.core_s_per_message));
   write_gather(out, "fan_in", profile.fan_in);
   write_gather(out, "fan_out", profile.fan_out);
+  write_gather(out, "all_reduce", profile.all_reduce);
   out << YAML::EndMap;
 }
 

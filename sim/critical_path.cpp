@@ -36,8 +36,10 @@ std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
     case Kind::kBackward:
       return {resource_of(node, kCompute)};
     case Kind::kSend:
+    case Kind::kAllReduce:
       return {resource_of(node, kEgress), resource_of(graph.orbit(graph.peer(task)), kIngress)};
     case Kind::kRecv:
+    case Kind::kJoin:
       return {};
     default:
       return {resource_of(node, kCodec)};

@@ -24,8 +24,10 @@ bool has_kind(const casync::TaskGraph& graph, bool (*wanted)(Kind)) {
   return false;
 }
 
-bool is_message(Kind kind) { return kind == Kind::kSend; }
-bool is_priced(Kind kind) { return kind != Kind::kForward && kind != Kind::kBackward; }
+bool is_message(Kind kind) { return kind == Kind::kSend || kind == Kind::kAllReduce; }
+bool is_priced(Kind kind) {
+  return kind != Kind::kForward && kind != Kind::kBackward && kind != Kind::kJoin;
+}
 
 /// A key of a cluster file, and a change of its value that shows whether the value matters: to
 /// "none of it" where there is such a thing, since a cost that is never the bottleneck does nothing

@@ -60,8 +60,11 @@ struct Core {
     const std::uint32_t sum = send.node + send.rotation;
     return sum < graph.nodes ? sum : sum - graph.nodes;
   }
-  /// Picoseconds that a message takes alone: o + bytes/B.
+  /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
   std::int64_t message_work(const Task& send) {
+    if (send.kind == casync::Kind::kAllReduce) {
+      return costs.all_reduce_time(send, graph.nodes, cluster.link).count();
+    }
     return message_works.of(send.amount, 0, [&] {
       return overhead +
              casync::from_seconds(static_cast<double>(send.amount) / cluster.link.bandwidth)
@@ -107,6 +110,12 @@ struct Core {
 ///   void finish(TaskId send);    // its message has left
 ///   void dispatch();             // start what may start at this instant
 ///   std::size_t bytes() const;   // of its queues
+
+/// An AllReduce occupies its node's egress and the next node's ingress, as a message to the next
+/// node would: all of them together both ports of every node.
+inline bool occupies_ports(const Task& task) {
+  return task.kind == casync::Kind::kSend || task.kind == casync::Kind::kAllReduce;
+}
 
 /// Runs a graph in virtual time. Time stands at an instant until nothing more happens in it:
 /// first everything that ends is ended and what thereby becomes ready is queued, then idle
@@ -174,10 +183,11 @@ class Engine {
     const Task& task = core_.graph[id];
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
-    if (task.kind == casync::Kind::kSend) {
-      core_.result.bytes_sent[core_.graph.orbit(task.node)] += task.amount;
+    if (occupies_ports(task)) {
+      core_.result.bytes_sent[core_.graph.orbit(task.node)] +=
+          casync::bytes_sent(core_.graph, task);
       transfers_.finish(id);
-    } else if (task.kind != casync::Kind::kRecv) {
+    } else if (task.kind != casync::Kind::kRecv && !casync::is_instant(task)) {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touch(stream);
@@ -195,10 +205,12 @@ class Engine {
     if (task.node >= core_.graph.nodes || task.rotation >= core_.graph.nodes || task.amount < 0) {
       report_impossible(core_.graph, id);
     }
+    if (casync::is_instant(task)) return pass(id);
     switch (task.kind) {
       case casync::Kind::kRecv:
         return arrive(id);
       case casync::Kind::kSend:
+      case casync::Kind::kAllReduce:
         return transfers_.add(id);
       default: {
         const std::uint32_t stream = stream_of(task);
@@ -206,6 +218,14 @@ class Engine {
         touch(stream);
       }
     }
+  }
+
+  /// A task of no length that waits for no resource.
+  void pass(TaskId id) {
+    if (core_.options.record_timeline) {
+      core_.result.timeline.start[id] = casync::Picoseconds(core_.now);
+    }
+    finish(id);
   }
 
   /// The message is on the wire for L; a Recv has no length.
@@ -221,9 +241,7 @@ class Engine {
   }
 
   std::uint32_t stream_of(const Task& task) const {
-    const bool computes =
-        task.kind == casync::Kind::kForward || task.kind == casync::Kind::kBackward;
-    return 2 * core_.graph.orbit(task.node) + (computes ? 0 : 1);
+    return 2 * core_.graph.orbit(task.node) + (casync::is_computation(task) ? 0 : 1);
   }
 
   void touch(std::uint32_t stream) {

@@ -44,7 +44,7 @@ Replicas run_replicas(const Scenario& scenario, const casync::TaskGraph& graph, 
   run_parallel(count, jobs, [&](std::uint32_t replica) {
     Scenario one = scenario;
     one.draws.replica = replica;
-    times[replica] = simulate(one, graph).iteration;
+    times[replica] = iteration_time(one, graph);
   });
   std::sort(times.begin(), times.end());
   Wide sum = 0;

@@ -85,12 +85,13 @@ const char* to_string(Network network) { return network == Network::kPort ? "por
 
 TaskCosts::TaskCosts(const costs::Profile& profile,
                      const std::vector<casync::Algorithm>& algorithms)
-    : merge_(profile.merge) {
+    : merge_(profile.merge), all_reduce_(profile) {
   for (const casync::Algorithm& algorithm : algorithms)
     codecs_.push_back(profile.codec(algorithm.name));
 }
 
 Picoseconds TaskCosts::codec_time(const casync::Task& task) const {
+  if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
   double seconds = 0;
   if (task.kind == casync::Kind::kMerge) {
     seconds = merge_(task.amount);
@@ -104,6 +105,17 @@ Picoseconds TaskCosts::codec_time(const casync::Task& task) const {
     throw io::InputError(
         fmt::format("{} of {} elements costs {} s by this profile; it must be 0 s to {:g} s",
                     casync::to_string(task.kind), task.amount, seconds, kLongest_s));
+  }
+  return casync::from_seconds(seconds);
+}
+
+Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t nodes,
+                                       const costs::LinkCosts& link) const {
+  const double seconds = all_reduce_.seconds(nodes, task.amount, link);
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("AllReduce of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",
+                    task.amount, seconds, kLongest_s));
   }
   return casync::from_seconds(seconds);
 }
@@ -146,6 +158,7 @@ Sharing::Place Core::place_of(const Task& task) const {
     case casync::Kind::kBackward:
       return {Sharing::Sort::kCompute, node, node};
     case casync::Kind::kSend:
+    case casync::Kind::kAllReduce:
       return {Sharing::Sort::kTransfer, node, receiver(task)};
     default:
       return {Sharing::Sort::kCodec, node, node};
@@ -153,6 +166,8 @@ Sharing::Place Core::place_of(const Task& task) const {
 }
 
 void Core::add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const {
+  // What was measured of a library's all-reduce includes its work on shared cores.
+  if (send.kind == casync::Kind::kAllReduce) return;
   const costs::LinkCosts& link = cluster.link;
   const double core_s =
       link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);

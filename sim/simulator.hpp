@@ -7,6 +7,7 @@
 
 #include "casync/plan.hpp"
 #include "casync/task_graph.hpp"
+#include "costs/all_reduce.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
 #include "sim/jitter.hpp"
@@ -39,11 +40,16 @@ class TaskCosts {
   /// InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream.
+  /// A batched one costs nothing, its leader what all of the batch does.
   Picoseconds codec_time(const casync::Task& task) const;
+  /// Time of an AllReduce over `nodes` nodes with nothing else on that link.
+  Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
+                              const costs::LinkCosts& link) const;
 
  private:
   std::vector<costs::CodecCosts> codecs_;
   costs::Curve merge_;
+  costs::AllReduceCosts all_reduce_;
 };
 
 /// Whether backward keeps a core of a shared host busy (a CPU that computes) or not (a GPU does).

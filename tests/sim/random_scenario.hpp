@@ -68,10 +68,10 @@ class RandomScenario {
     graph_ = std::move(builder).build();
   }
 
-  /// After up to three of the tasks before it; a Send brings its Recv.
+  /// Of a kind before Recv, after up to three of the tasks before it; a Send brings its Recv.
   void add_task(casync::GraphBuilder& builder) {
     using casync::Kind;
-    const auto kind = static_cast<Kind>(below(casync::kKinds - 1));  // without Recv, the last
+    const auto kind = static_cast<Kind>(below(static_cast<std::uint32_t>(Kind::kRecv)));
     casync::Task task{.gradient = below(3),
                       .partition = below(2),
                       .node = below(cluster_.nodes),
