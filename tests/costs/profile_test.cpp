@@ -39,6 +39,7 @@ Profile example_profile() {
   profile.hardware = "two cores, \"quoted\"";
   profile.device = "cpu";
   profile.memory_bandwidth = 1e10 / 3;
+  profile.overlap = {1.1, 1 + 1.0 / 3, 2};
   profile.cores = 2;
   profile.shared_host = true;
   const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};

@@ -228,6 +228,40 @@ TEST_CASE_METHOD(SimFixture, "A parameter that changes nothing is warned of, on 
                             Contains("cluster.yaml: link.bandwidth has no effect: one node"));
 }
 
+TEST_CASE_METHOD(SimFixture, "Replicas of jitter give percentiles, the same for any jobs") {
+  const std::string command =
+      "hipress-sim --json --plan none --jitter lognormal:0.2 --seed 3 --replicas 30 " + kTwo;
+  const auto of_jobs = [&](const std::string& jobs) {
+    const ToolRun done = run(command + jobs);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out).at("replicas");
+  };
+  const auto replicas = of_jobs("--jobs 1");
+  CHECK(replicas == of_jobs("--jobs 4"));
+  CHECK(replicas.at("count") == 30);
+  CHECK(replicas.at("p10_s") < replicas.at("p50_s"));
+  CHECK(replicas.at("p50_s") < replicas.at("p90_s"));
+  CHECK(replicas.at("p90_s") <= replicas.at("p99_s"));
+  CHECK_THAT(run("hipress-sim --plan none --jitter uniform:0.1 --replicas 5 " + kTwo).out,
+             Contains("over 5 replicas"));
+}
+
+TEST_CASE_METHOD(SimFixture, "Impossible costs and jitter are refused by file and line") {
+  const auto with_cluster = [&](const std::string& line) {
+    write("bad.yaml", "name: bad\n" + line + "\n");
+    return "--plan none --cluster bad.yaml " + kTwo;
+  };
+  refuses(with_cluster("link: {bandwidth: 0Gbps}"), "bad.yaml:2", "bandwidth");
+  refuses(with_cluster("link: {latency: -1us}"), "bad.yaml:2", "latency");
+  refuses(with_cluster("link: {core_s_per_byte: .nan}"), "bad.yaml:2", "core_s_per_byte");
+  refuses(with_cluster("overlap: {compute_codec: 0.5}"), "bad.yaml:2", "must be 1");
+  refuses(with_cluster("overlap: {codec_codec: 2}"), "bad.yaml:2", "codec_codec");
+  refuses("--plan none --replicas 3 " + kTwo, "--replicas", "--jitter");
+  refuses("--plan none --jitter gauss:1 " + kTwo, "'gauss:1'", "lognormal:S");
+  refuses("--plan none --jitter uniform:2 " + kTwo, "uniform:2", "0 to 1");
+  refuses("--plan none --transfer-order last " + kTwo, "'last'", "ready, need");
+}
+
 TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report") {
   CHECK(run("hipress-sim --plan all --trace trace.json " + kTwo).status == 0);
   const auto trace = nlohmann::json::parse(read("trace.json"));
