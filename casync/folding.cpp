@@ -28,8 +28,9 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
   if (plan.batch.threshold_bytes > 0) return {Foldability::kImpossible, "the plan has batches"};
   Foldability verdict;
   const Layout layout = make_layout(model, plan);
-  for (const std::uint32_t u : layout.order) {
+  for (std::uint32_t u = 0; u < layout.units.size(); ++u) {
     const Unit& unit = layout.units[u];
+    if (unit.members.empty()) continue;
     if (unit.strategy->form == Strategy::Form::kRawAndWhole) continue;  // all nodes do the same
     const std::int64_t partitions = unit.partitions;
     const std::string what = (layout.is_group(u) ? "group '" : "gradient '") + unit.name + "'";

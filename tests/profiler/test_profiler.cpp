@@ -40,7 +40,7 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
   CHECK(profile.all_reduce.at(2)(1 << 20) > 0);
   for (const auto& series : profile.samples) CHECK_FALSE(series.samples.empty());
   CHECK(profile.samples.size() ==
-        3 + 1 + 2 + 2);  // codec, merge, hop and all-to-all, fan-in and fan-out
+        3 + 1 + 2 + 2 + 1);  // codec, merge, hop and all-to-all, fan-in and fan-out, all-reduce
 }
 
 TEST_CASE("requests that cannot be measured are refused") {
