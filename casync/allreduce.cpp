@@ -3,11 +3,11 @@
 namespace hipress::casync {
 
 /// One task per node. All start together, when the last node's gradient is complete: a Join, which
-/// stands on node 0, waits for all of them. Folded, node 0 stands for all.
+/// stands on node 0, waits for all of them.
 void expand_allreduce(GraphBuilder& builder, const GradientWork& work) {
   if (builder.nodes() == 1) return;
-  const TaskId start = builder.add({.gradient = work.gradient, .kind = Kind::kJoin});
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
+  const TaskId start = builder.add({.gradient = work.gradient, .kind = Kind::kJoin});
   for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const TaskId reduce =

@@ -62,8 +62,7 @@ class Expansion {
         plan_(plan),
         layout_(make_layout(model, plan)),
         forward_(std::move(forward)),
-        builder_(plan.nodes, folding, layout_.gradients),
-        shown_nodes_(folding == Folding::kFolded ? 1 : plan.nodes),
+        builder_(plan.nodes, layout_.gradients, folding),
         last_compute_(plan.nodes, kNobody),
         last_collective_(plan.nodes, kNobody) {}
 
@@ -98,6 +97,10 @@ class Expansion {
   }
 
  private:
+  /// Nodes whose tasks are added; in a folded graph, the first stands for all.
+  std::uint32_t orbits() const { return builder_.folded() ? 1 : plan_.nodes; }
+  std::uint32_t nodes_per_orbit() const { return plan_.nodes / orbits(); }
+
   TaskId compute(const Task& task) {
     const TaskId id = builder_.add(task);
     TaskId& last = last_compute_[task.node];
@@ -110,7 +113,7 @@ class Expansion {
     const std::vector<std::uint32_t> order = backward_order(model_);
     backward_.assign(model_.gradients.size(), {});
     forwards_.assign(model_.gradients.size(), {});
-    for (std::uint32_t node = 0; node < shown_nodes_; ++node) {
+    for (std::uint32_t node = 0; node < orbits(); ++node) {
       for (const ForwardStep& step : forward_) {
         const TaskId id =
             compute({.amount = step.length.count(), .gradient = step.gradient, .node = node});
@@ -123,7 +126,7 @@ class Expansion {
                                    .gradient = gradient,
                                    .node = node,
                                    .kind = Kind::kBackward});
-        backward_[gradient].insert(backward_[gradient].end(), plan_.nodes / shown_nodes_, id);
+        backward_[gradient].insert(backward_[gradient].end(), nodes_per_orbit(), id);
         reached = due;
       }
     }
@@ -155,10 +158,10 @@ class Expansion {
     const std::vector<std::uint32_t>& members = layout_.units[unit].members;
     if (!layout_.is_group(unit)) return backward_[members.front()];
     std::vector<TaskId> ready;
-    for (std::uint32_t node = 0; node < shown_nodes_; ++node) {
+    for (std::uint32_t node = 0; node < orbits(); ++node) {
       const TaskId join = builder_.add({.gradient = unit, .node = node, .kind = Kind::kJoin});
       for (const std::uint32_t member : members) builder_.edge(backward_[member][node], join);
-      ready.insert(ready.end(), plan_.nodes / shown_nodes_, join);
+      ready.insert(ready.end(), nodes_per_orbit(), join);
     }
     return ready;
   }
@@ -205,7 +208,6 @@ class Expansion {
   const Layout layout_;
   const std::vector<ForwardStep> forward_;
   GraphBuilder builder_;
-  const std::uint32_t shown_nodes_;                       // of computation: one in a folded graph
   bool sorted_ = true;                                    // ids are a topological order
   std::vector<TaskId> last_compute_, last_collective_;    // per node
   std::vector<std::vector<TaskId>> forwards_, backward_;  // per gradient and node

@@ -19,8 +19,7 @@
 /// node: they are what that node does for the other partitions.
 namespace hipress::casync {
 
-/// Whether a plan's graph can be folded. Bulk groups are as foldable as gradients, all-reduces
-/// always are; batches and plans without pipelining are not folded.
+/// Whether a plan's graph can be folded.
 struct Foldability {
   enum Kind : std::uint8_t {
     kExact,       ///< the folded graph gives the times of the whole one
@@ -32,9 +31,17 @@ struct Foldability {
 };
 Foldability foldable(const models::Model& model, const Plan& plan);
 
-/// The model with every gradient so long that all its K slices are as long as the longest (or as
-/// the shortest) that the plan gives it; for bounds on what folding changed.
-models::Model with_longest_slices(const models::Model& model, const Plan& plan);
-models::Model with_shortest_slices(const models::Model& model, const Plan& plan);
+/// A model and a plan for it.
+struct PlannedModel {
+  models::Model model;
+  Plan plan;
+};
+
+enum class SliceLength : std::uint8_t { kShortest, kLongest };
+
+/// The same with every gradient so long that all its slices are as long as the shortest or the
+/// longest that the plan gives it, bulk groups and their members as they are; for bounds on what
+/// folding changed.
+PlannedModel with_even_slices(const models::Model& model, const Plan& plan, SliceLength length);
 
 }  // namespace hipress::casync

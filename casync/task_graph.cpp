@@ -91,7 +91,7 @@ void check_send(const TaskGraph& graph, TaskId id) {
   }
 }
 
-/// Every node takes part in every all-reduce as often as the others.
+/// Every node whose tasks the graph holds takes part in every all-reduce as often as the others.
 void check_collectives(const TaskGraph& graph) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> last_of;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<int>> counts;
@@ -101,10 +101,10 @@ void check_collectives(const TaskGraph& graph) {
     const auto key = std::pair(task.gradient, task.partition);
     std::vector<TaskId>& last = last_of[key];
     std::vector<int>& count = counts[key];
-    last.resize(graph.nodes, id);
-    count.resize(graph.nodes, 0);
-    last[task.node] = id;
-    ++count[task.node];
+    last.resize(graph.orbits(), id);
+    count.resize(graph.orbits(), 0);
+    last[graph.orbit(task.node)] = id;
+    ++count[graph.orbit(task.node)];
     if (task.amount != graph[last.front()].amount) {
       reject(describe(graph, id) + " is of " + std::to_string(task.amount) +
              " bytes, but that on node " + std::to_string(graph[last.front()].node) + " of " +
@@ -112,7 +112,7 @@ void check_collectives(const TaskGraph& graph) {
     }
   }
   for (const auto& [key, count] : counts) {
-    for (std::uint32_t node = 0; node < graph.nodes; ++node) {
+    for (std::uint32_t node = 0; node < graph.orbits(); ++node) {
       if (count[node] == *std::max_element(count.begin(), count.end())) continue;
       reject(describe(graph, last_of[key].front()) + " is a collective, but node " +
              std::to_string(node) + " does not take part as often as others");
@@ -175,8 +175,8 @@ void GraphBuilder::sort() {
 TaskGraph GraphBuilder::build() && {
   TaskGraph result;
   result.nodes = nodes_;
-  result.first_group = first_group_;
   result.folded = folded_;
+  result.first_group = first_group_;
   result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
                        static_cast<std::uint32_t>(tasks_.size()));
   for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];

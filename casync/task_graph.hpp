@@ -96,8 +96,6 @@ using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::
 struct TaskGraph {
   Graph graph;
   std::uint32_t nodes = 0;
-  /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
-  std::uint32_t first_group = UINT32_MAX;
   /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
   /// see casync/folding.hpp. For simulators only.
   bool folded = false;
@@ -106,6 +104,8 @@ struct TaskGraph {
   std::uint32_t orbits() const { return folded ? 1 : nodes; }
   /// The node whose resources the tasks of `node` use.
   std::uint32_t orbit(std::uint32_t node) const { return folded ? 0 : node; }
+  /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
+  std::uint32_t first_group = UINT32_MAX;
 
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(boost::num_vertices(graph)); }
   const Task& operator[](TaskId id) const { return graph[id]; }
@@ -129,9 +129,9 @@ enum class Folding : std::uint8_t { kNone, kFolded };
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(std::uint32_t nodes, Folding folding = Folding::kNone,
-                        std::uint32_t first_group = UINT32_MAX)
-      : nodes_(nodes), folded_(folding == Folding::kFolded), first_group_(first_group) {}
+  explicit GraphBuilder(std::uint32_t nodes, std::uint32_t first_group = UINT32_MAX,
+                        Folding folding = Folding::kNone)
+      : nodes_(nodes), first_group_(first_group), folded_(folding == Folding::kFolded) {}
   /// Appends a task; its id is the number of tasks added before it.
   TaskId add(const Task& task);
   /// `after` waits for `before`.
@@ -151,8 +151,8 @@ class GraphBuilder {
 
  private:
   std::uint32_t nodes_;
-  bool folded_;
   std::uint32_t first_group_;
+  bool folded_;
   std::vector<Task> tasks_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
 };

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "costs/link_yaml.hpp"
+#include "costs/overlap_yaml.hpp"
 #include "costs/profile.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -147,7 +148,7 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   }
   require_end_marker(bytes, path);
   root.expect_keys(
-      {"schema", "name", "source", "notes", "hardware", "kernels", "links", "samples"});
+      {"schema", "name", "source", "notes", "hardware", "kernels", "links", "overlap", "samples"});
   root.at("schema");
   Profile profile;
   profile.fingerprint = io::fingerprint(bytes);
@@ -159,6 +160,7 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   read_hardware(root.at("hardware"), profile);
   read_kernels(root.at("kernels"), profile);
   read_links(root.at("links"), profile);
+  if (const auto overlap = root.find("overlap")) profile.overlap = read_overlap(*overlap, {});
   if (const auto samples = root.find("samples")) {
     for (const YamlNode& series : samples->items()) profile.samples.push_back(read_series(series));
   }

@@ -105,6 +105,15 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   out << YAML::EndMap;
 }
 
+void write_overlap(YAML::Emitter& out, const OverlapFactors& overlap) {
+  if (overlap == OverlapFactors{}) return;
+  open_map(out, "overlap");
+  entry(out, "compute_codec", number(overlap.compute_codec));
+  entry(out, "compute_transfer", number(overlap.compute_transfer));
+  entry(out, "codec_transfer", number(overlap.codec_transfer));
+  out << YAML::EndMap;
+}
+
 void write_series(YAML::Emitter& out, const Profile::Series& series) {
   out << YAML::BeginMap;
   entry(out, "name", series.name);
@@ -142,6 +151,7 @@ void write_profile(const std::string& path, const Profile& profile) {
   write_hardware(out, profile);
   write_kernels(out, profile);
   write_links(out, profile);
+  write_overlap(out, profile.overlap);
   write_samples(out, profile);
   out << YAML::EndMap;
   io::write_file(path, [&](std::ostream& file) { file << out.c_str() << "\n...\n"; });

@@ -45,6 +45,7 @@ struct Core {
   std::int64_t overhead;  // o, picoseconds
   std::int64_t latency;   // L, picoseconds
   bool shared_cores;
+  bool overlaps;  // slow what is under way on one node at once
 
   std::int64_t now = 0;
   EventQueue events;
@@ -78,10 +79,18 @@ struct Core {
   /// core.
   double flow_weight = 1;
 
+  /// The work of a task that nominally takes `work`.
+  std::int64_t jittered(TaskId id, std::int64_t work) const {
+    return options.jitter == nullptr ? work : options.jitter->apply(work, options.draws, id);
+  }
+  Sharing::Place place_of(const Task& task) const;
   /// Starts a task now that was given its resources.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
     if (options.record_timeline) result.timeline.start[id] = casync::Picoseconds(now);
-    if (uses.count == 0) {
+    __builtin_prefetch(&graph[id] + 2);  // what its end makes ready mostly stands behind it
+    if (overlaps) {
+      sharing.start(id, work, weight, uses, now, place_of(graph[id]));
+    } else if (uses.count == 0) {
       events.push({now + work, id, 0});
     } else {
       sharing.start(id, work, weight, uses, now);
@@ -261,7 +270,7 @@ class Engine {
     if (core_.shared_cores && (!computes || core_.options.backward_cores == BackwardCores::kOne)) {
       uses.add(core_.host_cores[task.node], 1);
     }
-    core_.start(id, stream_work(task, computes), 1, uses);
+    core_.start(id, core_.jittered(id, stream_work(task, computes)), 1, uses);
   }
 
   std::int64_t codec_work(const Task& task) {

@@ -29,7 +29,7 @@ void FairLinks::start(TaskId send) {
     if (receiver != sender) uses.add(duplex_[receiver], 1);
   }
   if (core_.shared_cores) core_.add_core_uses(task, work, uses);
-  core_.start(send, work, core_.flow_weight, uses);
+  core_.start(send, core_.jittered(send, work), core_.flow_weight, uses);
 }
 
 }  // namespace hipress::sim

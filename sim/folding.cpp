@@ -20,9 +20,11 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
   return cluster.cores_per_host > 0 ? "nodes share the cores of hosts" : "";
 }
 
-Picoseconds iteration_of(const Scenario& scenario, models::Model model) {
+Picoseconds iteration_of(const Scenario& scenario, casync::SliceLength length) {
+  casync::PlannedModel even = casync::with_even_slices(scenario.model, scenario.plan, length);
   Scenario changed = scenario;
-  changed.model = std::move(model);
+  changed.model = std::move(even.model);
+  changed.plan = std::move(even.plan);
   return simulate(changed, casync::expand(changed.model, changed.plan, casync::Folding::kFolded))
       .iteration;
 }
@@ -45,12 +47,11 @@ ExpandedGraph expand(const Scenario& scenario, Fold fold) {
   if (fold == Fold::kNever) return whole("not asked for");
   if (scenario.plan.nodes == 1) return whole("there is one node");
   Foldability verdict = casync::foldable(scenario.model, scenario.plan);
-  if (scenario.iterations > 1) {
-    verdict = {Foldability::kImpossible, "iterations are back to back"};
-  }
   if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
     verdict = {Foldability::kImpossible, std::move(why)};
   }
+  if (scenario.jitter) verdict = {Foldability::kImpossible, "tasks draw their times"};
+  if (scenario.iterations > 1) verdict = {Foldability::kImpossible, "iterations are back to back"};
   if (fold == Fold::kAlways && verdict.kind == Foldability::kImpossible) {
     throw io::InputError("the graph cannot be folded: " + verdict.why);
   }
@@ -60,8 +61,8 @@ ExpandedGraph expand(const Scenario& scenario, Fold fold) {
 }
 
 FoldingBounds folding_bounds(const Scenario& scenario) {
-  return {iteration_of(scenario, casync::with_shortest_slices(scenario.model, scenario.plan)),
-          iteration_of(scenario, casync::with_longest_slices(scenario.model, scenario.plan))};
+  return {iteration_of(scenario, casync::SliceLength::kShortest),
+          iteration_of(scenario, casync::SliceLength::kLongest)};
 }
 
 }  // namespace hipress::sim

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -34,9 +35,14 @@ struct Options {
   std::string cluster;
   std::string network = "fair";
   std::string trace;
+  std::string fold = "auto";
   plans::PlanOptions plan_options;
   int steady = 0;  ///< iterations back to back; 0: one, with a barrier at its end
-  std::string fold = "auto";
+  std::string transfer_order = "ready";
+  std::string jitter;  ///< empty: none
+  std::uint64_t seed = 0;
+  std::uint32_t replicas = 1;
+  unsigned jobs = 0;  ///< 0: one per processor
   bool sensitivity = false;
   bool json = false;
   sim::Given given;  ///< what the command line named
@@ -68,6 +74,19 @@ void declare_options(CLI::App& app, Options& options) {
                  "Simulate one node for all where they do the same: auto (where that is exact), "
                  "never, or always (with bounds where slices are unequal)")
       ->capture_default_str();
+  app.add_option("--transfer-order", options.transfer_order,
+                 "ready (first come, first served) or need (of the next forward pass)")
+      ->capture_default_str()
+      ->each([&](const std::string&) { options.given.transfer_order = true; });
+  app.add_option(
+      "--jitter", options.jitter,
+      "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
+  app.add_option("--seed", options.seed, "Of the jitter's draws")->capture_default_str();
+  app.add_option("--replicas", options.replicas,
+                 "Simulate so many draws of the jitter, and print the percentiles")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1'000'000u));
+  app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)");
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
   plans::declare(app, options.plan_options);
   app.add_flag("--steady{8}", options.steady,
@@ -95,8 +114,15 @@ sim::Scenario load(const Options& options) {
   plans::ResolvedPlan resolved = plans::resolve_plan(options.plan, context);
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
-  return {std::move(model),   std::move(plan), std::move(profile),
-          std::move(cluster), network,         std::max(options.steady, 1)};
+  sim::Scenario scenario{std::move(model), std::move(plan), std::move(profile), std::move(cluster),
+                         network};
+  scenario.iterations = std::max(options.steady, 1);
+  scenario.transfer_order = sim::parse_transfer_order(options.transfer_order);
+  scenario.draws.seed = options.seed;
+  if (!options.jitter.empty()) {
+    scenario.jitter = std::make_shared<const sim::Jitter>(sim::Jitter::parse(options.jitter));
+  }
+  return scenario;
 }
 
 void expand(const sim::Scenario& scenario, const Options& options, sim::Prediction& prediction) {
@@ -129,6 +155,11 @@ sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   }
   prediction.critical_path = sim::critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = sim::utilisation(scenario, prediction.graph, prediction.result);
+  if (options.replicas > 1) {
+    const unsigned jobs =
+        options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+    prediction.replicas = sim::run_replicas(scenario, prediction.graph, options.replicas, jobs);
+  }
   if (options.sensitivity) {
     prediction.sensitivities = sim::sensitivities(scenario, prediction.graph, prediction.iteration);
   }
@@ -165,6 +196,9 @@ void warn_of_estimates(const sim::Scenario& scenario, const sim::Prediction& pre
 }
 
 int run(const Options& options) {
+  if (options.replicas > 1 && options.jitter.empty()) {
+    throw io::InputError("--replicas: without --jitter all would be the same; give one of them");
+  }
   const sim::Scenario scenario = load(options);
   const sim::Prediction prediction = predict(scenario, options);
   if (!options.trace.empty()) write_trace(options.trace, prediction);

@@ -85,7 +85,7 @@ class PortNetwork {
     const std::int64_t work = core_.message_work(task);
     Sharing::Uses uses;
     if (core_.shared_cores) core_.add_core_uses(task, work, uses);
-    core_.start(send, work, core_.flow_weight, uses);
+    core_.start(send, core_.jittered(send, work), core_.flow_weight, uses);
   }
 
   Core& core_;

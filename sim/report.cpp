@@ -219,6 +219,12 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
   line(out, "compute", duration(compute));
   line(out, "exposed communication", duration(prediction.iteration - compute));
   line(out, "sent per node", describe_bytes_sent(bytes_per_iteration(scenario, prediction)));
+  if (prediction.replicas) {
+    const Replicas& all = *prediction.replicas;
+    line(out, fmt::format("over {} replicas", all.count),
+         fmt::format("mean {}, p10 {}, p50 {}, p90 {}, p99 {}", duration(all.mean),
+                     duration(all.p10), duration(all.p50), duration(all.p90), duration(all.p99)));
+  }
   line(out, "critical path", describe_path(prediction, Picoseconds{}));
   if (result.iteration > result.compute) {
     line(out, "its exposed part", describe_path(prediction, result.compute));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/folding.hpp"
+#include "sim/replicas.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
 #include "sim/utilisation.hpp"
@@ -24,6 +25,7 @@ struct Prediction {
   std::vector<casync::TaskId> critical_path;    ///< in order of time
   Utilisation utilisation;
   std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
+  std::optional<Replicas> replicas = {};   ///< none unless asked for
   double simulation_s = 0;                 ///< real time
 };
 

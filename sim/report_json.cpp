@@ -78,6 +78,16 @@ Json links_json(const Utilisation& use) {
   return links;
 }
 
+Json replicas_json(const std::optional<Replicas>& replicas) {
+  if (!replicas) return nullptr;
+  return {{"count", replicas->count},
+          {"mean_s", casync::to_seconds(replicas->mean)},
+          {"p10_s", casync::to_seconds(replicas->p10)},
+          {"p50_s", casync::to_seconds(replicas->p50)},
+          {"p90_s", casync::to_seconds(replicas->p90)},
+          {"p99_s", casync::to_seconds(replicas->p99)}};
+}
+
 Json sensitivity_json(const std::vector<Sensitivity>& rows) {
   if (rows.empty()) return nullptr;
   Json sensitivities;
@@ -86,15 +96,6 @@ Json sensitivity_json(const std::vector<Sensitivity>& rows) {
                                             {"change_s", casync::to_seconds(row.change)}};
   }
   return sensitivities;
-}
-
-Json steady_json(const Prediction& prediction) {
-  if (!prediction.steady) return nullptr;
-  Json periods = Json::array();
-  for (const Picoseconds period : prediction.steady->periods) {
-    periods.push_back(casync::to_seconds(period));
-  }
-  return {{"periods_s", periods}, {"settled", prediction.steady->settled}};
 }
 
 const char* folding_name(const Prediction& prediction) {
@@ -106,6 +107,15 @@ Json folding_bounds_json(const Prediction& prediction) {
   if (!prediction.folding_bounds) return nullptr;
   return {{"shortest_slices_s", casync::to_seconds(prediction.folding_bounds->shortest)},
           {"longest_slices_s", casync::to_seconds(prediction.folding_bounds->longest)}};
+}
+
+Json steady_json(const Prediction& prediction) {
+  if (!prediction.steady) return nullptr;
+  Json periods = Json::array();
+  for (const Picoseconds period : prediction.steady->periods) {
+    periods.push_back(casync::to_seconds(period));
+  }
+  return {{"periods_s", periods}, {"settled", prediction.steady->settled}};
 }
 
 }  // namespace
@@ -127,6 +137,7 @@ void print_json(std::ostream& out, const Scenario& scenario, const Prediction& p
       {"orbits", prediction.graph.orbits()},
       {"simulation_s", prediction.simulation_s},
       {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+      {"replicas", replicas_json(prediction.replicas)},
       {"critical_path_share", share_json(prediction, Picoseconds{})},
       {"exposed_communication_share", share_json(prediction, result.compute)},
       {"utilisation", utilisation_json(prediction.utilisation)},

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "casync/strategy.hpp"
 #include "sim/simulator.hpp"
 #include "sim/steady.hpp"
@@ -15,6 +17,9 @@ struct Scenario {
   costs::Cluster cluster;
   Network network = Network::kFair;
   int iterations = 1;  ///< 1: one, with a barrier at its end; more: back to back
+  TransferOrder transfer_order = TransferOrder::kReady;
+  std::shared_ptr<const Jitter> jitter = nullptr;  ///< null: every task takes its nominal time
+  Jitter::Draws draws = {};
 };
 
 /// The graph of the scenario's plan.
@@ -29,9 +34,12 @@ enum class Timelines : std::uint8_t { kNone, kRecorded };
 /// Simulates `graph`, which is expand(scenario). Throws as simulate does.
 inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                        Timelines timelines = Timelines::kNone) {
-  return simulate(
-      graph, TaskCosts(scenario.profile, scenario.plan.algorithms), scenario.cluster,
-      {.network = scenario.network, .record_timeline = timelines == Timelines::kRecorded});
+  return simulate(graph, TaskCosts(scenario.profile, scenario.plan.algorithms), scenario.cluster,
+                  {.network = scenario.network,
+                   .transfer_order = scenario.transfer_order,
+                   .jitter = scenario.jitter.get(),
+                   .draws = scenario.draws,
+                   .record_timeline = timelines == Timelines::kRecorded});
 }
 
 /// How long an iteration takes: until the last task's end, or back to back the period of

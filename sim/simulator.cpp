@@ -38,8 +38,17 @@ void check_link(const costs::LinkCosts& link) {
           "link: the CPU work of a transfer must not be negative");
 }
 
+void check_overlap(const costs::OverlapFactors& overlap) {
+  for (const double factor :
+       {overlap.compute_codec, overlap.compute_transfer, overlap.codec_transfer}) {
+    require(factor >= 1 && factor <= costs::kMostOverlap,
+            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMostOverlap, factor));
+  }
+}
+
 void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   check_link(cluster.link);
+  check_overlap(cluster.overlap);
   require(cluster.nodes == nodes,
           fmt::format("the cluster has {} nodes, the plan {}: give the same number to both",
                       cluster.nodes, nodes));
@@ -120,6 +129,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
       overhead(casync::from_seconds(machines.link.overhead_s).count()),
       latency(casync::from_seconds(machines.link.latency_s).count()),
       shared_cores(machines.cores_per_host > 0),
+      overlaps(machines.overlap != costs::OverlapFactors{}),
       sorter(task_graph) {
   result.bytes_sent.resize(graph.nodes, 0);
   if (options.record_timeline) {
@@ -127,6 +137,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     result.timeline.start.resize(graph.tasks());
     result.timeline.end.resize(graph.tasks());
   }
+  if (overlaps) sharing.set_overlap(cluster.overlap, graph.nodes);
   if (!shared_cores) return;
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   for (const std::uint32_t host : cluster.host) {
@@ -138,6 +149,20 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   // cores.
   const double cores_of_flow = cluster.link.core_s_per_byte * cluster.link.bandwidth;
   if (cores_of_flow > 0) flow_weight = 2 / cores_of_flow;
+}
+
+Sharing::Place Core::place_of(const Task& task) const {
+  const std::uint32_t node = graph.orbit(task.node);
+  switch (task.kind) {
+    case casync::Kind::kForward:
+    case casync::Kind::kBackward:
+      return {Sharing::Sort::kCompute, node, node};
+    case casync::Kind::kSend:
+    case casync::Kind::kAllReduce:
+      return {Sharing::Sort::kTransfer, node, receiver(task)};
+    default:
+      return {Sharing::Sort::kCodec, node, node};
+  }
 }
 
 void Core::add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const {

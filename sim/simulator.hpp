@@ -10,6 +10,7 @@
 #include "costs/all_reduce.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
+#include "sim/jitter.hpp"
 #include "traces/timeline.hpp"
 
 namespace hipress::sim {
@@ -58,6 +59,8 @@ struct Options {
   Network network = Network::kFair;
   TransferOrder transfer_order = TransferOrder::kReady;
   BackwardCores backward_cores = BackwardCores::kNone;
+  const Jitter* jitter = nullptr;  ///< null: every task takes its nominal time
+  Jitter::Draws draws = {};
   bool record_timeline = false;  ///< costs 16 bytes a task
 };
 

@@ -71,6 +71,7 @@ class WaitingQueue {
     explicit Sorter(const TaskGraph& graph) : graph_(graph) {}
     void sort(Ready* begin, Ready* end);
     bool before(const Ready& a, const Ready& b) const { return place(a) < place(b); }
+    void prefetch(const Ready& task) const { __builtin_prefetch(&graph_[task.id]); }
 
    private:
     Waiting place(const Ready& task) const {
@@ -98,6 +99,7 @@ class WaitingQueue {
     const bool order_is_open =
         sorted_ < tasks_.size() && (next_ == sorted_ || tasks_[next_].time == tasks_[sorted_].time);
     if (order_is_open) sort_latest(sorter);
+    sorter.prefetch(tasks_[next_ + 1]);
     return tasks_[next_++];
   }
 

@@ -52,7 +52,7 @@ TEST_CASE_METHOD(SimFixture,
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 18);
+  CHECK(report.size() == 19);
   // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
   // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
@@ -90,7 +90,7 @@ TEST_CASE_METHOD(SimFixture,
   // 320 elements in 3 slices of 128, 128 and 64.
   const std::string three = "--input model.yaml --profile cheap.yaml --nnodes 3 --plan none ";
   CHECK(report_of(three).at("folding") == "none");
-  CHECK_THAT(run("hipress-sim " + three).out, Contains("slices of gradient 'late' are not equal"));
+  CHECK_THAT(run("hipress-sim " + three).out, Contains("slices of gradient 'early' are not equal"));
   const nlohmann::json bounded = report_of(three + "--fold always");
   CHECK(bounded.at("folding") == "bounded");
   const nlohmann::json& bounds = bounded.at("folding_bounds");
@@ -372,7 +372,7 @@ TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with the
     write("one.txt", "late,64000,y,1\nearly,320,n,1\n");
     const ToolRun done = run("hipress-sim --fold always --plan one.txt " + kTwo);
     CHECK(done.status == 2);
-    CHECK_THAT(done.err, Contains("'late' has 1 partitions"));
+    CHECK_THAT(done.err, Contains("'early' has 1 partitions"));
   }
   SECTION("no nodes") { refuses("--input model.yaml --plan none --nnodes 0", "0", "1 to"); }
   SECTION("no partitions") {

@@ -16,6 +16,8 @@ class RandomScenario {
     make_costs();
     make_graph();
     options_.network = chance(2) ? Network::kFair : Network::kPort;
+    if (chance(4)) options_.jitter = &jitter_;
+    options_.draws = {draws_(), below(3)};
     options_.transfer_order = chance(3) ? TransferOrder::kNeed : TransferOrder::kReady;
     options_.backward_cores = chance(2) ? BackwardCores::kOne : BackwardCores::kNone;
     options_.record_timeline = true;
@@ -42,6 +44,10 @@ class RandomScenario {
     link.bandwidth = pick(std::array{1e9, 1.3e9});
     link.bandwidth_both_ways = link.bandwidth * pick(std::array{1.0, 1.0, 0.5, 0.7});
     for (double& speed : cluster_.compute_speed) speed = pick(std::array{1.0, 1.0, 0.5, 1.25, 0.9});
+    if (chance(3)) {
+      const auto factor = [&] { return pick(std::array{1.0, 1.5, 1.3, 2.0}); };
+      cluster_.overlap = {factor(), factor(), factor()};
+    }
     if (!chance(3)) return;
     cluster_.cores_per_host = 1 + static_cast<int>(below(3));
     for (std::uint32_t& host : cluster_.host) host = below(3);
@@ -62,11 +68,10 @@ class RandomScenario {
     graph_ = std::move(builder).build();
   }
 
-  /// After up to three of the tasks before it; a Send brings its Recv.
+  /// Of a kind before Recv, after up to three of the tasks before it; a Send brings its Recv.
   void add_task(casync::GraphBuilder& builder) {
     using casync::Kind;
-    const auto kind =
-        static_cast<Kind>(below(static_cast<std::size_t>(Kind::kRecv)));  // those before it
+    const auto kind = static_cast<Kind>(below(static_cast<std::uint32_t>(Kind::kRecv)));
     casync::Task task{.gradient = below(3),
                       .partition = below(2),
                       .node = below(cluster_.nodes),
@@ -92,6 +97,7 @@ class RandomScenario {
   costs::Cluster cluster_;
   costs::Profile profile_;
   casync::TaskGraph graph_;
+  Jitter jitter_ = Jitter({0.5, 1, 1, 1.25});
   Options options_;
 };
 

@@ -260,7 +260,8 @@ class Reference {
     Status& task = tasks_[id];
     task.state = State::kRunning;
     task.start = task.updated = now_;
-    task.remaining = work;
+    task.remaining =
+        options_.jitter == nullptr ? work : options_.jitter->apply(work, options_.draws, id);
     task.weight = weight;
     task.uses = std::move(uses);
   }
@@ -324,16 +325,18 @@ class Reference {
         const auto full = full_level(name);
         if (full && *full < level) level = *full;
       }
+      // Costs are doubles: levels that differ by their last bits are one level.
+      const cpp_rational same_level = level + level / (cpp_int(1) << 40);
       std::map<TaskId, Speed> stopped;
       for (const TaskId id : open) {
         const double weight = tasks_[id].weight;
-        if (cpp_rational(1 / weight) <= level) {
+        if (cpp_rational(1 / weight) <= same_level) {
           stopped[id] = {1, 1};
           continue;
         }
         for (const Use& use : tasks_[id].uses) {
           const auto full = full_level(use.capacity);
-          if (!full || *full > level) continue;
+          if (!full || *full > same_level) continue;
           const std::int64_t n = equals(use.capacity);
           if (n > 0) {
             stopped[id] = {1, n};
@@ -344,7 +347,7 @@ class Reference {
       }
       for (const auto& [id, speed] : stopped) {
         open.erase(id);
-        set_speed(tasks_[id], speed);
+        set_speed(tasks_[id], slowed(speed, graph_[id]));
         cpp_rational real = level * cpp_rational(tasks_[id].weight);
         if (real > 1) real = 1;
         for (const Use& use : tasks_[id].uses) {
@@ -353,6 +356,44 @@ class Reference {
         }
       }
     }
+  }
+
+  /// A speed divided by the factors of what else is under way, at the slower end.
+  Speed slowed(const Speed& speed, const Task& task) const {
+    std::int64_t slowdown = slowdown_on(task.node, task);
+    if (task.kind == Kind::kSend) {
+      slowdown = std::max(slowdown, slowdown_on(graph_.peer(task), task));
+    }
+    if (slowdown == 4096 * 4096) return speed;
+    return {speed.numerator * 4096 * 4096, speed.denominator * slowdown};
+  }
+
+  /// The product of the factors, each in units of 1/4096.
+  std::int64_t slowdown_on(std::uint32_t node, const Task& task) const {
+    const auto is_transfer = [](const Task& other) { return other.kind == Kind::kSend; };
+    const auto is_codec = [&](const Task& other) {
+      return !computes(other) && other.kind != Kind::kSend && other.kind != Kind::kRecv;
+    };
+    const auto runs = [&](auto is_sort) {
+      return exists(State::kRunning, [&](const Task& other) {
+        const bool here = other.node == node || (is_transfer(other) && graph_.peer(other) == node);
+        return here && is_sort(other);
+      });
+    };
+    const auto factor = [](bool holds, double value) {
+      return holds ? static_cast<std::int64_t>(value * 4096 + 0.5) : 4096;
+    };
+    const costs::OverlapFactors& overlap = cluster_.overlap;
+    if (computes(task)) {
+      return factor(runs(is_codec), overlap.compute_codec) *
+             factor(runs(is_transfer), overlap.compute_transfer);
+    }
+    if (is_transfer(task)) {
+      return factor(runs(computes), overlap.compute_transfer) *
+             factor(runs(is_codec), overlap.codec_transfer);
+    }
+    return factor(runs(computes), overlap.compute_codec) *
+           factor(runs(is_transfer), overlap.codec_transfer);
   }
 
   /// Units of 2^-32, rounded down (what is less than 2^-16 of a unit below the next counts as it).

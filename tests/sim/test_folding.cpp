@@ -33,6 +33,8 @@ Scenario random_scenario(std::uint32_t seed) {
     scenario.plan.decisions.push_back(
         {static_cast<std::int8_t>(below(2) == 0 ? 0 : casync::kRaw), partitions});
   }
+  if (below(3) == 0) scenario.plan.bulk.threshold_bytes = 4 * kWord * (1 + below(100));
+  if (below(4) == 0) scenario.plan.raw_strategy = "allreduce";
   scenario.profile.merge = constant(below(2) * kUs);
   scenario.model.forward_s = 1e-6 * below(50);
   scenario.network = below(2) == 0 ? Network::kPort : Network::kFair;
@@ -40,6 +42,7 @@ Scenario random_scenario(std::uint32_t seed) {
   link.overhead_s = below(3) == 0 ? 0 : 1e-6 * below(20);
   link.latency_s = below(3) == 0 ? 0 : 1e-6 * below(20);
   link.bandwidth_both_ways = link.bandwidth * (1.0 - 0.1 * below(6));
+  if (below(3) == 0) scenario.cluster.overlap = {1.25, 1.1, 1.5};
   scenario.cluster.compute_speed.assign(nodes, below(2) == 0 ? 1 : 0.75);
   if (below(2) == 0) scenario.plan.bulk.threshold_bytes = below(40000);
   if (below(2) == 0) scenario.plan.bulk.wait = casync::Picoseconds(kUs * below(500));
@@ -108,9 +111,9 @@ TEST_CASE("a graph whose nodes do different things is not folded, and says why")
   CHECK(why() == "the 4 slices of gradient 'g1' are not equal");
 
   scenario.plan.batch.threshold_bytes = 1;
-  CHECK(why() == "the plan has batches");
+  CHECK(why() == "launches are batched");
   scenario.plan.pipelining = false;
-  CHECK(why() == "the plan does without pipelining");
+  CHECK(why() == "pipelining is off");
   scenario.plan.pipelining = true;
   scenario.plan.batch = {};
 
@@ -120,11 +123,32 @@ TEST_CASE("a graph whose nodes do different things is not folded, and says why")
   CHECK_THROWS_WITH(casync::expand(scenario.model, scenario.plan, casync::Folding::kFolded),
                     Contains("cannot be folded: gradient 'g0'"));
 
+  scenario.plan.decisions[0].partitions = 4;
+  scenario.plan.batch.threshold_bytes = 1;
+  CHECK(why() == "launches are batched");
+  scenario.plan.pipelining = false;
+  CHECK(why() == "pipelining is off");
+  scenario.iterations = 2;
+  CHECK(why() == "iterations are back to back");
+
   scenario.cluster.compute_speed[2] = 0.5;
+  scenario.iterations = 1;
   CHECK(why() == "nodes 1 and 2 compute at different speeds");
   scenario.cluster = test_cluster(4);
   scenario.cluster.cores_per_host = 2;
   CHECK(why() == "nodes share the cores of hosts");
+}
+
+TEST_CASE("bulk groups make a graph of small gradients foldable") {
+  Scenario scenario = test_scenario(test_model({7, 5000, 33, kWord * 4 * 100}), "ring", 4, 0, 1);
+  scenario.plan.decisions[3].partitions = 4;
+  CHECK_FALSE(expand(scenario, Fold::kExactly).graph.folded);
+  scenario.plan.bulk.threshold_bytes = 40000;
+  const ExpandedGraph folded = expand(scenario, Fold::kExactly);
+  REQUIRE(folded.graph.folded);
+  CHECK_NOTHROW(casync::check(folded.graph));
+  const casync::TaskGraph whole = expand(scenario, Fold::kNever).graph;
+  CHECK(happenings(scenario, folded.graph) == happenings(scenario, whole));
 }
 
 TEST_CASE("folding unequal slices gives bounds around the whole graph's time") {
