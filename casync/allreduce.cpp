@@ -3,7 +3,7 @@
 namespace hipress::casync {
 
 /// One task per node. All start together, when the last node's gradient is complete: a Join, which
-/// stands on node 0, waits for all of them. Folded, node 0 stands for all.
+/// stands on node 0, waits for all of them.
 void expand_allreduce(GraphBuilder& builder, const GradientWork& work) {
   if (builder.nodes() == 1) return;
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();

@@ -19,8 +19,7 @@
 /// node: they are what that node does for the other partitions.
 namespace hipress::casync {
 
-/// Whether a plan's graph can be folded. Bulk groups are as foldable as gradients, all-reduces
-/// always are; batches and plans without pipelining are not folded.
+/// Whether a plan's graph can be folded.
 struct Foldability {
   enum Kind : std::uint8_t {
     kExact,       ///< the folded graph gives the times of the whole one

@@ -226,12 +226,15 @@ void Runtime::run(std::uint32_t index) {
       case Kind::kMerge:
         return merge(batch);
       case Kind::kAllReduce:
-        return all_reduce(local);
+        reducing_ = index;
+        all_reduce(local);
+        reducing_ = kNone;
+        return;
       default:
         return send(local);
     }
-  } catch (const transport::PeerError&) {
-    throw;
+  } catch (const transport::PeerError& error) {
+    throw named(error);
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()));
   }
@@ -367,7 +370,12 @@ void Runtime::rethrow_failure() {
 }
 
 transport::PeerError Runtime::named(const transport::PeerError& error) const {
-  if (error.awaited.empty()) return error;
+  if (error.awaited.empty()) {
+    const std::uint32_t waiting = reducing_;
+    if (waiting == kNone) return error;
+    return {error.culprit, fmt::format("{}; '{}' waits for it", error.what(),
+                                       program_.describe(program_.tasks()[waiting]))};
+  }
   const std::uint32_t index = program_.index_of(error.awaited.front());
   return {error.culprit,
           fmt::format("{}; tag {} is '{}'", error.what(), error.awaited.front(),

@@ -52,7 +52,6 @@ ExpandedGraph expand(const Scenario& scenario, Fold fold) {
   } else if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
     verdict = {Foldability::kImpossible, std::move(why)};
   }
-  if (scenario.jitter) verdict = {Foldability::kImpossible, "tasks draw their times"};
   if (scenario.iterations > 1) verdict = {Foldability::kImpossible, "iterations are back to back"};
   if (fold == Fold::kAlways && verdict.kind == Foldability::kImpossible) {
     throw io::InputError("the graph cannot be folded: " + verdict.why);
