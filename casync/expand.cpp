@@ -88,7 +88,9 @@ class Expansion {
       batch_launches(builder_, plan_.batch, layout_);
       builder_.sort();
     }
-    return std::move(builder_).build();
+    TaskGraph graph = std::move(builder_).build();
+    graph.need_places = need_places(layout_, model_);
+    return graph;
   }
 
   void keep_ends() {

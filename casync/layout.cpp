@@ -205,6 +205,15 @@ std::vector<std::string> unit_names(const Layout& layout) {
   return names;
 }
 
+std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model& model) {
+  std::vector<std::uint32_t> places(layout.units.size(), 0);
+  const std::vector<std::uint32_t> order = backward_order(model);
+  for (std::uint32_t place = 0; place < order.size(); ++place) {
+    places[layout.unit_of[order[place]]] = place;
+  }
+  return places;
+}
+
 std::vector<Member> places(const Unit& unit, const models::Model& model) {
   std::vector<Member> members;
   std::int64_t first = 0;

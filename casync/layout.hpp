@@ -47,6 +47,10 @@ std::vector<std::string> unit_names(const Layout& layout);
 /// Gradients in the order in which backward completes them; equal ready times keep the input order.
 std::vector<std::uint32_t> backward_order(const models::Model& model);
 
+/// Per unit, the place in the order of backward of its last member, which the next forward pass
+/// needs first of them; of a unit without members 0.
+std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model& model);
+
 /// One member's place in a unit.
 struct Member {
   std::uint32_t gradient = 0;

@@ -106,7 +106,14 @@ struct TaskGraph {
   std::uint32_t orbit(std::uint32_t node) const { return folded ? 0 : node; }
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
+  /// Per value of Task::gradient: its place among those that the next forward pass needs, the last
+  /// to be needed first. Empty, for graphs made by hand: the index itself.
+  std::vector<std::uint32_t> need_places = {};
 
+  /// The larger, the sooner the next forward pass needs it.
+  std::uint32_t need(const Task& task) const {
+    return need_places.empty() ? task.gradient : need_places[task.gradient];
+  }
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(boost::num_vertices(graph)); }
   const Task& operator[](TaskId id) const { return graph[id]; }
   /// Where a Send goes or a Recv comes from, and the node whose ingress an AllReduce occupies.

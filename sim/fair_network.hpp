@@ -29,9 +29,8 @@ class FairNetwork {
   explicit FairNetwork(Core& core) : core_(core), links_(core) {}
 
   void add(TaskId send) {
-    const Task& task = core_.graph[send];
-    const std::uint32_t index = flow_of(task);
-    flows_[index].waiting.add(task, send, core_.now, core_.sorter);
+    const std::uint32_t index = flow_of(core_.graph[send]);
+    flows_[index].waiting.add(core_.graph, send, core_.now, core_.sorter);
     touch(index);
   }
 

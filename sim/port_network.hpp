@@ -16,9 +16,8 @@ class PortNetwork {
       : core_(core), egress_(core.graph.orbits()), ingress_(core.graph.orbits()) {}
 
   void add(TaskId send) {
-    const Task& task = core_.graph[send];
-    const std::uint32_t node = core_.graph.orbit(task.node);
-    egress_[node].waiting.add(task, send, core_.now, core_.sorter);
+    const std::uint32_t node = core_.graph.orbit(core_.graph[send].node);
+    egress_[node].waiting.add(core_.graph, send, core_.now, core_.sorter);
     touch(egress_[node], node, touched_egress_);
   }
 

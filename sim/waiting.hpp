@@ -31,8 +31,9 @@ inline Waiting place_by_ready(const Task& task, TaskId id, std::int64_t ready) {
 
 /// Sends by how early the next forward pass needs their gradient: backward ends with the first
 /// layer's, so the last gradient goes first; among equals the usual order.
-inline Waiting place_by_need(const Task& send, TaskId id, std::int64_t ready) {
-  return {-std::int64_t{send.gradient}, static_cast<std::uint64_t>(ready),
+inline Waiting place_by_need(const TaskGraph& graph, TaskId id, std::int64_t ready) {
+  const Task& send = graph[id];
+  return {-std::int64_t{graph.need(send)}, static_cast<std::uint64_t>(ready),
           (std::uint64_t{send.rotation} << 32) | send.partition, id};
 }
 
@@ -119,7 +120,7 @@ class WaitingQueue {
 class SendsByReady {
  public:
   bool empty() const { return queue_.empty(); }
-  void add(const Task&, TaskId id, std::int64_t now, WaitingQueue::Sorter& sorter) {
+  void add(const TaskGraph&, TaskId id, std::int64_t now, WaitingQueue::Sorter& sorter) {
     queue_.add(id, now, sorter);
   }
   Waiting take_first(const TaskGraph& graph, WaitingQueue::Sorter& sorter) {
@@ -135,8 +136,8 @@ class SendsByReady {
 class SendsByNeed {
  public:
   bool empty() const { return heap_.empty(); }
-  void add(const Task& send, TaskId id, std::int64_t now, WaitingQueue::Sorter&) {
-    heap_.add(place_by_need(send, id, now));
+  void add(const TaskGraph& graph, TaskId id, std::int64_t now, WaitingQueue::Sorter&) {
+    heap_.add(place_by_need(graph, id, now));
   }
   Waiting take_first(const TaskGraph&, WaitingQueue::Sorter&) { return heap_.take_first(); }
   std::size_t bytes() const { return heap_.bytes(); }

@@ -58,17 +58,29 @@ class RandomScenario {
   void make_costs() {
     profile_ = test_profile();
     profile_.merge = constant(pick(std::array<std::int64_t, 3>{0, 0, kUs}));
+    const auto nodes = static_cast<int>(cluster_.nodes);
+    if (chance(2)) profile_.all_reduce[nodes] = constant(7 * kUs);
     if (chance(2)) profile_.codecs["byte"].encode.pieces[0].b_s = 1e-10;
   }
 
   void make_graph() {
     casync::GraphBuilder builder(cluster_.nodes);
     const std::uint32_t tasks = 5 + below(40);
-    for (std::uint32_t i = 0; i < tasks; ++i) add_task(builder);
+    for (std::uint32_t i = 0; i < tasks; ++i) {
+      if (chance(8)) {
+        after_some(builder,
+                   builder.add({.node = below(cluster_.nodes), .kind = casync::Kind::kJoin}));
+      } else if (chance(20)) {
+        add_all_reduce(builder);
+      } else {
+        add_task(builder);
+      }
+    }
     graph_ = std::move(builder).build();
   }
 
-  /// Of a kind before Recv, after up to three of the tasks before it; a Send brings its Recv.
+  /// Of a kind before Recv, after up to three of the tasks before it; a Send brings its Recv, and
+  /// some that code are members of a batch.
   void add_task(casync::GraphBuilder& builder) {
     using casync::Kind;
     const auto kind = static_cast<Kind>(below(static_cast<std::uint32_t>(Kind::kRecv)));
@@ -82,15 +94,31 @@ class RandomScenario {
     task.amount = kind == Kind::kForward || kind == Kind::kBackward
                       ? kUs * pick(std::array<std::int64_t, 4>{0, 1, 5, 7})
                       : pick(std::array<std::int64_t, 5>{0, 32, 1000, 5000, 77777});
-    const casync::TaskId before = builder.size();
+    const bool coded = kind == Kind::kEncode || kind == Kind::kDecode || kind == Kind::kMerge;
+    if (coded && chance(5)) task.flags |= casync::kBatched;
     const casync::TaskId id = builder.add(task);
-    for (std::uint32_t edges = before == 0 ? 0 : below(4); edges > 0; --edges) {
-      builder.edge(below(before), id);
-    }
+    after_some(builder, id);
     if (kind != Kind::kSend) return;
     task.kind = Kind::kRecv;
     task.node = (task.node + task.rotation) % cluster_.nodes;
     builder.edge(id, builder.add(task));
+  }
+
+  /// Makes the last task wait for up to three of those before it.
+  void after_some(casync::GraphBuilder& builder, casync::TaskId id) {
+    for (std::uint32_t edges = id == 0 ? 0 : below(4); edges > 0; --edges) {
+      builder.edge(below(id), id);
+    }
+  }
+
+  /// One task on every node, all of one gradient, partition and size.
+  void add_all_reduce(casync::GraphBuilder& builder) {
+    casync::Task task{.amount = pick(std::array<std::int64_t, 3>{0, 1000, 77777}),
+                      .gradient = below(3),
+                      .partition = 2 + builder.size(),
+                      .rotation = below(cluster_.nodes),
+                      .kind = casync::Kind::kAllReduce};
+    for (; task.node < cluster_.nodes; ++task.node) after_some(builder, builder.add(task));
   }
 
   std::mt19937_64 draws_;

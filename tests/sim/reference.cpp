@@ -104,6 +104,11 @@ class Reference {
         if (task.state == State::kRunning && task.end == now_) {
           task.state = State::kDone;
           again = true;
+        } else if (task.state == State::kBlocked && casync::is_instant(graph_[id]) &&
+                   is_ready(id)) {
+          task.state = State::kDone;
+          task.ready = task.start = task.end = now_;
+          again = true;
         } else if (task.state == State::kBlocked && is_ready(id)) {
           task.state = State::kWaiting;
           task.ready = now_;
@@ -120,11 +125,14 @@ class Reference {
     return task.kind == Kind::kForward || task.kind == Kind::kBackward;
   }
 
+  static bool transfers(const Task& task) {
+    return task.kind == Kind::kSend || task.kind == Kind::kAllReduce;
+  }
+
   auto service_key(TaskId id) const {
     const Task& task = graph_[id];
-    const bool by_need =
-        options_.transfer_order == TransferOrder::kNeed && task.kind == Kind::kSend;
-    const std::int64_t need = by_need ? -std::int64_t{task.gradient} : 0;
+    const bool by_need = options_.transfer_order == TransferOrder::kNeed && transfers(task);
+    const std::int64_t need = by_need ? -std::int64_t{graph_.need(task)} : 0;
     return std::tuple(need, tasks_[id].ready, task.gradient, task.rotation, task.partition,
                       task.kind, id);
   }
@@ -163,7 +171,7 @@ class Reference {
 
   void start_on_stream(std::uint32_t node, bool compute) {
     const auto on_stream = [&](const Task& task) {
-      return task.node == node && task.kind != Kind::kSend && task.kind != Kind::kRecv &&
+      return task.node == node && !transfers(task) && task.kind != Kind::kRecv &&
              computes(task) == compute;
     };
     if (exists(State::kRunning, on_stream)) return;
@@ -184,9 +192,7 @@ class Reference {
 
   /// An egress without a head takes the first of its waiting Sends as its head.
   void offer(std::uint32_t node) {
-    const auto sends = [&](const Task& task) {
-      return task.kind == Kind::kSend && task.node == node;
-    };
+    const auto sends = [&](const Task& task) { return transfers(task) && task.node == node; };
     if (exists(State::kOffered, sends) || exists(State::kRunning, sends)) return;
     const auto id = first([&](TaskId candidate) {
       return tasks_[candidate].state == State::kWaiting && sends(graph_[candidate]);
@@ -197,7 +203,7 @@ class Reference {
   /// An ingress that is free takes the first of the heads that are for it.
   void accept(std::uint32_t node) {
     const auto comes = [&](const Task& task) {
-      return task.kind == Kind::kSend && graph_.peer(task) == node;
+      return transfers(task) && graph_.peer(task) == node;
     };
     if (exists(State::kRunning, comes)) return;
     const auto id = first([&](TaskId candidate) {
@@ -209,7 +215,7 @@ class Reference {
   /// A flow is one (source, destination) pair; it carries its messages one after the other.
   void start_on_flow(std::uint32_t from, std::uint32_t to) {
     const auto in_flow = [&](const Task& task) {
-      return task.kind == Kind::kSend && task.node == from && graph_.peer(task) == to;
+      return transfers(task) && task.node == from && graph_.peer(task) == to;
     };
     if (exists(State::kRunning, in_flow)) return;
     const auto id = first([&](TaskId candidate) {
@@ -231,14 +237,16 @@ class Reference {
     const costs::LinkCosts& link = cluster_.link;
     const Task& send = graph_[id];
     const auto bytes = static_cast<double>(send.amount);
-    const std::int64_t work = casync::from_seconds(link.overhead_s).count() +
-                              casync::from_seconds(bytes / link.bandwidth).count();
+    const bool library = send.kind == Kind::kAllReduce;  // its time includes its work on cores
+    const std::int64_t work = library ? costs_.all_reduce_time(send, graph_.nodes, link).count()
+                                      : casync::from_seconds(link.overhead_s).count() +
+                                            casync::from_seconds(bytes / link.bandwidth).count();
     double weight = 1;
     if (cluster_.cores_per_host > 0) {
       const double cores_of_flow = link.core_s_per_byte * link.bandwidth;
       if (cores_of_flow > 0) weight = 2 / cores_of_flow;
       const double core_s = link.core_s_per_message + link.core_s_per_byte * bytes;
-      if (core_s > 0 && work > 0) {
+      if (!library && core_s > 0 && work > 0) {
         const double cores = core_s / casync::to_seconds(Picoseconds(work));
         const std::string here = cores_of(send.node), there = cores_of(graph_.peer(send));
         if (here == there) {
@@ -361,7 +369,7 @@ class Reference {
   /// A speed divided by the factors of what else is under way, at the slower end.
   Speed slowed(const Speed& speed, const Task& task) const {
     std::int64_t slowdown = slowdown_on(task.node, task);
-    if (task.kind == Kind::kSend) {
+    if (transfers(task)) {
       slowdown = std::max(slowdown, slowdown_on(graph_.peer(task), task));
     }
     if (slowdown == 4096 * 4096) return speed;
@@ -370,9 +378,9 @@ class Reference {
 
   /// The product of the factors, each in units of 1/4096.
   std::int64_t slowdown_on(std::uint32_t node, const Task& task) const {
-    const auto is_transfer = [](const Task& other) { return other.kind == Kind::kSend; };
+    const auto is_transfer = [](const Task& other) { return transfers(other); };
     const auto is_codec = [&](const Task& other) {
-      return !computes(other) && other.kind != Kind::kSend && other.kind != Kind::kRecv;
+      return !computes(other) && !transfers(other) && other.kind != Kind::kRecv;
     };
     const auto runs = [&](auto is_sort) {
       return exists(State::kRunning, [&](const Task& other) {

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <limits>
+#include <map>
 #include <sstream>
 
 #include "io/error.hpp"
@@ -298,6 +299,31 @@ TEST_CASE("by need, the message of the last gradient goes first") {
     CHECK(position(TransferOrder::kNeed, network) == std::vector<std::int64_t>{2, 0, 1});
   }
   CHECK_THROWS_WITH(parse_transfer_order("random"), Contains("known are ready, need"));
+}
+
+TEST_CASE("by need, a bulk group goes as its last member would, and input order does not matter") {
+  // Backward completes g2, g0, g1 and g3, in this order, at 0. g0 and g2 are one group, ready with
+  // g0: by need it goes after g3 and g1. Raw ps with K = 1 sends g1 and g3 from node 0 to 1, and of
+  // the group, with K = N = 2, the second half.
+  models::Model model = test_model({32, 320, 32, 320});
+  Scenario scenario = test_scenario(model, "ps", 2, kRaw, 1);
+  scenario.model.gradients[2].ready_s = 0;
+  for (const std::uint32_t g : {0, 1, 3}) scenario.model.gradients[g].ready_s = 1e-6;
+  scenario.plan.bulk.threshold_bytes = 1000;
+  scenario.transfer_order = TransferOrder::kNeed;
+  const casync::TaskGraph graph = expand(scenario);
+  CHECK(graph.need_places == std::vector<std::uint32_t>{0, 2, 0, 3, 1});
+  const Result result = simulate(scenario, graph, Timelines::kRecorded);
+  std::map<std::int64_t, std::uint32_t> by_start;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const casync::Task& task = graph[id];
+    if (task.kind != Kind::kSend || task.node != 0) continue;
+    by_start.try_emplace(result.timeline.start[id].count(), task.gradient);
+  }
+  std::vector<std::uint32_t> order;
+  for (const auto& [start, gradient] : by_start) order.push_back(gradient);
+  order.resize(3);
+  CHECK(order == std::vector<std::uint32_t>{3, 1, 4});
 }
 
 TEST_CASE("impossible costs are refused by name") {
