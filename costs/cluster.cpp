@@ -1,5 +1,7 @@
 #include "costs/cluster.hpp"
 
+#include <algorithm>
+
 #include "costs/link_yaml.hpp"
 #include "costs/overlap_yaml.hpp"
 #include "io/quantity.hpp"
@@ -49,7 +51,70 @@ void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
   }
 }
 
+/// Of the link between nodes on a host the profile says nothing.
+LinkCosts read_host_link(const YamlNode& node) {
+  node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency", "core_s_per_byte",
+                    "core_time_per_message"});
+  node.at("bandwidth");
+  return read_link(node, {});
+}
+
+RackCosts read_rack(const YamlNode& node) {
+  node.expect_keys({"hosts", "oversubscription", "latency"});
+  RackCosts rack;
+  rack.hosts = static_cast<std::uint32_t>(node.at("hosts").integer(1, kMostNodes));
+  if (const auto factor = node.find("oversubscription")) {
+    rack.oversubscription = factor->number();
+    if (rack.oversubscription <= 0) {
+      factor->fail("must be positive (1 is none, 4 a quarter of what the hosts could send), got '" +
+                   factor->text() + "'");
+    }
+  }
+  if (const auto latency = node.find("latency")) rack.latency_s = latency->duration();
+  return rack;
+}
+
+bool share_a_host(const Cluster& cluster) {
+  std::vector<std::uint32_t> hosts = cluster.host;
+  std::sort(hosts.begin(), hosts.end());
+  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
+}
+
 }  // namespace
+
+bool is_uniform(const Cluster& cluster) {
+  if (!is_hierarchical(cluster) || cluster.nodes < 2) return true;
+  const Path first = path(cluster, 0, 1);
+  if (first == Path::kBetweenRacks) return false;
+  // All on one host, or all on different ones in one rack.
+  for (std::uint32_t node = 1; node < cluster.nodes; ++node) {
+    if (path(cluster, 0, node) != first) return false;
+  }
+  return first == Path::kWithinHost || !share_a_host(cluster);
+}
+
+LinkCosts path_costs(const Cluster& cluster, Path path) {
+  if (path == Path::kWithinHost) return *cluster.host_link;
+  LinkCosts link = cluster.link;
+  if (path == Path::kBetweenRacks) {
+    link.bandwidth = std::min(link.bandwidth, rack_bandwidth(cluster));
+    link.latency_s += cluster.rack->latency_s;
+  }
+  return link;
+}
+
+LinkCosts ring_costs(const Cluster& cluster) {
+  Path farthest = Path::kWithinHost;
+  bool within_host = false;
+  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
+    const Path step = path(cluster, node, (node + 1) % cluster.nodes);
+    farthest = std::max(farthest, step);
+    within_host = within_host || step == Path::kWithinHost;
+  }
+  LinkCosts link = path_costs(cluster, farthest);
+  if (within_host) link.bandwidth = std::min(link.bandwidth, cluster.host_link->bandwidth);
+  return link;
+}
 
 Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   Cluster cluster;
@@ -65,8 +130,8 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
 
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
-  root.expect_keys(
-      {"name", "nodes", "nodes_per_host", "cores_per_host", "link", "overlap", "compute_speed"});
+  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "link", "host_link",
+                    "rack", "overlap", "compute_speed"});
   Cluster cluster = cluster_from_profile(profile, read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
@@ -83,6 +148,15 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   }
   if (const auto cores = root.find("cores_per_host")) {
     cluster.cores_per_host = static_cast<int>(cores->integer(0, kMostNodes));
+  }
+  if (const auto link = root.find("host_link")) cluster.host_link = read_host_link(*link);
+  if (const auto rack = root.find("rack")) {
+    cluster.rack = read_rack(*rack);
+    if (!cluster.host_link && share_a_host(cluster)) {
+      rack->fail(
+          "nodes share hosts, so say what connects those on one host: "
+          "host_link: {bandwidth: 300GB/s}; those on other hosts share the host's link");
+    }
   }
   if (const auto speeds = root.find("compute_speed")) read_speeds(*speeds, cluster.compute_speed);
   return cluster;

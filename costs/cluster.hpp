@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,17 +9,63 @@
 
 namespace hipress::costs {
 
+/// Racks of hosts: hosts 0 … n−1 in the first, and so on.
+struct RackCosts {
+  std::uint32_t hosts = 1;      ///< n, of a full rack
+  double oversubscription = 1;  ///< what leaves a rack, and what enters it, has n·B / this
+  double latency_s = 0;         ///< between racks, besides the link's
+  bool operator==(const RackCosts&) const = default;
+};
+
 /// The machines that nodes run on and the links between them.
 struct Cluster {
   std::string name;
   std::uint32_t nodes = 1;
-  LinkCosts link;          ///< of every node
+  LinkCosts link;          ///< of every node; with a host_link, of every host
   OverlapFactors overlap;  ///< of every node
   std::vector<std::uint32_t>
       host;                ///< per node: which machine it is on (nodes on one machine share cores)
   int cores_per_host = 0;  ///< 0: cores are not a shared resource
   std::vector<double> compute_speed;  ///< per node: 1 is nominal, 0.5 takes twice as long
+  /// Of every node, to the others on its host, which then share one `link` to other hosts.
+  std::optional<LinkCosts> host_link = {};
+  std::optional<RackCosts> rack = {};  ///< nodes that share a host need a host_link then
 };
+
+/// What the messages between two nodes pass.
+enum class Path : std::uint8_t {
+  kWithinHost,    ///< both nodes' ports of the host link
+  kBetweenHosts,  ///< both hosts' links (without a host link: both nodes')
+  kBetweenRacks,  ///< these, the one rack's uplink and the other's downlink
+};
+inline constexpr int kPaths = 3;
+
+/// Some pairs of nodes may pass other links than others.
+inline bool is_hierarchical(const Cluster& cluster) { return cluster.host_link || cluster.rack; }
+
+inline Path path(const Cluster& cluster, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t here = cluster.host[from], there = cluster.host[to];
+  if (cluster.host_link && here == there) return Path::kWithinHost;
+  if (!cluster.rack || here / cluster.rack->hosts == there / cluster.rack->hosts) {
+    return Path::kBetweenHosts;
+  }
+  return Path::kBetweenRacks;
+}
+
+/// All pairs of nodes have one path, which crosses no rack: what holds without hierarchy holds
+/// here.
+bool is_uniform(const Cluster& cluster);
+
+/// Bytes per second of a rack's uplink, and of its downlink.
+inline double rack_bandwidth(const Cluster& cluster) {
+  return cluster.rack->hosts * cluster.link.bandwidth / cluster.rack->oversubscription;
+}
+
+/// Costs of a message along a path: the bandwidth of its slowest link.
+LinkCosts path_costs(const Cluster& cluster, Path path);
+
+/// Costs of a step of the ring through all nodes in their order, the slowest.
+LinkCosts ring_costs(const Cluster& cluster);
 
 /// N nodes as the profile was measured: each on a machine of its own, or all on one (shared_host).
 Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes);

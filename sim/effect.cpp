@@ -46,9 +46,17 @@ void toggle_overlap(double& factor) { factor = factor > 1 ? 1 : 2; }
 void move_hosts(Cluster& cluster) {
   const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
                                     [&](std::uint32_t host) { return host == cluster.host[0]; });
+  // In racks without a host link no two nodes may share a host: each then has a rack of its own.
+  const std::uint32_t step = cluster.rack && !cluster.host_link ? cluster.rack->hosts : 1;
   for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
-    cluster.host[node] = together ? node : 0;
+    cluster.host[node] = together || step > 1 ? node * step : 0;
   }
+}
+
+/// A change of the link within hosts, if there is one.
+template <auto kMember>
+void toggle_host(Cluster& cluster) {
+  if (cluster.host_link) toggle((*cluster.host_link).*kMember, kSomeTime_s);
 }
 
 constexpr std::array kClusterKeys = {
@@ -67,6 +75,25 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"link.core_s_per_byte", [](Cluster& c) { toggle(c.link.core_s_per_byte, 1e-8); }},
     ClusterKey{"link.core_time_per_message",
                [](Cluster& c) { toggle(c.link.core_s_per_message, kSomeTime_s); }},
+    ClusterKey{"host_link.bandwidth",
+               [](Cluster& c) {
+                 c.host_link->bandwidth *= 2;
+                 c.host_link->bandwidth_both_ways *= 2;
+               }},
+    ClusterKey{"host_link.bandwidth_both_ways",
+               [](Cluster& c) {
+                 costs::LinkCosts& link = *c.host_link;
+                 const bool full = link.bandwidth_both_ways == link.bandwidth;
+                 link.bandwidth_both_ways = full ? link.bandwidth / 2 : link.bandwidth;
+               }},
+    ClusterKey{"host_link.overhead", toggle_host<&costs::LinkCosts::overhead_s>},
+    ClusterKey{"host_link.latency", toggle_host<&costs::LinkCosts::latency_s>},
+    ClusterKey{"host_link.core_s_per_byte", toggle_host<&costs::LinkCosts::core_s_per_byte>},
+    ClusterKey{"host_link.core_time_per_message",
+               toggle_host<&costs::LinkCosts::core_s_per_message>},
+    ClusterKey{"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
+    ClusterKey{"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
+    ClusterKey{"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
     ClusterKey{"nodes_per_host", move_hosts},
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
@@ -159,6 +186,7 @@ class Search {
   }
 
   void check_network() {
+    if (!costs::is_uniform(scenario_.cluster)) return;  // which only fair can simulate
     Scenario changed = scenario_;
     changed.network = scenario_.network == Network::kFair ? Network::kPort : Network::kFair;
     if (same(result_, simulate_changed(changed))) {
@@ -189,12 +217,30 @@ class Search {
   }
 
   std::string reason(std::string_view key, bool sends) const {
-    const bool of_cores = key == "nodes_per_host" || key.starts_with("link.core_");
+    const bool of_cores = (key == "nodes_per_host" && !costs::is_hierarchical(scenario_.cluster)) ||
+                          key.find("link.core_") != std::string_view::npos;
     if (of_cores && scenario_.cluster.cores_per_host == 0) {
       return "cores_per_host is 0, so cores are not shared";
     }
-    if (!sends && key.starts_with("link.")) return no_messages();
+    const bool of_links = key.find("link.") != std::string_view::npos || key.starts_with("rack.");
+    if (!sends && of_links) return no_messages();
+    if (key.starts_with("host_link.") && !uses(costs::Path::kWithinHost)) {
+      return "no two nodes on one host send to each other";
+    }
+    if (key.starts_with("rack.") && !uses(costs::Path::kBetweenRacks)) {
+      return "no message goes from one rack to another";
+    }
     return "another value gives every task the same times";
+  }
+
+  /// Some message takes that path.
+  bool uses(costs::Path path) const {
+    for (casync::TaskId id = 0; id < graph_.tasks(); ++id) {
+      const casync::Task& task = graph_[id];
+      if (!is_message(task.kind)) continue;
+      if (costs::path(scenario_.cluster, task.node, graph_.peer(task)) == path) return true;
+    }
+    return false;
   }
 
   const Scenario& scenario_;

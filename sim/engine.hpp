@@ -42,8 +42,17 @@ struct Core {
   const TaskCosts& costs;
   const costs::Cluster& cluster;
   const Options& options;
-  std::int64_t overhead;  // o, picoseconds
-  std::int64_t latency;   // L, picoseconds
+  /// What a message costs along a path, and how it shares the links on it.
+  struct PathCosts {
+    costs::LinkCosts link;
+    std::int64_t overhead = 0;  // o, picoseconds
+    std::int64_t latency = 0;   // L, picoseconds
+    double use = 1;             // at full speed, of the first link
+    double weight = 1;          // against other messages and the threads of shared cores
+  };
+  std::array<PathCosts, costs::kPaths> paths;  // those that the cluster has
+  costs::LinkCosts ring;                       // of all-reduces
+  bool hierarchical;
   bool shared_cores;
   bool overlaps;  // slow what is under way on one node at once
 
@@ -60,29 +69,35 @@ struct Core {
     const std::uint32_t sum = send.node + send.rotation;
     return sum < graph.nodes ? sum : sum - graph.nodes;
   }
+  /// Of a message, from either of its ends, or an all-reduce.
+  costs::Path path_of(const Task& message) const {
+    return hierarchical ? costs::path(cluster, message.node, graph.peer(message))
+                        : costs::Path::kBetweenHosts;
+  }
+  const PathCosts& costs_of(costs::Path path) const {
+    return paths[static_cast<std::size_t>(path)];
+  }
   /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
-  std::int64_t message_work(const Task& send) {
+  std::int64_t message_work(const Task& send, costs::Path path) {
     if (send.kind == casync::Kind::kAllReduce) {
-      return costs.all_reduce_time(send, graph.nodes, cluster.link).count();
+      return costs.all_reduce_time(send, graph.nodes, ring).count();
     }
-    return message_works.of(send.amount, 0, [&] {
-      return overhead +
-             casync::from_seconds(static_cast<double>(send.amount) / cluster.link.bandwidth)
-                 .count();
+    return message_works.of(send.amount, static_cast<std::uint32_t>(path), [&] {
+      const PathCosts& on = costs_of(path);
+      return on.overhead +
+             casync::from_seconds(static_cast<double>(send.amount) / on.link.bandwidth).count();
     });
   }
   WorkMemo message_works, codec_works;
   /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
   /// speed.
-  void add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const;
-  /// The weight of flows against threads of weight 1, so that every thread gets the same share of a
-  /// core.
-  double flow_weight = 1;
-
+  void add_core_uses(const Task& send, const costs::LinkCosts& link, std::int64_t work,
+                     Sharing::Uses& uses) const;
   /// The work of a task that nominally takes `work`.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
     return options.jitter == nullptr ? work : options.jitter->apply(work, options.draws, id);
   }
+  void add_path(costs::Path path);
   Sharing::Place place_of(const Task& task) const;
   /// Starts a task now that was given its resources.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
@@ -230,11 +245,12 @@ class Engine {
 
   /// The message is on the wire for L; a Recv has no length.
   void arrive(TaskId recv) {
+    const std::int64_t latency = core_.costs_of(core_.path_of(core_.graph[recv])).latency;
     if (core_.options.record_timeline) {
-      core_.result.timeline.start[recv] = casync::Picoseconds(core_.now + core_.latency);
+      core_.result.timeline.start[recv] = casync::Picoseconds(core_.now + latency);
     }
-    if (core_.latency > 0) {
-      core_.events.push({core_.now + core_.latency, recv, 0});
+    if (latency > 0) {
+      core_.events.push({core_.now + latency, recv, 0});
     } else {
       finish(recv);
     }

@@ -1,35 +1,78 @@
 #include "sim/fair_network.hpp"
 
+#include <algorithm>
+
 namespace hipress::sim {
 
+using costs::Path;
+
 FairLinks::FairLinks(Core& core) : core_(core) {
-  const costs::LinkCosts& link = core.cluster.link;
-  double both_ways = 2 * link.bandwidth_both_ways / link.bandwidth;
-  const bool full_duplex = both_ways >= 2;
-  // Folded, a message that leaves a node also enters it, and is counted once.
-  if (core.graph.folded) both_ways /= 2;
+  const costs::Cluster& cluster = core.cluster;
+  const costs::LinkCosts& of_node = cluster.host_link ? *cluster.host_link : cluster.link;
   for (std::uint32_t node = 0; node < core.graph.orbits(); ++node) {
-    egress_.push_back(core.sharing.add_capacity(1));
-    ingress_.push_back(core.sharing.add_capacity(1));
-    if (!full_duplex) duplex_.push_back(core.sharing.add_capacity(both_ways));
+    nodes_.push_back(add_link(of_node));
   }
+  if (!core.hierarchical || cluster.host.empty()) return;
+  const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
+  for (std::uint32_t host = 0; cluster.host_link && host < hosts; ++host) {
+    hosts_.push_back(add_link(cluster.link));
+  }
+  if (!cluster.rack) return;
+  const double amount = costs::rack_bandwidth(cluster) / cluster.link.bandwidth;
+  for (std::uint32_t rack = 0; rack <= (hosts - 1) / cluster.rack->hosts; ++rack) {
+    const std::uint32_t up = core.sharing.add_capacity(amount);
+    racks_.push_back({.out = up, .in = core.sharing.add_capacity(amount)});
+  }
+}
+
+FairLinks::Link FairLinks::add_link(const costs::LinkCosts& link) {
+  Link added;
+  added.out = core_.sharing.add_capacity(1);
+  added.in = core_.sharing.add_capacity(1);
+  double both_ways = 2 * link.bandwidth_both_ways / link.bandwidth;
+  added.full_duplex = both_ways >= 2;
+  // Folded, a message that leaves a node also enters it, and is counted once.
+  if (core_.graph.folded) both_ways /= 2;
+  if (!added.full_duplex) added.both = core_.sharing.add_capacity(both_ways);
+  return added;
+}
+
+const FairLinks::Link& FairLinks::link_of(std::uint32_t node, Path path) const {
+  return hosts_.empty() || path == Path::kWithinHost ? nodes_[node]
+                                                     : hosts_[core_.cluster.host[node]];
+}
+
+void FairLinks::use_links(const Task& send, Path path, double use, Sharing::Uses& uses) const {
+  const std::uint32_t sender = core_.graph.orbit(send.node);
+  const std::uint32_t receiver = core_.receiver(send);
+  const Link& from = link_of(sender, path);
+  const Link& to = link_of(receiver, path);
+  uses.add(from.out, use);
+  uses.add(to.in, use);
+  if (!from.full_duplex) {
+    const bool counted_once = core_.graph.folded;
+    uses.add(from.both, &from == &to && !counted_once ? 2 * use : use);
+    if (&from != &to) uses.add(to.both, use);
+  }
+  if (path != Path::kBetweenRacks) return;
+  const std::uint32_t hosts = core_.cluster.rack->hosts;
+  uses.add(racks_[core_.cluster.host[sender] / hosts].out, use);
+  uses.add(racks_[core_.cluster.host[receiver] / hosts].in, use);
 }
 
 void FairLinks::start(TaskId send) {
   const Task& task = core_.graph[send];
-  const std::uint32_t sender = core_.graph.orbit(task.node);
-  const std::uint32_t receiver = core_.receiver(task);
-  const std::int64_t work = core_.message_work(task);
+  const Path path = core_.path_of(task);
+  const Core::PathCosts& on = core_.costs_of(path);
+  const std::int64_t work = core_.message_work(task, path);
+  // All steps of an all-reduce go at the pace of the slowest.
+  const double pace = task.kind == casync::Kind::kAllReduce && core_.hierarchical
+                          ? core_.ring.bandwidth / on.link.bandwidth
+                          : 1;
   Sharing::Uses uses;
-  uses.add(egress_[sender], 1);
-  uses.add(ingress_[receiver], 1);
-  if (!duplex_.empty()) {
-    const bool counted_once = core_.graph.folded;
-    uses.add(duplex_[sender], receiver == sender && !counted_once ? 2 : 1);
-    if (receiver != sender) uses.add(duplex_[receiver], 1);
-  }
-  if (core_.shared_cores) core_.add_core_uses(task, work, uses);
-  core_.start(send, core_.jittered(send, work), core_.flow_weight, uses);
+  use_links(task, path, on.use * pace, uses);
+  if (core_.shared_cores) core_.add_core_uses(task, on.link, work, uses);
+  core_.start(send, core_.jittered(send, work), on.weight / pace, uses);
 }
 
 }  // namespace hipress::sim

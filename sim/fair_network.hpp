@@ -7,7 +7,8 @@
 
 namespace hipress::sim {
 
-/// The nodes' links as capacities of Sharing.
+/// The links of nodes, hosts and racks as capacities of Sharing, each in units of what one link of
+/// its kind carries.
 class FairLinks {
  public:
   explicit FairLinks(Core& core);
@@ -15,14 +16,27 @@ class FairLinks {
   void start(TaskId send);
 
  private:
+  /// Capacities of a link, one way and the other, and both ways together where that is less than
+  /// their sum.
+  struct Link {
+    std::uint32_t out = 0, in = 0, both = 0;
+    bool full_duplex = true;
+  };
+
+  Link add_link(const costs::LinkCosts& link);
+  const Link& link_of(std::uint32_t node, costs::Path path) const;
+  void use_links(const Task& send, costs::Path path, double use, Sharing::Uses& uses) const;
+
   Core& core_;
-  std::vector<std::uint32_t> egress_, ingress_, duplex_;  // capacities, per node
+  std::vector<Link> nodes_;  // the host link, if there is one, else the link
+  std::vector<Link> hosts_;  // the link, if there is a host link
+  std::vector<Link> racks_;
 };
 
 /// Flows share links max-min. A flow is one (source, destination) pair: its messages go one after
 /// the other, in the order of service, and the flow in front of each link's others only by its
 /// share of the link. Links are full duplex; where both directions together carry less than twice
-/// one of them, each node has one more capacity for their sum.
+/// one of them, each has one more capacity for their sum.
 template <class Sends>
 class FairNetwork {
  public:

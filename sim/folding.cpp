@@ -17,6 +17,9 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
     return fmt::format("nodes {} and {} compute at different speeds", other - speeds.begin(),
                        other - speeds.begin() + 1);
   }
+  if (!costs::is_uniform(cluster)) {
+    return "nodes differ in which others share their host or rack";
+  }
   return cluster.cores_per_host > 0 ? "nodes share the cores of hosts" : "";
 }
 

@@ -81,10 +81,12 @@ class PortNetwork {
   }
   void start(TaskId send) {
     const Task& task = core_.graph[send];
-    const std::int64_t work = core_.message_work(task);
+    const costs::Path path = core_.path_of(task);
+    const Core::PathCosts& on = core_.costs_of(path);
+    const std::int64_t work = core_.message_work(task, path);
     Sharing::Uses uses;
-    if (core_.shared_cores) core_.add_core_uses(task, work, uses);
-    core_.start(send, core_.jittered(send, work), core_.flow_weight, uses);
+    if (core_.shared_cores) core_.add_core_uses(task, on.link, work, uses);
+    core_.start(send, core_.jittered(send, work), on.weight, uses);
   }
 
   Core& core_;

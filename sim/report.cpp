@@ -157,6 +157,15 @@ std::string describe_utilisation(const Utilisation& use) {
   if (half_duplex) {
     text += ", " + nodes("both ways", [](const NodeUse& node) { return node.both_ways; });
   }
+  const auto shared = [&](std::string_view what, std::string_view out, std::string_view in,
+                          const std::vector<SharedLinkUse>& links) {
+    if (links.empty()) return std::string();
+    return fmt::format(", {} {}, {}", what,
+                       describe_shares(out, links, [](const auto& l) { return l.out.utilisation; }),
+                       describe_shares(in, links, [](const auto& l) { return l.in.utilisation; }));
+  };
+  text +=
+      shared("NICs", "out", "in", use.host_links) + shared("racks", "up", "down", use.rack_links);
   if (use.hosts.empty()) return text;
   return text + ", " +
          describe_shares("host cores", use.hosts, [](const HostUse& h) { return h.utilisation; });

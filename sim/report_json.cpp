@@ -63,8 +63,9 @@ Json utilisation_json(const Utilisation& use) {
 
 Json links_json(const Utilisation& use) {
   Json links = Json::array();
-  const auto add = [&](std::size_t node, const char* direction, const LinkUse& link) {
-    links.push_back({{"node", node},
+  const auto add = [&](const char* of, std::size_t number, const char* direction,
+                       const LinkUse& link) {
+    links.push_back({{of, number},
                      {"direction", direction},
                      {"bytes", link.bytes},
                      {"messages", link.messages},
@@ -72,8 +73,16 @@ Json links_json(const Utilisation& use) {
                      {"busy", link.busy}});
   };
   for (std::size_t node = 0; node < use.nodes.size(); ++node) {
-    add(node, "egress", use.nodes[node].egress);
-    add(node, "ingress", use.nodes[node].ingress);
+    add("node", node, "egress", use.nodes[node].egress);
+    add("node", node, "ingress", use.nodes[node].ingress);
+  }
+  for (std::size_t host = 0; host < use.host_links.size(); ++host) {
+    add("host", host, "nic out", use.host_links[host].out);
+    add("host", host, "nic in", use.host_links[host].in);
+  }
+  for (std::size_t rack = 0; rack < use.rack_links.size(); ++rack) {
+    add("rack", rack, "rack up", use.rack_links[rack].out);
+    add("rack", rack, "rack down", use.rack_links[rack].in);
   }
   return links;
 }

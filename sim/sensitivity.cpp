@@ -24,8 +24,27 @@ void raise_bandwidth(Scenario& scenario) {
   scenario.cluster.link.bandwidth_both_ways *= kFaster;
 }
 
-void cut_latency(Scenario& scenario) { scenario.cluster.link.latency_s *= kShorter; }
-void cut_overhead(Scenario& scenario) { scenario.cluster.link.overhead_s *= kShorter; }
+void raise_host_bandwidth(Scenario& scenario) {
+  if (!scenario.cluster.host_link) return;
+  scenario.cluster.host_link->bandwidth *= kFaster;
+  scenario.cluster.host_link->bandwidth_both_ways *= kFaster;
+}
+
+void raise_rack_bandwidth(Scenario& scenario) {
+  if (scenario.cluster.rack) hurry(scenario.cluster.rack->oversubscription);
+}
+
+void cut_latency(Scenario& scenario) {
+  costs::Cluster& cluster = scenario.cluster;
+  cluster.link.latency_s *= kShorter;
+  if (cluster.host_link) cluster.host_link->latency_s *= kShorter;
+  if (cluster.rack) cluster.rack->latency_s *= kShorter;
+}
+
+void cut_overhead(Scenario& scenario) {
+  scenario.cluster.link.overhead_s *= kShorter;
+  if (scenario.cluster.host_link) scenario.cluster.host_link->overhead_s *= kShorter;
+}
 
 void hurry_encode(Scenario& scenario) {
   for (auto& [name, codec] : scenario.profile.codecs) hurry(codec.encode);
@@ -46,12 +65,20 @@ void hurry_compute(Scenario& scenario) {
 }
 
 void cut_transfer_work(Scenario& scenario) {
-  scenario.cluster.link.core_s_per_byte *= kShorter;
-  scenario.cluster.link.core_s_per_message *= kShorter;
+  const auto cut = [](costs::LinkCosts& link) {
+    link.core_s_per_byte *= kShorter;
+    link.core_s_per_message *= kShorter;
+  };
+  cut(scenario.cluster.link);
+  if (scenario.cluster.host_link) cut(*scenario.cluster.host_link);
 }
 
 constexpr std::array kImprovements = {
     Improvement{"bandwidth", "links carry 10 % more, one way and both ways", raise_bandwidth},
+    Improvement{"host_link", "links within hosts carry 10 % more (where there are any)",
+                raise_host_bandwidth},
+    Improvement{"rack", "links between racks carry 10 % more (where there are racks)",
+                raise_rack_bandwidth},
     Improvement{"latency", "10 % less time on the wire", cut_latency},
     Improvement{"overhead", "10 % less time that a message costs its ports", cut_overhead},
     Improvement{"encode", "encoding at 1.1 times its speed", hurry_encode},

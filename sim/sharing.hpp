@@ -30,7 +30,7 @@ class Sharing {
     std::uint32_t capacity = 0;
     double amount = 1;
   };
-  static constexpr std::size_t kMostUses = 6;
+  static constexpr std::size_t kMostUses = 8;
   struct Uses {
     std::array<Use, kMostUses> items;
     std::uint32_t count = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "io/error.hpp"
@@ -20,22 +21,31 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw io::InputError(message);
 }
 
-void check_link(const costs::LinkCosts& link) {
+void check_link(const costs::LinkCosts& link, std::string_view name) {
   const auto time = [](double seconds) { return seconds >= 0 && seconds <= kLongest_s; };
   const auto rate = [](double bytes_per_s) {
     return bytes_per_s > 0 && std::isfinite(bytes_per_s);
   };
-  require(rate(link.bandwidth),
-          fmt::format("link: bandwidth must be positive and finite, got {} B/s", link.bandwidth));
+  require(rate(link.bandwidth), fmt::format("{}: bandwidth must be positive and finite, got {} B/s",
+                                            name, link.bandwidth));
   require(rate(link.bandwidth_both_ways),
-          fmt::format("link: bandwidth_both_ways must be positive and finite, got {} B/s",
+          fmt::format("{}: bandwidth_both_ways must be positive and finite, got {} B/s", name,
                       link.bandwidth_both_ways));
-  require(time(link.overhead_s), fmt::format("link: overhead must be 0 s to {:g} s, got {} s",
+  require(time(link.overhead_s), fmt::format("{}: overhead must be 0 s to {:g} s, got {} s", name,
                                              kLongest_s, link.overhead_s));
-  require(time(link.latency_s),
-          fmt::format("link: latency must be 0 s to {:g} s, got {} s", kLongest_s, link.latency_s));
+  require(time(link.latency_s), fmt::format("{}: latency must be 0 s to {:g} s, got {} s", name,
+                                            kLongest_s, link.latency_s));
   require(time(link.core_s_per_byte) && time(link.core_s_per_message),
-          "link: the CPU work of a transfer must not be negative");
+          fmt::format("{}: the CPU work of a transfer must not be negative", name));
+}
+
+void check_rack(const costs::RackCosts& rack) {
+  require(rack.hosts > 0, "rack: hosts must be at least 1");
+  require(rack.oversubscription > 0 && std::isfinite(rack.oversubscription),
+          fmt::format("rack: oversubscription must be positive and finite, got {}",
+                      rack.oversubscription));
+  require(rack.latency_s >= 0 && rack.latency_s <= kLongest_s,
+          fmt::format("rack: latency must be 0 s to {:g} s, got {} s", kLongest_s, rack.latency_s));
 }
 
 void check_overlap(const costs::OverlapFactors& overlap) {
@@ -46,8 +56,20 @@ void check_overlap(const costs::OverlapFactors& overlap) {
   }
 }
 
+/// Racks count the links of hosts, so nodes that share a host must share its link too.
+void check_hosts(const costs::Cluster& cluster) {
+  std::vector<std::uint32_t> hosts = cluster.host;
+  std::sort(hosts.begin(), hosts.end());
+  const auto shared = std::adjacent_find(hosts.begin(), hosts.end());
+  require(!cluster.rack || cluster.host_link || shared == hosts.end(),
+          "rack: nodes that share a host need a host_link; those on other hosts share the host's "
+          "link");
+}
+
 void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
-  check_link(cluster.link);
+  check_link(cluster.link, "link");
+  if (cluster.host_link) check_link(*cluster.host_link, "host_link");
+  if (cluster.rack) check_rack(*cluster.rack);
   check_overlap(cluster.overlap);
   require(cluster.nodes == nodes,
           fmt::format("the cluster has {} nodes, the plan {}: give the same number to both",
@@ -55,6 +77,7 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   require(
       cluster.host.size() == nodes && cluster.compute_speed.size() == nodes,
       fmt::format("the cluster must name host and compute speed of each of its {} nodes", nodes));
+  check_hosts(cluster);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const double speed = cluster.compute_speed[node];
     require(
@@ -126,8 +149,8 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
       costs(task_costs),
       cluster(machines),
       options(run_options),
-      overhead(casync::from_seconds(machines.link.overhead_s).count()),
-      latency(casync::from_seconds(machines.link.latency_s).count()),
+      ring(costs::ring_costs(machines)),
+      hierarchical(costs::is_hierarchical(machines)),
       shared_cores(machines.cores_per_host > 0),
       overlaps(machines.overlap != costs::OverlapFactors{}),
       sorter(task_graph) {
@@ -138,6 +161,9 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     result.timeline.end.resize(graph.tasks());
   }
   if (overlaps) sharing.set_overlap(cluster.overlap, graph.orbits());
+  if (cluster.host_link) add_path(costs::Path::kWithinHost);
+  add_path(costs::Path::kBetweenHosts);
+  if (cluster.rack) add_path(costs::Path::kBetweenRacks);
   if (!shared_cores) return;
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   for (const std::uint32_t host : cluster.host) {
@@ -145,10 +171,18 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     if (added) entry->second = sharing.add_capacity(cluster.cores_per_host);
     host_cores.push_back(entry->second);
   }
-  // A flow keeps one thread busy at each end; with c core-seconds a byte, each runs at half of c·B
-  // cores.
-  const double cores_of_flow = cluster.link.core_s_per_byte * cluster.link.bandwidth;
-  if (cores_of_flow > 0) flow_weight = 2 / cores_of_flow;
+}
+
+/// Messages share links by bytes per second, and cores by thread: a flow keeps one busy at each
+/// end; with c core-seconds a byte, each runs at half of c·B cores.
+void Core::add_path(costs::Path path) {
+  PathCosts& on = paths[static_cast<std::size_t>(path)];
+  on.link = costs::path_costs(cluster, path);
+  on.overhead = casync::from_seconds(on.link.overhead_s).count();
+  on.latency = casync::from_seconds(on.link.latency_s).count();
+  if (path == costs::Path::kBetweenRacks) on.use = on.link.bandwidth / cluster.link.bandwidth;
+  const double cores_of_flow = on.link.core_s_per_byte * on.link.bandwidth;
+  on.weight = shared_cores && cores_of_flow > 0 ? 2 / cores_of_flow : 1 / on.use;
 }
 
 Sharing::Place Core::place_of(const Task& task) const {
@@ -165,10 +199,10 @@ Sharing::Place Core::place_of(const Task& task) const {
   }
 }
 
-void Core::add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const {
+void Core::add_core_uses(const Task& send, const costs::LinkCosts& link, std::int64_t work,
+                         Sharing::Uses& uses) const {
   // What was measured of a library's all-reduce includes its work on shared cores.
   if (send.kind == casync::Kind::kAllReduce) return;
-  const costs::LinkCosts& link = cluster.link;
   const double core_s =
       link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);
   if (core_s <= 0 || work <= 0) return;
@@ -242,6 +276,9 @@ Result simulate_in_order(const TaskGraph& graph, const TaskCosts& costs,
 Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
                 const Options& options) {
   check_cluster(cluster, graph.nodes);
+  require(options.network == Network::kFair || costs::is_uniform(cluster),
+          "network port has one port per node, but in this cluster messages pass links that nodes "
+          "share (host_link, rack): take network fair");
   if (options.transfer_order == TransferOrder::kNeed) {
     return simulate_in_order<SendsByNeed>(graph, costs, cluster, options);
   }

@@ -19,11 +19,9 @@ class Tally {
         graph_(graph),
         result_(result),
         costs_(scenario.profile, scenario.plan.algorithms),
-        both_ways_(scenario.network == Network::kFair
-                       ? 2 * scenario.cluster.link.bandwidth_both_ways /
-                             scenario.cluster.link.bandwidth
-                       : 2) {
+        ring_(costs::ring_costs(scenario.cluster)) {
     use_.nodes.resize(graph.nodes);
+    add_shared_links();
     if (scenario.cluster.cores_per_host == 0) return;
     for (const std::uint32_t host : scenario.cluster.host) core_work_[host] = 0;
   }
@@ -35,22 +33,45 @@ class Tally {
       use_.hosts.push_back({host, work / scenario_.cluster.cores_per_host});
     }
     divide_by_iteration();
-    if (graph_.folded) std::fill(use_.nodes.begin(), use_.nodes.end(), use_.nodes.front());
+    if (graph_.folded) {
+      std::fill(use_.nodes.begin(), use_.nodes.end(), use_.nodes.front());
+      std::fill(use_.host_links.begin(), use_.host_links.end(), use_.host_links.front());
+    }
     return std::move(use_);
   }
 
  private:
+  void add_shared_links() {
+    const costs::Cluster& cluster = scenario_.cluster;
+    if (!costs::is_hierarchical(cluster)) return;
+    const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
+    if (cluster.host_link) use_.host_links.resize(hosts);
+    if (cluster.rack) use_.rack_links.resize((hosts - 1) / cluster.rack->hosts + 1);
+  }
+
+  /// What a link carries both ways together, in links one way.
+  double both_ways(const costs::LinkCosts& link) const {
+    return scenario_.network == Network::kFair ? 2 * link.bandwidth_both_ways / link.bandwidth : 2;
+  }
+
   /// From picoseconds to shares, in one rounding each.
   void divide_by_iteration() {
     const auto iteration = static_cast<double>(result_.iteration.count());
     const auto divide = [&](double& time) { time = iteration > 0 ? time / iteration : 0; };
+    const auto divide_link = [&](LinkUse& out, LinkUse& in, double carried) {
+      for (double* time : {&out.utilisation, &out.busy, &in.utilisation, &in.busy}) divide(*time);
+      return (out.utilisation + in.utilisation) / carried;
+    };
+    const costs::Cluster& cluster = scenario_.cluster;
+    const double of_node = both_ways(cluster.host_link ? *cluster.host_link : cluster.link);
     for (NodeUse& node : use_.nodes) {
-      for (double* time : {&node.compute, &node.codec, &node.egress.utilisation, &node.egress.busy,
-                           &node.ingress.utilisation, &node.ingress.busy}) {
-        divide(*time);
-      }
-      node.both_ways = (node.egress.utilisation + node.ingress.utilisation) / both_ways_;
+      for (double* time : {&node.compute, &node.codec}) divide(*time);
+      node.both_ways = divide_link(node.egress, node.ingress, of_node);
     }
+    for (SharedLinkUse& link : use_.host_links) {
+      link.both_ways = divide_link(link.out, link.in, both_ways(cluster.link));
+    }
+    for (SharedLinkUse& link : use_.rack_links) link.both_ways = divide_link(link.out, link.in, 2);
     for (HostUse& host : use_.hosts) divide(host.utilisation);
   }
 
@@ -79,25 +100,66 @@ class Tally {
     }
   }
 
+  /// One direction of a link on a message's way.
+  struct Hop {
+    LinkUse* use = nullptr;
+    double bandwidth = 0;
+    std::uint64_t index = 0;  // unlike any other link's
+  };
+
+  /// In no order.
+  std::vector<Hop> hops(const Task& send) {
+    const costs::Cluster& cluster = scenario_.cluster;
+    const std::uint32_t sender = graph_.orbit(send.node);
+    const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
+    const costs::Path path = costs::path(cluster, send.node, graph_.peer(send));
+    const std::uint64_t hosts = 2 * use_.nodes.size();
+    const std::uint64_t racks = hosts + 2 * use_.host_links.size();
+    const std::uint32_t from = cluster.host[sender], to = cluster.host[receiver];
+    const double bandwidth = cluster.link.bandwidth;
+    std::vector<Hop> way;
+    if (use_.host_links.empty() || path == costs::Path::kWithinHost) {
+      const double own = use_.host_links.empty() ? bandwidth : cluster.host_link->bandwidth;
+      way = {{&use_.nodes[sender].egress, own, 2ull * sender},
+             {&use_.nodes[receiver].ingress, own, 2ull * receiver + 1}};
+    } else {
+      way = {{&use_.host_links[from].out, bandwidth, hosts + 2ull * from},
+             {&use_.host_links[to].in, bandwidth, hosts + 2ull * to + 1}};
+    }
+    if (path == costs::Path::kBetweenRacks) {
+      const std::uint32_t up = from / cluster.rack->hosts, down = to / cluster.rack->hosts;
+      const double rack = costs::rack_bandwidth(cluster);
+      way.push_back({&use_.rack_links[up].out, rack, racks + 2ull * up});
+      way.push_back({&use_.rack_links[down].in, rack, racks + 2ull * down + 1});
+    }
+    return way;
+  }
+
+  /// The link on whose costs a message or an all-reduce is.
+  costs::LinkCosts link_of(const Task& send) const {
+    const costs::Cluster& cluster = scenario_.cluster;
+    if (send.kind == Kind::kAllReduce) return ring_;
+    return costs::path_costs(cluster, costs::path(cluster, send.node, graph_.peer(send)));
+  }
+
   /// o + bytes/B, or all the time that an all-reduce takes alone.
-  double link_work(const Task& send, double bytes) const {
-    const costs::LinkCosts& link = scenario_.cluster.link;
+  double link_work(const Task& send, const costs::LinkCosts& link, double bytes) const {
     if (send.kind == Kind::kSend) return 1e12 * (link.overhead_s + bytes / link.bandwidth);
     return static_cast<double>(costs_.all_reduce_time(send, graph_.nodes, link).count());
   }
 
   void add_message(const Task& send) {
-    const costs::LinkCosts& link = scenario_.cluster.link;
+    const costs::LinkCosts link = link_of(send);
     const std::int64_t whole_bytes = casync::bytes_sent(graph_, send);
     const auto bytes = static_cast<double>(whole_bytes);
-    const double work = link_work(send, bytes);
-    const std::uint32_t sender = graph_.orbit(send.node);
-    const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
-    for (LinkUse* use : {&use_.nodes[sender].egress, &use_.nodes[receiver].ingress}) {
-      use->bytes += whole_bytes;
-      ++use->messages;
-      use->utilisation += work;
+    const double work = link_work(send, link, bytes);
+    for (const Hop& hop : hops(send)) {
+      hop.use->bytes += whole_bytes;
+      ++hop.use->messages;
+      hop.use->utilisation +=
+          hop.bandwidth == link.bandwidth ? work : work * (link.bandwidth / hop.bandwidth);
     }
+    const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
     if (send.kind == Kind::kAllReduce) return;  // what it does on shared cores is not known
     const double core_work = 1e12 * (link.core_s_per_message + link.core_s_per_byte * bytes);
     add_cores(send.node, core_work / 2);
@@ -118,10 +180,8 @@ class Tally {
     const traces::Timeline& times = result_.timeline;
     std::stable_sort(sends.begin(), sends.end(),
                      [&](TaskId a, TaskId b) { return times.start[a] < times.start[b]; });
-    struct Covered {
-      Picoseconds egress{}, ingress{};
-    };
-    std::vector<Covered> until(graph_.nodes);
+    std::vector<Picoseconds> until(
+        2 * (use_.nodes.size() + use_.host_links.size() + use_.rack_links.size()), Picoseconds{});
     const auto cover = [&](TaskId id, Picoseconds& reached, LinkUse& use) {
       const Picoseconds from = std::max(reached, times.start[id]);
       if (times.end[id] <= from) return;
@@ -129,10 +189,7 @@ class Tally {
       reached = times.end[id];
     };
     for (const TaskId id : sends) {
-      const std::uint32_t sender = graph_.orbit(graph_[id].node);
-      const std::uint32_t receiver = graph_.orbit(graph_.peer(graph_[id]));
-      cover(id, until[sender].egress, use_.nodes[sender].egress);
-      cover(id, until[receiver].ingress, use_.nodes[receiver].ingress);
+      for (const Hop& hop : hops(graph_[id])) cover(id, until[hop.index], *hop.use);
     }
   }
 
@@ -140,7 +197,7 @@ class Tally {
   const TaskGraph& graph_;
   const Result& result_;
   const TaskCosts costs_;
-  const double both_ways_;  // what a link carries both ways together, in links one way
+  const costs::LinkCosts ring_;                // of all-reduces
   std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared
   Utilisation use_;
 };

@@ -26,6 +26,12 @@ struct NodeUse {
                          ///< mean on a full-duplex link, and under `port`, which knows no other
 };
 
+/// A link that the nodes of a host or a rack share.
+struct SharedLinkUse {
+  LinkUse out, in;
+  double both_ways = 0;  ///< as of a node's link
+};
+
 /// Cores that nodes on one host share.
 struct HostUse {
   std::uint32_t host = 0;
@@ -34,6 +40,9 @@ struct HostUse {
 
 struct Utilisation {
   std::vector<NodeUse> nodes;
+  std::vector<SharedLinkUse> host_links;  ///< per host; none without a host link: then every node
+                                          ///< has a link of its own, else one to its host's others
+  std::vector<SharedLinkUse> rack_links;  ///< per rack; none without racks
   std::vector<HostUse> hosts;  ///< in order of their number; none where cores are not shared
 };
 

@@ -71,6 +71,36 @@ TEST_CASE("The number of nodes comes from the file or from the caller, and must 
   CHECK_THROWS_WITH(read_text("name: any\n", 0), Contains("nodes"));
 }
 
+TEST_CASE("A cluster file may have hosts of several nodes, and racks of hosts") {
+  const Cluster cluster = read_text(
+      "nodes: 6\nnodes_per_host: 2\nlink: {bandwidth: 10Gbps, latency: 5us}\n"
+      "host_link: {bandwidth: 300GB/s, overhead: 2us}\n"
+      "rack: {hosts: 2, oversubscription: 4, latency: 3us}\n",
+      0);
+  CHECK(cluster.host_link->bandwidth_both_ways == 300e9);
+  CHECK(cluster.host_link->latency_s == 0);  // the profile's is of another link
+  CHECK(path(cluster, 0, 1) == Path::kWithinHost);
+  CHECK(path(cluster, 1, 2) == Path::kBetweenHosts);
+  CHECK(path(cluster, 4, 3) == Path::kBetweenRacks);
+  CHECK(rack_bandwidth(cluster) == 2 * 1.25e9 / 4);
+  const LinkCosts far = path_costs(cluster, Path::kBetweenRacks);
+  CHECK(far.bandwidth == 2 * 1.25e9 / 4);
+  CHECK(far.latency_s == Approx(8e-6));
+  CHECK_FALSE(is_uniform(cluster));
+  CHECK(is_uniform(read_text("nodes: 4\nrack: {hosts: 4}\n", 0)));
+  CHECK(is_uniform(read_text("nodes: 4\nnodes_per_host: 4\nhost_link: {bandwidth: 1GB/s}\n", 0)));
+
+  CHECK_THROWS_WITH(read_text("nodes: 4\nhost_link: {latency: 1us}\n", 0),
+                    Contains(":2") && Contains("bandwidth"));
+  CHECK_THROWS_WITH(read_text("nodes: 4\nrack: {oversubscription: 2}\n", 0),
+                    Contains(":2") && Contains("hosts"));
+  CHECK_THROWS_WITH(read_text("nodes: 4\nrack: {hosts: 0}\n", 0), Contains(":2"));
+  CHECK_THROWS_WITH(read_text("nodes: 4\nrack: {hosts: 2, oversubscription: 0}\n", 0),
+                    Contains(":2") && Contains("positive"));
+  CHECK_THROWS_WITH(read_text("nodes: 4\nnodes_per_host: 2\nrack: {hosts: 2}\n", 0),
+                    Contains(":3") && Contains("host_link"));
+}
+
 TEST_CASE("A cluster file's faults are named with file and line") {
   CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("cluster.yaml:1"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodez: 3\n", 0), Contains(":2") && Contains("nodez"));

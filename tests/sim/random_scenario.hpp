@@ -11,11 +11,16 @@ namespace hipress::sim {
 /// be asked. The same for a seed on every compiler.
 class RandomScenario {
  public:
-  explicit RandomScenario(std::uint64_t seed) : draws_(seed) {
+  /// A hierarchical one has hosts of several nodes, or racks, or both.
+  enum class Hierarchy : std::uint8_t { kNone, kSome };
+  explicit RandomScenario(std::uint64_t seed, Hierarchy hierarchy = Hierarchy::kNone)
+      : draws_(seed) {
     make_cluster();
+    if (hierarchy == Hierarchy::kSome) make_hierarchy();
     make_costs();
     make_graph();
-    options_.network = chance(2) ? Network::kFair : Network::kPort;
+    const bool port = !chance(2) && costs::is_uniform(cluster_);
+    options_.network = port ? Network::kPort : Network::kFair;
     if (chance(4)) options_.jitter = &jitter_;
     options_.draws = {draws_(), below(3)};
     options_.transfer_order = chance(3) ? TransferOrder::kNeed : TransferOrder::kReady;
@@ -53,6 +58,27 @@ class RandomScenario {
     for (std::uint32_t& host : cluster_.host) host = below(3);
     link.core_s_per_byte = pick(std::array{0.0, 1e-9, 1.3e-9, 4e-9});
     link.core_s_per_message = pick(std::array{0.0, 4e-6});
+  }
+
+  void make_hierarchy() {
+    const bool racks = chance(2);
+    const bool together = !racks || chance(2);
+    for (std::uint32_t node = 0; node < cluster_.nodes; ++node) {
+      cluster_.host[node] = together ? below(4) : node;
+    }
+    if (together) {
+      costs::LinkCosts& link = cluster_.host_link.emplace();
+      link.overhead_s = pick(std::array{0.0, 2e-6, 1.3e-6});
+      link.latency_s = pick(std::array{0.0, 1e-6, 3e-12});
+      link.bandwidth = cluster_.link.bandwidth * pick(std::array{1.0, 8.0, 0.7, 3.0});
+      link.bandwidth_both_ways = link.bandwidth * pick(std::array{1.0, 1.0, 0.5, 0.7});
+      link.core_s_per_byte = pick(std::array{0.0, 0.0, 1.1e-9});
+    }
+    if (racks) {
+      cluster_.rack = {.hosts = 1 + below(2),
+                       .oversubscription = pick(std::array{1.0, 2.0, 4.0, 3.0, 1.7}),
+                       .latency_s = pick(std::array{0.0, 4e-6})};
+    }
   }
 
   void make_costs() {

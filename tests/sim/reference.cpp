@@ -33,6 +33,14 @@ struct Speed {
   bool operator==(const Speed&) const = default;
 };
 
+/// What lies between two nodes.
+struct Way {
+  bool within_host = false;
+  bool between_racks = false;
+  costs::LinkCosts link;  // of the slowest link, with the latency of all
+  double part = 1;        // of the first link's bandwidth that a message can take
+};
+
 /// A use of a capacity by a running task: the capacity's name, and how much of it at full speed.
 struct Use {
   std::string capacity;
@@ -96,7 +104,6 @@ class Reference {
 
   /// Ends what ends now, and makes ready what waited for it; a Recv arrives L after its Send.
   void end_tasks() {
-    const std::int64_t latency = casync::from_seconds(cluster_.link.latency_s).count();
     for (bool again = true; again;) {
       again = false;
       for (TaskId id = 0; id < graph_.tasks(); ++id) {
@@ -114,7 +121,8 @@ class Reference {
           task.ready = now_;
           if (graph_[id].kind != Kind::kRecv) continue;
           task.state = State::kRunning;
-          task.start = task.end = now_ + latency;
+          task.start = task.end =
+              now_ + casync::from_seconds(way_of(graph_[id]).link.latency_s).count();
           again = true;
         }
       }
@@ -222,26 +230,88 @@ class Reference {
       return tasks_[candidate].state == State::kWaiting && in_flow(graph_[candidate]);
     });
     if (!id) return;
-    std::vector<Use> uses = {{"egress " + std::to_string(from), 1},
-                             {"ingress " + std::to_string(to), 1}};
-    if (cluster_.link.bandwidth_both_ways < cluster_.link.bandwidth) {
-      uses.push_back({"link " + std::to_string(from), from == to ? 2.0 : 1.0});
-      if (from != to) uses.push_back({"link " + std::to_string(to), 1});
+    start_message(*id, uses_of_links(graph_[*id]));
+  }
+
+  std::vector<Use> uses_of_links(const Task& send) const {
+    const std::uint32_t to = graph_.peer(send);
+    const Way way = way_of(send);
+    const double use = way.part * pace(send, way);
+    const bool nics = cluster_.host_link && !way.within_host;
+    const auto end = [&](std::uint32_t node) {
+      return nics ? "host " + std::to_string(cluster_.host[node]) : "node " + std::to_string(node);
+    };
+    std::vector<Use> uses = {{"egress of " + end(send.node), use}, {"ingress of " + end(to), use}};
+    const costs::LinkCosts& first = way.within_host ? *cluster_.host_link : cluster_.link;
+    if (first.bandwidth_both_ways < first.bandwidth) {
+      const std::string link = way.within_host ? "host link of " : "link of ";
+      const bool same = end(send.node) == end(to);
+      uses.push_back({link + end(send.node), same ? 2 * use : use});
+      if (!same) uses.push_back({link + end(to), use});
     }
-    start_message(*id, uses);
+    if (way.between_racks) {
+      uses.push_back({"rack up " + std::to_string(rack_of(send.node)), use});
+      uses.push_back({"rack down " + std::to_string(rack_of(to)), use});
+    }
+    return uses;
+  }
+
+  std::uint32_t rack_of(std::uint32_t node) const {
+    return cluster_.host[node] / cluster_.rack->hosts;
+  }
+
+  double rack_bandwidth() const {
+    return cluster_.rack->hosts * cluster_.link.bandwidth / cluster_.rack->oversubscription;
+  }
+
+  Way way(std::uint32_t from, std::uint32_t to) const {
+    Way way;
+    way.link = cluster_.link;
+    if (cluster_.host_link && cluster_.host[from] == cluster_.host[to]) {
+      way.within_host = true;
+      way.link = *cluster_.host_link;
+    } else if (cluster_.rack && rack_of(from) != rack_of(to)) {
+      way.between_racks = true;
+      way.link.bandwidth = std::min(way.link.bandwidth, rack_bandwidth());
+      way.link.latency_s += cluster_.rack->latency_s;
+      way.part = way.link.bandwidth / cluster_.link.bandwidth;
+    }
+    return way;
+  }
+  Way way_of(const Task& task) const { return way(task.node, graph_.peer(task)); }
+
+  /// The slowest step of the ring 0, 1 … N-1, 0: the costs of the one that goes farthest, and the
+  /// bandwidth of the slowest.
+  costs::LinkCosts ring() const {
+    std::optional<Way> farthest;
+    double bandwidth = cluster_.link.bandwidth;
+    const auto distance = [](const Way& way) { return way.between_racks - way.within_host; };
+    for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
+      const Way step = way(node, (node + 1) % graph_.nodes);
+      if (!farthest || distance(step) > distance(*farthest)) farthest = step;
+      if (node == 0 || step.link.bandwidth < bandwidth) bandwidth = step.link.bandwidth;
+    }
+    farthest->link.bandwidth = bandwidth;
+    return farthest->link;
+  }
+
+  /// An all-reduce leaves what the slowest step of the ring does not use of other links.
+  double pace(const Task& send, const Way& way) const {
+    return send.kind == Kind::kAllReduce ? ring().bandwidth / way.link.bandwidth : 1;
   }
 
   /// o + bytes/B, and the cores that move them where hosts share theirs: two threads, one at each
   /// end.
   void start_message(TaskId id, std::vector<Use> uses) {
-    const costs::LinkCosts& link = cluster_.link;
     const Task& send = graph_[id];
+    const Way way = way_of(send);
+    const costs::LinkCosts& link = way.link;
     const auto bytes = static_cast<double>(send.amount);
     const bool library = send.kind == Kind::kAllReduce;  // its time includes its work on cores
-    const std::int64_t work = library ? costs_.all_reduce_time(send, graph_.nodes, link).count()
+    const std::int64_t work = library ? costs_.all_reduce_time(send, graph_.nodes, ring()).count()
                                       : casync::from_seconds(link.overhead_s).count() +
                                             casync::from_seconds(bytes / link.bandwidth).count();
-    double weight = 1;
+    double weight = 1 / way.part;  // links are shared by bytes per second
     if (cluster_.cores_per_host > 0) {
       const double cores_of_flow = link.core_s_per_byte * link.bandwidth;
       if (cores_of_flow > 0) weight = 2 / cores_of_flow;
@@ -257,7 +327,7 @@ class Reference {
         }
       }
     }
-    start(id, work, weight, std::move(uses));
+    start(id, work, weight / pace(send, way), std::move(uses));
   }
 
   std::string cores_of(std::uint32_t node) const {
@@ -276,6 +346,13 @@ class Reference {
 
   cpp_rational amount_of(const std::string& capacity) const {
     if (capacity.starts_with("cores")) return cluster_.cores_per_host;
+    if (capacity.starts_with("rack")) {
+      return cpp_rational(rack_bandwidth() / cluster_.link.bandwidth);
+    }
+    if (capacity.starts_with("host link")) {
+      return cpp_rational(2 * cluster_.host_link->bandwidth_both_ways /
+                          cluster_.host_link->bandwidth);
+    }
     if (capacity.starts_with("link"))
       return cpp_rational(2 * cluster_.link.bandwidth_both_ways / cluster_.link.bandwidth);
     return 1;

@@ -6,8 +6,10 @@
 namespace hipress::sim {
 namespace {
 
-void require_same_times(std::uint64_t seed) {
-  const RandomScenario scenario(seed);
+using enum RandomScenario::Hierarchy;
+
+void require_same_times(std::uint64_t seed, RandomScenario::Hierarchy hierarchy) {
+  const RandomScenario scenario(seed, hierarchy);
   casync::check(scenario.graph());
   const TaskCosts costs = scenario.costs();
   const traces::Timeline slow =
@@ -25,12 +27,23 @@ void require_same_times(std::uint64_t seed) {
 }
 
 TEST_CASE("random graphs: every task's times are those of the reference simulator") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) require_same_times(seed);
+  for (std::uint64_t seed = 0; seed < 300; ++seed) require_same_times(seed, kNone);
   SUCCEED("300 seeds");
 }
 
 TEST_CASE("random graphs: the same for 10000 seeds", "[long]") {
-  for (std::uint64_t seed = 0; seed < 10'000; ++seed) require_same_times(seed);
+  for (std::uint64_t seed = 0; seed < 10'000; ++seed) require_same_times(seed, kNone);
+  SUCCEED("10000 seeds");
+}
+
+TEST_CASE("random graphs on hosts of several nodes and in racks: the same") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) require_same_times(seed, kSome);
+  SUCCEED("300 seeds");
+}
+
+TEST_CASE("random graphs on hosts of several nodes and in racks: the same for 10000 seeds",
+          "[long]") {
+  for (std::uint64_t seed = 0; seed < 10'000; ++seed) require_same_times(seed, kSome);
   SUCCEED("10000 seeds");
 }
 

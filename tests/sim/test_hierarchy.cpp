@@ -1,0 +1,232 @@
+#include <catch2/catch.hpp>
+#include <map>
+#include <numeric>
+
+#include "io/error.hpp"
+#include "sim/effect.hpp"
+#include "sim/folding.hpp"
+#include "sim/sensitivity.hpp"
+#include "sim/utilisation.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/sim/fixtures.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using casync::kRaw;
+using Catch::Matchers::Contains;
+
+constexpr double kHostBandwidth = 4 * kBandwidth;
+
+/// Nodes on hosts of `nodes_per_host`, joined by a link four times as fast as the hosts' own.
+costs::Cluster hosts_of(std::uint32_t nodes, std::uint32_t nodes_per_host) {
+  costs::Cluster cluster = test_cluster(nodes);
+  for (std::uint32_t node = 0; node < nodes; ++node) cluster.host[node] = node / nodes_per_host;
+  cluster.host_link = {
+      .overhead_s = 1e-6, .bandwidth = kHostBandwidth, .bandwidth_both_ways = kHostBandwidth};
+  return cluster;
+}
+
+/// Raw, K = N, one gradient with slices of 128 kB.
+constexpr std::int64_t kSlice = 32'000;
+constexpr std::int64_t kSlicePs = 4 * kSlice * kPsPerByte;
+Scenario raw(const std::string& strategy, costs::Cluster cluster) {
+  const auto nodes = static_cast<std::int32_t>(cluster.nodes);
+  Scenario scenario =
+      test_scenario(test_model({kSlice * nodes}), strategy, cluster.nodes, kRaw, nodes);
+  scenario.cluster = std::move(cluster);
+  return scenario;
+}
+
+std::int64_t iteration_ps(const Scenario& scenario) {
+  return simulate(scenario, expand(scenario)).iteration.count();
+}
+
+TEST_CASE("a ring through two hosts of two nodes goes at the pace of the hosts' links") {
+  // 0 → 1 and 2 → 3 take a = 1 + 32 us, 1 → 2 and 3 → 0 take b = 5 + 128 us. Each step of the ring
+  // carries 2(N-1) = 6 messages, and 1 → 2 is never idle: partition 1 is there at 0, what comes
+  // over 0 → 1 is there a after the one before it left 3 → 0, and a < b. The last to pass 1 → 2 is
+  // partition 0 on its last hop. T = 6·b.
+  const Scenario scenario = raw("ring", hosts_of(4, 2));
+  const std::int64_t expected = 6 * (kOverhead + kSlicePs);
+  CHECK(iteration_ps(scenario) == expected);
+
+  const casync::TaskGraph graph = expand(scenario);
+  const Utilisation use =
+      utilisation(scenario, graph, simulate(scenario, graph, Timelines::kRecorded));
+  const double b_share = 1.0 / 6, a_share = 33e6 / static_cast<double>(expected);
+  REQUIRE(use.host_links.size() == 2);
+  for (const SharedLinkUse& nic : use.host_links) {
+    CHECK(nic.out.messages == 6);
+    CHECK(nic.out.bytes == 6 * 4 * kSlice);
+    CHECK(nic.in.utilisation == Approx(6 * b_share));
+    CHECK(nic.out.busy == Approx(1));
+    CHECK(nic.both_ways == Approx(1));
+  }
+  CHECK(use.nodes[0].egress.messages == 6);
+  CHECK(use.nodes[0].egress.utilisation == Approx(6 * a_share));
+  CHECK(use.nodes[1].ingress.bytes == 6 * 4 * kSlice);
+  CHECK(use.nodes[1].egress.messages == 0);
+  CHECK(use.rack_links.empty());
+}
+
+TEST_CASE("nodes that share a host share its link") {
+  // All-to-all: out of a host go the slices of its 2 nodes for 2 others each, 4 flows at a quarter
+  // of the link: 4·(o + s/B) there, and as long back. What stays within a host is done by then.
+  CHECK(iteration_ps(raw("ps", hosts_of(4, 2))) == 2 * 4 * (kOverhead + kSlicePs));
+  // 3 hosts of 2: 2 nodes, 4 others each.
+  CHECK(iteration_ps(raw("ps", hosts_of(6, 2))) == 2 * 8 * (kOverhead + kSlicePs));
+  // One host: 3 flows out of every node's port: 3·(o_h + s/B_h), twice.
+  CHECK(iteration_ps(raw("ps", hosts_of(4, 4))) == 2 * 3 * (1 * kUs + kSlicePs / 4));
+}
+
+TEST_CASE("an oversubscribed core slows what goes between racks") {
+  // 2 racks of 2 hosts of one node. Oversubscription 4: what leaves a rack shares 2·B/4 = B/2, so
+  // such a message takes o + s/(B/2) alone, and 4 of them go at once: 4·(o + 2s/B) there, and as
+  // long back. Within a rack, a flow has the rest of its node's link and is done earlier.
+  costs::Cluster cluster = test_cluster(4);
+  cluster.rack = {.hosts = 2, .oversubscription = 4};
+  const Scenario scenario = raw("ps", cluster);
+  const std::int64_t expected = 2 * 4 * (kOverhead + 2 * kSlicePs);
+  CHECK(iteration_ps(scenario) == expected);
+
+  const casync::TaskGraph graph = expand(scenario);
+  const Utilisation use =
+      utilisation(scenario, graph, simulate(scenario, graph, Timelines::kRecorded));
+  REQUIRE(use.rack_links.size() == 2);
+  for (const SharedLinkUse& rack : use.rack_links) {
+    CHECK(rack.out.bytes == 2 * 4 * 4 * kSlice);
+    CHECK(rack.out.utilisation == Approx(1));
+    CHECK(rack.in.busy == Approx(1));
+  }
+  // Its node's link carries the same bytes at twice the rack's rate, and one slice for its
+  // neighbour: 2·(2·(5 + 256)/2 + 5 + 128) us of T.
+  CHECK(use.nodes[0].egress.utilisation ==
+        Approx(2 * ((5 + 256) + (5 + 128)) * kUs / static_cast<double>(expected)));
+  CHECK(use.host_links.empty());
+
+  // Not oversubscribed it is as without racks: 3 flows share every node's link.
+  cluster.rack->oversubscription = 1;
+  CHECK(iteration_ps(raw("ps", cluster)) == 2 * 3 * (kOverhead + kSlicePs));
+}
+
+TEST_CASE("latency adds up along the path") {
+  // Two nodes: 2·(o + s/B + L), L within a host, between hosts, and more between racks.
+  costs::Cluster together = hosts_of(2, 2);
+  together.host_link->latency_s = 2e-6;
+  together.link.latency_s = 7e-6;
+  CHECK(iteration_ps(raw("ring", together)) == 2 * (1 * kUs + kSlicePs / 4 + 2 * kUs));
+  costs::Cluster apart = together;
+  apart.host = {0, 1};
+  CHECK(iteration_ps(raw("ring", apart)) == 2 * (kOverhead + kSlicePs + 7 * kUs));
+  apart.rack = {.hosts = 1, .latency_s = 30e-6};
+  CHECK(iteration_ps(raw("ring", apart)) == 2 * (kOverhead + kSlicePs + 37 * kUs));
+}
+
+TEST_CASE("an all-reduce goes at the pace of the slowest step of a ring through all nodes") {
+  // Nothing measured: an ideal ring, 2(N-1)·(o + S/(N·B)).
+  Scenario scenario = raw("allreduce", hosts_of(4, 2));
+  CHECK(iteration_ps(scenario) == 6 * (kOverhead + kSlicePs));
+  scenario.cluster.rack = {.hosts = 1, .oversubscription = 2};
+  CHECK(iteration_ps(scenario) == 6 * (kOverhead + 2 * kSlicePs));
+  scenario.cluster = hosts_of(4, 4);
+  CHECK(iteration_ps(scenario) == 6 * (1 * kUs + kSlicePs / 4));
+}
+
+TEST_CASE("network port and folding know nodes that are alike, and refuse others") {
+  Scenario scenario = raw("ring", hosts_of(4, 2));
+  scenario.network = Network::kPort;
+  CHECK_THROWS_WITH(iteration_ps(scenario), Contains("take network fair"));
+  CHECK(expand(scenario, Fold::kExactly).why_whole ==
+        "nodes differ in which others share their host or rack");
+  // Alike are nodes on one host, and on one host each.
+  for (const std::uint32_t nodes_per_host : {4, 1}) {
+    for (const Network network : {Network::kPort, Network::kFair}) {
+      for (const char* strategy : {"ring", "ps", "allreduce"}) {
+        CAPTURE(nodes_per_host, strategy);
+        scenario = raw(strategy, hosts_of(4, nodes_per_host));
+        scenario.network = network;
+        scenario.cluster.host_link->bandwidth_both_ways = kHostBandwidth / 2;
+        const ExpandedGraph folded = expand(scenario, Fold::kExactly);
+        REQUIRE(folded.graph.folded);
+        const Result one = simulate(scenario, folded.graph, Timelines::kRecorded);
+        const casync::TaskGraph whole = expand(scenario);
+        const Result all = simulate(scenario, whole, Timelines::kRecorded);
+        CHECK(one.iteration == all.iteration);
+        const Utilisation of_one = utilisation(scenario, folded.graph, one);
+        const Utilisation of_all = utilisation(scenario, whole, all);
+        for (std::size_t node = 0; node < 4; ++node) {
+          CHECK(of_one.nodes[node].egress.bytes == of_all.nodes[node].egress.bytes);
+        }
+        for (std::size_t host = 0; host < of_all.host_links.size(); ++host) {
+          CHECK(of_one.host_links[host].in.bytes == of_all.host_links[host].in.bytes);
+          CHECK(of_one.host_links[host].out.busy == Approx(of_all.host_links[host].out.busy));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("impossible hierarchies are refused") {
+  costs::Cluster cluster = hosts_of(4, 2);
+  cluster.host_link->bandwidth = 0;
+  CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("host_link: bandwidth"));
+  cluster = hosts_of(4, 2);
+  cluster.rack = {.hosts = 1, .oversubscription = 0};
+  CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("oversubscription"));
+  cluster.rack = {.hosts = 0};
+  CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("rack: hosts"));
+  cluster.rack = {.hosts = 1};
+  cluster.host_link.reset();
+  CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("need a host_link"));
+}
+
+TEST_CASE("what a faster host link or core would bring is told") {
+  const auto changes = [](const Scenario& scenario) {
+    const casync::TaskGraph graph = expand(scenario);
+    std::map<std::string, double> changes;
+    const Picoseconds iteration = simulate(scenario, graph).iteration;
+    for (const Sensitivity& row : sensitivities(scenario, graph, iteration)) {
+      changes[std::string(row.name)] = static_cast<double>(row.change.count());
+    }
+    return changes;
+  };
+  // Within one host T = 6·(o_h + s/B_h): a term that loses 1/11.
+  const auto within = changes(raw("ring", hosts_of(4, 4)));
+  CHECK(within.at("host_link") == Approx(-6 * kSlicePs / 4 / 11.0).epsilon(1e-6));
+  CHECK(within.at("bandwidth") == 0);
+  CHECK(within.at("overhead") == Approx(-6 * kUs / 10.0).epsilon(1e-6));
+  CHECK(within.at("rack") == 0);
+  // Between racks T = 8·(o + 2s/B): o·B counts as bytes on the core, and o is not faster.
+  costs::Cluster racks = test_cluster(4);
+  racks.rack = {.hosts = 2, .oversubscription = 4};
+  CHECK(changes(raw("ps", racks)).at("rack") == Approx(-8 * 2 * kSlicePs / 11.0).epsilon(1e-6));
+}
+
+TEST_CASE("keys of the hierarchy that change nothing are named") {
+  const tests::TemporaryFolder folder;
+  const Given given{.plan = "none", .algorithm = {}, .cluster = folder.path("cluster.yaml")};
+  const auto warn = [&](const std::string& yaml) {
+    folder.file("cluster.yaml", yaml);
+    Scenario scenario = raw("ring", test_cluster(4));
+    scenario.cluster = costs::read_cluster(given.cluster, scenario.profile, 4);
+    const casync::TaskGraph graph = expand(scenario);
+    std::string text;
+    for (const std::string& sentence :
+         without_effect(scenario, graph, simulate(scenario, graph, Timelines::kRecorded), given)) {
+      text += sentence + "\n";
+    }
+    return text;
+  };
+  CHECK(warn("nodes_per_host: 2\nhost_link: {bandwidth: 4GB/s, overhead: 1us}").empty());
+  CHECK_THAT(warn("host_link: {bandwidth: 4GB/s}"),
+             Contains("host_link.bandwidth has no effect: no two nodes on one host"));
+  CHECK_THAT(warn("nodes_per_host: 4\nhost_link: {bandwidth: 4GB/s}\nlink: {bandwidth: 1GB/s}"),
+             Contains("link.bandwidth has no effect") && !Contains("host_link.bandwidth has"));
+  CHECK(warn("rack: {hosts: 2, oversubscription: 4, latency: 5us}").empty());
+  CHECK_THAT(warn("rack: {hosts: 4, oversubscription: 4}"),
+             Contains("rack.oversubscription has no effect: no message goes from one rack"));
+}
+
+}  // namespace
+}  // namespace hipress::sim
