@@ -64,7 +64,12 @@ class Expansion {
         forward_(std::move(forward)),
         builder_(plan.nodes, layout_.gradients, folding),
         last_compute_(plan.nodes, kNobody),
-        last_collective_(plan.nodes, kNobody) {}
+        last_collective_(plan.nodes, kNobody) {
+    if (plan.gpus_per_node == 0) throw std::invalid_argument("a node has at least one GPU");
+    if (plan.gpus_per_node == 1) return;
+    values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan.nodes));
+    sends_ = values_;
+  }
 
   void add_iteration() {
     const TaskId first = builder_.size();
@@ -73,10 +78,12 @@ class Expansion {
     if (again) wait_for_last_iteration();
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
       if (layout_.units[unit].members.empty()) continue;
+      const GradientWork work = work_of(unit);
       const TaskId first_of_unit = builder_.size();
       const std::size_t first_edge = builder_.edges().size();
-      layout_.units[unit].strategy->expand(builder_, work_of(unit));
+      layout_.units[unit].strategy->expand(builder_, work);
       note_ends(unit, first_of_unit, first_edge);
+      if (plan_.gpus_per_node > 1) broadcast(unit, work);
     }
     order_collectives(first);
     if (!plan_.pipelining) remove_pipelining(builder_, layout_, first);
@@ -94,6 +101,7 @@ class Expansion {
   }
 
   void keep_ends() {
+    keeps_ends_ = true;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan_.nodes));
     sends_ = values_;
   }
@@ -152,7 +160,42 @@ class Expansion {
             .partitions = what.partitions,
             .algorithm_index = what.algorithm,
             .algorithm = what.algorithm == kRaw ? nullptr : &plan_.algorithms.at(algorithm),
-            .ready = ready_of(unit)};
+            .ready = plan_.gpus_per_node > 1 ? reduced(unit, ready_of(unit)) : ready_of(unit)};
+  }
+
+  Task local_task(Kind kind, std::uint32_t unit, std::uint32_t node) const {
+    return {.amount = layout_.units[unit].elements * static_cast<std::int64_t>(sizeof(float)),
+            .gradient = unit,
+            .node = node,
+            .kind = kind};
+  }
+
+  /// The sums over each node's GPUs, and when they are there.
+  std::vector<TaskId> reduced(std::uint32_t unit, const std::vector<TaskId>& ready) {
+    std::vector<TaskId> sums;
+    for (std::uint32_t node = 0; node < orbits(); ++node) {
+      const TaskId sum = builder_.add(local_task(Kind::kLocalReduce, unit, node));
+      builder_.edge(ready[node], sum);
+      sums.insert(sums.end(), nodes_per_orbit(), sum);
+    }
+    return sums;
+  }
+
+  /// Hands the mean to each node's GPUs when all of it is there. In a folded graph, what ends on
+  /// other nodes is what ends on the first for other partitions.
+  void broadcast(std::uint32_t unit, const GradientWork& work) {
+    std::vector<std::vector<TaskId>>& values = values_[unit];
+    for (std::uint32_t orbit = 0; orbit < orbits(); ++orbit) {
+      const TaskId last = builder_.add(local_task(Kind::kLocalBroadcast, unit, orbit));
+      bool waits = false;
+      for (std::uint32_t node = orbit; node < orbit + nodes_per_orbit(); ++node) {
+        for (const TaskId end : values[node]) builder_.edge(end, last);
+        waits = waits || !values[node].empty();
+        values[node] = {last};
+      }
+      if (!waits) builder_.edge(work.ready[orbit], last);
+    }
+    if (!keeps_ends_) values_[unit] = sends_[unit] = std::vector<std::vector<TaskId>>(plan_.nodes);
   }
 
   /// A group is complete when its last member is: on every node a Join waits for all of them.
@@ -211,10 +254,11 @@ class Expansion {
   const std::vector<ForwardStep> forward_;
   GraphBuilder builder_;
   bool sorted_ = true;                                    // ids are a topological order
+  bool keeps_ends_ = false;                               // for the next iteration
   std::vector<TaskId> last_compute_, last_collective_;    // per node
   std::vector<std::vector<TaskId>> forwards_, backward_;  // per gradient and node
   std::vector<std::vector<std::vector<TaskId>>> values_,
-      sends_;  // per unit and node; empty: not kept
+      sends_;  // per unit and node; empty: not needed
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
   for (TaskId id = first; id < builder.size(); ++id) {
     const Task& task = builder.task(id);
     if (is_computation(task)) continue;
-    const bool transfers = task.kind == Kind::kSend || task.kind == Kind::kAllReduce;
+    const bool transfers =
+        task.kind == Kind::kSend || task.kind == Kind::kAllReduce || is_local(task);
     tasks.push_back({task.node, place[task.gradient], level[id - first], transfers, id});
   }
   std::sort(tasks.begin(), tasks.end(),

@@ -12,8 +12,9 @@
 namespace hipress::casync {
 namespace {
 
-constexpr const char* kKindNames[kKinds] = {"Forward", "Backward", "Encode",    "Decode", "Merge",
-                                            "Send",    "Recv",     "AllReduce", "Join"};
+constexpr const char* kKindNames[kKinds] = {"Forward", "Backward",    "Encode",        "Decode",
+                                            "Merge",   "Send",        "Recv",          "AllReduce",
+                                            "Join",    "LocalReduce", "LocalBroadcast"};
 
 std::vector<std::uint32_t> predecessor_counts(const TaskGraph& graph) {
   std::vector<std::uint32_t> counts(graph.tasks(), 0);
@@ -226,7 +227,7 @@ std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradi
                                    : "bulk" + std::to_string(task.gradient - graph.first_group);
     text += " " + (gradient_name.empty() ? number : gradient_name);
   }
-  if (task.kind != Kind::kForward && task.kind != Kind::kBackward) {
+  if (!is_computation(task) && !is_local(task)) {
     text += "[" + std::to_string(task.partition) + "]";
   }
   text += " on node " + std::to_string(task.node);

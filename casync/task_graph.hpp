@@ -33,6 +33,9 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///  - Merge: adds a raw message to the slice.
 ///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm. A collective:
 ///    every node has such a task, and on each they follow one another in the same order.
+///  - LocalReduce: sums the gradient over its node's GPUs, each of which then holds a G-th of it,
+///  on which it works from then on; LocalBroadcast: gathers these on all of them. (Only where nodes
+///  have several; `amount` is bytes. For simulators only.)
 ///  - Join: nothing. It is done when its predecessors are, and occupies no resource.
 enum class Kind : std::uint8_t {
   kForward,
@@ -44,8 +47,10 @@ enum class Kind : std::uint8_t {
   kRecv,
   kAllReduce,
   kJoin,
+  kLocalReduce,
+  kLocalBroadcast,
 };
-inline constexpr int kKinds = 9;
+inline constexpr int kKinds = 11;
 const char* to_string(Kind kind);  ///< "Forward" …
 
 /// In which part of a strategy an Encode stands; residuals and random draws are kept apart by it.
@@ -72,8 +77,9 @@ inline constexpr std::uint8_t kBatched = 16;  ///< member of a batch: its leader
 /// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
 struct Task {
   std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
-                               ///< (Send, Recv) or of the slice (AllReduce), picoseconds at speed 1
-                               ///< (Forward, Backward)
+                               ///< (Send, Recv), of the slice (AllReduce) or of the gradient
+                               ///< (LocalReduce, LocalBroadcast), picoseconds at speed 1 (Forward,
+                               ///< Backward)
   std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
   std::uint32_t node = 0;      ///< where it runs
@@ -173,6 +179,11 @@ void check(const TaskGraph& graph);
 /// Nothing runs: the task takes no time and no resource, and is done when its predecessors are.
 inline bool is_instant(const Task& task) {
   return task.kind == Kind::kJoin || (task.flags & kBatched) != 0;
+}
+
+/// LocalReduce and LocalBroadcast: between the GPUs of one node.
+inline bool is_local(const Task& task) {
+  return task.kind == Kind::kLocalReduce || task.kind == Kind::kLocalBroadcast;
 }
 
 /// Forward and Backward: what communication waits for, or hides behind.

@@ -13,6 +13,7 @@ namespace {
 using io::YamlNode;
 
 constexpr std::int64_t kMostNodes = 1 << 20;
+constexpr std::int64_t kMostGpus = 1 << 12;
 
 /// Nodes 0 … n−1 on the first machine, n … 2n−1 on the second, and so on.
 std::vector<std::uint32_t> fill_hosts(std::uint32_t nodes, std::uint32_t nodes_per_host) {
@@ -74,6 +75,22 @@ RackCosts read_rack(const YamlNode& node) {
   return rack;
 }
 
+void read_gpus(const YamlNode& root, Cluster& cluster) {
+  if (const auto link = root.find("gpu_link")) {
+    link->expect_keys({"bandwidth", "overhead"});
+    cluster.gpu_link.bandwidth = link->at("bandwidth").bandwidth();
+    if (const auto overhead = link->find("overhead")) {
+      cluster.gpu_link.overhead_s = overhead->duration();
+    }
+  }
+  const auto count = root.find("gpus_per_node");
+  if (!count) return;
+  cluster.gpus_per_node = static_cast<std::uint32_t>(count->integer(1, kMostGpus));
+  if (cluster.gpus_per_node > 1 && !root.has("gpu_link")) {
+    count->fail("say what joins a node's GPUs: gpu_link: {bandwidth: 300GB/s, overhead: 5us}");
+  }
+}
+
 bool share_a_host(const Cluster& cluster) {
   std::vector<std::uint32_t> hosts = cluster.host;
   std::sort(hosts.begin(), hosts.end());
@@ -131,7 +148,7 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
   root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "link", "host_link",
-                    "rack", "overlap", "compute_speed"});
+                    "rack", "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
   Cluster cluster = cluster_from_profile(profile, read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
@@ -158,6 +175,7 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
           "host_link: {bandwidth: 300GB/s}; those on other hosts share the host's link");
     }
   }
+  read_gpus(root, cluster);
   if (const auto speeds = root.find("compute_speed")) read_speeds(*speeds, cluster.compute_speed);
   return cluster;
 }

@@ -17,6 +17,13 @@ struct RackCosts {
   bool operator==(const RackCosts&) const = default;
 };
 
+/// What joins the GPUs of one node.
+struct GpuLinkCosts {
+  double overhead_s = 0;  ///< per step of a ring through them
+  double bandwidth = 0;   ///< bytes per second of each GPU, both ways at once
+  bool operator==(const GpuLinkCosts&) const = default;
+};
+
 /// The machines that nodes run on and the links between them.
 struct Cluster {
   std::string name;
@@ -29,8 +36,19 @@ struct Cluster {
   std::vector<double> compute_speed;  ///< per node: 1 is nominal, 0.5 takes twice as long
   /// Of every node, to the others on its host, which then share one `link` to other hosts.
   std::optional<LinkCosts> host_link = {};
+  std::uint32_t gpus_per_node = 1;     ///< G
+  GpuLinkCosts gpu_link = {};          ///< matters if G > 1
   std::optional<RackCosts> rack = {};  ///< nodes that share a host need a host_link then
 };
+
+/// Seconds of a reduce-scatter or an all-gather of `bytes` among the GPUs of a node:
+/// (G−1)·o + (G−1)/G·bytes/B.
+inline double local_s(const Cluster& cluster, std::int64_t bytes) {
+  if (cluster.gpus_per_node == 1) return 0;
+  const double steps = cluster.gpus_per_node - 1.0;
+  return steps * cluster.gpu_link.overhead_s +
+         steps / cluster.gpus_per_node * static_cast<double>(bytes) / cluster.gpu_link.bandwidth;
+}
 
 /// What the messages between two nodes pass.
 enum class Path : std::uint8_t {

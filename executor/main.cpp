@@ -141,6 +141,11 @@ std::optional<sim::Result> predict(const Request& request, const Job& job) {
   const costs::Cluster cluster =
       request.cluster.empty() ? costs::cluster_from_profile(profile, job.graph.nodes)
                               : costs::read_cluster(request.cluster, profile, job.graph.nodes);
+  if (cluster.gpus_per_node > 1 || costs::is_hierarchical(cluster)) {
+    throw io::InputError(request.cluster +
+                         ": host_link, rack and gpus_per_node are of clusters that hipress-sim "
+                         "predicts and this tool cannot run on; leave them out");
+  }
   const bool spins = request.replay.backward == executor::Backward::kSpin;
   return sim::simulate(
       job.graph, sim::TaskCosts(profile, job.plan.plan.algorithms), cluster,

@@ -70,6 +70,11 @@ void Program::add_tasks(const Dataflow& flow) {
       add_computation(index);
       continue;
     }
+    if (casync::is_local(task)) {
+      throw std::invalid_argument("task graph: " + casync::describe(graph_, id) +
+                                  ": nodes of several GPUs can be simulated, but not run; plan for "
+                                  "one GPU per node");
+    }
     require_codec(graph_, id, plan_);
     LocalTask& local = tasks_.back();
     local.slice = slice_of(graph_, id, layout_);

@@ -31,6 +31,7 @@ std::string plan_fingerprint(const models::Model& model, const casync::Plan& pla
   // Names are preceded by their lengths, so that no two jobs have one text.
   std::string text = fmt::format("{} {} {}\n{}{}", plan.strategy, plan.nodes, plan.raw_strategy,
                                  aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
+  if (plan.gpus_per_node > 1) text += fmt::format("gpus {}\n", plan.gpus_per_node);
   if (!plan.pipelining) text += "no pipelining\n";
   for (const std::vector<std::uint32_t>& group : plan.bulk_groups) {
     text += fmt::format("group {}\n", fmt::join(group, " "));

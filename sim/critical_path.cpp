@@ -14,7 +14,7 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-enum Resource : std::uint64_t { kCompute, kCodec, kEgress, kIngress, kResources };
+enum Resource : std::uint64_t { kCompute, kCodec, kEgress, kIngress, kLocal, kResources };
 
 /// That a task released a resource at `end`.
 struct Release {
@@ -38,6 +38,9 @@ std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
     case Kind::kSend:
     case Kind::kAllReduce:
       return {resource_of(node, kEgress), resource_of(graph.orbit(graph.peer(task)), kIngress)};
+    case Kind::kLocalReduce:
+    case Kind::kLocalBroadcast:
+      return {resource_of(node, kLocal)};
     case Kind::kRecv:
     case Kind::kJoin:
       return {};

@@ -94,6 +94,8 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
     ClusterKey{"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
     ClusterKey{"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
+    ClusterKey{"gpu_link.bandwidth", [](Cluster& c) { c.gpu_link.bandwidth *= 2; }},
+    ClusterKey{"gpu_link.overhead", [](Cluster& c) { toggle(c.gpu_link.overhead_s, kSomeTime_s); }},
     ClusterKey{"nodes_per_host", move_hosts},
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
@@ -221,6 +223,9 @@ class Search {
                           key.find("link.core_") != std::string_view::npos;
     if (of_cores && scenario_.cluster.cores_per_host == 0) {
       return "cores_per_host is 0, so cores are not shared";
+    }
+    if (key.starts_with("gpu_link.") && scenario_.cluster.gpus_per_node == 1) {
+      return "gpus_per_node is 1, so there is nothing to join";
     }
     const bool of_links = key.find("link.") != std::string_view::npos || key.starts_with("rack.");
     if (!sends && of_links) return no_messages();

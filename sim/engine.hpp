@@ -144,7 +144,7 @@ class Engine {
          const Options& options)
       : core_(graph, costs, cluster, options),
         transfers_(core_),
-        streams_(2 * graph.orbits()),
+        streams_(3 * graph.orbits()),
         waiting_(graph.tasks(), 0) {
     for (const TaskId target : graph.graph.m_forward.m_column) ++waiting_[target];
   }
@@ -177,7 +177,7 @@ class Engine {
     return ids;
   }
 
-  /// A serial resource of one node: its compute stream or its codec stream.
+  /// A serial resource of one node: its compute stream, its codec stream or its GPUs' link.
   struct Stream {
     WaitingQueue waiting;
     bool busy = false;
@@ -257,7 +257,9 @@ class Engine {
   }
 
   std::uint32_t stream_of(const Task& task) const {
-    return 2 * core_.graph.orbit(task.node) + (casync::is_computation(task) ? 0 : 1);
+    const std::uint32_t node = core_.graph.orbit(task.node);
+    if (casync::is_local(task)) return 2 * core_.graph.orbits() + node;
+    return 2 * node + (casync::is_computation(task) ? 0 : 1);
   }
 
   void touch(std::uint32_t stream) {
@@ -281,9 +283,10 @@ class Engine {
 
   void run_on_stream(TaskId id) {
     const Task& task = core_.graph[id];
-    const bool computes = stream_of(task) % 2 == 0;
+    const bool computes = casync::is_computation(task);
     Sharing::Uses uses;
-    if (core_.shared_cores && (!computes || core_.options.backward_cores == BackwardCores::kOne)) {
+    if (core_.shared_cores && !casync::is_local(task) &&
+        (!computes || core_.options.backward_cores == BackwardCores::kOne)) {
       uses.add(core_.host_cores[task.node], 1);
     }
     core_.start(id, core_.jittered(id, stream_work(task, computes)), 1, uses);
@@ -293,11 +296,15 @@ class Engine {
     const auto sort = static_cast<std::uint32_t>(task.kind) |
                       static_cast<std::uint32_t>(task.flags & casync::kAccumulate) << 8 |
                       static_cast<std::uint32_t>(static_cast<std::uint8_t>(task.algorithm)) << 16;
-    return core_.codec_works.of(task.amount, sort,
-                                [&] { return core_.costs.codec_time(task).count(); });
+    return core_.codec_works.of(task.amount, sort, [&] {
+      return core_.costs.codec_time(task, core_.cluster.gpus_per_node).count();
+    });
   }
 
   std::int64_t stream_work(const Task& task, bool computes) {
+    if (casync::is_local(task)) {
+      return casync::from_seconds(costs::local_s(core_.cluster, task.amount)).count();
+    }
     const std::int64_t nominal = computes ? task.amount : codec_work(task);
     const double speed = core_.cluster.compute_speed[task.node];
     return speed == 1 ? nominal

@@ -114,6 +114,7 @@ sim::Scenario load(const Options& options) {
   plans::ResolvedPlan resolved = plans::resolve_plan(options.plan, context);
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
+  plan.gpus_per_node = cluster.gpus_per_node;
   sim::Scenario scenario{std::move(model), std::move(plan), std::move(profile), std::move(cluster),
                          network};
   scenario.iterations = std::max(options.steady, 1);

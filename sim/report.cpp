@@ -157,6 +157,9 @@ std::string describe_utilisation(const Utilisation& use) {
   if (half_duplex) {
     text += ", " + nodes("both ways", [](const NodeUse& node) { return node.both_ways; });
   }
+  const bool has_gpus = std::any_of(use.nodes.begin(), use.nodes.end(),
+                                    [](const NodeUse& node) { return node.local > 0; });
+  if (has_gpus) text += ", " + nodes("GPU links", [](const NodeUse& node) { return node.local; });
   const auto shared = [&](std::string_view what, std::string_view out, std::string_view in,
                           const std::vector<SharedLinkUse>& links) {
     if (links.empty()) return std::string();

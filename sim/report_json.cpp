@@ -51,6 +51,7 @@ Json utilisation_json(const Utilisation& use) {
     nodes.push_back({{"node", node},
                      {"compute", at.compute},
                      {"codec", at.codec},
+                     {"local", at.local},
                      {"egress", at.egress.utilisation},
                      {"ingress", at.ingress.utilisation},
                      {"both_ways", at.both_ways}});

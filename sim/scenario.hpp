@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "sim/simulator.hpp"
 #include "sim/steady.hpp"
 
@@ -31,9 +33,16 @@ inline casync::TaskGraph expand(const Scenario& scenario) {
 
 enum class Timelines : std::uint8_t { kNone, kRecorded };
 
-/// Simulates `graph`, which is expand(scenario). Throws as simulate does.
+/// Simulates `graph`, which is expand(scenario). Throws as simulate does, and io::InputError for a
+/// plan for other nodes than the cluster's.
 inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                        Timelines timelines = Timelines::kNone) {
+  if (scenario.plan.gpus_per_node != scenario.cluster.gpus_per_node) {
+    throw io::InputError("the plan is for nodes of " + std::to_string(scenario.plan.gpus_per_node) +
+                         " GPUs, the cluster's have " +
+                         std::to_string(scenario.cluster.gpus_per_node) +
+                         ": give the same number to both");
+  }
   return simulate(graph, TaskCosts(scenario.profile, scenario.plan.algorithms), scenario.cluster,
                   {.network = scenario.network,
                    .transfer_order = scenario.transfer_order,

@@ -30,6 +30,8 @@ void raise_host_bandwidth(Scenario& scenario) {
   scenario.cluster.host_link->bandwidth_both_ways *= kFaster;
 }
 
+void raise_gpu_bandwidth(Scenario& scenario) { scenario.cluster.gpu_link.bandwidth *= kFaster; }
+
 void raise_rack_bandwidth(Scenario& scenario) {
   if (scenario.cluster.rack) hurry(scenario.cluster.rack->oversubscription);
 }
@@ -43,6 +45,7 @@ void cut_latency(Scenario& scenario) {
 
 void cut_overhead(Scenario& scenario) {
   scenario.cluster.link.overhead_s *= kShorter;
+  scenario.cluster.gpu_link.overhead_s *= kShorter;
   if (scenario.cluster.host_link) scenario.cluster.host_link->overhead_s *= kShorter;
 }
 
@@ -77,6 +80,9 @@ constexpr std::array kImprovements = {
     Improvement{"bandwidth", "links carry 10 % more, one way and both ways", raise_bandwidth},
     Improvement{"host_link", "links within hosts carry 10 % more (where there are any)",
                 raise_host_bandwidth},
+    Improvement{"gpu_link",
+                "links between the GPUs of a node carry 10 % more (where it has several)",
+                raise_gpu_bandwidth},
     Improvement{"rack", "links between racks carry 10 % more (where there are racks)",
                 raise_rack_bandwidth},
     Improvement{"latency", "10 % less time on the wire", cut_latency},

@@ -66,6 +66,18 @@ void check_hosts(const costs::Cluster& cluster) {
           "link");
 }
 
+void check_gpus(const costs::Cluster& cluster) {
+  require(cluster.gpus_per_node > 0, "gpus_per_node must be at least 1");
+  if (cluster.gpus_per_node == 1) return;
+  const costs::GpuLinkCosts& link = cluster.gpu_link;
+  require(
+      link.bandwidth > 0 && std::isfinite(link.bandwidth),
+      fmt::format("gpu_link: bandwidth must be positive and finite, got {} B/s", link.bandwidth));
+  require(link.overhead_s >= 0 && link.overhead_s <= kLongest_s,
+          fmt::format("gpu_link: overhead must be 0 s to {:g} s, got {} s", kLongest_s,
+                      link.overhead_s));
+}
+
 void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   check_link(cluster.link, "link");
   if (cluster.host_link) check_link(*cluster.host_link, "host_link");
@@ -78,6 +90,7 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
       cluster.host.size() == nodes && cluster.compute_speed.size() == nodes,
       fmt::format("the cluster must name host and compute speed of each of its {} nodes", nodes));
   check_hosts(cluster);
+  check_gpus(cluster);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const double speed = cluster.compute_speed[node];
     require(
@@ -113,16 +126,17 @@ TaskCosts::TaskCosts(const costs::Profile& profile,
     codecs_.push_back(profile.codec(algorithm.name));
 }
 
-Picoseconds TaskCosts::codec_time(const casync::Task& task) const {
+Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t gpus) const {
   if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
+  const std::int64_t elements = (task.amount + gpus - 1) / gpus;
   double seconds = 0;
   if (task.kind == casync::Kind::kMerge) {
-    seconds = merge_(task.amount);
+    seconds = merge_(elements);
   } else {
     const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
-    seconds = task.kind == casync::Kind::kEncode        ? codec.encode(task.amount)
-              : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(task.amount)
-                                                        : codec.decode(task.amount);
+    seconds = task.kind == casync::Kind::kEncode        ? codec.encode(elements)
+              : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(elements)
+                                                        : codec.decode(elements);
   }
   if (!(seconds >= 0 && seconds <= kLongest_s)) {
     throw io::InputError(
@@ -194,6 +208,9 @@ Sharing::Place Core::place_of(const Task& task) const {
     case casync::Kind::kSend:
     case casync::Kind::kAllReduce:
       return {Sharing::Sort::kTransfer, node, receiver(task)};
+    case casync::Kind::kLocalReduce:
+    case casync::Kind::kLocalBroadcast:
+      return {Sharing::Sort::kTransfer, node, node};
     default:
       return {Sharing::Sort::kCodec, node, node};
   }

@@ -106,6 +106,9 @@ class Sweep::State {
   Source source(const Point& point, bool baseline);
   void require_codecs(const Point& point, const casync::Plan& plan) const;
   costs::Cluster base_cluster(const Point& point) const;
+  const costs::Cluster& base_cluster_of(const Point& point) const {
+    return clusters_.at({point[kProfile], point[kCluster], point[kNodes]});
+  }
   costs::LinkCosts link(const Point& point) const;
   costs::Cluster cluster(const Point& point) const;
   std::string describe(const Point& point) const;
@@ -167,7 +170,12 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, bool baseline) con
       .strategy = value(point, kTopology).text,
       .nodes = static_cast<std::uint32_t>(*value(point, kNodes).number),
       .algorithm = value(point, kAlgorithm).text};
-  if (baseline) return plans::resolve_plan("none", context);
+  const std::uint32_t gpus = base_cluster_of(point).gpus_per_node;
+  if (baseline) {
+    plans::ResolvedPlan none = plans::resolve_plan("none", context);
+    none.plan.gpus_per_node = gpus;
+    return none;
+  }
   const AxisValue& plan = value(point, kPlan);
   try {
     plans::ResolvedPlan resolved = plans::resolve_plan(spec_.path(plan), context);
@@ -176,6 +184,7 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, bool baseline) con
         decision.partitions = static_cast<std::int32_t>(*partitions);
       }
     }
+    resolved.plan.gpus_per_node = gpus;
     return resolved;
   } catch (const io::InputError& error) {
     spec_.fail(kPlan, plan, error.what());
@@ -200,6 +209,7 @@ void Sweep::State::require_codecs(const Point& point, const casync::Plan& plan) 
 std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
   std::vector<std::uint32_t> key(point.begin(), point.begin() + kGraphAxes);
   if (baseline) key = {point[kModel], point[kTopology], point[kNodes]};
+  key.push_back(base_cluster_of(point).gpus_per_node);
   const auto known = graph_of_point_.find(key);
   if (known != graph_of_point_.end()) return known->second;
 
@@ -253,7 +263,7 @@ costs::Cluster Sweep::State::base_cluster(const Point& point) const {
 }
 
 costs::LinkCosts Sweep::State::link(const Point& point) const {
-  costs::LinkCosts link = clusters_.at({point[kProfile], point[kCluster], point[kNodes]}).link;
+  costs::LinkCosts link = base_cluster_of(point).link;
   if (const auto bandwidth = value(point, kBandwidth).number) {
     link.bandwidth = link.bandwidth_both_ways = *bandwidth;
   }
@@ -263,7 +273,7 @@ costs::LinkCosts Sweep::State::link(const Point& point) const {
 }
 
 costs::Cluster Sweep::State::cluster(const Point& point) const {
-  costs::Cluster cluster = clusters_.at({point[kProfile], point[kCluster], point[kNodes]});
+  costs::Cluster cluster = base_cluster_of(point);
   cluster.link = link(point);
   for (double& speed : cluster.compute_speed) speed *= *value(point, kComputeSpeed).number;
   return cluster;

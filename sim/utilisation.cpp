@@ -65,7 +65,7 @@ class Tally {
     const costs::Cluster& cluster = scenario_.cluster;
     const double of_node = both_ways(cluster.host_link ? *cluster.host_link : cluster.link);
     for (NodeUse& node : use_.nodes) {
-      for (double* time : {&node.compute, &node.codec}) divide(*time);
+      for (double* time : {&node.compute, &node.codec, &node.local}) divide(*time);
       node.both_ways = divide_link(node.egress, node.ingress, of_node);
     }
     for (SharedLinkUse& link : use_.host_links) {
@@ -93,9 +93,14 @@ class Tally {
       case Kind::kSend:
       case Kind::kAllReduce:
         return add_message(task);
+      case Kind::kLocalReduce:
+      case Kind::kLocalBroadcast:
+        node.local += length(id);
+        return;
       default:
         node.codec += length(id);
-        add_cores(task.node, static_cast<double>(costs_.codec_time(task).count()) /
+        add_cores(task.node, static_cast<double>(
+                                 costs_.codec_time(task, scenario_.cluster.gpus_per_node).count()) /
                                  scenario_.cluster.compute_speed[task.node]);
     }
   }

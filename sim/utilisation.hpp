@@ -21,6 +21,7 @@ struct LinkUse {
 struct NodeUse {
   double compute = 0;  ///< its compute stream ran a task
   double codec = 0;    ///< its codec stream ran a task
+  double local = 0;    ///< its GPUs exchanged
   LinkUse egress, ingress;
   double both_ways = 0;  ///< both directions of its link, of what they can carry together; their
                          ///< mean on a full-duplex link, and under `port`, which knows no other

@@ -26,8 +26,9 @@ using casync::TaskGraph;
 using casync::TaskId;
 using Json = nlohmann::ordered_json;
 
-enum Resource : std::uint8_t { kCompute, kCodec, kEgress, kIngress };
-constexpr std::array<const char*, 4> kResourceNames{"compute", "codec", "egress", "ingress"};
+enum Resource : std::uint8_t { kCompute, kCodec, kEgress, kIngress, kLocal };
+constexpr std::array<const char*, 5> kResourceNames{"compute", "codec", "egress", "ingress",
+                                                    "local"};
 /// Thread ids of one resource, so that its lanes stay together and no two resources share an id.
 constexpr int kLanesPerResource = 1 << 20;
 
@@ -41,6 +42,9 @@ Resource resource(Kind kind) {
       return kEgress;
     case Kind::kRecv:
       return kIngress;
+    case Kind::kLocalReduce:
+    case Kind::kLocalBroadcast:
+      return kLocal;
     default:
       return kCodec;
   }
@@ -166,6 +170,9 @@ class TimelineWriter {
     if (task.kind == Kind::kForward) return casync::to_string(task.kind);
     const std::string& gradient = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return fmt::format("Backward {}", gradient);
+    if (casync::is_local(task)) {
+      return fmt::format("{} {}", casync::to_string(task.kind), gradient);
+    }
     return fmt::format("{} {}[{}]", casync::to_string(task.kind), gradient, task.partition);
   }
 
@@ -176,7 +183,8 @@ class TimelineWriter {
     arguments["gradient"] = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return arguments;
     arguments["partition"] = task.partition;
-    const bool has_bytes = is_message_end(task.kind) || task.kind == Kind::kAllReduce;
+    const bool has_bytes =
+        is_message_end(task.kind) || task.kind == Kind::kAllReduce || casync::is_local(task);
     arguments[has_bytes ? "bytes" : "elements"] = task.amount;
     if (is_message_end(task.kind)) {
       arguments[task.kind == Kind::kSend ? "to" : "from"] = graph_.peer(task);

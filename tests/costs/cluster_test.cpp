@@ -101,6 +101,20 @@ TEST_CASE("A cluster file may have hosts of several nodes, and racks of hosts") 
                     Contains(":3") && Contains("host_link"));
 }
 
+TEST_CASE("A node may have several GPUs, with a link between them") {
+  const Cluster cluster =
+      read_text("nodes: 2\ngpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s, overhead: 2us}\n", 0);
+  CHECK(cluster.gpus_per_node == 8);
+  // (G-1)·o + (G-1)/G·S/B
+  CHECK(local_s(cluster, 800'000'000) == Approx(7 * 2e-6 + 7e-3));
+  CHECK(local_s(read_text("nodes: 2\n", 0), 800) == 0);
+  CHECK_THROWS_WITH(read_text("nodes: 2\ngpus_per_node: 8\n", 0),
+                    Contains(":2") && Contains("gpu_link"));
+  CHECK_THROWS_WITH(read_text("nodes: 2\ngpus_per_node: 0\n", 0), Contains(":2"));
+  CHECK_THROWS_WITH(read_text("nodes: 2\ngpu_link: {overhead: 1us}\n", 0),
+                    Contains(":2") && Contains("bandwidth"));
+}
+
 TEST_CASE("A cluster file's faults are named with file and line") {
   CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("cluster.yaml:1"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodez: 3\n", 0), Contains(":2") && Contains("nodez"));

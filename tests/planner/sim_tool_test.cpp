@@ -191,6 +191,37 @@ TEST_CASE_METHOD(SimFixture, "The JSON says where the time goes and how busy eve
   CHECK(report.at("sensitivity").is_null());
 }
 
+TEST_CASE_METHOD(SimFixture, "Links of hosts and racks, and between GPUs, are reported") {
+  write(
+      "hosts.yaml",
+      "nodes_per_host: 2\nhost_link: {bandwidth: 8GB/s}\nrack: {hosts: 1, oversubscription: 2}\n");
+  const std::string hosts =
+      "--input model.yaml --profile cheap.yaml --nnodes 4 --topology RING --cluster hosts.yaml ";
+  const auto report = nlohmann::json::parse(run("hipress-sim --json --plan none " + hosts).out);
+  const auto& links = report.at("links");
+  REQUIRE(links.size() == 2 * 4 + 2 * 2 + 2 * 2);
+  CHECK(links[8].at("host") == 0);
+  CHECK(links[8].at("direction") == "nic out");
+  CHECK(links[15].at("rack") == 1);
+  CHECK(links[15].at("direction") == "rack down");
+  // One of the ring's two ways out of a host, and of a rack, is on each.
+  CHECK(links[15].at("bytes") == links[11].at("bytes"));
+  CHECK(links[15].at("bytes").get<std::int64_t>() > 0);
+  CHECK_THAT(run("hipress-sim --plan none " + hosts).out,
+             Contains("NICs out") && Contains("racks up") &&
+                 Contains("all 4: nodes differ in which others share their host or rack"));
+  refuses("--network port --plan none " + hosts, "network port", "take network fair");
+
+  const ToolRun example =
+      run("hipress-sim --input bert_large --plan all --topology RING --json --cluster " +
+          std::string(HIPRESS_SOURCE_DIR "/examples/cluster_2racks.yaml"));
+  REQUIRE(example.status == 0);
+  CHECK(example.err.empty());
+  const auto gpus = nlohmann::json::parse(example.out);
+  CHECK(gpus.at("utilisation").at("nodes")[3].at("local").get<double>() > 0);
+  CHECK(gpus.at("links").size() == 2 * 16 + 2 * 2);
+}
+
 TEST_CASE_METHOD(SimFixture, "Option --sensitivity shows what 10 % more of something brings") {
   const ToolRun done = run("hipress-sim --json --sensitivity --plan none " + kTwo);
   REQUIRE(done.status == 0);

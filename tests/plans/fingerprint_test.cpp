@@ -35,6 +35,7 @@ TEST_CASE("a fingerprint differs where the exchange would") {
       },
       [](models::Model&, casync::Plan& plan) { plan.pipelining = false; },
       [](models::Model&, casync::Plan& plan) { plan.nodes = 5; },
+      [](models::Model&, casync::Plan& plan) { plan.gpus_per_node = 2; },
       [](models::Model&, casync::Plan& plan) { plan.decisions[1].partitions = 3; },
       [](models::Model&, casync::Plan& plan) { plan.decisions[1].algorithm = casync::kRaw; },
       [](models::Model&, casync::Plan& plan) { plan.algorithms[0].name = "onebit(x=1)"; },

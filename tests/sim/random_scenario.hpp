@@ -11,7 +11,8 @@ namespace hipress::sim {
 /// be asked. The same for a seed on every compiler.
 class RandomScenario {
  public:
-  /// A hierarchical one has hosts of several nodes, or racks, or both.
+  /// A hierarchical one has hosts of several nodes, or racks, or both, and maybe nodes of several
+  /// GPUs.
   enum class Hierarchy : std::uint8_t { kNone, kSome };
   explicit RandomScenario(std::uint64_t seed, Hierarchy hierarchy = Hierarchy::kNone)
       : draws_(seed) {
@@ -74,6 +75,10 @@ class RandomScenario {
       link.bandwidth_both_ways = link.bandwidth * pick(std::array{1.0, 1.0, 0.5, 0.7});
       link.core_s_per_byte = pick(std::array{0.0, 0.0, 1.1e-9});
     }
+    if (chance(3)) {
+      cluster_.gpus_per_node = 2 + below(7);
+      cluster_.gpu_link = {pick(std::array{0.0, 1e-6}), cluster_.link.bandwidth * 4};
+    }
     if (racks) {
       cluster_.rack = {.hosts = 1 + below(2),
                        .oversubscription = pick(std::array{1.0, 2.0, 4.0, 3.0, 1.7}),
@@ -96,6 +101,12 @@ class RandomScenario {
       if (chance(8)) {
         after_some(builder,
                    builder.add({.node = below(cluster_.nodes), .kind = casync::Kind::kJoin}));
+      } else if (cluster_.gpus_per_node > 1 && chance(6)) {
+        const auto kind = chance(2) ? casync::Kind::kLocalReduce : casync::Kind::kLocalBroadcast;
+        after_some(builder, builder.add({.amount = pick(std::array<std::int64_t, 3>{0, 999, 80000}),
+                                         .gradient = below(3),
+                                         .node = below(cluster_.nodes),
+                                         .kind = kind}));
       } else if (chance(20)) {
         add_all_reduce(builder);
       } else {

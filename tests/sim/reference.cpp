@@ -165,7 +165,9 @@ class Reference {
 
   void start_tasks() {
     for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
-      for (const bool compute : {true, false}) start_on_stream(node, compute);
+      for (const Stream stream : {Stream::kCompute, Stream::kCodec, Stream::kLocal}) {
+        start_on_stream(node, stream);
+      }
     }
     if (options_.network == Network::kPort) {
       for (std::uint32_t node = 0; node < graph_.nodes; ++node) offer(node);
@@ -177,25 +179,48 @@ class Reference {
     }
   }
 
-  void start_on_stream(std::uint32_t node, bool compute) {
+  enum class Stream : std::uint8_t { kCompute, kCodec, kLocal };
+  static Stream stream_of(const Task& task) {
+    if (casync::is_local(task)) return Stream::kLocal;
+    return computes(task) ? Stream::kCompute : Stream::kCodec;
+  }
+
+  std::int64_t time_on_stream(const Task& task) const {
+    const double gpus = cluster_.gpus_per_node;
+    double nominal = 0;
+    if (casync::is_local(task)) {
+      const double each = static_cast<double>(task.amount) / cluster_.gpu_link.bandwidth;
+      return casync::from_seconds((gpus - 1) * cluster_.gpu_link.overhead_s +
+                                  (gpus - 1) / gpus * each)
+          .count();
+    }
+    if (computes(task)) {
+      nominal = static_cast<double>(task.amount);
+    } else {
+      Task shard = task;  // the largest of G that are as equal as they can be
+      shard.amount = task.amount / cluster_.gpus_per_node;
+      if (task.amount % cluster_.gpus_per_node > 0) ++shard.amount;
+      nominal = static_cast<double>(costs_.codec_time(shard).count());
+    }
+    return static_cast<std::int64_t>(nominal / cluster_.compute_speed[task.node] + 0.5);
+  }
+
+  void start_on_stream(std::uint32_t node, Stream stream) {
     const auto on_stream = [&](const Task& task) {
       return task.node == node && !transfers(task) && task.kind != Kind::kRecv &&
-             computes(task) == compute;
+             stream_of(task) == stream;
     };
     if (exists(State::kRunning, on_stream)) return;
     const auto id = first([&](TaskId candidate) {
       return tasks_[candidate].state == State::kWaiting && on_stream(graph_[candidate]);
     });
     if (!id) return;
-    const Task& task = graph_[*id];
-    const std::int64_t nominal = compute ? task.amount : costs_.codec_time(task).count();
-    const double speed = cluster_.compute_speed[node];
+    const bool on_core =
+        stream == Stream::kCodec ||
+        (stream == Stream::kCompute && options_.backward_cores == BackwardCores::kOne);
     std::vector<Use> uses;
-    if (cluster_.cores_per_host > 0 &&
-        (!compute || options_.backward_cores == BackwardCores::kOne)) {
-      uses.push_back({cores_of(node), 1});
-    }
-    start(*id, static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5), 1, uses);
+    if (cluster_.cores_per_host > 0 && on_core) uses.push_back({cores_of(node), 1});
+    start(*id, time_on_stream(graph_[*id]), 1, uses);
   }
 
   /// An egress without a head takes the first of its waiting Sends as its head.
@@ -455,9 +480,11 @@ class Reference {
 
   /// The product of the factors, each in units of 1/4096.
   std::int64_t slowdown_on(std::uint32_t node, const Task& task) const {
-    const auto is_transfer = [](const Task& other) { return transfers(other); };
+    const auto is_transfer = [](const Task& other) {
+      return transfers(other) || casync::is_local(other);
+    };
     const auto is_codec = [&](const Task& other) {
-      return !computes(other) && !transfers(other) && other.kind != Kind::kRecv;
+      return !computes(other) && !is_transfer(other) && other.kind != Kind::kRecv;
     };
     const auto runs = [&](auto is_sort) {
       return exists(State::kRunning, [&](const Task& other) {

@@ -45,6 +45,10 @@ Scenario random_scenario(std::uint32_t seed) {
   if (below(2) == 0) scenario.plan.bulk.wait = casync::Picoseconds(kUs * below(500));
   if (below(3) == 0) scenario.plan.raw_strategy = "allreduce";
   scenario.profile.all_reduce[static_cast<int>(nodes)] = constant(kUs * (1 + below(100)));
+  if (below(2) == 0) {
+    scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node = 2 + below(7);
+    scenario.cluster.gpu_link = {1e-6 * below(3), 4e9};
+  }
   return scenario;
 }
 
@@ -83,6 +87,7 @@ TEST_CASE("a folded graph gives the times of the whole one, task by task") {
     REQUIRE(use.nodes.size() == expected_use.nodes.size());
     for (std::size_t node = 0; node < use.nodes.size(); ++node) {
       CHECK(use.nodes[node].codec == Approx(expected_use.nodes[node].codec));
+      CHECK(use.nodes[node].local == Approx(expected_use.nodes[node].local));
       CHECK(use.nodes[node].egress.bytes == expected_use.nodes[node].egress.bytes);
       CHECK(use.nodes[node].ingress.busy == Approx(expected_use.nodes[node].ingress.busy));
     }

@@ -186,5 +186,16 @@ TEST_CASE("the same input gives the same bytes, whatever the order of ties") {
   for (int i = 0; i < 1000; ++i) REQUIRE(slices[i].at("tid") == (1 << 20) + i);
 }
 
+TEST_CASE("what a node's GPUs exchange has a lane of its own, and bytes") {
+  casync::GraphBuilder builder(1);
+  builder.add({.amount = 128, .kind = casync::Kind::kLocalReduce});
+  const Timeline predicted = timeline("predicted", {{0, 5}});
+  const json all = events(std::move(builder).build(), {&predicted});
+  CHECK(names(all, "thread_name").begin()->second == "local");
+  const json task = of_phase(all, "X").at(0);
+  CHECK(task.at("name") == "LocalReduce fc6.weight");
+  CHECK(task.at("args").at("bytes") == 128);
+}
+
 }  // namespace
 }  // namespace hipress::traces
