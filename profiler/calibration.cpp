@@ -79,12 +79,13 @@ class Chain {
 
 }  // namespace
 
-Calibration codec_calibration(const std::string& algorithm, std::int64_t elements,
-                              std::uint32_t gradients, std::uint32_t ranks) {
+Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
+                              std::int64_t elements, std::uint32_t gradients,
+                              std::uint32_t coding) {
   Calibration result{.model = model_of(elements, gradients), .plan = {}, .graph = {}};
-  result.plan = plan_of(result.model, ranks, algorithm);
-  GraphBuilder builder(ranks);
-  for (std::uint32_t node = 0; node < ranks; ++node) {
+  result.plan = plan_of(result.model, nodes, algorithm);
+  GraphBuilder builder(nodes);
+  for (std::uint32_t node = 0; node < coding; ++node) {
     for (std::uint32_t g = 0; g < gradients; ++g) {
       Chain chain(builder, g, elements, 0);
       const TaskId encode = chain.then(chain.backward(node), Kind::kEncode, node);
@@ -97,11 +98,12 @@ Calibration codec_calibration(const std::string& algorithm, std::int64_t element
   return result;
 }
 
-Calibration ping_pong(std::int64_t elements, std::uint32_t hops, OnArrival on_arrival) {
+Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
+                      OnArrival on_arrival) {
   // A slice per hop: what is sent back is not what is still arriving.
   Calibration result{.model = model_of(elements, hops), .plan = {}, .graph = {}};
-  result.plan = plan_of(result.model, 2, "none");
-  GraphBuilder builder(2);
+  result.plan = plan_of(result.model, nodes, "none");
+  GraphBuilder builder(nodes);
   TaskId last = 0;
   for (std::uint32_t hop = 0; hop < hops; ++hop) {
     Chain chain(builder, hop, elements, kRaw);

@@ -44,11 +44,12 @@ struct CodecSamples {
 /// and they share the memory's bandwidth.
 CodecSamples sample_codec(const std::string& algorithm, const Options& options) {
   const std::uint32_t ranks = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
+  const std::uint32_t nodes = job_nodes(options, ranks);
   CodecSamples samples;
   for (const std::int64_t elements : sizes(options.effort)) {
     const auto slices = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
-    const Calibration calibration = codec_calibration(algorithm, elements, slices, ranks);
+    const Calibration calibration = codec_calibration(nodes, algorithm, elements, slices, ranks);
     const executor::ReplayResult result = run(calibration, options);
     const auto sample = [&](auto wanted) {
       return summarise(elements, durations(calibration.graph, result.timeline, wanted));
@@ -70,7 +71,7 @@ std::vector<costs::Sample> sample_merge(const Options& options) {
   std::vector<costs::Sample> samples;
   constexpr std::uint32_t kHops = 6;
   for (const std::int64_t elements : sizes(options.effort)) {
-    const Calibration calibration = ping_pong(elements, kHops, OnArrival::kMerge);
+    const Calibration calibration = ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
     const executor::ReplayResult result = run(calibration, options);
     samples.push_back(summarise(
         elements, durations(calibration.graph, result.timeline,

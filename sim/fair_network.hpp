@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/burst.hpp"
 #include "sim/engine.hpp"
 
 namespace hipress::sim {
@@ -10,7 +11,8 @@ namespace hipress::sim {
 /// Flows share links max-min. A flow is one (source, destination) pair: its messages go one after
 /// the other, in the order of service, and the flow in front of each link's others only by its
 /// share of the link. Links are full duplex; where both directions together carry less than twice
-/// one of them, each node has one more capacity for their sum.
+/// one of them, each node has one more capacity for their sum. Ports that have idled let a burst
+/// through.
 class FairNetwork {
  public:
   explicit FairNetwork(Core& core);
@@ -51,10 +53,12 @@ class FairNetwork {
     flows_[index].touched = true;
     touched_.push_back(index);
   }
+  std::int64_t time_alone(const Task& send, std::uint32_t receiver);
   void start(TaskId send);
 
   Core& core_;
   std::vector<std::uint32_t> egress_, ingress_, duplex_;    // capacities, per node
+  Bursts bursts_;                                           // egresses, then ingresses
   std::unordered_map<std::uint64_t, std::uint32_t> index_;  // (node, rotation) -> flow
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> touched_;
