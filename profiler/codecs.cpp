@@ -12,14 +12,16 @@ using casync::TaskId;
 
 /// More than any cache of a core, so that what is decoded was written long ago.
 constexpr std::int64_t kColdElements = std::int64_t{24} << 20;
-constexpr std::uint32_t kMostSlices = 64;
+constexpr std::uint32_t kMostSlices = 256;
 
-/// Every fourth power of two up to 4 bytes × 2^24 or 2^26: close enough that a fit finds where data
+/// Powers of two up to 2^24 or 2^26 elements: every one where codecs change their ways (a selector's
+/// sample is smaller than larger slices), and further on close enough that a fit finds where data
 /// leaves the caches.
 std::vector<std::int64_t> sizes(Effort effort) {
+  constexpr int kFirst = 8, kEveryOneTo = 18;
   std::vector<std::int64_t> all;
   const int last = effort == Effort::kQuick ? 24 : 26;
-  for (int exponent = 10; exponent <= last; exponent += 2)
+  for (int exponent = kFirst; exponent <= last; exponent += exponent < kEveryOneTo ? 1 : 2)
     all.push_back(std::int64_t{1} << exponent);
   return all;
 }

@@ -64,6 +64,10 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
   return result;
 }
 
+double least_s(const executor::ReplayResult& result) {
+  return *std::min_element(result.iteration_s.begin(), result.iteration_s.end());
+}
+
 double median_s(const executor::ReplayResult& result) {
   return summarise(0, result.iteration_s).median_s;
 }

@@ -12,6 +12,10 @@ PREFIX = "hipress"
 #: What shapes each end of a cable. A bucket of 96 KB: with less, offloaded packets of 64 KiB are split, with a timer's
 #: wake-up for each part, and the cores become the bottleneck.
 BURST, QUEUE = "96kb", "20ms"
+#: Receive buffers of a TCP connection, in bytes per Mbit/s. With the kernel's own, megabytes, every flow keeps a port's
+#: queue full: a small message waits up to 20 ms behind those of other flows, packets are lost, and shares are anything
+#: but equal. Networks for training keep queues short.
+RECEIVE_BUFFER, LEAST_RECEIVE_BUFFER = 256, 65536
 #: Pinned, because with others flows into one host share it unfairly.
 CONGESTION_CONTROL = "reno"
 
@@ -85,13 +89,17 @@ class Network:
             call("ip", "-n", name, "addr", "add", f"{self.address(host)}/24", "dev", "eth0")
             call("ip", "-n", name, "link", "set", "lo", "up")
             call("ip", "-n", name, "link", "set", "eth0", "up")
-            call(*self.enter(host), "sh", "-c",
-                 f"echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control")
+            self.set(host, "tcp_congestion_control", CONGESTION_CONTROL)
+
+    def set(self, host: int, key: str, value: str) -> None:
+        call(*self.enter(host), "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{key}")
 
     def shape(self, mbits: int) -> None:
         """Limits every host to so many Mbit/s each way."""
         limit = ("root", "tbf", "rate", f"{mbits}mbit", "burst", BURST, "latency", QUEUE)
+        buffer = max(LEAST_RECEIVE_BUFFER, RECEIVE_BUFFER * mbits)
         for host, name in enumerate(self.names):
+            self.set(host, "tcp_rmem", f"4096 {buffer} {buffer}")
             call("tc", "-n", name, "qdisc", "replace", "dev", "eth0", *limit)
             call("tc", "-n", self.switch, "qdisc", "replace", "dev", f"port{host}", *limit)
 
