@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "executor/operations.hpp"
+#include "executor/scheduling.hpp"
 #include "io/error.hpp"
 
 namespace hipress::executor {
@@ -22,6 +23,9 @@ constexpr std::align_val_t kArenaAlignment{64};
 /// need it for little. Where cores are few, messages would else wait until the codec has nothing
 /// to do. Shorter: messages leave sooner, but each by itself, which costs more.
 constexpr auto kTurn = std::chrono::microseconds(500);
+
+/// From here on a codec task is longer than such a turn.
+constexpr std::int64_t kLongElements = std::int64_t{1} << 18;
 
 /// In waits_for_: the task itself is done.
 constexpr std::uint32_t kDone = UINT32_MAX;
@@ -203,6 +207,7 @@ void Runtime::serve(Queue& queue) {
 
 void Runtime::run(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
+  const GiveWay give_way(local.task.kind != Kind::kSend && local.task.amount >= kLongElements);
   intervals_[index].start = Clock::now();
   try {
     switch (local.task.kind) {
