@@ -23,10 +23,10 @@ struct LinkCosts {
   double overhead_s = 0;           ///< o: per message, occupies both ports
   double bandwidth = 0;            ///< B, bytes per second one way
   double bandwidth_both_ways = 0;  ///< bytes per second each way when both directions are busy
-  std::int64_t burst_bytes = 0;    ///< a port that has idled lets so much through at once; 0: none
   double latency_s = 0;            ///< L: on the wire, occupies nothing
   double core_s_per_byte = 0;      ///< CPU work of moving a byte, both ends together; 0: none
   double core_s_per_message = 0;   ///< CPU work of a message, both ends together
+  std::int64_t burst_bytes = 0;    ///< a port that has idled lets so much through at once; 0: none
   bool operator==(const LinkCosts&) const = default;
 };
 

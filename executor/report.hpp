@@ -26,7 +26,7 @@ struct Report {
   std::uint32_t ranks = 0;
   Summary measured_iteration_s;
   std::vector<double> each_iteration_s;  ///< in the order in which they were run
-  double compute_s = 0;  ///< forward and backward
+  double compute_s = 0;                  ///< forward and backward
   std::optional<double> predicted_iteration_s;
   bool verified = false;
   std::vector<std::int64_t> bytes_sent;

@@ -41,8 +41,8 @@ struct Pair {
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 
-/// Every node encodes slices of `elements` in turn, `rounds` of each, sends each to the next node as
-/// soon as it is encoded, and decodes what arrives: all that keeps a host's cores busy in a
+/// Every node encodes slices of `elements` in turn, `rounds` of each, sends each to the next node
+/// as soon as it is encoded, and decodes what arrives: all that keeps a host's cores busy in a
 /// synchronisation.
 Calibration relay(std::uint32_t nodes, const std::string& algorithm,
                   const std::vector<std::int64_t>& elements, std::uint32_t rounds);

@@ -14,9 +14,9 @@ using casync::TaskId;
 constexpr std::int64_t kColdElements = std::int64_t{24} << 20;
 constexpr std::uint32_t kMostSlices = 256;
 
-/// Powers of two up to 2^24 or 2^26 elements: every one where codecs change their ways (a selector's
-/// sample is smaller than larger slices), and further on close enough that a fit finds where data
-/// leaves the caches.
+/// Powers of two up to 2^24 or 2^26 elements: every one where codecs change their ways (a
+/// selector's sample is smaller than larger slices), and further on close enough that a fit finds
+/// where data leaves the caches.
 std::vector<std::int64_t> sizes(Effort effort) {
   constexpr int kFirst = 8, kEveryOneTo = 18;
   std::vector<std::int64_t> all;
@@ -73,7 +73,8 @@ std::vector<costs::Sample> sample_merge(const Options& options) {
   std::vector<costs::Sample> samples;
   constexpr std::uint32_t kHops = 6;
   for (const std::int64_t elements : sizes(options.effort)) {
-    const Calibration calibration = ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
+    const Calibration calibration =
+        ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
     const executor::ReplayResult result = run(calibration, options);
     samples.push_back(summarise(
         elements, durations(calibration.graph, result.timeline,

@@ -45,7 +45,8 @@ double measure_memory(int cores) {
   return bytes_per_s;
 }
 
-/// One process after the other would be as good; all at once would share what each means to measure.
+/// One process after the other would be as good; all at once would share what each means to
+/// measure.
 double measure_memory_once(const Options& options, int cores) {
   if (options.endpoint == nullptr) return measure_memory(cores);
   const bool mine = options.endpoint->rank() == 0;
@@ -57,8 +58,7 @@ void check_options(const Options& options) {
     throw io::InputError(
         fmt::format("--nnodes must be at least 2 to measure links, got {}", options.nodes));
   }
-  if (options.endpoint != nullptr &&
-      options.endpoint->size() != static_cast<int>(options.nodes)) {
+  if (options.endpoint != nullptr && options.endpoint->size() != static_cast<int>(options.nodes)) {
     throw io::InputError(fmt::format("--nnodes is {}, but the job has {} ranks", options.nodes,
                                      options.endpoint->size()));
   }

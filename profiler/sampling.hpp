@@ -22,11 +22,12 @@ costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
                           std::vector<costs::Sample> samples);
 
-/// Nodes that a calibration must have which needs `least` of them: with processes, all of the job's.
+/// Nodes that a calibration must have which needs `least` of them: with processes, all of the
+/// job's.
 std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 
-/// Replays a calibration, without verification (its graphs are no synchronisation). All processes of
-/// a job get the same result.
+/// Replays a calibration, without verification (its graphs are no synchronisation). All processes
+/// of a job get the same result.
 executor::ReplayResult run(const Calibration& calibration, const Options& options);
 
 /// Least time of the measured iterations: what the machine does when nothing else disturbs it.

@@ -24,8 +24,8 @@ std::uint32_t FairNetwork::flow_of(const Task& send) {
   return entry->second;
 }
 
-/// o + bytes/B, less what the ports' bursts take over; that goes as fast as a core at each end moves
-/// it.
+/// o + bytes/B, less what the ports' bursts take over; that goes as fast as a core at each end
+/// moves it.
 std::int64_t FairNetwork::time_alone(const Task& send, std::uint32_t receiver) {
   const std::int64_t work = core_.message_work(send);
   if (core_.cluster.link.burst_bytes == 0) return work;

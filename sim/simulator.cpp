@@ -34,8 +34,8 @@ void check_link(const costs::LinkCosts& link) {
                                              kLongest_s, link.overhead_s));
   require(time(link.latency_s),
           fmt::format("link: latency must be 0 s to {:g} s, got {} s", kLongest_s, link.latency_s));
-  require(link.burst_bytes >= 0, fmt::format("link: burst must not be negative, got {} bytes",
-                                             link.burst_bytes));
+  require(link.burst_bytes >= 0,
+          fmt::format("link: burst must not be negative, got {} bytes", link.burst_bytes));
   require(time(link.core_s_per_byte) && time(link.core_s_per_message),
           "link: the CPU work of a transfer must not be negative");
 }
