@@ -1,1 +1,10 @@
-hipress_bench(sim SOURCES bare_loop.cpp LIBRARIES hipress::sim hipress::io)
+# SimGrid (Debian's libsimgrid-dev) is measured beside ours where it is installed.
+find_path(SIMGRID_INCLUDE_DIR simgrid/s4u.hpp)
+find_library(SIMGRID_LIBRARY simgrid)
+mark_as_advanced(SIMGRID_INCLUDE_DIR SIMGRID_LIBRARY)
+if(SIMGRID_INCLUDE_DIR AND SIMGRID_LIBRARY)
+  hipress_bench(sim SOURCES bare_loop.cpp simgrid_loop.cpp LIBRARIES hipress::sim hipress::io ${SIMGRID_LIBRARY})
+  target_include_directories(bench_sim SYSTEM PRIVATE ${SIMGRID_INCLUDE_DIR})
+else()
+  hipress_bench(sim SOURCES bare_loop.cpp simgrid_absent.cpp LIBRARIES hipress::sim hipress::io)
+endif()

@@ -1,9 +1,12 @@
-// Tasks per second of the simulator beside a bare loop over the same graph in the same run.
+// Tasks per second of the simulator beside a bare loop and SimGrid over the same graphs in the same
+// run.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <functional>
 
 #include "bench/bare_loop.hpp"
 #include "bench/report.hpp"
+#include "bench/simgrid_loop.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/tool.hpp"
@@ -68,34 +71,112 @@ costs::Cluster cluster() {
   return machines;
 }
 
-void run_case(Report& report, const std::string& name, sim::Network network,
-              const TaskGraph& graph) {
-  const costs::Cluster machines = cluster();
-  const sim::TaskCosts costs({}, {});
-  BareLoop bare(graph, kOverhead_ps, kPsPerByte);
-  // Without contention at the receivers, all three agree to the picosecond.
-  const std::int64_t ours =
-      simulate(graph, costs, machines, {.network = network}).iteration.count();
-  const std::int64_t floor = bare.run();
-  if (name.find("ring") != std::string::npos && ours != floor) {
-    throw io::RunError(fmt::format("{}: {} ps, but the bare loop gives {} ps", name, ours, floor));
-  }
-  const Comparison times =
-      compare([&] { simulate(graph, costs, machines, {.network = network}); }, [&] { bare.run(); });
-  const double tasks = graph.tasks();
-  report.add({name, "tasks/s", tasks / times.subject.median_s, "bare_loop",
-              tasks / times.reference.median_s});
-}
+/// What is compared with SimGrid, and whether it must agree on the end: a `port` is something that
+/// SimGrid has not, so they only agree where senders never meet at a receiver.
+struct Case {
+  std::string name;
+  sim::Network network = sim::Network::kPort;
+  SimGridLoop::Sends sends = SimGridLoop::Sends::kOneByOne;
+  bool same_end = true;
+};
 
-int run_all(const std::string& json) {
-  Report report;
-  const TaskGraph ring = one_after_the_other("ring", 40);
-  run_case(report, "port.ring64x40", sim::Network::kPort, ring);
-  run_case(report, "port.ps64x40", sim::Network::kPort, one_after_the_other("ps", 40));
-  const TaskGraph rings = concurrent("ring", 82);
-  run_case(report, "port.ring64_concurrent82", sim::Network::kPort, rings);
-  run_case(report, "fair.ring64_concurrent82", sim::Network::kFair, rings);
-  report.write(json);
+class Benchmark {
+ public:
+  Benchmark()
+      : simgrid_(make_simgrid_loop(kNodes, machines_.link.bandwidth, kOverhead_ps / kPsPerByte)) {
+    if (!simgrid_) {
+      fmt::print(stderr,
+                 "built without SimGrid (Debian's libsimgrid-dev): its rows are left out\n");
+    }
+  }
+
+  void run(const Case& one, const TaskGraph& graph) {
+    BareLoop bare(graph, kOverhead_ps, kPsPerByte);
+    const sim::Result result = simulate(one, graph);
+    const std::int64_t floor = bare.run();
+    if (one.same_end)
+      require_same(one.name, result, 1e-12 * static_cast<double>(floor), "bare loop");
+    const Comparison times = compare([&] { simulate(one, graph); }, [&] { bare.run(); });
+    const double tasks = graph.tasks();
+    const double speed = tasks / times.subject.median_s;
+    report_.add({one.name, "tasks/s", speed, "bare_loop", tasks / times.reference.median_s});
+    run_simgrid(one, graph, result, speed);
+    report_.add({one.name, "bytes/task", static_cast<double>(result.state_bytes) / tasks, "budget",
+                 kBytesPerTask});
+  }
+
+  /// One timed run each, since 100 million tasks take a while.
+  void run_large(const std::string& name, std::size_t gradients) {
+    const TaskGraph graph = concurrent("ring", gradients);
+    const Case one{.name = name};
+    sim::Result result;
+    const double tasks = graph.tasks();
+    const double ours_s = seconds_of([&] { result = simulate(one, graph); });
+    BareLoop bare(graph, kOverhead_ps, kPsPerByte);
+    const double bare_s = seconds_of([&] { bare.run(); });
+    report_.add({name, "tasks/s", tasks / ours_s, "bare_loop", tasks / bare_s});
+    report_.add({name, "bytes/task", static_cast<double>(result.state_bytes) / tasks, "budget",
+                 kBytesPerTask});
+  }
+
+  void write(const std::string& json) const { report_.write(json); }
+
+ private:
+  static constexpr double kBytesPerTask = 64;
+
+  sim::Result simulate(const Case& one, const TaskGraph& graph) const {
+    return sim::simulate(graph, sim::TaskCosts({}, {}), machines_, {.network = one.network});
+  }
+
+  static void require_same(const std::string& name, const sim::Result& result, double other_s,
+                           const char* other) {
+    const double ours_s = casync::to_seconds(result.iteration);
+    const double difference = std::abs(ours_s / other_s - 1);
+    fmt::print(stderr, "{}: ends at {} s, relative difference to the {}: {:.2g}\n", name, ours_s,
+               other, difference);
+    if (!(difference <= 1e-6)) {
+      throw io::RunError(
+          fmt::format("{}: {} s, but the {} gives {} s", name, ours_s, other, other_s));
+    }
+  }
+
+  void run_simgrid(const Case& one, const TaskGraph& graph, const sim::Result& result,
+                   double speed) {
+    if (!simgrid_) return;
+    double end_s = 0;
+    const double spent_s = seconds_of([&] { end_s = simgrid_->run(graph, one.sends); });
+    if (one.same_end) require_same(one.name, result, end_s, "SimGrid run");
+    report_.add({one.name, "tasks/s", speed, "simgrid", graph.tasks() / spent_s});
+  }
+
+  const costs::Cluster machines_ = cluster();
+  std::unique_ptr<SimGridLoop> simgrid_;
+  Report report_;
+};
+
+struct Choices {
+  std::string json;
+  bool large = false;
+};
+
+int run_all(const Choices& choices) {
+  Benchmark benchmark;
+  benchmark.run({.name = "port.ring64x40"}, one_after_the_other("ring", 40));
+  benchmark.run({.name = "port.ps64x40", .same_end = false}, one_after_the_other("ps", 40));
+  {
+    const TaskGraph rings = concurrent("ring", 82);
+    benchmark.run({.name = "port.ring64_concurrent82"}, rings);
+    benchmark.run({.name = "fair.ring64_concurrent82",
+                   .network = sim::Network::kFair,
+                   .sends = SimGridLoop::Sends::kAtOnce},
+                  rings);
+  }
+  if (choices.large) {
+    benchmark.run_large("port.ring64_1M", 50);  // 20 224 tasks a gradient
+    benchmark.run_large("port.ring64_10M", 495);
+    benchmark.run_large("port.ring64_100M", 4945);
+  }
+  benchmark.write(choices.json);
   return 0;
 }
 
@@ -103,11 +184,15 @@ int run_all(const std::string& json) {
 }  // namespace hipress::bench
 
 int main(int argc, char** argv) {
-  std::string json;
+  hipress::bench::Choices choices;
   return hipress::io::run_tool(
       argc, argv,
-      {"bench_sim", "Times the simulator beside a bare loop over the same graphs.",
+      {"bench_sim", "Times the simulator beside a bare loop and SimGrid over the same graphs.",
        "bench_sim --json bench_sim.json"},
-      [&](CLI::App& app) { app.add_option("--json", json, "also write the rows to this file"); },
-      [&] { return hipress::bench::run_all(json); });
+      [&](CLI::App& app) {
+        app.add_option("--json", choices.json, "also write the rows to this file");
+        app.add_flag("--large", choices.large,
+                     "also 1, 10 and 100 million tasks (needs 16 GB and some minutes)");
+      },
+      [&] { return hipress::bench::run_all(choices); });
 }

@@ -6,6 +6,12 @@
 
 namespace hipress::casync {
 
+/// How far it is from one partition to expand to the next: in a folded graph every N-th stands for
+/// those up to the next, which are the same on other nodes.
+inline std::int64_t partition_step(const GraphBuilder& builder) {
+  return builder.folded() ? builder.nodes() : 1;
+}
+
 /// Adds the tasks of one partition, so that a strategy reads like its description: who codes what,
 /// and which message goes where. Every function returns the task it added, already behind its
 /// predecessors.

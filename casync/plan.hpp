@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,31 @@ struct Decision {
   std::int32_t partitions = 1;   ///< K: at least 1; partitions without elements make no tasks
 };
 
+/// Whether and when small things are put together: gradients into bulk groups, kernel launches into
+/// batches. Going by the model's ready times, since a graph knows no clock.
+struct Aggregation {
+  std::int64_t threshold_bytes = 0;  ///< what is smaller is put together; larger: fewer, larger
+                                     ///< messages or launches. 0: nothing is
+  /// What is ready later than so long after the first does not join it; larger: the first waits
+  /// longer. None: however late.
+  std::optional<Picoseconds> wait;
+  /// What would make a group or batch larger starts the next one. None: however large.
+  std::optional<std::int64_t> limit_bytes;
+  bool operator==(const Aggregation&) const = default;
+};
+
 /// How one model is synchronised.
 struct Plan {
   std::string strategy = "ps";        ///< a row of strategies()
   std::uint32_t nodes = 1;            ///< N
   std::vector<Algorithm> algorithms;  ///< at most 127
   std::vector<Decision> decisions;    ///< one per gradient, in input order
+  std::string raw_strategy = {};      ///< of raw gradients; empty: `strategy` too
+  Aggregation bulk = {};              ///< of gradients, by their bytes in their dtype
+  /// Bulk groups made by hand: input indices. What is in none of them is grouped by `bulk`.
+  std::vector<std::vector<std::uint32_t>> bulk_groups = {};
+  Aggregation batch = {};  ///< of Encode, Decode and Merge tasks, by the fp32 bytes of their slice
+  bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };
 
 /// The elements that partition k of K covers: ceil(m/K) rounded up to a multiple of 32 each, the

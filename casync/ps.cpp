@@ -38,7 +38,7 @@ void broadcast(PartitionTasks& tasks, std::uint32_t nodes, std::uint32_t server,
 }  // namespace
 
 void expand_ps(GraphBuilder& builder, const GradientWork& work) {
-  for (std::int64_t k = 0; k < work.partitions; ++k) {
+  for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
     PartitionTasks tasks(builder, work, k);
     if (tasks.empty()) break;
     const std::uint32_t server = tasks.node(work.gradient + k);

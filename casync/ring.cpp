@@ -44,7 +44,7 @@ void forward(PartitionTasks& tasks, std::uint32_t nodes, std::int64_t start, Tas
 }  // namespace
 
 void expand_ring(GraphBuilder& builder, const GradientWork& work) {
-  for (std::int64_t k = 0; k < work.partitions; ++k) {
+  for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
     PartitionTasks tasks(builder, work, k);
     if (tasks.empty()) break;
     const std::int64_t start = work.gradient + k;

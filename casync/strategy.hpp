@@ -13,7 +13,7 @@ namespace hipress::casync {
 
 /// One gradient to synchronise, as a strategy sees it.
 struct GradientWork {
-  std::uint32_t gradient = 0;   ///< input index g
+  std::uint32_t gradient = 0;   ///< input index g, or a bulk group's
   std::int64_t elements = 0;    ///< m
   std::int32_t partitions = 1;  ///< K
   std::int8_t algorithm_index = kRaw;
@@ -26,8 +26,14 @@ struct GradientWork {
 struct Strategy {
   std::string_view name;
   std::string_view help;
-  /// Appends the tasks of one gradient, predecessors before successors.
+  /// Appends the tasks of one gradient, predecessors before successors, and behind each task the
+  /// edges into it.
   void (*expand)(GraphBuilder& builder, const GradientWork& work);
+  enum class Form : std::uint8_t {
+    kAny,
+    kRawAndWhole,  ///< fp32 alone, and K is 1 whatever the plan says
+  };
+  Form form = Form::kAny;
 };
 
 std::span<const Strategy> strategies();
@@ -36,15 +42,20 @@ std::span<const Strategy> strategies();
 const Strategy& find_strategy(std::string_view name);
 
 /// Expands a plan to the graph of one iteration: on every node Forward, then the gradients'
-/// Backward tasks in order of their ready times, and behind them what the strategy says. The plan
-/// needs one decision per gradient (std::invalid_argument otherwise).
-TaskGraph expand(const models::Model& model, const Plan& plan);
+/// Backward tasks in order of their ready times, and behind them what the strategy says.
+/// std::invalid_argument as make_layout(), and for a folded graph of a plan that `foldable` calls
+/// impossible.
+TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
-/// The part of `expand` before the strategy: Forward and Backward of every node; returns per
-/// gradient and node the Backward task.
-std::vector<std::vector<TaskId>> add_computation(GraphBuilder& builder, const models::Model& model);
+/// The graph of that many iterations back to back (at least 1). Forward is then a chain of one task
+/// per gradient, the last in the order of backward first, each for the share of forward that its
+/// gradient has of backward, or, where the model gives no ready times, of the elements. From the
+/// second iteration on it waits until the gradient is synchronised on the node, and Backward until
+/// the node has sent what it overwrites.
+TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations);
 
 void expand_ps(GraphBuilder& builder, const GradientWork& work);
 void expand_ring(GraphBuilder& builder, const GradientWork& work);
+void expand_allreduce(GraphBuilder& builder, const GradientWork& work);
 
 }  // namespace hipress::casync

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <boost/graph/graphviz.hpp>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <ostream>
+#include <queue>
 #include <stdexcept>
 
 namespace hipress::casync {
 namespace {
 
-constexpr const char* kKindNames[kKinds] = {"Forward", "Backward", "Encode", "Decode",
-                                            "Merge",   "Send",     "Recv"};
+constexpr const char* kKindNames[kKinds] = {"Forward", "Backward", "Encode",    "Decode", "Merge",
+                                            "Send",    "Recv",     "AllReduce", "Join"};
 
 std::vector<std::uint32_t> predecessor_counts(const TaskGraph& graph) {
   std::vector<std::uint32_t> counts(graph.tasks(), 0);
@@ -88,6 +91,35 @@ void check_send(const TaskGraph& graph, TaskId id) {
   }
 }
 
+/// Every node whose tasks the graph holds takes part in every all-reduce as often as the others.
+void check_collectives(const TaskGraph& graph) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> last_of;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<int>> counts;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    if (task.kind != Kind::kAllReduce) continue;
+    const auto key = std::pair(task.gradient, task.partition);
+    std::vector<TaskId>& last = last_of[key];
+    std::vector<int>& count = counts[key];
+    last.resize(graph.orbits(), id);
+    count.resize(graph.orbits(), 0);
+    last[graph.orbit(task.node)] = id;
+    ++count[graph.orbit(task.node)];
+    if (task.amount != graph[last.front()].amount) {
+      reject(describe(graph, id) + " is of " + std::to_string(task.amount) +
+             " bytes, but that on node " + std::to_string(graph[last.front()].node) + " of " +
+             std::to_string(graph[last.front()].amount));
+    }
+  }
+  for (const auto& [key, count] : counts) {
+    for (std::uint32_t node = 0; node < graph.orbits(); ++node) {
+      if (count[node] == *std::max_element(count.begin(), count.end())) continue;
+      reject(describe(graph, last_of[key].front()) + " is a collective, but node " +
+             std::to_string(node) + " does not take part as often as others");
+    }
+  }
+}
+
 }  // namespace
 
 const char* to_string(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
@@ -104,9 +136,47 @@ TaskId GraphBuilder::add(const Task& task) {
 
 void GraphBuilder::edge(TaskId before, TaskId after) { edges_.emplace_back(before, after); }
 
+void GraphBuilder::sort() {
+  std::vector<std::uint32_t> waiting(tasks_.size(), 0);
+  std::vector<std::size_t> first(tasks_.size() + 1, 0);
+  for (const auto& [before, after] : edges_) {
+    ++waiting[after];
+    ++first[before + 1];
+  }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<TaskId> next(edges_.size());
+  std::vector<std::size_t> place(first.begin(), first.end() - 1);
+  for (const auto& [before, after] : edges_) next[place[before]++] = after;
+
+  std::priority_queue<TaskId, std::vector<TaskId>, std::greater<>> ready;
+  for (TaskId id = 0; id < tasks_.size(); ++id) {
+    if (waiting[id] == 0) ready.push(id);
+  }
+  std::vector<TaskId> new_id(tasks_.size());
+  std::vector<Task> sorted;
+  sorted.reserve(tasks_.size());
+  while (!ready.empty()) {
+    const TaskId id = ready.top();
+    ready.pop();
+    new_id[id] = static_cast<TaskId>(sorted.size());
+    sorted.push_back(tasks_[id]);
+    for (std::size_t i = first[id]; i < first[id + 1]; ++i) {
+      if (--waiting[next[i]] == 0) ready.push(next[i]);
+    }
+  }
+  if (sorted.size() < tasks_.size()) check(std::move(*this).build());  // names the cycle
+  tasks_ = std::move(sorted);
+  for (auto& [before, after] : edges_) {
+    before = new_id[before];
+    after = new_id[after];
+  }
+}
+
 TaskGraph GraphBuilder::build() && {
   TaskGraph result;
   result.nodes = nodes_;
+  result.folded = folded_;
+  result.first_group = first_group_;
   result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
                        static_cast<std::uint32_t>(tasks_.size()));
   for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];
@@ -137,14 +207,24 @@ void check(const TaskGraph& graph) {
              " sends; it needs exactly one");
     }
   }
+  check_collectives(graph);
   check_acyclic(graph);
+}
+
+std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {
+  if (task.kind != Kind::kAllReduce) return task.amount;
+  const std::int64_t nodes = graph.nodes;
+  return task.amount / nodes * 2 * (nodes - 1) + task.amount % nodes * 2 * (nodes - 1) / nodes;
 }
 
 std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradient_name) {
   const Task& task = graph[id];
   std::string text = to_string(task.kind);
   if (task.kind != Kind::kForward) {
-    text += " " + (gradient_name.empty() ? "g" + std::to_string(task.gradient) : gradient_name);
+    const std::string number = task.gradient < graph.first_group
+                                   ? "g" + std::to_string(task.gradient)
+                                   : "bulk" + std::to_string(task.gradient - graph.first_group);
+    text += " " + (gradient_name.empty() ? number : gradient_name);
   }
   if (task.kind != Kind::kForward && task.kind != Kind::kBackward) {
     text += "[" + std::to_string(task.partition) + "]";

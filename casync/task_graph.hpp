@@ -31,8 +31,21 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///    slice.
 ///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it.
 ///  - Merge: adds a raw message to the slice.
-enum class Kind : std::uint8_t { kForward, kBackward, kEncode, kDecode, kMerge, kSend, kRecv };
-inline constexpr int kKinds = 7;
+///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm. A collective:
+///    every node has such a task, and on each they follow one another in the same order.
+///  - Join: nothing. It is done when its predecessors are, and occupies no resource.
+enum class Kind : std::uint8_t {
+  kForward,
+  kBackward,
+  kEncode,
+  kDecode,
+  kMerge,
+  kSend,
+  kRecv,
+  kAllReduce,
+  kJoin,
+};
+inline constexpr int kKinds = 9;
 const char* to_string(Kind kind);  ///< "Forward" …
 
 /// In which part of a strategy an Encode stands; residuals and random draws are kept apart by it.
@@ -51,12 +64,17 @@ inline constexpr std::uint8_t kAccumulate =
     1;  ///< Decode: add to the slice instead of overwriting it
 inline constexpr std::uint8_t kDivideOwn = 2;  ///< the slice is divided by N before it is used
 inline constexpr std::uint8_t kDivideSum = 4;  ///< the result is divided by N: the sum is complete
+inline constexpr std::uint8_t kLeader = 8;  ///< runs a batch: its own work and its members', in one
+                                            ///< launch; `amount` is the sum
+inline constexpr std::uint8_t kBatched = 16;  ///< member of a batch: its leader, a predecessor,
+                                              ///< does its work, and it ends when the leader does
 
 /// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
 struct Task {
-  std::int64_t amount = 0;  ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
-                            ///< (Send, Recv), picoseconds at speed 1 (Forward, Backward)
-  std::uint32_t gradient = 0;  ///< input index
+  std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
+                               ///< (Send, Recv) or of the slice (AllReduce), picoseconds at speed 1
+                               ///< (Forward, Backward)
+  std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
   std::uint32_t node = 0;      ///< where it runs
   std::uint32_t rotation = 0;  ///< (receiver - sender) mod N of the message that the task is, feeds
@@ -78,12 +96,22 @@ using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::
 struct TaskGraph {
   Graph graph;
   std::uint32_t nodes = 0;
+  /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
+  /// see casync/folding.hpp. For simulators only.
+  bool folded = false;
+
+  /// How many nodes' tasks the graph holds.
+  std::uint32_t orbits() const { return folded ? 1 : nodes; }
+  /// The node whose resources the tasks of `node` use.
+  std::uint32_t orbit(std::uint32_t node) const { return folded ? 0 : node; }
+  /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
+  std::uint32_t first_group = UINT32_MAX;
 
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(boost::num_vertices(graph)); }
   const Task& operator[](TaskId id) const { return graph[id]; }
-  /// Where a Send goes or a Recv comes from.
+  /// Where a Send goes or a Recv comes from, and the node whose ingress an AllReduce occupies.
   std::uint32_t peer(const Task& task) const {
-    const std::uint32_t shift = task.kind == Kind::kSend ? task.rotation : nodes - task.rotation;
+    const std::uint32_t shift = task.kind == Kind::kRecv ? nodes - task.rotation : task.rotation;
     return static_cast<std::uint32_t>((std::uint64_t{task.node} + shift) % nodes);
   }
 };
@@ -95,22 +123,36 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
           rows.m_rowstart[id + 1] - rows.m_rowstart[id]};
 }
 
+/// How much of a plan is expanded: the tasks of all nodes, or one node's share of them.
+enum class Folding : std::uint8_t { kNone, kFolded };
+
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(std::uint32_t nodes) : nodes_(nodes) {}
+  explicit GraphBuilder(std::uint32_t nodes, std::uint32_t first_group = UINT32_MAX,
+                        Folding folding = Folding::kNone)
+      : nodes_(nodes), first_group_(first_group), folded_(folding == Folding::kFolded) {}
   /// Appends a task; its id is the number of tasks added before it.
   TaskId add(const Task& task);
   /// `after` waits for `before`.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
+  bool folded() const { return folded_; }
   TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
   const Task& task(TaskId id) const { return tasks_[id]; }
+  Task& task(TaskId id) { return tasks_[id]; }
+  /// All edges in the order in which they were added.
+  std::span<const std::pair<TaskId, TaskId>> edges() const { return edges_; }
+  /// Renumbers the tasks so that ids are a topological order again after a rewrite, each as early
+  /// as its old id lets it come. std::invalid_argument for a cycle.
+  void sort();
   /// Builds the graph and leaves the builder empty.
   TaskGraph build() &&;
 
  private:
   std::uint32_t nodes_;
+  std::uint32_t first_group_;
+  bool folded_;
   std::vector<Task> tasks_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
 };
@@ -121,7 +163,22 @@ class GraphBuilder {
 /// Recv exactly one Send.
 void check(const TaskGraph& graph);
 
-/// "Encode g3[2] on node 1": how messages name a task. `gradient_name` replaces "g3" if not empty.
+/// Nothing runs: the task takes no time and no resource, and is done when its predecessors are.
+inline bool is_instant(const Task& task) {
+  return task.kind == Kind::kJoin || (task.flags & kBatched) != 0;
+}
+
+/// Forward and Backward: what communication waits for, or hides behind.
+inline bool is_computation(const Task& task) {
+  return task.kind == Kind::kForward || task.kind == Kind::kBackward;
+}
+
+/// Bytes that a Send or an AllReduce puts on its node's egress; an AllReduce of S bytes, whatever
+/// its algorithm, 2(N-1)/N·S, the least with which it can be done.
+std::int64_t bytes_sent(const TaskGraph& graph, const Task& task);
+
+/// "Encode g3[2] on node 1": how messages name a task. `gradient_name` replaces "g3" (or "bulk0",
+/// for a bulk group) if not empty.
 std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradient_name = {});
 
 /// Graphviz text, one cluster per node; meant for graphs of up to a few hundred tasks.

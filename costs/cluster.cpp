@@ -1,6 +1,7 @@
 #include "costs/cluster.hpp"
 
 #include "costs/link_yaml.hpp"
+#include "costs/overlap_yaml.hpp"
 #include "io/quantity.hpp"
 #include "io/yaml.hpp"
 
@@ -55,6 +56,7 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   cluster.name = profile.name;
   cluster.nodes = nodes;
   cluster.link = profile.link;
+  cluster.overlap = profile.overlap;
   cluster.host = fill_hosts(nodes, profile.shared_host ? nodes : 1);
   cluster.cores_per_host = profile.cores;
   cluster.compute_speed.assign(nodes, 1.0);
@@ -63,13 +65,17 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
 
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
-  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "link", "compute_speed"});
+  root.expect_keys(
+      {"name", "nodes", "nodes_per_host", "cores_per_host", "link", "overlap", "compute_speed"});
   Cluster cluster = cluster_from_profile(profile, read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
     link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
                        "core_s_per_byte", "core_time_per_message"});
     cluster.link = read_link(*link, profile.link);
+  }
+  if (const auto overlap = root.find("overlap")) {
+    cluster.overlap = read_overlap(*overlap, profile.overlap);
   }
   if (const auto count = root.find("nodes_per_host")) {
     cluster.host =

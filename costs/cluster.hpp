@@ -12,7 +12,8 @@ namespace hipress::costs {
 struct Cluster {
   std::string name;
   std::uint32_t nodes = 1;
-  LinkCosts link;  ///< of every node
+  LinkCosts link;          ///< of every node
+  OverlapFactors overlap;  ///< of every node
   std::vector<std::uint32_t>
       host;                ///< per node: which machine it is on (nodes on one machine share cores)
   int cores_per_host = 0;  ///< 0: cores are not a shared resource

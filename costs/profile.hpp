@@ -30,6 +30,15 @@ struct LinkCosts {
   bool operator==(const LinkCosts&) const = default;
 };
 
+/// How many times as long two kinds of work take on one node while both are under way.
+struct OverlapFactors {
+  double compute_codec = 1;
+  double compute_transfer = 1;
+  double codec_transfer = 1;
+  bool operator==(const OverlapFactors&) const = default;
+};
+inline constexpr double kMostOverlap = 8;
+
 /// Measured all-to-one and one-to-all transfers, x in bytes per sender; by number of nodes N.
 using GatherCosts = std::map<int, Curve>;
 
@@ -47,7 +56,9 @@ struct Profile {
   std::map<std::string, CodecCosts> codecs;
   Curve merge;  ///< raw fp32 add, x in elements
   LinkCosts link;
+  OverlapFactors overlap;
   GatherCosts fan_in, fan_out;     ///< empty: not measured
+  GatherCosts all_reduce;          ///< a library's own, x in bytes per node; empty: not measured
   std::vector<std::string> notes;  ///< what a reader must know before trusting it
   struct Series {                  ///< what a curve was fitted to
     std::string name;              ///< "onebit.encode"

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "costs/link_yaml.hpp"
+#include "costs/overlap_yaml.hpp"
 #include "costs/profile.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -119,11 +120,12 @@ void read_kernels(const YamlNode& node, Profile& profile) {
 
 void read_links(const YamlNode& node, Profile& profile) {
   node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
-                    "core_s_per_byte", "core_time_per_message", "fan_in", "fan_out"});
+                    "core_s_per_byte", "core_time_per_message", "fan_in", "fan_out", "all_reduce"});
   for (const std::string_view key : {"overhead", "bandwidth", "latency"}) node.at(key);
   profile.link = read_link(node, {});
   profile.fan_in = read_gather(node, "fan_in");
   profile.fan_out = read_gather(node, "fan_out");
+  profile.all_reduce = read_gather(node, "all_reduce");
 }
 
 /// A file that was cut at the end of a line is still valid YAML, so its end is marked.
@@ -146,7 +148,7 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   }
   require_end_marker(bytes, path);
   root.expect_keys(
-      {"schema", "name", "source", "notes", "hardware", "kernels", "links", "samples"});
+      {"schema", "name", "source", "notes", "hardware", "kernels", "links", "overlap", "samples"});
   root.at("schema");
   Profile profile;
   profile.fingerprint = io::fingerprint(bytes);
@@ -158,6 +160,7 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   read_hardware(root.at("hardware"), profile);
   read_kernels(root.at("kernels"), profile);
   read_links(root.at("links"), profile);
+  if (const auto overlap = root.find("overlap")) profile.overlap = read_overlap(*overlap, {});
   if (const auto samples = root.find("samples")) {
     for (const YamlNode& series : samples->items()) profile.samples.push_back(read_series(series));
   }

@@ -102,6 +102,16 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   entry(out, "core_time_per_message", duration(link.core_s_per_message));
   write_gather(out, "fan_in", profile.fan_in);
   write_gather(out, "fan_out", profile.fan_out);
+  write_gather(out, "all_reduce", profile.all_reduce);
+  out << YAML::EndMap;
+}
+
+void write_overlap(YAML::Emitter& out, const OverlapFactors& overlap) {
+  if (overlap == OverlapFactors{}) return;
+  open_map(out, "overlap");
+  entry(out, "compute_codec", number(overlap.compute_codec));
+  entry(out, "compute_transfer", number(overlap.compute_transfer));
+  entry(out, "codec_transfer", number(overlap.codec_transfer));
   out << YAML::EndMap;
 }
 
@@ -142,6 +152,7 @@ void write_profile(const std::string& path, const Profile& profile) {
   write_hardware(out, profile);
   write_kernels(out, profile);
   write_links(out, profile);
+  write_overlap(out, profile.overlap);
   write_samples(out, profile);
   out << YAML::EndMap;
   io::write_file(path, [&](std::ostream& file) { file << out.c_str() << "\n...\n"; });

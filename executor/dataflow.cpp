@@ -87,26 +87,44 @@ TaskId receive_of(const TaskGraph& graph, TaskId send) {
   reject(graph, send, "has no Recv");
 }
 
-casync::Slice slice_of(const TaskGraph& graph, TaskId id, const models::Model& model,
-                       const casync::Plan& plan) {
+casync::Slice slice_of(const TaskGraph& graph, TaskId id, const casync::Layout& layout) {
   const Task& task = graph[id];
-  if (task.gradient >= model.gradients.size() || task.gradient >= plan.decisions.size()) {
+  if (task.gradient >= layout.units.size() || layout.units[task.gradient].members.empty()) {
     reject(graph, id, "is of a gradient that the model or the plan lacks");
   }
-  const std::int64_t partitions = plan.decisions[task.gradient].partitions;
-  if (task.partition >= partitions) {
-    reject(graph, id, "is of a partition beyond the plan's " + std::to_string(partitions));
+  if (task.kind == Kind::kJoin) return {};
+  const casync::Unit& unit = layout.units[task.gradient];
+  if (task.partition >= static_cast<std::uint32_t>(unit.partitions)) {
+    reject(graph, id, "is of a partition beyond the plan's " + std::to_string(unit.partitions));
   }
-  const casync::Slice slice =
-      casync::slice(model.gradients[task.gradient].elements, partitions, task.partition);
-  const bool transfer = task.kind == Kind::kSend || task.kind == Kind::kRecv;
-  const std::int64_t unit = transfer ? sizeof(float) : 1;
-  if (!(transfer && task.algorithm != casync::kRaw) && task.amount != slice.elements * unit) {
+  const casync::Slice slice = casync::slice(unit.elements, unit.partitions, task.partition);
+  std::int64_t amount = task.amount;
+  for (const TaskId member : batch_members(graph, id)) amount -= graph[member].amount;
+  const bool message = task.kind == Kind::kSend || task.kind == Kind::kRecv;
+  const bool bytes = message || task.kind == Kind::kAllReduce;
+  const std::int64_t size = bytes ? sizeof(float) : 1;
+  if (!(message && task.algorithm != casync::kRaw) && amount != slice.elements * size) {
     reject(graph, id,
-           "has the amount " + std::to_string(task.amount) + ", but its slice has " +
+           "has the amount " + std::to_string(amount) + ", but its slice has " +
                std::to_string(slice.elements) + " elements");
   }
   return slice;
+}
+
+std::vector<TaskId> batch_members(const TaskGraph& graph, TaskId leader) {
+  std::vector<TaskId> members;
+  const Task& task = graph[leader];
+  if ((task.flags & casync::kLeader) == 0) return members;
+  for (const TaskId next : casync::successors(graph, leader)) {
+    const Task& other = graph[next];
+    // A successor in the leader's own slice may be a member of another batch.
+    const bool own_slice = other.gradient == task.gradient && other.partition == task.partition;
+    if ((other.flags & casync::kBatched) != 0 && other.kind == task.kind && !own_slice) {
+      members.push_back(next);
+    }
+  }
+  std::sort(members.begin(), members.end());
+  return members;
 }
 
 }  // namespace hipress::executor

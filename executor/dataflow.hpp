@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "casync/layout.hpp"
 #include "casync/plan.hpp"
 #include "casync/task_graph.hpp"
-#include "models/model.hpp"
 
 namespace hipress::executor {
 
@@ -30,14 +30,13 @@ Dataflow derive_dataflow(const casync::TaskGraph& graph);
 /// The Recv of a Send.
 casync::TaskId receive_of(const casync::TaskGraph& graph, casync::TaskId send);
 
-/// The slice that a task acts on. Throws std::invalid_argument that names the task if the gradient
-/// or the partition does not exist, or if the task's amount is not the slice's.
+/// The slice of its unit that a task acts on; empty for a Join, which acts on nothing. Throws
+/// std::invalid_argument that names the task if the unit or the partition does not exist, or if the
+/// task's amount is not the slice's (a batch leader's: its members' and its own).
 casync::Slice slice_of(const casync::TaskGraph& graph, casync::TaskId id,
-                       const models::Model& model, const casync::Plan& plan);
+                       const casync::Layout& layout);
 
-/// Forward and Backward are replayed by a clock; all other tasks move or code gradients.
-inline bool is_computation(const casync::Task& task) {
-  return task.kind == casync::Kind::kForward || task.kind == casync::Kind::kBackward;
-}
+/// The tasks whose work a batch leader does besides its own, in id order; none for other tasks.
+std::vector<casync::TaskId> batch_members(const casync::TaskGraph& graph, casync::TaskId leader);
 
 }  // namespace hipress::executor

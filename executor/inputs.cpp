@@ -53,4 +53,20 @@ void fill_inputs(const InputKey& key, std::int64_t first_element, std::span<floa
   }
 }
 
+void fill_unit(InputKey key, const casync::Unit& unit, const models::Model& model,
+               std::int64_t first_element, std::span<float> values) {
+  const auto end = first_element + static_cast<std::int64_t>(values.size());
+  std::int64_t reached = first_element;
+  for (const casync::Member& member : casync::places(unit, model)) {
+    const std::int64_t last = std::min(end, member.first + member.elements);
+    if (last <= reached) continue;
+    key.gradient = member.gradient;
+    fill_inputs(key, reached - member.first,
+                values.subspan(static_cast<std::size_t>(reached - first_element),
+                               static_cast<std::size_t>(last - reached)));
+    reached = last;
+  }
+  std::ranges::fill(values.subspan(static_cast<std::size_t>(reached - first_element)), 0.0f);
+}
+
 }  // namespace hipress::executor

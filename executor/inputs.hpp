@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "casync/layout.hpp"
+
 namespace hipress::executor {
 
 /// Which gradient of which node in which iteration.
@@ -17,5 +19,10 @@ struct InputKey {
 /// in [-1, 1). Every element is a function of the key and its index alone, so that a replay and its
 /// reference make the same inputs anywhere, in any order, without storing them.
 void fill_inputs(const InputKey& key, std::int64_t first_element, std::span<float> values);
+
+/// Fills `values` with a unit's elements from `first_element` on: those of its members one after
+/// the other, then zeros. `key.gradient` does not matter.
+void fill_unit(InputKey key, const casync::Unit& unit, const models::Model& model,
+               std::int64_t first_element, std::span<float> values);
 
 }  // namespace hipress::executor

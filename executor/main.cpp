@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 
+#include "casync/layout.hpp"
 #include "casync/strategy.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
@@ -16,6 +17,7 @@
 #include "io/tool.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
+#include "plans/plan_options.hpp"
 #include "sim/simulator.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
@@ -33,6 +35,7 @@ struct Request {
   std::string transport = "gloo", rendezvous, interface, job = "hipress";
   std::string profile, cluster, network = "fair";
   std::string trace;
+  plans::PlanOptions plan_options;
   bool json = false;
   bool verbose = false;
 };
@@ -42,12 +45,13 @@ void declare(CLI::App& app, Request& request) {
                  "model: name,elements lines, a CSV, a YAML file, or a shipped model's name")
       ->required();
   app.add_option("--plan", request.plan, "plan file, or none, all, fp16, threshold …")->required();
-  app.add_option("--topology", request.topology, "PS or RING")->capture_default_str();
+  app.add_option("--topology", request.topology, "PS, RING or ALLREDUCE")->capture_default_str();
   app.add_option("--nnodes", request.nnodes, "ranks; default: the launcher's")
       ->check(CLI::Range(1, 1024));
   app.add_option("--algorithm", request.algorithm,
                  "what compressed means where the plan does not say")
       ->capture_default_str();
+  plans::declare(app, request.plan_options);
   app.add_option("--device", request.device, "where codecs run; this version replays on the cpu")
       ->check(CLI::IsMember({"cpu"}))
       ->capture_default_str();
@@ -96,10 +100,12 @@ struct Job {
 
 Job make_job(const Request& request, std::uint32_t nodes) {
   Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
-  job.plan = plans::resolve_plan(request.plan, {.model = job.model,
-                                                .strategy = request.topology,
-                                                .nodes = nodes,
-                                                .algorithm = request.algorithm});
+  const plans::PlanContext context = {.model = job.model,
+                                      .strategy = request.topology,
+                                      .nodes = nodes,
+                                      .algorithm = request.algorithm};
+  job.plan = plans::resolve_plan(request.plan, context);
+  plans::apply(request.plan_options, context, job.plan);
   job.graph = casync::expand(job.model, job.plan.plan);
   casync::check(job.graph);
   return job;
@@ -165,8 +171,8 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
 
 void write_trace(const std::string& path, const Job& job, const executor::ReplayResult& replayed,
                  const std::optional<sim::Result>& predicted) {
-  std::vector<std::string> names;
-  for (const models::Gradient& gradient : job.model.gradients) names.push_back(gradient.name);
+  const std::vector<std::string> names =
+      casync::unit_names(casync::make_layout(job.model, job.plan.plan));
   std::vector<const traces::Timeline*> timelines;
   if (predicted) timelines.push_back(&predicted->timeline);
   timelines.push_back(&replayed.timeline);

@@ -1,5 +1,7 @@
 #include "executor/operations.hpp"
 
+#include <vector>
+
 namespace hipress::executor {
 namespace {
 
@@ -22,33 +24,56 @@ kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, 
 
 std::int64_t encode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,
                     const Operands& operands) {
-  const auto elements = static_cast<std::int64_t>(operands.slice.size());
-  std::int64_t bytes = codec.encoded_bytes(elements);
-  const kernels::EncodeItem item{.values = operands.slice.data(),
-                                 .elements = elements,
-                                 .divisor = divisor(task, casync::kDivideOwn, nodes),
-                                 .state = operands.state,
-                                 .message = operands.message.data(),
-                                 .key = operands.draws,
-                                 .message_bytes = &bytes};
-  codec.encode({&item, 1});
+  const Work work{&task, operands};
+  std::int64_t bytes = 0;
+  encode({&work, 1}, nodes, codec, {&bytes, 1});
   return bytes;
+}
+
+void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec,
+            std::span<std::int64_t> bytes) {
+  std::vector<kernels::EncodeItem> items;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Operands& operands = batch[i].operands;
+    const auto elements = static_cast<std::int64_t>(operands.slice.size());
+    bytes[i] = codec.encoded_bytes(elements);
+    items.push_back({.values = operands.slice.data(),
+                     .elements = elements,
+                     .divisor = divisor(*batch[i].task, casync::kDivideOwn, nodes),
+                     .state = operands.state,
+                     .message = operands.message.data(),
+                     .key = operands.draws,
+                     .message_bytes = &bytes[i]});
+  }
+  codec.encode(items);
 }
 
 void decode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,
             const Operands& operands) {
-  const std::byte* const message = operands.message.data();
-  const auto bytes = static_cast<std::int64_t>(operands.message.size());
-  const bool add = (task.flags & casync::kAccumulate) != 0;
-  const kernels::DecodeItem item{
-      .messages = {&message, 1},
-      .message_bytes = {&bytes, 1},
-      .elements = static_cast<std::int64_t>(operands.slice.size()),
-      .values = operands.slice.data(),
-      .mode = add ? kernels::DecodeMode::kAdd : kernels::DecodeMode::kOverwrite,
-      .own_divisor = divisor(task, casync::kDivideOwn, nodes),
-      .sum_divisor = divisor(task, casync::kDivideSum, nodes)};
-  codec.decode({&item, 1});
+  const Work work{&task, operands};
+  decode({&work, 1}, nodes, codec);
+}
+
+void decode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec) {
+  // Items point into these, so they must not grow.
+  std::vector<const std::byte*> messages(batch.size());
+  std::vector<std::int64_t> bytes(batch.size());
+  std::vector<kernels::DecodeItem> items;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const casync::Task& task = *batch[i].task;
+    const Operands& operands = batch[i].operands;
+    messages[i] = operands.message.data();
+    bytes[i] = static_cast<std::int64_t>(operands.message.size());
+    const bool add = (task.flags & casync::kAccumulate) != 0;
+    items.push_back({.messages = {&messages[i], 1},
+                     .message_bytes = {&bytes[i], 1},
+                     .elements = static_cast<std::int64_t>(operands.slice.size()),
+                     .values = operands.slice.data(),
+                     .mode = add ? kernels::DecodeMode::kAdd : kernels::DecodeMode::kOverwrite,
+                     .own_divisor = divisor(task, casync::kDivideOwn, nodes),
+                     .sum_divisor = divisor(task, casync::kDivideSum, nodes)});
+  }
+  codec.decode(items);
 }
 
 void merge(const casync::Task& task, std::uint32_t nodes, const Operands& operands) {
@@ -57,6 +82,12 @@ void merge(const casync::Task& task, std::uint32_t nodes, const Operands& operan
   kernels::merge({&other, 1}, static_cast<std::int64_t>(operands.slice.size()),
                  operands.slice.data(), divisor(task, casync::kDivideOwn, nodes),
                  divisor(task, casync::kDivideSum, nodes));
+}
+
+void all_reduce(std::uint32_t nodes, transport::Collective& collective, std::span<float> slice) {
+  collective.all_reduce(slice);
+  const auto divisor = static_cast<float>(nodes);
+  for (float& value : slice) value /= divisor;
 }
 
 }  // namespace hipress::executor

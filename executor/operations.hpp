@@ -6,6 +6,7 @@
 
 #include "casync/task_graph.hpp"
 #include "kernels/codec.hpp"
+#include "transport/endpoint.hpp"
 
 namespace hipress::executor {
 
@@ -24,6 +25,22 @@ kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, 
 /// Runs an Encode of one of `nodes` nodes; returns how many bytes of the message are used.
 std::int64_t encode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,
                     const Operands& operands);
+
+/// A task of a batch.
+struct Work {
+  const casync::Task* task = nullptr;
+  Operands operands;
+};
+
+/// Runs Encodes in one launch; `bytes[i]` is what message i uses.
+void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec,
+            std::span<std::int64_t> bytes);
+
+/// Runs Decodes in one launch. std::runtime_error if a message is damaged.
+void decode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec);
+
+/// Runs an AllReduce: waits for all ranks, and leaves the mean in the slice.
+void all_reduce(std::uint32_t nodes, transport::Collective& collective, std::span<float> slice);
 
 /// Runs a Decode. std::runtime_error if the message is damaged.
 void decode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,

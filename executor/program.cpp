@@ -30,21 +30,32 @@ void require_codec(const TaskGraph& graph, TaskId id, const plans::ResolvedPlan&
   }
 }
 
+/// All nodes wait for each other before an all-reduce, which the library sees to itself.
+bool belongs_to_collective(const Task& before, const Task& after) {
+  return before.gradient == after.gradient &&
+         (before.kind == Kind::kJoin || after.kind == Kind::kJoin);
+}
+
 }  // namespace
 
 Program::Program(const TaskGraph& graph, const models::Model& model,
                  const plans::ResolvedPlan& plan, std::uint32_t node)
-    : graph_(graph), model_(model), plan_(plan), node_(node) {
+    : graph_(graph),
+      model_(model),
+      plan_(plan),
+      node_(node),
+      layout_(casync::make_layout(model, plan.plan)) {
   backward_.assign(model.gradients.size(), kNone);
   add_tasks(derive_dataflow(graph));
+  add_batches();
   add_successors();
   assign_order();
 }
 
 std::string Program::describe(const LocalTask& task) const {
-  const std::uint32_t gradient = task.task.gradient;
-  const bool named = gradient < model_.gradients.size();
-  return casync::describe(graph_, task.id, named ? model_.gradients[gradient].name : "");
+  const std::uint32_t unit = task.task.gradient;
+  const bool named = unit < layout_.units.size();
+  return casync::describe(graph_, task.id, named ? layout_.units[unit].name : "");
 }
 
 void Program::add_tasks(const Dataflow& flow) {
@@ -61,21 +72,37 @@ void Program::add_tasks(const Dataflow& flow) {
     }
     require_codec(graph_, id, plan_);
     LocalTask& local = tasks_.back();
-    local.slice = slice_of(graph_, id, model_, plan_.plan);
+    local.slice = slice_of(graph_, id, layout_);
     if (flow.fills_message[id]) {
       const std::int64_t capacity =
           task.kind == Kind::kEncode
-              ? plan_.codecs[static_cast<std::size_t>(task.algorithm)]->encoded_bytes(task.amount)
+              ? plan_.codecs[static_cast<std::size_t>(task.algorithm)]->encoded_bytes(
+                    local.slice.elements)
               : task.amount;
       add_message(index, capacity);
     } else if (flow.source[id] != kNoTask && graph_[flow.source[id]].node == node_) {
       local.message = tasks_[local_index_[flow.source[id]]].message;
     }
+    if (task.kind == Kind::kAllReduce) collectives_.push_back(index);
     auto& transfers = task.kind == Kind::kSend ? sends_ : receives_;
     if (task.kind == Kind::kSend || task.kind == Kind::kRecv) {
       local.transfer = static_cast<std::uint32_t>(transfers.size());
       transfers.push_back(index);
     }
+  }
+}
+
+void Program::add_batches() {
+  for (LocalTask& local : tasks_) {
+    local.first_member = static_cast<std::uint32_t>(members_.size());
+    for (const TaskId member : batch_members(graph_, local.id)) {
+      if (graph_[member].node != node_) {
+        throw std::invalid_argument("task graph: " + casync::describe(graph_, member) +
+                                    " is batched with a task of another node");
+      }
+      members_.push_back(local_index_[member]);
+    }
+    local.end_member = static_cast<std::uint32_t>(members_.size());
   }
 }
 
@@ -120,6 +147,7 @@ void Program::add_successors() {
                                     casync::describe(graph_, id) +
                                     "; the executor replays computation from a clock");
       }
+      if (from == kNone && belongs_to_collective(graph_[id], tasks_[to].task)) continue;
       if (from == kNone && graph_[id].kind != Kind::kSend) {
         throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
                                     casync::describe(graph_, id) + "; only a Send crosses nodes");

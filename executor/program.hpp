@@ -29,7 +29,9 @@ struct LocalTask {
       kNone;  ///< Send: index into Program::sends(); Recv: into Program::receives()
   std::uint32_t first_successor = 0;  ///< the successors on this rank are
   std::uint32_t end_successor = 0;    ///< Program::successors()[first … end)
-  casync::Slice slice;                ///< elements of the gradient that it acts on
+  std::uint32_t first_member = 0;     ///< a batch leader's members are
+  std::uint32_t end_member = 0;       ///< Program::batch_members()[first … end)
+  casync::Slice slice;                ///< elements of its unit that it acts on
 };
 
 /// A message's place in the rank's one arena.
@@ -57,11 +59,16 @@ class Program {
   const casync::TaskGraph& graph() const { return graph_; }
   const models::Model& model() const { return model_; }
   const plans::ResolvedPlan& plan() const { return plan_; }
+  const casync::Layout& layout() const { return layout_; }
   std::uint32_t node() const { return node_; }
 
   std::span<const LocalTask> tasks() const { return tasks_; }  ///< in id order
   std::span<const std::uint32_t> successors(const LocalTask& task) const {
     return {successors_.data() + task.first_successor, successors_.data() + task.end_successor};
+  }
+  /// Local indices of the tasks whose work a batch leader does besides its own.
+  std::span<const std::uint32_t> members(const LocalTask& leader) const {
+    return {members_.data() + leader.first_member, members_.data() + leader.end_member};
   }
   /// The local index of a task id, kNone if the task is another rank's (or nobody's).
   std::uint32_t index_of(casync::TaskId id) const {
@@ -69,6 +76,8 @@ class Program {
   }
   std::span<const std::uint32_t> sends() const { return sends_; }        ///< local indices
   std::span<const std::uint32_t> receives() const { return receives_; }  ///< local indices
+  /// AllReduce tasks, in the one order in which all ranks run them; local indices.
+  std::span<const std::uint32_t> collectives() const { return collectives_; }
   std::span<const MessageBuffer> messages() const { return messages_; }
   std::int64_t arena_bytes() const { return arena_bytes_; }
   /// The rank's Backward task of each gradient, or kNone.
@@ -85,6 +94,7 @@ class Program {
   void add_tasks(const Dataflow& flow);
   void add_computation(std::uint32_t index);
   void add_message(std::uint32_t index, std::int64_t capacity);
+  void add_batches();
   void add_successors();
   void assign_order();
 
@@ -92,10 +102,11 @@ class Program {
   const models::Model& model_;
   const plans::ResolvedPlan& plan_;
   std::uint32_t node_;
+  casync::Layout layout_;
   std::vector<LocalTask> tasks_;
   std::vector<std::uint32_t> local_index_;  ///< per task id, kNone elsewhere
   std::vector<std::uint32_t> successors_;
-  std::vector<std::uint32_t> sends_, receives_;
+  std::vector<std::uint32_t> sends_, receives_, collectives_, members_;
   std::vector<MessageBuffer> messages_;
   std::int64_t arena_bytes_ = 0;
   std::vector<std::uint32_t> backward_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -23,17 +24,24 @@ constexpr std::int64_t kBlock = 8192;
 
 Reference::Reference(const casync::TaskGraph& graph, const models::Model& model,
                      const plans::ResolvedPlan& plan, std::uint64_t seed)
-    : graph_(graph), model_(model), plan_(plan), seed_(seed), flow_(derive_dataflow(graph)) {
+    : graph_(graph),
+      model_(model),
+      plan_(plan),
+      seed_(seed),
+      layout_(casync::make_layout(model, plan.plan)),
+      flow_(derive_dataflow(graph)) {
   collect_partitions();
   collect_tasks();
   states_.resize(partitions_.size());
 }
 
 void Reference::collect_partitions() {
-  for (std::uint32_t g = 0; g < model_.gradients.size(); ++g) {
-    const auto count = static_cast<std::uint32_t>(plan_.plan.decisions.at(g).partitions);
+  for (std::uint32_t g = 0; g < layout_.units.size(); ++g) {
+    const casync::Unit& unit = layout_.units[g];
+    if (unit.members.empty()) continue;
+    const auto count = static_cast<std::uint32_t>(unit.partitions);
     for (std::uint32_t k = 0; k < count; ++k) {
-      const casync::Slice slice = casync::slice(model_.gradients[g].elements, count, k);
+      const casync::Slice slice = casync::slice(unit.elements, count, k);
       if (slice.elements == 0) break;
       partitions_.push_back({.gradient = g, .partition = k, .slice = slice, .tasks = {}});
     }
@@ -43,8 +51,8 @@ void Reference::collect_partitions() {
 void Reference::collect_tasks() {
   position_.assign(graph_.tasks(), 0);
   for (TaskId id = 0; id < graph_.tasks(); ++id) {
-    if (is_computation(graph_[id])) continue;
-    slice_of(graph_, id, model_, plan_.plan);  // refuses what the model and plan lack
+    if (is_computation(graph_[id]) || graph_[id].kind == Kind::kJoin) continue;
+    slice_of(graph_, id, layout_);  // refuses what the model and plan lack
     tasks_.push_back(id);
   }
   const auto key = [this](TaskId id) {
@@ -63,6 +71,7 @@ void Reference::collect_tasks() {
       const TaskId id = partition.tasks[position];
       position_[id] = position;
       partition.raw = partition.raw && graph_[id].algorithm == casync::kRaw;
+      partition.library = partition.library || graph_[id].kind == Kind::kAllReduce;
       const TaskId source = flow_.source[id];
       if (source != kNoTask && !belongs(source)) {
         throw std::invalid_argument("task graph: " + casync::describe(graph_, id) +
@@ -118,8 +127,10 @@ void Reference::run_block(std::size_t index, std::uint64_t iteration, casync::Sl
   block_ = block;
   make_room(index);
   for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
-    fill_inputs({seed_, iteration, node, partition.gradient}, block_.begin, slice(node));
+    fill_unit({.seed = seed_, .iteration = iteration, .node = node},
+              layout_.units[partition.gradient], model_, block_.begin, slice(node));
   }
+  if (partition.library) return all_reduce();
   float* state = states_[index].data();
   for (std::size_t position = 0; position < partition.tasks.size(); ++position) {
     held_[position] = run_task(partition.tasks[position], iteration, state);
@@ -161,6 +172,16 @@ std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration
       task, graph_.nodes, codec(task),
       {slice(task.node), message, kept, draw_key(task, block_.begin, seed_, iteration)});
   return message.first(static_cast<std::size_t>(used));
+}
+
+void Reference::all_reduce() {
+  for (std::uint32_t node = 1; node < graph_.nodes; ++node) {
+    std::ranges::transform(slice(0), slice(node), slice(0).begin(), std::plus<>());
+  }
+  for (float& value : slice(0)) value /= static_cast<float>(graph_.nodes);
+  for (std::uint32_t node = 1; node < graph_.nodes; ++node) {
+    std::ranges::copy(slice(0), slice(node).begin());
+  }
 }
 
 const kernels::Codec& Reference::codec(const Task& task) const {

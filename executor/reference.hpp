@@ -16,18 +16,20 @@ namespace hipress::executor {
 /// the encoders' states of those that it runs). Inputs are made on the spot (inputs.hpp).
 class Reference {
  public:
-  /// One partition of one gradient and its tasks on all nodes, in id order.
+  /// One partition of one unit (a gradient, or a bulk group) and its tasks on all nodes, in id
+  /// order.
   struct Partition {
-    std::uint32_t gradient = 0;
+    std::uint32_t gradient = 0;  ///< Task::gradient: the unit
     std::uint32_t partition = 0;
     casync::Slice slice;
-    bool raw = true;  ///< no codec touches it: every element is on its own
+    bool raw = true;       ///< no codec touches it: every element is on its own
+    bool library = false;  ///< a library sums it, in an order of its own: exact bits are not known
     std::span<const casync::TaskId> tasks;
   };
 
   /// A stretch of a partition as it ends on each node.
   struct Block {
-    std::int64_t first = 0;                      ///< in the gradient
+    std::int64_t first = 0;                      ///< in the unit
     std::vector<std::span<const float>> values;  ///< per node
   };
 
@@ -36,6 +38,7 @@ class Reference {
   Reference(const casync::TaskGraph& graph, const models::Model& model,
             const plans::ResolvedPlan& plan, std::uint64_t seed);
 
+  const casync::Layout& layout() const { return layout_; }
   /// All that hold elements, in order of gradient and partition, with or without tasks.
   std::span<const Partition> partitions() const { return partitions_; }
 
@@ -62,12 +65,14 @@ class Reference {
   std::span<std::byte> run_task(casync::TaskId id, std::uint64_t iteration, float*& state);
   std::span<std::byte> encode(const casync::Task& task, std::uint64_t iteration, float*& state);
   const kernels::Codec& codec(const casync::Task& task) const;
+  void all_reduce();
   std::span<float> slice(std::uint32_t node);
 
   const casync::TaskGraph& graph_;
   const models::Model& model_;
   const plans::ResolvedPlan& plan_;
   std::uint64_t seed_;
+  casync::Layout layout_;
   Dataflow flow_;
   std::vector<Partition> partitions_;
   std::vector<casync::TaskId> tasks_;    ///< by partition, then id

@@ -33,28 +33,30 @@ double process_cpu_s() {
   return to_s(usage.ru_utime) + to_s(usage.ru_stime);
 }
 
-/// One rank's gradients in one piece of memory.
+/// One rank's gradients in one piece of memory, unit by unit.
 class Gradients {
  public:
-  explicit Gradients(const models::Model& model) {
+  explicit Gradients(const casync::Layout& layout) {
     std::int64_t elements = 0;
-    for (const models::Gradient& gradient : model.gradients) elements += padded(gradient.elements);
+    for (const casync::Unit& unit : layout.units) elements += taken(unit);
     // Left uninitialised: the first inputs touch every page anyway.
     memory_.reset(new float[static_cast<std::size_t>(elements)]);
     float* next = memory_.get();
-    for (const models::Gradient& gradient : model.gradients) {
-      slices_.emplace_back(next, static_cast<std::size_t>(gradient.elements));
-      next += padded(gradient.elements);
+    for (const casync::Unit& unit : layout.units) {
+      units_.emplace_back(next, static_cast<std::size_t>(unit.members.empty() ? 0 : unit.elements));
+      next += taken(unit);
     }
   }
-  const std::vector<std::span<float>>& slices() const { return slices_; }
+  const std::vector<std::span<float>>& units() const { return units_; }
 
  private:
-  /// No two gradients share a cache line.
-  static std::int64_t padded(std::int64_t elements) { return (elements + 15) / 16 * 16; }
+  /// No two units share a cache line; a gradient that is in a group has no room of its own.
+  static std::int64_t taken(const casync::Unit& unit) {
+    return unit.members.empty() ? 0 : (unit.elements + 15) / 16 * 16;
+  }
 
   std::unique_ptr<float[]> memory_;
-  std::vector<std::span<float>> slices_;
+  std::vector<std::span<float>> units_;
 };
 
 /// One rank's part in a replay: prepared once, run iteration after iteration.
@@ -63,10 +65,11 @@ class Replay {
   Replay(transport::Endpoint& endpoint, const models::Model& model, const plans::ResolvedPlan& plan,
          const casync::TaskGraph& graph, const ReplayOptions& options)
       : endpoint_(endpoint),
+        model_(model),
         options_(options),
         program_(graph, model, plan, static_cast<std::uint32_t>(endpoint.rank())),
-        gradients_(model),
-        runtime_(endpoint, program_, gradients_.slices(), states_,
+        gradients_(program_.layout()),
+        runtime_(endpoint, program_, gradients_.units(), states_,
                  {.seed = options.seed, .timeout_s = options.timeout_s}),
         clock_(endpoint) {
     if (options.verify) {
@@ -93,8 +96,9 @@ class Replay {
   };
 
   void run_iteration(std::uint64_t iteration, bool measured) {
-    for (std::uint32_t g = 0; g < gradients_.slices().size(); ++g) {
-      fill_inputs({options_.seed, iteration, program_.node(), g}, 0, gradients_.slices()[g]);
+    for (std::uint32_t u = 0; u < gradients_.units().size(); ++u) {
+      fill_unit({.seed = options_.seed, .iteration = iteration, .node = program_.node()},
+                program_.layout().units[u], model_, 0, gradients_.units()[u]);
     }
     if (options_.progress) options_.progress(static_cast<int>(iteration));
     runtime_.begin(iteration);
@@ -109,7 +113,7 @@ class Replay {
     // A second exchange, so that no rank begins to verify while another still reads its CPU time.
     const double rank_zeros_cpu_s = gather(endpoint_, cpu_s).front();
     if (measured) record(start, outcomes, rank_zeros_cpu_s);
-    if (verifier_) verifier_->verify(iteration, gradients_.slices());
+    if (verifier_) verifier_->verify(iteration, gradients_.units());
   }
 
   /// Backward: hands over every gradient at its ready time, those of one instant together.
@@ -157,6 +161,7 @@ class Replay {
   }
 
   transport::Endpoint& endpoint_;
+  const models::Model& model_;
   ReplayOptions options_;
   Program program_;
   Gradients gradients_;

@@ -11,6 +11,7 @@
 #include "executor/operations.hpp"
 #include "executor/scheduling.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 
 namespace hipress::executor {
 namespace {
@@ -35,6 +36,18 @@ constexpr auto kServedLater = [](const auto& a, const auto& b) {
   return std::pair(a.ready, a.order) > std::pair(b.ready, b.order);
 };
 
+/// What a unit's residuals are kept under: a gradient's name, so that they outlive a change of
+/// plan; a bulk group's are those of one concatenation, so they outlive all but another grouping.
+std::string state_name(const casync::Unit& unit, const models::Model& model) {
+  if (unit.members.size() == 1) return unit.name;
+  std::string names;
+  for (const std::uint32_t member : unit.members) {
+    const std::string& name = model.gradients[member].name;
+    names += fmt::format("{}:{}", name.size(), name);
+  }
+  return "bulk " + io::fingerprint(names);
+}
+
 }  // namespace
 
 void Runtime::Free::operator()(std::byte* memory) const {
@@ -42,11 +55,11 @@ void Runtime::Free::operator()(std::byte* memory) const {
 }
 
 Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
-                 std::vector<std::span<float>> gradients, kernels::StateStore& states,
+                 std::vector<std::span<float>> units, kernels::StateStore& states,
                  const RuntimeOptions& options)
     : endpoint_(endpoint),
       program_(program),
-      gradients_(std::move(gradients)),
+      units_(std::move(units)),
       options_(options),
       arena_(static_cast<std::byte*>(
           ::operator new[](static_cast<std::size_t>(program.arena_bytes()), kArenaAlignment))),
@@ -56,20 +69,28 @@ Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
   prepare_states(states);
   codec_.heap.reserve(program.tasks().size());
   communication_.heap.reserve(program.tasks().size());
+  collective_.heap.reserve(program_.collectives().size());
   prepare_exchange();
+  if (!program_.collectives().empty()) library_ = endpoint_.collective();
   codec_.thread = std::thread([this] { serve(codec_); });
   communication_.thread = std::thread([this] { serve(communication_); });
+  if (library_) collective_.thread = std::thread([this] { serve(collective_); });
 }
 
 Runtime::~Runtime() {
+  bool reducing = false;  // of an iteration that has failed
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     codec_.wake.notify_all();
     communication_.wake.notify_all();
+    collective_.wake.notify_all();
+    reducing = collective_.running;
   }
+  if (reducing) library_->interrupt();
   codec_.thread.join();
   communication_.thread.join();
+  if (library_) collective_.thread.join();
 }
 
 void Runtime::prepare_states(kernels::StateStore& states) {
@@ -80,10 +101,10 @@ void Runtime::prepare_states(kernels::StateStore& states) {
     const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
     const kernels::Codec& codec = *program_.plan().codecs[algorithm];
     if (state_arrays(codec) == 0) continue;
-    const models::Gradient& gradient = program_.model().gradients[local.task.gradient];
-    states_[index] =
-        states.slice_of(codec, gradient.name, static_cast<std::uint32_t>(local.task.role),
-                        gradient.elements, local.slice.begin, local.slice.elements);
+    const casync::Unit& unit = program_.layout().units[local.task.gradient];
+    states_[index] = states.slice_of(codec, state_name(unit, program_.model()),
+                                     static_cast<std::uint32_t>(local.task.role), unit.elements,
+                                     local.slice.begin, local.slice.elements);
   }
 }
 
@@ -185,6 +206,7 @@ void Runtime::serve(Queue& queue) {
     }
     if (stopping_) return;
     const std::uint32_t index = pop(queue);
+    queue.running = true;
     lock.unlock();
     try {
       run(index);
@@ -202,6 +224,7 @@ void Runtime::serve(Queue& queue) {
       fail(std::current_exception());
       lock.lock();
     }
+    queue.running = false;
   }
 }
 
@@ -210,12 +233,18 @@ void Runtime::run(std::uint32_t index) {
   const GiveWay give_way(local.task.kind != Kind::kSend && local.task.amount >= kLongElements);
   intervals_[index].start = Clock::now();
   try {
+    std::vector<std::uint32_t> batch{index};
+    const auto members = program_.members(local);
+    batch.insert(batch.end(), members.begin(), members.end());
     switch (local.task.kind) {
       case Kind::kEncode:
-        return encode(local, states_[index]);
+        return encode(batch);
       case Kind::kDecode:
+        return decode(batch);
       case Kind::kMerge:
-        return decode_or_merge(local);
+        return merge(batch);
+      case Kind::kAllReduce:
+        return all_reduce(local);
       default:
         return send(local);
     }
@@ -226,33 +255,63 @@ void Runtime::run(std::uint32_t index) {
   }
 }
 
-void Runtime::encode(const LocalTask& local, const kernels::State& state) {
-  const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
-  const kernels::DrawKey draws = draw_key(local.task, local.slice.begin, options_.seed, iteration_);
-  message_bytes_[local.message] =
-      executor::encode(local.task, program_.graph().nodes, *program_.plan().codecs[algorithm],
-                       {slice(local), buffer(local.message), state, draws});
+Operands Runtime::operands(std::uint32_t index) const {
+  const LocalTask& local = program_.tasks()[index];
+  if (local.task.kind == Kind::kEncode) {
+    return {slice(local), buffer(local.message), states_[index],
+            draw_key(local.task, local.slice.begin, options_.seed, iteration_)};
+  }
+  const auto used = static_cast<std::size_t>(message_bytes_[local.message]);
+  return {slice(local), buffer(local.message).first(used), {}, {}};
 }
 
-void Runtime::decode_or_merge(const LocalTask& local) {
-  const auto used = static_cast<std::size_t>(message_bytes_[local.message]);
-  const Operands operands{slice(local), buffer(local.message).first(used), {}, {}};
-  const std::uint32_t nodes = program_.graph().nodes;
-  if (local.task.kind == Kind::kMerge) return merge(local.task, nodes, operands);
-  const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
-  decode(local.task, nodes, *program_.plan().codecs[algorithm], operands);
+void Runtime::encode(std::span<const std::uint32_t> batch) {
+  std::vector<Work> works;
+  for (const std::uint32_t index : batch) {
+    works.push_back({&program_.tasks()[index].task, operands(index)});
+  }
+  std::vector<std::int64_t> bytes(batch.size());
+  const auto algorithm = static_cast<std::size_t>(works.front().task->algorithm);
+  executor::encode(works, program_.graph().nodes, *program_.plan().codecs[algorithm], bytes);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    message_bytes_[program_.tasks()[batch[i]].message] = bytes[i];
+  }
+}
+
+void Runtime::decode(std::span<const std::uint32_t> batch) {
+  std::vector<Work> works;
+  for (const std::uint32_t index : batch) {
+    works.push_back({&program_.tasks()[index].task, operands(index)});
+  }
+  const auto algorithm = static_cast<std::size_t>(works.front().task->algorithm);
+  executor::decode(works, program_.graph().nodes, *program_.plan().codecs[algorithm]);
+}
+
+void Runtime::merge(std::span<const std::uint32_t> batch) {
+  for (const std::uint32_t index : batch) {
+    executor::merge(program_.tasks()[index].task, program_.graph().nodes, operands(index));
+  }
+}
+
+void Runtime::all_reduce(const LocalTask& local) {
+  executor::all_reduce(program_.graph().nodes, *library_, slice(local));
+  const std::lock_guard lock(mutex_);
+  bytes_sent_ += casync::bytes_sent(program_.graph(), local.task);
 }
 
 void Runtime::send(const LocalTask& local) {
   const std::int64_t bytes =
       local.message == kNone ? local.task.amount : message_bytes_[local.message];
-  bytes_sent_ += bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    bytes_sent_ += bytes;
+  }
   exchange_->send(local.transfer, bytes);
 }
 
 std::span<float> Runtime::slice(const LocalTask& local) const {
-  return gradients_[local.task.gradient].subspan(static_cast<std::size_t>(local.slice.begin),
-                                                 static_cast<std::size_t>(local.slice.elements));
+  return units_[local.task.gradient].subspan(static_cast<std::size_t>(local.slice.begin),
+                                             static_cast<std::size_t>(local.slice.elements));
 }
 
 std::span<std::byte> Runtime::buffer(std::uint32_t message) const {
@@ -289,9 +348,16 @@ void Runtime::complete(std::uint32_t index, Clock::time_point at) {
 }
 
 void Runtime::release(std::uint32_t index, Clock::time_point at) {
-  switch (program_.tasks()[index].task.kind) {
+  const casync::Task& task = program_.tasks()[index].task;
+  if (is_instant(task)) {
+    intervals_[index].start = at;
+    return complete(index, at);
+  }
+  switch (task.kind) {
     case Kind::kSend:
       return push(communication_, index, at);
+    case Kind::kAllReduce:
+      return push(collective_, index, at);
     case Kind::kRecv:  // the last it waited for is done: its message is here
       intervals_[index].start = at;
       return complete(index, at);

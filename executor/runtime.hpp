@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "executor/operations.hpp"
 #include "executor/program.hpp"
 #include "kernels/codec.hpp"
 #include "kernels/state_store.hpp"
@@ -30,17 +31,19 @@ struct Interval {
 };
 
 /// Runs one rank's program, iteration after iteration. It owns two threads, one for codecs and one
-/// that issues sends, which sleep when there is nothing to do; it owns neither the process nor the
-/// thread that calls it. An iteration is
+/// that issues sends, and a third where there are all-reduces, which sleep when there is nothing to
+/// do; it owns neither the process nor the thread that calls it. An iteration is
 ///   begin(i) on every rank, then start(t), gradient_ready(g, t) for every gradient, wait().
 /// The gradients' memory is the caller's: inputs before gradient_ready, means over nodes after
 /// wait().
 class Runtime {
  public:
-  /// `gradients[g]` has model.gradients[g].elements values and stays in place while the runtime
-  /// lives, as does `states`, where encoders find what they keep between iterations.
+  /// `units[u]` has as many values as unit u of Program::layout() has elements, and stays in place
+  /// while the runtime lives, as does `states`, where encoders find what they keep between
+  /// iterations. Those of a bulk group hold its members' one after the other, and zeros behind them
+  /// at the start of every iteration; gradients that are in a group need no memory of their own.
   Runtime(transport::Endpoint& endpoint, const Program& program,
-          std::vector<std::span<float>> gradients, kernels::StateStore& states,
+          std::vector<std::span<float>> units, kernels::StateStore& states,
           const RuntimeOptions& options);
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -76,13 +79,17 @@ class Runtime {
     std::vector<Waiting> heap;
     std::condition_variable wake;
     bool sleeping = false;
+    bool running = false;  ///< a task
     std::thread thread;
   };
 
   void serve(Queue& queue);
   void run(std::uint32_t index);
-  void encode(const LocalTask& local, const kernels::State& state);
-  void decode_or_merge(const LocalTask& local);
+  void encode(std::span<const std::uint32_t> batch);
+  void decode(std::span<const std::uint32_t> batch);
+  void merge(std::span<const std::uint32_t> batch);
+  void all_reduce(const LocalTask& local);
+  Operands operands(std::uint32_t index) const;
   void send(const LocalTask& local);
   std::span<float> slice(const LocalTask& local) const;
   std::span<std::byte> buffer(std::uint32_t message) const;
@@ -105,7 +112,7 @@ class Runtime {
 
   transport::Endpoint& endpoint_;
   const Program& program_;
-  std::vector<std::span<float>> gradients_;
+  std::vector<std::span<float>> units_;
   RuntimeOptions options_;
   std::uint64_t iteration_ = 0;
 
@@ -125,7 +132,9 @@ class Runtime {
   std::exception_ptr failure_;
   bool stopping_ = false;
   Queue codec_, communication_;
-  std::unique_ptr<transport::Exchange> exchange_;  ///< last: its threads call arrived()
+  Queue collective_;  ///< all-reduces, which wait for other ranks; its thread runs if there are any
+  std::unique_ptr<transport::Collective> library_;  ///< null without all-reduces
+  std::unique_ptr<transport::Exchange> exchange_;   ///< last: its threads call arrived()
 };
 
 }  // namespace hipress::executor

@@ -54,6 +54,21 @@ void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Tim
   }
 }
 
+/// A rank that waits in an all-reduce for the others does not reduce yet: it starts, as in the
+/// simulator, when the last of them has come.
+void start_collectives_together(const casync::TaskGraph& graph, traces::Timeline& timeline) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Picoseconds> last;
+  for (const bool known : {false, true}) {
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      const Task& task = graph[id];
+      if (task.kind != Kind::kAllReduce) continue;
+      Picoseconds& start = last[{task.gradient, task.partition}];
+      start = std::max(start, timeline.start[id]);
+      if (known) timeline.start[id] = std::min(start, timeline.end[id]);
+    }
+  }
+}
+
 }  // namespace
 
 RecordedRun record_run(std::span<const Interval> intervals, transport::Clock::time_point start) {
@@ -84,6 +99,7 @@ traces::Timeline gather_timeline(transport::Endpoint& endpoint, const Program& p
   place_computation(graph, timeline, forward);
   end_sends_on_arrival(graph, timeline);
   start_sends_one_after_the_other(graph, timeline);
+  start_collectives_together(graph, timeline);
   return timeline;
 }
 

@@ -74,41 +74,45 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
   }
 }
 
-void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>> gradients) {
+void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>> units) {
   std::vector<std::uint64_t> mine;
   for (const Reference::Partition& partition : reference_.partitions()) {
-    mine.push_back(digest(part_of(gradients[partition.gradient], partition.slice)));
+    mine.push_back(digest(part_of(units[partition.gradient], partition.slice)));
   }
   const auto digests = gather<std::uint64_t>(endpoint_, mine);
-  const Finding found = check_share(iteration, digests);
+  const Finding found = check_share(iteration, digests, units);
   const std::vector<Finding> findings = gather(endpoint_, found);
   const auto first =
       std::ranges::find_if(findings, [](const Finding& f) { return f.partition >= 0; });
   if (first == findings.end()) return;
   const auto owner = static_cast<int>(first - findings.begin());
-  if (first->node >= 0) locate(owner, *first, gradients);
+  if (first->node >= 0) locate(owner, *first, units);
   const std::vector<std::string> texts = endpoint_.all_gather(text_);
   throw VerificationError(fmt::format("data does not verify after iteration {}: {}", iteration,
                                       texts[static_cast<std::size_t>(owner)]));
 }
 
-Verifier::Finding Verifier::check_share(std::uint64_t iteration,
-                                        const std::vector<std::vector<std::uint64_t>>& digests) {
+Verifier::Finding Verifier::check_share(std::uint64_t iteration, const Digests& digests,
+                                        std::span<const std::span<float>> units) {
   for (const std::size_t index : share_) {
-    const Finding finding = check(index, iteration, digests);
+    const Reference::Partition& partition = reference_.partitions()[index];
+    const Finding finding = partition.library
+                                ? check_library(index, iteration, digests,
+                                                part_of(units[partition.gradient], partition.slice))
+                                : check(index, iteration, digests);
     if (finding.partition >= 0) return finding;
   }
   return {};
 }
 
 Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
-                                  const std::vector<std::vector<std::uint64_t>>& digests) {
+                                  const Digests& digests) {
   const Reference::Partition& partition = reference_.partitions()[index];
   std::vector<Digest> expected(nodes_);
   text_.clear();
   reference_.run(index, iteration, [&](const Reference::Block& block) {
     for (std::uint32_t node = 0; node < nodes_; ++node) expected[node].update(block.values[node]);
-    if (partition.raw) check_bound(partition, iteration, block);
+    if (partition.raw) check_bound(partition, iteration, block.first, block.values[0]);
   });
   const auto name = static_cast<std::int64_t>(index);
   for (std::uint32_t node = 0; node < nodes_; ++node) {
@@ -129,14 +133,28 @@ Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
   return text_.empty() ? Finding{} : Finding{.partition = name};
 }
 
+Verifier::Finding Verifier::check_library(std::size_t index, std::uint64_t iteration,
+                                          const Digests& digests, std::span<const float> have) {
+  const Reference::Partition& partition = reference_.partitions()[index];
+  text_.clear();
+  check_bound(partition, iteration, partition.slice.begin, have);
+  const auto rank = static_cast<std::size_t>(endpoint_.rank());
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    if (digests[node][index] == digests[rank][index]) continue;
+    expected_.assign(have.begin(), have.end());
+    return {.partition = static_cast<std::int64_t>(index), .node = node};
+  }
+  return text_.empty() ? Finding{} : Finding{.partition = static_cast<std::int64_t>(index)};
+}
+
 void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t iteration,
-                           const Reference::Block& block) {
+                           std::int64_t first, std::span<const float> result) {
   // In double precision, whose own rounding is 2^29 times smaller than the bound.
-  const std::span<const float> result = block.values[0];
   std::vector<double> sum(result.size()), magnitude(result.size());
   std::vector<float> input(result.size());
   for (std::uint32_t node = 0; node < nodes_; ++node) {
-    fill_inputs({seed_, iteration, node, partition.gradient}, block.first, input);
+    fill_unit({.seed = seed_, .iteration = iteration, .node = node},
+              reference_.layout().units[partition.gradient], model_, first, input);
     for (std::size_t i = 0; i < input.size(); ++i) {
       sum[i] += input[i];
       magnitude[i] += std::fabs(input[i]);
@@ -148,15 +166,14 @@ void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t 
     const double mean = sum[i] / nodes_;
     const double bound = relative * magnitude[i] / nodes_;
     if (std::fabs(result[i] - mean) <= bound) continue;
-    text_ = fmt::format(
-        "gradient '{}', element {}: the reference gives {}, beyond {:.3g} of the mean {}",
-        model_.gradients[partition.gradient].name, block.first + static_cast<std::int64_t>(i),
-        result[i], bound, mean);
+    text_ =
+        fmt::format("{}: {} gives {}, beyond {:.3g} of the mean {}",
+                    place(partition, first + static_cast<std::int64_t>(i), ""),
+                    partition.library ? "the library" : "the reference", result[i], bound, mean);
   }
 }
 
-void Verifier::locate(int owner, const Finding& finding,
-                      std::span<const std::span<float>> gradients) {
+void Verifier::locate(int owner, const Finding& finding, std::span<const std::span<float>> units) {
   // The owner knows what is expected, the node what it has: digests of blocks tell the node which
   // block to show, and the owner finds the element in it.
   const auto& partition = reference_.partitions()[static_cast<std::size_t>(finding.partition)];
@@ -164,7 +181,7 @@ void Verifier::locate(int owner, const Finding& finding,
   const bool is_node = endpoint_.rank() == finding.node;
   const auto expected_blocks = gather<std::uint64_t>(
       endpoint_, is_owner ? block_digests(expected_) : std::vector<std::uint64_t>());
-  const std::span<const float> have = part_of(gradients[partition.gradient], partition.slice);
+  const std::span<const float> have = part_of(units[partition.gradient], partition.slice);
   std::uint64_t block = 0;
   std::vector<float> shown;
   if (is_node) {
@@ -190,10 +207,21 @@ void Verifier::locate(int owner, const Finding& finding,
 std::string Verifier::describe(const Finding& finding, std::int64_t element, float got,
                                float expected) const {
   const auto& partition = reference_.partitions()[static_cast<std::size_t>(finding.partition)];
-  return fmt::format(
-      "gradient '{}', node {}, element {}: got {} (0x{:08x}), expected {} (0x{:08x})",
-      model_.gradients[partition.gradient].name, finding.node, element, got,
-      std::bit_cast<std::uint32_t>(got), expected, std::bit_cast<std::uint32_t>(expected));
+  return fmt::format("{}: got {} (0x{:08x}), expected {} (0x{:08x})",
+                     place(partition, element, fmt::format(", node {}", finding.node)), got,
+                     std::bit_cast<std::uint32_t>(got), expected,
+                     std::bit_cast<std::uint32_t>(expected));
+}
+
+std::string Verifier::place(const Reference::Partition& partition, std::int64_t element,
+                            const std::string& node) const {
+  const casync::Unit& unit = reference_.layout().units[partition.gradient];
+  for (const casync::Member& member : casync::places(unit, model_)) {
+    if (element >= member.first + member.elements) continue;
+    return fmt::format("gradient '{}'{}, element {}", model_.gradients[member.gradient].name, node,
+                       element - member.first);
+  }
+  return fmt::format("the zeros behind {}{}, element {}", unit.name, node, element);
 }
 
 }  // namespace hipress::executor

@@ -18,19 +18,19 @@ class VerificationError : public io::RunError {
 };
 
 /// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
-/// bit for bit, all ranks' are the same, and raw means lie within the error bound of fp32 summation
-/// around the mean in double precision. Each rank runs the reference of a share of the partitions
-/// and compares with the digests that all ranks publish.
+/// bit for bit (where a library sums, only all ranks' are the same), and raw means lie within the
+/// error bound of fp32 summation around the mean in double precision. Each rank runs the reference
+/// of a share of the partitions and compares with the digests that all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
   Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
            const models::Model& model, const plans::ResolvedPlan& plan, std::uint64_t seed);
 
-  /// Compares one rank's gradients after an iteration; called by all ranks, after every iteration.
-  /// Throws VerificationError that names gradient, node and element, and what was found and
-  /// expected there.
-  void verify(std::uint64_t iteration, std::span<const std::span<float>> gradients);
+  /// Compares one rank's units (as Runtime has them) after an iteration; called by all ranks, after
+  /// every iteration. Throws VerificationError that names gradient, node and element, and what was
+  /// found and expected there.
+  void verify(std::uint64_t iteration, std::span<const std::span<float>> units);
 
  private:
   /// The first thing a rank finds wrong.
@@ -39,13 +39,20 @@ class Verifier {
     std::int64_t node = -1;       ///< whose values differ from `expected_`; -1: `text_` says it all
   };
 
-  Finding check_share(std::uint64_t iteration,
-                      const std::vector<std::vector<std::uint64_t>>& digests);
-  Finding check(std::size_t index, std::uint64_t iteration,
-                const std::vector<std::vector<std::uint64_t>>& digests);
+  using Digests = std::vector<std::vector<std::uint64_t>>;
+
+  Finding check_share(std::uint64_t iteration, const Digests& digests,
+                      std::span<const std::span<float>> units);
+  Finding check(std::size_t index, std::uint64_t iteration, const Digests& digests);
+  /// Where a library has summed: this rank's values have the bits of all others', and are right.
+  Finding check_library(std::size_t index, std::uint64_t iteration, const Digests& digests,
+                        std::span<const float> have);
   void check_bound(const Reference::Partition& partition, std::uint64_t iteration,
-                   const Reference::Block& block);
-  void locate(int owner, const Finding& finding, std::span<const std::span<float>> gradients);
+                   std::int64_t first, std::span<const float> result);
+  void locate(int owner, const Finding& finding, std::span<const std::span<float>> units);
+  /// "gradient 'fc6', …, element 17": the member of a unit that an element is of.
+  std::string place(const Reference::Partition& partition, std::int64_t element,
+                    const std::string& node) const;
   std::string describe(const Finding& finding, std::int64_t element, float got,
                        float expected) const;
 

@@ -1,16 +1,40 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "io/file.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::plans {
 
+namespace {
+
+std::string aggregation(const char* name, const casync::Aggregation& aggregation) {
+  const auto number = [](const auto& value) {
+    return value ? fmt::format("{}", *value) : std::string("-");
+  };
+  if (aggregation == casync::Aggregation{}) return {};
+  const std::optional<std::int64_t> wait_ps =
+      aggregation.wait ? std::optional(aggregation.wait->count()) : std::nullopt;
+  return fmt::format("{} {} {} {}\n", name, aggregation.threshold_bytes, number(wait_ps),
+                     number(aggregation.limit_bytes));
+}
+
+}  // namespace
+
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan) {
   // Names are preceded by their lengths, so that no two jobs have one text.
-  std::string text = fmt::format("{} {}\n", plan.strategy, plan.nodes);
+  std::string text = fmt::format("{} {} {}\n{}{}", plan.strategy, plan.nodes, plan.raw_strategy,
+                                 aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
+  if (!plan.pipelining) text += "no pipelining\n";
+  for (const std::vector<std::uint32_t>& group : plan.bulk_groups) {
+    text += fmt::format("group {}\n", fmt::join(group, " "));
+  }
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     const models::Gradient& gradient = model.gradients[g];
     const casync::Decision& decision = plan.decisions[g];

@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <ostream>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "casync/layout.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -75,12 +80,106 @@ void write_gradients(YAML::Emitter& out, const models::Model& model, const casyn
   out << YAML::EndSeq;
 }
 
+casync::Aggregation read_aggregation(const io::YamlNode& node) {
+  casync::Aggregation aggregation;
+  if (const auto threshold = node.find("threshold"))
+    aggregation.threshold_bytes = threshold->size();
+  if (const auto wait = node.find("wait")) {
+    aggregation.wait = casync::from_seconds(wait->duration());
+  }
+  if (const auto limit = node.find("limit")) aggregation.limit_bytes = limit->size();
+  for (const std::string_view bound : {"wait", "limit"}) {
+    if (node.has(bound) && !node.has("threshold")) {
+      node.at(bound).fail("needs threshold: what is smaller than that is put together");
+    }
+  }
+  return aggregation;
+}
+
+/// The input indices of the gradients that a list names.
+std::vector<std::uint32_t> read_group(const io::YamlNode& list, const models::Model& model) {
+  std::vector<std::uint32_t> members;
+  for (const io::YamlNode& item : list.items()) {
+    const std::string name = item.text();
+    const auto found = std::find_if(model.gradients.begin(), model.gradients.end(),
+                                    [&](const models::Gradient& g) { return g.name == name; });
+    if (found == model.gradients.end()) {
+      item.fail(
+          fmt::format("gradient {} is not in model {}", io::quote(name), io::quote(model.name)));
+    }
+    members.push_back(static_cast<std::uint32_t>(found - model.gradients.begin()));
+  }
+  return members;
+}
+
+/// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
+void read_aggregations(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
+  const auto located = [&](const io::YamlNode& node, const auto& call) {
+    try {
+      call();
+    } catch (const std::invalid_argument& error) {
+      node.fail(error.what());
+    }
+  };
+  if (const auto raw = root.find("raw")) {
+    located(*raw, [&] { plan.raw_strategy = casync::find_strategy(raw->text()).name; });
+  }
+  if (const auto batch = root.find("batch")) {
+    batch->expect_keys({"threshold", "wait", "limit"});
+    plan.batch = read_aggregation(*batch);
+  }
+  if (const auto bulk = root.find("bulk")) {
+    bulk->expect_keys({"threshold", "wait", "limit", "groups"});
+    plan.bulk = read_aggregation(*bulk);
+    if (const auto groups = bulk->find("groups")) {
+      for (const io::YamlNode& group : groups->items()) {
+        plan.bulk_groups.push_back(read_group(group, model));
+      }
+    }
+    located(*bulk, [&] { casync::make_layout(model, plan); });
+  }
+}
+
+void write_aggregation(YAML::Emitter& out, const casync::Aggregation& aggregation) {
+  const auto entry = [&](const char* key, const std::string& value) {
+    out << YAML::Key << key << YAML::Value << value;
+  };
+  if (aggregation.threshold_bytes > 0) {
+    entry("threshold", fmt::format("{}B", aggregation.threshold_bytes));
+  }
+  if (aggregation.wait) entry("wait", fmt::format("{}ps", aggregation.wait->count()));
+  if (aggregation.limit_bytes) entry("limit", fmt::format("{}B", *aggregation.limit_bytes));
+}
+
+void write_aggregations(YAML::Emitter& out, const models::Model& model, const casync::Plan& plan) {
+  if (!plan.raw_strategy.empty()) out << YAML::Key << "raw" << YAML::Value << plan.raw_strategy;
+  if (plan.bulk != casync::Aggregation{} || !plan.bulk_groups.empty()) {
+    out << YAML::Key << "bulk" << YAML::Value << YAML::BeginMap;
+    write_aggregation(out, plan.bulk);
+    if (!plan.bulk_groups.empty()) {
+      out << YAML::Key << "groups" << YAML::Value << YAML::BeginSeq;
+      for (const std::vector<std::uint32_t>& group : plan.bulk_groups) {
+        out << YAML::Flow << YAML::BeginSeq;
+        for (const std::uint32_t member : group) out << model.gradients[member].name;
+        out << YAML::EndSeq;
+      }
+      out << YAML::EndSeq;
+    }
+    out << YAML::EndMap;
+  }
+  if (plan.batch != casync::Aggregation{}) {
+    out << YAML::Key << "batch" << YAML::Value << YAML::BeginMap;
+    write_aggregation(out, plan.batch);
+    out << YAML::EndMap;
+  }
+}
+
 }  // namespace
 
 ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "search",
-                    "network", "profile", "tool", "gradients"});
+                    "network", "profile", "tool", "raw", "bulk", "batch", "gradients"});
   require_schema(root);
   require_agreement(root, context);
   PlanMatcher matcher(file, context);
@@ -89,7 +188,9 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
     const std::string name = item.at("name").text();
     matcher.add(parse_item(item, name));
   }
-  return matcher.take();
+  ResolvedPlan resolved = matcher.take();
+  read_aggregations(root, context.model, resolved.plan);
+  return resolved;
 }
 
 void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
@@ -108,6 +209,7 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
   entry("network", report.network);
   entry("profile", report.profile);
   entry("tool", io::version());
+  write_aggregations(out, model, plan);
   write_gradients(out, model, plan);
   out << YAML::EndMap;
   io::write_file(path, [&](std::ostream& stream) { stream << out.c_str() << '\n'; });

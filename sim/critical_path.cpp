@@ -30,16 +30,19 @@ std::uint64_t resource_of(std::uint32_t node, Resource resource) {
 
 /// What a task occupies, the resource that it waits for first in front: no, one or two of them.
 std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
+  const std::uint32_t node = graph.orbit(task.node);
   switch (task.kind) {
     case Kind::kForward:
     case Kind::kBackward:
-      return {resource_of(task.node, kCompute)};
+      return {resource_of(node, kCompute)};
     case Kind::kSend:
-      return {resource_of(task.node, kEgress), resource_of(graph.peer(task), kIngress)};
+    case Kind::kAllReduce:
+      return {resource_of(node, kEgress), resource_of(graph.orbit(graph.peer(task)), kIngress)};
     case Kind::kRecv:
+    case Kind::kJoin:
       return {};
     default:
-      return {resource_of(task.node, kCodec)};
+      return {resource_of(node, kCodec)};
   }
 }
 

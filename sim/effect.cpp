@@ -24,8 +24,10 @@ bool has_kind(const casync::TaskGraph& graph, bool (*wanted)(Kind)) {
   return false;
 }
 
-bool is_message(Kind kind) { return kind == Kind::kSend; }
-bool is_priced(Kind kind) { return kind != Kind::kForward && kind != Kind::kBackward; }
+bool is_message(Kind kind) { return kind == Kind::kSend || kind == Kind::kAllReduce; }
+bool is_priced(Kind kind) {
+  return kind != Kind::kForward && kind != Kind::kBackward && kind != Kind::kJoin;
+}
 
 /// A key of a cluster file, and a change of its value that shows whether the value matters: to
 /// "none of it" where there is such a thing, since a cost that is never the bottleneck does nothing
@@ -38,6 +40,8 @@ struct ClusterKey {
 constexpr double kSomeTime_s = 1e-3;
 
 void toggle(double& cost, double some) { cost = cost > 0 ? 0 : some; }
+
+void toggle_overlap(double& factor) { factor = factor > 1 ? 1 : 2; }
 
 void move_hosts(Cluster& cluster) {
   const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
@@ -68,6 +72,12 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"nodes_per_host", move_hosts},
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
+    ClusterKey{"overlap.compute_codec",
+               [](Cluster& c) { toggle_overlap(c.overlap.compute_codec); }},
+    ClusterKey{"overlap.compute_transfer",
+               [](Cluster& c) { toggle_overlap(c.overlap.compute_transfer); }},
+    ClusterKey{"overlap.codec_transfer",
+               [](Cluster& c) { toggle_overlap(c.overlap.codec_transfer); }},
     ClusterKey{"compute_speed",
                [](Cluster& c) {
                  for (double& speed : c.compute_speed) speed /= 2;
@@ -124,6 +134,7 @@ class Search {
     if (!sends) check_without_messages();
     if (graph_.tasks() > kMostTasks) return std::move(sentences_);
     if (sends && given_.network) check_network();
+    if (sends && given_.transfer_order) check_transfer_order();
     if (!given_.cluster.empty()) check_cluster(sends);
     return std::move(sentences_);
   }
@@ -136,6 +147,7 @@ class Search {
   void check_without_messages() {
     const std::string reason = no_messages();
     if (given_.network) report("--network", reason);
+    if (given_.transfer_order) report("--transfer-order", reason);
     if (given_.topology) report("--topology", reason);
   }
 
@@ -154,6 +166,16 @@ class Search {
     if (same(result_, simulate_changed(changed))) {
       report("--network",
              fmt::format("{} gives every task the same times", to_string(changed.network)));
+    }
+  }
+
+  void check_transfer_order() {
+    Scenario changed = scenario_;
+    const bool by_need = scenario_.transfer_order == TransferOrder::kNeed;
+    changed.transfer_order = by_need ? TransferOrder::kReady : TransferOrder::kNeed;
+    if (same(result_, simulate_changed(changed))) {
+      report("--transfer-order",
+             fmt::format("{} gives every task the same times", to_string(changed.transfer_order)));
     }
   }
 

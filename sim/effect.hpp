@@ -15,6 +15,7 @@ struct Given {
   std::optional<std::string> algorithm = {};  ///< what a `y` without a fifth field was to mean
   bool topology = false;
   bool network = false;
+  bool transfer_order = false;
   bool profile = false;
   std::string cluster = {};  ///< the cluster file; empty: none
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -9,6 +10,28 @@
 #include "sim/waiting.hpp"
 
 namespace hipress::sim {
+
+/// The work of what was asked for last, since most slices of a gradient are equal: a small table,
+/// each entry of which the next with its hash replaces.
+class WorkMemo {
+ public:
+  /// `work()` for this amount and sort of task, or what it was the last time.
+  template <class Work>
+  std::int64_t of(std::int64_t amount, std::uint32_t sort, Work work) {
+    const std::uint64_t hash = (static_cast<std::uint64_t>(amount) + sort) * 0x9e3779b97f4a7c15u;
+    Entry& entry = entries_[hash >> 58];
+    if (entry.amount != amount || entry.sort != sort) entry = {amount, work(), sort};
+    return entry.work;
+  }
+
+ private:
+  struct Entry {
+    std::int64_t amount = -1;
+    std::int64_t work = 0;
+    std::uint32_t sort = 0;
+  };
+  std::array<Entry, 64> entries_;
+};
 
 /// What both networks need of the engine's state.
 struct Core {
@@ -22,19 +45,33 @@ struct Core {
   std::int64_t overhead;  // o, picoseconds
   std::int64_t latency;   // L, picoseconds
   bool shared_cores;
+  bool overlaps;  // slow what is under way on one node at once
 
   std::int64_t now = 0;
   EventQueue events;
   Sharing sharing;
-  ServiceOrder order;
+  WaitingQueue::Sorter sorter;
   std::vector<std::uint32_t> host_cores;  // per node: the capacity of its host's cores
   Result result;
 
-  /// Picoseconds that a message takes alone: o + bytes/B.
-  std::int64_t message_work(const Task& send) const {
-    return overhead +
-           casync::from_seconds(static_cast<double>(send.amount) / cluster.link.bandwidth).count();
+  /// The node whose ingress a message uses.
+  std::uint32_t receiver(const Task& send) const {
+    if (graph.folded) return 0;
+    const std::uint32_t sum = send.node + send.rotation;
+    return sum < graph.nodes ? sum : sum - graph.nodes;
   }
+  /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
+  std::int64_t message_work(const Task& send) {
+    if (send.kind == casync::Kind::kAllReduce) {
+      return costs.all_reduce_time(send, graph.nodes, cluster.link).count();
+    }
+    return message_works.of(send.amount, 0, [&] {
+      return overhead +
+             casync::from_seconds(static_cast<double>(send.amount) / cluster.link.bandwidth)
+                 .count();
+    });
+  }
+  WorkMemo message_works, codec_works;
   /// CPU work of a message, both ends together, in seconds.
   double core_s(const Task& send) const {
     return cluster.link.core_s_per_message +
@@ -47,10 +84,18 @@ struct Core {
   /// core.
   double flow_weight = 1;
 
+  /// The work of a task that nominally takes `work`.
+  std::int64_t jittered(TaskId id, std::int64_t work) const {
+    return options.jitter == nullptr ? work : options.jitter->apply(work, options.draws, id);
+  }
+  Sharing::Place place_of(const Task& task) const;
   /// Starts a task now that was given its resources.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
     if (options.record_timeline) result.timeline.start[id] = casync::Picoseconds(now);
-    if (uses.count == 0) {
+    __builtin_prefetch(&graph[id] + 2);  // what its end makes ready mostly stands behind it
+    if (overlaps) {
+      sharing.start(id, work, weight, uses, now, place_of(graph[id]));
+    } else if (uses.count == 0) {
       events.push({now + work, id, 0});
     } else {
       sharing.start(id, work, weight, uses, now);
@@ -61,11 +106,21 @@ struct Core {
 /// Throws io::RunError that names up to ten tasks that can never start, and what each waits for.
 [[noreturn]] void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting);
 
+/// Throws io::InputError that says what of the task cannot be: its node, its peer or its amount.
+[[noreturn]] void report_impossible(const TaskGraph& graph, TaskId id);
+
 /// A network decides when a waiting Send may start and at which speed it goes:
 ///   explicit Transfers(Core&);
 ///   void add(TaskId send);       // it is ready
 ///   void finish(TaskId send);    // its message has left
 ///   void dispatch();             // start what may start at this instant
+///   std::size_t bytes() const;   // of its queues
+
+/// An AllReduce occupies its node's egress and the next node's ingress, as a message to the next
+/// node would: all of them together both ports of every node.
+inline bool occupies_ports(const Task& task) {
+  return task.kind == casync::Kind::kSend || task.kind == casync::Kind::kAllReduce;
+}
 
 /// Runs a graph in virtual time. Time stands at an instant until nothing more happens in it:
 /// first everything that ends is ended and what thereby becomes ready is queued, then idle
@@ -79,31 +134,42 @@ class Engine {
          const Options& options)
       : core_(graph, costs, cluster, options),
         transfers_(core_),
-        streams_(2 * graph.nodes),
+        streams_(2 * graph.orbits()),
         waiting_(graph.tasks(), 0) {
     for (const TaskId target : graph.graph.m_forward.m_column) ++waiting_[target];
   }
 
   Result run() {
-    for (TaskId id = 0; id < core_.graph.tasks(); ++id) {
-      if (waiting_[id] == 0) make_ready(id);
-    }
+    for (const TaskId id : sources()) make_ready(id);
     dispatch();
     while (!core_.events.empty()) {
-      core_.now = core_.events.top().time;
+      core_.now = core_.events.next_time();
       do {
         take(core_.events.pop());
-      } while (!core_.events.empty() && core_.events.top().time == core_.now);
+      } while (!core_.events.empty() && core_.events.next_time() == core_.now);
       dispatch();
     }
     if (done_ < core_.graph.tasks()) report_stuck(core_.graph, waiting_);
+    if (core_.graph.folded) {
+      std::vector<std::int64_t>& bytes = core_.result.bytes_sent;
+      std::fill(bytes.begin(), bytes.end(), bytes.front());
+    }
+    core_.result.state_bytes = bytes();
     return std::move(core_.result);
   }
 
  private:
+  std::vector<TaskId> sources() const {
+    std::vector<TaskId> ids;
+    for (TaskId id = 0; id < core_.graph.tasks(); ++id) {
+      if (waiting_[id] == 0) ids.push_back(id);
+    }
+    return ids;
+  }
+
   /// A serial resource of one node: its compute stream or its codec stream.
   struct Stream {
-    WaitingTasks waiting;
+    WaitingQueue waiting;
     bool busy = false;
     bool touched = false;
   };
@@ -122,36 +188,49 @@ class Engine {
     const Task& task = core_.graph[id];
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
-    if (task.kind == casync::Kind::kSend) {
-      core_.result.bytes_sent[task.node] += task.amount;
+    if (occupies_ports(task)) {
+      core_.result.bytes_sent[core_.graph.orbit(task.node)] +=
+          casync::bytes_sent(core_.graph, task);
       transfers_.finish(id);
-    } else if (task.kind != casync::Kind::kRecv) {
+    } else if (task.kind != casync::Kind::kRecv && !casync::is_instant(task)) {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touch(stream);
       if (task.kind == casync::Kind::kBackward)
         core_.result.compute = casync::Picoseconds(core_.now);
     }
+    std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
     for (const TaskId next : casync::successors(core_.graph, id)) {
-      if (--waiting_[next] == 0) make_ready(next);
+      if (--waiting[next] == 0) make_ready(next);
     }
   }
 
   void make_ready(TaskId id) {
     const Task& task = core_.graph[id];
+    if (task.node >= core_.graph.nodes || task.rotation >= core_.graph.nodes || task.amount < 0) {
+      report_impossible(core_.graph, id);
+    }
+    if (casync::is_instant(task)) return pass(id);
     switch (task.kind) {
       case casync::Kind::kRecv:
         return arrive(id);
       case casync::Kind::kSend:
-        core_.order.set_ready(id, core_.now);
+      case casync::Kind::kAllReduce:
         return transfers_.add(id);
       default: {
-        core_.order.set_ready(id, core_.now);
         const std::uint32_t stream = stream_of(task);
-        streams_[stream].waiting.add(id, core_.order);
+        streams_[stream].waiting.add(id, core_.now, core_.sorter);
         touch(stream);
       }
     }
+  }
+
+  /// A task of no length that waits for no resource.
+  void pass(TaskId id) {
+    if (core_.options.record_timeline) {
+      core_.result.timeline.start[id] = casync::Picoseconds(core_.now);
+    }
+    finish(id);
   }
 
   /// The message is on the wire for L; a Recv has no length.
@@ -166,10 +245,8 @@ class Engine {
     }
   }
 
-  static std::uint32_t stream_of(const Task& task) {
-    const bool computes =
-        task.kind == casync::Kind::kForward || task.kind == casync::Kind::kBackward;
-    return 2 * task.node + (computes ? 0 : 1);
+  std::uint32_t stream_of(const Task& task) const {
+    return 2 * core_.graph.orbit(task.node) + (casync::is_computation(task) ? 0 : 1);
   }
 
   void touch(std::uint32_t stream) {
@@ -184,7 +261,7 @@ class Engine {
       stream.touched = false;
       if (stream.busy || stream.waiting.empty()) continue;
       stream.busy = true;
-      run_on_stream(stream.waiting.take_first(core_.order));
+      run_on_stream(stream.waiting.take_first(core_.sorter).id);
     }
     touched_.clear();
     transfers_.dispatch();
@@ -198,14 +275,30 @@ class Engine {
     if (core_.shared_cores && (!computes || core_.options.backward_cores == BackwardCores::kOne)) {
       uses.add(core_.host_cores[task.node], 1);
     }
-    core_.start(id, stream_work(task, computes), 1, uses);
+    core_.start(id, core_.jittered(id, stream_work(task, computes)), 1, uses);
   }
 
-  std::int64_t stream_work(const Task& task, bool computes) const {
-    const std::int64_t nominal = computes ? task.amount : core_.costs.codec_time(task).count();
+  std::int64_t codec_work(const Task& task) {
+    const auto sort = static_cast<std::uint32_t>(task.kind) |
+                      static_cast<std::uint32_t>(task.flags & casync::kAccumulate) << 8 |
+                      static_cast<std::uint32_t>(static_cast<std::uint8_t>(task.algorithm)) << 16;
+    return core_.codec_works.of(task.amount, sort,
+                                [&] { return core_.costs.codec_time(task).count(); });
+  }
+
+  std::int64_t stream_work(const Task& task, bool computes) {
+    const std::int64_t nominal = computes ? task.amount : codec_work(task);
     const double speed = core_.cluster.compute_speed[task.node];
     return speed == 1 ? nominal
                       : static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5);
+  }
+
+  /// Of the graph and of all that grew with it, at its largest.
+  std::int64_t bytes() const {
+    std::size_t sum = waiting_.capacity() * sizeof(std::uint32_t) + core_.events.bytes() +
+                      transfers_.bytes() + streams_.capacity() * sizeof(Stream);
+    for (const Stream& stream : streams_) sum += stream.waiting.bytes();
+    return graph_bytes(core_.graph) + static_cast<std::int64_t>(sum);
   }
 
   Core core_;

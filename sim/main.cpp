@@ -2,15 +2,20 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "casync/layout.hpp"
+#include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
+#include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
 #include "sim/effect.hpp"
 #include "sim/report.hpp"
@@ -30,6 +35,14 @@ struct Options {
   std::string cluster;
   std::string network = "fair";
   std::string trace;
+  std::string fold = "auto";
+  plans::PlanOptions plan_options;
+  int steady = 0;  ///< iterations back to back; 0: one, with a barrier at its end
+  std::string transfer_order = "ready";
+  std::string jitter;  ///< empty: none
+  std::uint64_t seed = 0;
+  std::uint32_t replicas = 1;
+  unsigned jobs = 0;  ///< 0: one per processor
   bool sensitivity = false;
   bool json = false;
   sim::Given given;  ///< what the command line named
@@ -42,7 +55,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--plan", options.plan,
                  "Plan file, or none, all, threshold[:ELEMENTS], or an algorithm's name")
       ->required();
-  app.add_option("--topology", options.topology, "PS or RING")
+  app.add_option("--topology", options.topology, "PS, RING or ALLREDUCE")
       ->capture_default_str()
       ->each([&](const std::string&) { options.given.topology = true; });
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
@@ -57,7 +70,28 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
       ->capture_default_str()
       ->each([&](const std::string&) { options.given.network = true; });
+  app.add_option("--fold", options.fold,
+                 "Simulate one node for all where they do the same: auto (where that is exact), "
+                 "never, or always (with bounds where slices are unequal)")
+      ->capture_default_str();
+  app.add_option("--transfer-order", options.transfer_order,
+                 "ready (first come, first served) or need (of the next forward pass)")
+      ->capture_default_str()
+      ->each([&](const std::string&) { options.given.transfer_order = true; });
+  app.add_option(
+      "--jitter", options.jitter,
+      "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
+  app.add_option("--seed", options.seed, "Of the jitter's draws")->capture_default_str();
+  app.add_option("--replicas", options.replicas,
+                 "Simulate so many draws of the jitter, and print the percentiles")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1'000'000u));
+  app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)");
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
+  plans::declare(app, options.plan_options);
+  app.add_flag("--steady{8}", options.steady,
+               "Iterations back to back, without a barrier: the period that so many (8) settle to")
+      ->check(CLI::Range(2, 1024));
   app.add_flag("--sensitivity", options.sensitivity,
                "Also simulate with bandwidth, latency, codecs, compute … each 10 % better");
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
@@ -75,36 +109,67 @@ sim::Scenario load(const Options& options) {
   models::Model model = models::read_model(options.input);
   costs::Profile profile = costs::read_profile(options.profile);
   costs::Cluster cluster = load_cluster(options, profile);
-  casync::Plan plan = plans::resolve_plan(options.plan, {.model = model,
-                                                         .strategy = strategy,
-                                                         .nodes = cluster.nodes,
-                                                         .algorithm = options.algorithm})
-                          .plan;
-  return {std::move(model), std::move(plan), std::move(profile), std::move(cluster), network};
+  const plans::PlanContext context = {
+      .model = model, .strategy = strategy, .nodes = cluster.nodes, .algorithm = options.algorithm};
+  plans::ResolvedPlan resolved = plans::resolve_plan(options.plan, context);
+  plans::apply(options.plan_options, context, resolved);
+  casync::Plan plan = std::move(resolved.plan);
+  sim::Scenario scenario{std::move(model), std::move(plan), std::move(profile), std::move(cluster),
+                         network};
+  scenario.iterations = std::max(options.steady, 1);
+  scenario.transfer_order = sim::parse_transfer_order(options.transfer_order);
+  scenario.draws.seed = options.seed;
+  if (!options.jitter.empty()) {
+    scenario.jitter = std::make_shared<const sim::Jitter>(sim::Jitter::parse(options.jitter));
+  }
+  return scenario;
+}
+
+void expand(const sim::Scenario& scenario, const Options& options, sim::Prediction& prediction) {
+  sim::Fold fold = sim::parse_fold(options.fold);
+  if (!options.trace.empty()) {
+    if (fold == sim::Fold::kAlways) {
+      throw io::InputError("--trace shows every node, --fold always one: leave one of them out");
+    }
+    fold = sim::Fold::kNever;
+  }
+  sim::ExpandedGraph expanded = sim::expand(scenario, fold);
+  if (!expanded.exact) prediction.folding_bounds = sim::folding_bounds(scenario);
+  prediction.graph = std::move(expanded.graph);
+  prediction.why_whole = std::move(expanded.why_whole);
 }
 
 sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   sim::Prediction prediction;
-  prediction.graph = casync::expand(scenario.model, scenario.plan);
+  expand(scenario, options, prediction);
+  prediction.names = casync::unit_names(casync::make_layout(scenario.model, scenario.plan));
   const auto start = std::chrono::steady_clock::now();
   prediction.result = sim::simulate(scenario, prediction.graph, sim::Timelines::kRecorded);
   prediction.simulation_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  prediction.iteration = prediction.result.iteration;
+  if (scenario.iterations > 1) {
+    prediction.steady =
+        sim::steady_state(prediction.graph, prediction.result.timeline, scenario.iterations);
+    prediction.iteration = prediction.steady->period;
+  }
   prediction.critical_path = sim::critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = sim::utilisation(scenario, prediction.graph, prediction.result);
+  if (options.replicas > 1) {
+    const unsigned jobs =
+        options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+    prediction.replicas = sim::run_replicas(scenario, prediction.graph, options.replicas, jobs);
+  }
   if (options.sensitivity) {
-    prediction.sensitivities =
-        sim::sensitivities(scenario, prediction.graph, prediction.result.iteration);
+    prediction.sensitivities = sim::sensitivities(scenario, prediction.graph, prediction.iteration);
   }
   return prediction;
 }
 
-void write_trace(const std::string& path, const sim::Scenario& scenario,
-                 const sim::Prediction& prediction) {
-  std::vector<std::string> names;
-  for (const models::Gradient& gradient : scenario.model.gradients) names.push_back(gradient.name);
+void write_trace(const std::string& path, const sim::Prediction& prediction) {
   io::write_file(path, [&](std::ostream& out) {
-    traces::write_chrome_trace(out, prediction.graph, names, {&prediction.result.timeline});
+    traces::write_chrome_trace(out, prediction.graph, prediction.names,
+                               {&prediction.result.timeline});
   });
 }
 
@@ -119,15 +184,30 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
   }
 }
 
+/// Costs of the prediction that nobody measured.
+void warn_of_estimates(const sim::Scenario& scenario, const sim::Prediction& prediction) {
+  for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
+    if (prediction.graph[id].kind != casync::Kind::kAllReduce) continue;
+    const costs::AllReduceCosts costs(scenario.profile);
+    const std::string remark = costs.remark(prediction.graph.nodes);
+    if (!remark.empty()) spdlog::warn("{}", remark);
+    return;
+  }
+}
+
 int run(const Options& options) {
+  if (options.replicas > 1 && options.jitter.empty()) {
+    throw io::InputError("--replicas: without --jitter all would be the same; give one of them");
+  }
   const sim::Scenario scenario = load(options);
   const sim::Prediction prediction = predict(scenario, options);
-  if (!options.trace.empty()) write_trace(options.trace, scenario, prediction);
+  if (!options.trace.empty()) write_trace(options.trace, prediction);
   if (options.json) {
     sim::print_json(std::cout, scenario, prediction);
   } else {
     sim::print_report(std::cout, scenario, prediction);
   }
+  warn_of_estimates(scenario, prediction);
   warn_of_unused(scenario, prediction, options);
   return 0;
 }

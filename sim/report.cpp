@@ -82,12 +82,9 @@ std::vector<Stretch> stretches_of(const Prediction& prediction) {
   return list;
 }
 
-std::string gradients_of(const Scenario& scenario, const Prediction& prediction,
-                         const Stretch& stretch) {
+std::string gradients_of(const Prediction& prediction, const Stretch& stretch) {
   if (stretch.kind == Kind::kForward) return "";
-  const auto name = [&](TaskId id) {
-    return scenario.model.gradients[prediction.graph[id].gradient].name;
-  };
+  const auto name = [&](TaskId id) { return prediction.names[prediction.graph[id].gradient]; };
   const std::string first = name(stretch.first), last = name(stretch.last);
   return first == last ? first : first + " … " + last;
 }
@@ -98,7 +95,7 @@ std::string nodes_of(const Prediction& prediction, const Stretch& stretch) {
 }
 
 /// Where most of the path's time goes, in order of time; the JSON has every step.
-void print_path(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+void print_path(std::ostream& out, const Prediction& prediction) {
   constexpr std::size_t kShown = 10;
   const traces::Timeline& times = prediction.result.timeline;
   std::vector<Stretch> stretches = stretches_of(prediction);
@@ -120,7 +117,7 @@ void print_path(std::ostream& out, const Scenario& scenario, const Prediction& p
                duration(times.start[stretch.first]), duration(times.end[stretch.last]),
                stretch.steps, duration(stretch.time),
                100 * share_of(stretch.time, prediction.result.iteration),
-               gradients_of(scenario, prediction, stretch));
+               gradients_of(prediction, stretch));
   }
 }
 
@@ -165,6 +162,19 @@ std::string describe_utilisation(const Utilisation& use) {
          describe_shares("host cores", use.hosts, [](const HostUse& h) { return h.utilisation; });
 }
 
+std::string describe_folding(const Prediction& prediction) {
+  const casync::TaskGraph& graph = prediction.graph;
+  if (!graph.folded) return fmt::format("all {}: {}", graph.nodes, prediction.why_whole);
+  const std::string stands = fmt::format("1, which stands for all {}", graph.nodes);
+  if (!prediction.folding_bounds) return stands;
+  const FoldingBounds& bounds = *prediction.folding_bounds;
+  return fmt::format(
+      "{}; {} to {} with all slices as short as the shortest and as long as the longest "
+      "({:.2f} % apart)",
+      stands, duration(bounds.shortest), duration(bounds.longest),
+      100 * share_of(bounds.longest - bounds.shortest, bounds.shortest));
+}
+
 void print_sensitivities(std::ostream& out, const Prediction& prediction) {
   if (prediction.sensitivities.empty()) return;
   fmt::print(out, "\nif one thing were 10 % better:\n");
@@ -173,35 +183,59 @@ void print_sensitivities(std::ostream& out, const Prediction& prediction) {
         std::find_if(improvements().begin(), improvements().end(),
                      [&](const Improvement& other) { return other.name == row.name; });
     fmt::print(out, "  {:<16}{:>12}{:>8.2f} %  {}\n", row.name, duration(row.iteration),
-               100 * share_of(row.change, prediction.result.iteration), improvement->help);
+               100 * share_of(row.change, prediction.iteration), improvement->help);
   }
+}
+
+/// "12ms", or what a period is the mean of.
+std::string describe_iteration(const Prediction& prediction) {
+  const std::string time = duration(prediction.iteration);
+  if (!prediction.steady) return time;
+  return fmt::format("{}, the period of {} back to back ({})", time,
+                     prediction.steady->periods.size() + 1,
+                     prediction.steady->settled ? "settled" : "mean of the last half");
 }
 
 }  // namespace
 
+std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
+                                              const Prediction& prediction) {
+  std::vector<std::int64_t> bytes = prediction.result.bytes_sent;
+  for (std::int64_t& of_node : bytes) of_node /= scenario.iterations;
+  return bytes;
+}
+
 void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Result& result = prediction.result;
+  const Picoseconds compute = compute_time(scenario, prediction);
   line(out, "plan",
        fmt::format("{} gradients, {}, N = {}", scenario.model.gradients.size(),
                    scenario.plan.strategy, scenario.plan.nodes));
   line(out, "costs",
        fmt::format("profile {}, network {}", scenario.profile.name, to_string(scenario.network)));
-  line(out, "iteration", duration(result.iteration));
+  line(out, "iteration", describe_iteration(prediction));
   line(out, "synchronisation",
-       duration(result.iteration - casync::from_seconds(scenario.model.forward_s)));
-  line(out, "compute", duration(result.compute));
-  line(out, "exposed communication", duration(result.iteration - result.compute));
-  line(out, "sent per node", describe_bytes_sent(result.bytes_sent));
+       duration(prediction.iteration - casync::from_seconds(scenario.model.forward_s)));
+  line(out, "compute", duration(compute));
+  line(out, "exposed communication", duration(prediction.iteration - compute));
+  line(out, "sent per node", describe_bytes_sent(bytes_per_iteration(scenario, prediction)));
+  if (prediction.replicas) {
+    const Replicas& all = *prediction.replicas;
+    line(out, fmt::format("over {} replicas", all.count),
+         fmt::format("mean {}, p10 {}, p50 {}, p90 {}, p99 {}", duration(all.mean),
+                     duration(all.p10), duration(all.p50), duration(all.p90), duration(all.p99)));
+  }
   line(out, "critical path", describe_path(prediction, Picoseconds{}));
   if (result.iteration > result.compute) {
     line(out, "its exposed part", describe_path(prediction, result.compute));
   }
   line(out, "utilisation", describe_utilisation(prediction.utilisation));
+  line(out, "nodes simulated", describe_folding(prediction));
   line(out, "tasks",
        fmt::format("{} in {}, {:.3g} a second", prediction.graph.tasks(),
                    io::format_duration(prediction.simulation_s),
                    prediction.graph.tasks() / prediction.simulation_s));
-  print_path(out, scenario, prediction);
+  print_path(out, prediction);
   print_sensitivities(out, prediction);
 }
 

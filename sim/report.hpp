@@ -1,8 +1,12 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "sim/folding.hpp"
+#include "sim/replicas.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
 #include "sim/utilisation.hpp"
@@ -12,12 +16,28 @@ namespace hipress::sim {
 /// What came of simulating a scenario.
 struct Prediction {
   casync::TaskGraph graph;
-  Result result;                              ///< with its timeline
-  std::vector<casync::TaskId> critical_path;  ///< in order of time
+  std::vector<std::string> names;               ///< of gradients and bulk groups, by Task::gradient
+  std::string why_whole;                        ///< of a graph that is not folded: why
+  std::optional<FoldingBounds> folding_bounds;  ///< of one that is folded with an error
+  Result result;                                ///< with its timeline; of all iterations
+  Picoseconds iteration{};                      ///< one iteration's time
+  std::optional<SteadyState> steady;            ///< of back-to-back iterations
+  std::vector<casync::TaskId> critical_path;    ///< in order of time
   Utilisation utilisation;
   std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
+  std::optional<Replicas> replicas = {};   ///< none unless asked for
   double simulation_s = 0;                 ///< real time
 };
+
+/// Forward and backward of one iteration.
+inline Picoseconds compute_time(const Scenario& scenario, const Prediction& prediction) {
+  if (!prediction.steady) return prediction.result.compute;
+  return casync::from_seconds(scenario.model.forward_s + models::backward_s(scenario.model));
+}
+
+/// Per node; of one iteration.
+std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
+                                              const Prediction& prediction);
 
 /// For people: times, bytes, where the critical path goes, how busy resources are.
 void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction);

@@ -9,18 +9,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json path_json(const Scenario& scenario, const Prediction& prediction) {
+Json path_json(const Prediction& prediction) {
   Json steps = Json::array();
   const traces::Timeline& timeline = prediction.result.timeline;
   for (const casync::TaskId id : prediction.critical_path) {
     const casync::Task& task = prediction.graph[id];
     const bool has_gradient = task.kind != casync::Kind::kForward;
-    steps.push_back(
-        {{"kind", casync::to_string(task.kind)},
-         {"gradient", has_gradient ? Json(scenario.model.gradients[task.gradient].name) : Json()},
-         {"node", task.node},
-         {"start_s", casync::to_seconds(timeline.start[id])},
-         {"end_s", casync::to_seconds(timeline.end[id])}});
+    steps.push_back({{"kind", casync::to_string(task.kind)},
+                     {"gradient", has_gradient ? Json(prediction.names[task.gradient]) : Json()},
+                     {"node", task.node},
+                     {"start_s", casync::to_seconds(timeline.start[id])},
+                     {"end_s", casync::to_seconds(timeline.end[id])}});
   }
   return steps;
 }
@@ -79,6 +78,16 @@ Json links_json(const Utilisation& use) {
   return links;
 }
 
+Json replicas_json(const std::optional<Replicas>& replicas) {
+  if (!replicas) return nullptr;
+  return {{"count", replicas->count},
+          {"mean_s", casync::to_seconds(replicas->mean)},
+          {"p10_s", casync::to_seconds(replicas->p10)},
+          {"p50_s", casync::to_seconds(replicas->p50)},
+          {"p90_s", casync::to_seconds(replicas->p90)},
+          {"p99_s", casync::to_seconds(replicas->p99)}};
+}
+
 Json sensitivity_json(const std::vector<Sensitivity>& rows) {
   if (rows.empty()) return nullptr;
   Json sensitivities;
@@ -89,29 +98,53 @@ Json sensitivity_json(const std::vector<Sensitivity>& rows) {
   return sensitivities;
 }
 
+const char* folding_name(const Prediction& prediction) {
+  if (!prediction.graph.folded) return "none";
+  return prediction.folding_bounds ? "bounded" : "exact";
+}
+
+Json folding_bounds_json(const Prediction& prediction) {
+  if (!prediction.folding_bounds) return nullptr;
+  return {{"shortest_slices_s", casync::to_seconds(prediction.folding_bounds->shortest)},
+          {"longest_slices_s", casync::to_seconds(prediction.folding_bounds->longest)}};
+}
+
+Json steady_json(const Prediction& prediction) {
+  if (!prediction.steady) return nullptr;
+  Json periods = Json::array();
+  for (const Picoseconds period : prediction.steady->periods) {
+    periods.push_back(casync::to_seconds(period));
+  }
+  return {{"periods_s", periods}, {"settled", prediction.steady->settled}};
+}
+
 }  // namespace
 
 void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Result& result = prediction.result;
   const Picoseconds synchronisation =
-      result.iteration - casync::from_seconds(scenario.model.forward_s);
+      prediction.iteration - casync::from_seconds(scenario.model.forward_s);
+  const Picoseconds compute = compute_time(scenario, prediction);
   const Json report = {
-      {"iteration_s", casync::to_seconds(result.iteration)},
+      {"iteration_s", casync::to_seconds(prediction.iteration)},
       {"synchronisation_s", casync::to_seconds(synchronisation)},
-      {"compute_s", casync::to_seconds(result.compute)},
-      {"exposed_communication_s", casync::to_seconds(result.iteration - result.compute)},
-      {"bytes_sent_per_node", result.bytes_sent},
+      {"compute_s", casync::to_seconds(compute)},
+      {"exposed_communication_s", casync::to_seconds(prediction.iteration - compute)},
+      {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
       {"tasks", prediction.graph.tasks()},
-      {"folding", "none"},
-      {"orbits", prediction.graph.nodes},
+      {"folding", folding_name(prediction)},
+      {"folding_bounds", folding_bounds_json(prediction)},
+      {"orbits", prediction.graph.orbits()},
       {"simulation_s", prediction.simulation_s},
       {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+      {"replicas", replicas_json(prediction.replicas)},
       {"critical_path_share", share_json(prediction, Picoseconds{})},
       {"exposed_communication_share", share_json(prediction, result.compute)},
       {"utilisation", utilisation_json(prediction.utilisation)},
       {"links", links_json(prediction.utilisation)},
       {"sensitivity", sensitivity_json(prediction.sensitivities)},
-      {"critical_path", path_json(scenario, prediction)}};
+      {"steady", steady_json(prediction)},
+      {"critical_path", path_json(prediction)}};
   out << report.dump(2) << '\n';
 }
 

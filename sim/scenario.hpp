@@ -1,7 +1,10 @@
 #pragma once
 
+#include <memory>
+
 #include "casync/strategy.hpp"
 #include "sim/simulator.hpp"
+#include "sim/steady.hpp"
 
 namespace hipress::sim {
 
@@ -13,16 +16,38 @@ struct Scenario {
   costs::Profile profile;
   costs::Cluster cluster;
   Network network = Network::kFair;
+  int iterations = 1;  ///< 1: one, with a barrier at its end; more: back to back
+  TransferOrder transfer_order = TransferOrder::kReady;
+  std::shared_ptr<const Jitter> jitter = nullptr;  ///< null: every task takes its nominal time
+  Jitter::Draws draws = {};
 };
+
+/// The graph of the scenario's plan.
+inline casync::TaskGraph expand(const Scenario& scenario) {
+  return scenario.iterations == 1
+             ? casync::expand(scenario.model, scenario.plan)
+             : casync::expand_back_to_back(scenario.model, scenario.plan, scenario.iterations);
+}
 
 enum class Timelines : std::uint8_t { kNone, kRecorded };
 
-/// Simulates `graph`, which is expand(scenario.model, scenario.plan). Throws as simulate does.
+/// Simulates `graph`, which is expand(scenario). Throws as simulate does.
 inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                        Timelines timelines = Timelines::kNone) {
-  return simulate(
-      graph, TaskCosts(scenario.profile, scenario.plan.algorithms), scenario.cluster,
-      {.network = scenario.network, .record_timeline = timelines == Timelines::kRecorded});
+  return simulate(graph, TaskCosts(scenario.profile, scenario.plan.algorithms), scenario.cluster,
+                  {.network = scenario.network,
+                   .transfer_order = scenario.transfer_order,
+                   .jitter = scenario.jitter.get(),
+                   .draws = scenario.draws,
+                   .record_timeline = timelines == Timelines::kRecorded});
+}
+
+/// How long an iteration takes: until the last task's end, or back to back the period of
+/// steady_state(). Throws as simulate does.
+inline Picoseconds iteration_time(const Scenario& scenario, const casync::TaskGraph& graph) {
+  if (scenario.iterations == 1) return simulate(scenario, graph).iteration;
+  const Result result = simulate(scenario, graph, Timelines::kRecorded);
+  return steady_state(graph, result.timeline, scenario.iterations).period;
 }
 
 }  // namespace hipress::sim

@@ -1,5 +1,6 @@
 #include "sim/sharing.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace hipress::sim {
@@ -9,19 +10,75 @@ __extension__ using Wide = __int128;
 
 constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
 
+/// Levels that differ by less than this factor are one level, and a speed that lacks less than
+/// kAlmost of a unit is rounded up: where exact arithmetic has a tie or a whole number of units,
+/// the last bits of a sum in double precision, and so the order of its terms, decide nothing.
+constexpr double kSameLevel = 1 + 0x1p-40;
+constexpr double kAlmost = 0x1p-16;
+
 /// A completion further off than any simulation goes (53 days), so that sums of times cannot
 /// overflow.
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
 }  // namespace
 
+void Sharing::set_overlap(const costs::OverlapFactors& factors, std::uint32_t nodes) {
+  nodes_.resize(nodes);
+  const auto units = [](double factor) { return static_cast<std::uint64_t>(factor * 4096 + 0.5); };
+  const std::uint64_t compute_codec = units(factors.compute_codec);
+  const std::uint64_t compute_transfer = units(factors.compute_transfer);
+  const std::uint64_t codec_transfer = units(factors.codec_transfer);
+  for (std::size_t sorts = 0; sorts < slowdowns_.size(); ++sorts) {
+    const auto factor_if = [&](Sort sort, std::uint64_t factor) {
+      return (sorts >> static_cast<int>(sort) & 1) != 0 ? factor : 4096;
+    };
+    slowdowns_[sorts] = {
+        factor_if(Sort::kCodec, compute_codec) * factor_if(Sort::kTransfer, compute_transfer),
+        factor_if(Sort::kCompute, compute_codec) * factor_if(Sort::kTransfer, codec_transfer),
+        factor_if(Sort::kCompute, compute_transfer) * factor_if(Sort::kCodec, codec_transfer)};
+  }
+}
+
+std::uint64_t Sharing::slowdown(const Place& place) const {
+  const auto on = [&](const Node& node) {
+    std::size_t sorts = 0;
+    for (std::size_t sort = 0; sort < node.running.size(); ++sort) {
+      if (node.running[sort] > 0) sorts |= std::size_t{1} << sort;
+    }
+    return slowdowns_[sorts][static_cast<std::size_t>(place.sort)];
+  };
+  return std::max(on(nodes_[place.node]), on(nodes_[place.other_node]));
+}
+
+void Sharing::enter(Slot slot, std::uint32_t index) {
+  Node& node = nodes_[index];
+  node.activities.push_back(slot);
+  if (node.running[static_cast<std::size_t>(activities_[slot].place.sort)]++ > 0) return;
+  if (!node.changed) changed_nodes_.push_back(index);
+  node.changed = true;
+}
+
+void Sharing::leave(Slot slot, std::uint32_t index) {
+  Node& node = nodes_[index];
+  *std::find(node.activities.begin(), node.activities.end(), slot) = node.activities.back();
+  node.activities.pop_back();
+  if (--node.running[static_cast<std::size_t>(activities_[slot].place.sort)] > 0) return;
+  if (!node.changed) changed_nodes_.push_back(index);
+  node.changed = true;
+}
+
 std::uint32_t Sharing::add_capacity(double amount) {
-  capacities_.emplace_back().amount = amount;
+  Capacity& capacity = capacities_.emplace_back();
+  capacity.amount = amount;
+  if (amount <= 1 && amount * kUnit >= 1) {
+    const auto parts = static_cast<std::uint32_t>(1 / amount);
+    if (parts * amount == 1) capacity.parts = parts;
+  }
   return static_cast<std::uint32_t>(capacities_.size() - 1);
 }
 
 Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weight,
-                             const Uses& uses, std::int64_t now) {
+                             const Uses& uses, std::int64_t now, const Place& place) {
   Slot slot;
   if (free_.empty()) {
     slot = static_cast<Slot>(activities_.size());
@@ -34,7 +91,9 @@ Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weig
   activity.task = task;
   activity.remaining = work;
   activity.updated = now;
+  activity.share = {};
   activity.speed = {};
+  activity.place = place;
   activity.weight = weight;
   activity.uses = uses;
   for (std::uint32_t i = 0; i < uses.count; ++i) {
@@ -44,6 +103,10 @@ Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weig
   }
   if (uses.count == 0) fresh_.push_back(slot);
   mark_changed(uses);
+  if (!nodes_.empty()) {
+    enter(slot, place.node);
+    if (place.other_node != place.node) enter(slot, place.other_node);
+  }
   return slot;
 }
 
@@ -63,6 +126,10 @@ casync::TaskId Sharing::finish(Slot slot) {
     }
   }
   mark_changed(activity.uses);
+  if (!nodes_.empty()) {
+    leave(slot, activity.place.node);
+    if (activity.place.other_node != activity.place.node) leave(slot, activity.place.other_node);
+  }
   ++activity.version;
   free_.push_back(slot);
   return activity.task;
@@ -79,9 +146,8 @@ void Sharing::mark_changed(const Uses& uses) {
 
 void Sharing::settle(std::int64_t now, EventQueue& events) {
   for (const Slot slot : fresh_) {
-    component_.assign(1, slot);
-    new_speeds_.assign(1, {1, 1});
-    apply(now, events);
+    activities_[slot].share = {1, 1};
+    touched_.push_back(slot);
   }
   fresh_.clear();
   for (const std::uint32_t capacity : changed_) {
@@ -90,13 +156,21 @@ void Sharing::settle(std::int64_t now, EventQueue& events) {
     component_capacities_.clear();
     collect(capacity);
     fill();
-    apply(now, events);
+    keep_shares();
     for (const std::uint32_t member : component_capacities_) {
       capacities_[member].changed = false;
       capacities_[member].visited = false;
     }
   }
   changed_.clear();
+  for (const std::uint32_t index : changed_nodes_) {
+    Node& node = nodes_[index];
+    node.changed = false;
+    touched_.insert(touched_.end(), node.activities.begin(), node.activities.end());
+  }
+  changed_nodes_.clear();
+  for (const Slot slot : touched_) apply(slot, now, events);
+  touched_.clear();
 }
 
 /// Gathers what is connected to `capacity`: breadth first over the capacities, each bringing its
@@ -133,7 +207,7 @@ void Sharing::fill() {
     capacity.used = 0;
     capacity.demand = 0;
     capacity.open = static_cast<std::uint32_t>(capacity.users.size());
-    capacity.plain = capacity.amount == 1;
+    capacity.plain = capacity.parts > 0;
   }
   for (const Slot slot : component_) {
     const Activity& activity = activities_[slot];
@@ -141,7 +215,7 @@ void Sharing::fill() {
       const Use& use = activity.uses.items[i];
       Capacity& capacity = capacities_[use.capacity];
       capacity.demand += use.amount * activity.weight;
-      capacity.plain = capacity.plain && use.amount * activity.weight == 1;
+      capacity.plain = capacity.plain && use.amount == 1 && activity.weight == 1;
     }
   }
   new_speeds_.assign(component_.size(), {});
@@ -162,28 +236,28 @@ void Sharing::fill() {
 
 /// Settles every open activity that stops at this level: at full speed, or on a full capacity.
 void Sharing::settle_level(double level) {
+  const double same_level = level * kSameLevel;
   for (const std::uint32_t id : component_capacities_) {
     Capacity& capacity = capacities_[id];
-    capacity.full = capacity.open > 0 && full_level(capacity) <= level;
+    capacity.full = capacity.open > 0 && full_level(capacity) <= same_level;
   }
   std::size_t kept = 0;
   settled_.clear();
   for (const std::uint32_t i : open_) {
     const Activity& activity = activities_[component_[i]];
-    if (1 / activity.weight <= level) {
+    if (1 / activity.weight <= same_level) {
       new_speeds_[i] = {1, 1};
       settled_.push_back(i);
       continue;
     }
     bool stops = false;
-    Speed speed{
-        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(level * activity.weight * kUnit)),
-        kUnit};
+    const double units = level * activity.weight * kUnit + kAlmost;
+    Speed speed{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units)), kUnit};
     for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
       const Capacity& capacity = capacities_[activity.uses.items[use].capacity];
       if (!capacity.full) continue;
       stops = true;
-      if (capacity.plain) speed = {1, capacity.open};
+      if (capacity.plain) speed = {1, std::uint64_t{capacity.parts} * capacity.open};
     }
     if (stops) {
       new_speeds_[i] = speed;
@@ -209,24 +283,34 @@ void Sharing::charge(std::uint32_t i, double level) {
   }
 }
 
-/// Gives the component its new speeds; what ran at another speed until now is credited first.
-void Sharing::apply(std::int64_t now, EventQueue& events) {
+void Sharing::keep_shares() {
   for (std::size_t i = 0; i < component_.size(); ++i) {
     Activity& activity = activities_[component_[i]];
     activity.visited = false;
-    if (activity.speed == new_speeds_[i]) continue;
-    const Wide done =
-        Wide{now - activity.updated} * activity.speed.numerator / activity.speed.denominator;
-    activity.remaining -= static_cast<std::int64_t>(std::min(done, Wide{activity.remaining}));
-    activity.updated = now;
-    activity.speed = new_speeds_[i];
-    ++activity.version;
-    const Wide left =
-        (Wide{activity.remaining} * activity.speed.denominator + activity.speed.numerator - 1) /
-        activity.speed.numerator;
-    const std::int64_t end = left > kNever - now ? kNever : now + static_cast<std::int64_t>(left);
-    events.push({end, component_[i], activity.version});
+    if (activity.share == new_speeds_[i]) continue;
+    activity.share = new_speeds_[i];
+    touched_.push_back(component_[i]);
   }
+}
+
+/// Gives an activity its new speed, if it has one; what ran at another until now is credited first.
+void Sharing::apply(Slot slot, std::int64_t now, EventQueue& events) {
+  constexpr std::uint64_t kNotSlowed = 1 << 24;
+  Activity& activity = activities_[slot];
+  Speed speed = activity.share;
+  const std::uint64_t slowed = nodes_.empty() ? kNotSlowed : slowdown(activity.place);
+  if (slowed != kNotSlowed) speed = {speed.numerator * kNotSlowed, speed.denominator * slowed};
+  if (activity.speed == speed) return;
+  const Wide done =
+      Wide{now - activity.updated} * activity.speed.numerator / activity.speed.denominator;
+  activity.remaining -= static_cast<std::int64_t>(std::min(done, Wide{activity.remaining}));
+  activity.updated = now;
+  activity.speed = speed;
+  ++activity.version;
+  const Wide left =
+      (Wide{activity.remaining} * speed.denominator + speed.numerator - 1) / speed.numerator;
+  const std::int64_t end = left > kNever - now ? kNever : now + static_cast<std::int64_t>(left);
+  events.push({end, slot, activity.version});
 }
 
 }  // namespace hipress::sim

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
+#include "costs/profile.hpp"
 #include "sim/event_queue.hpp"
 
 namespace hipress::sim {
@@ -36,11 +37,24 @@ class Sharing {
     void add(std::uint32_t capacity, double amount) { items[count++] = {capacity, amount}; }
   };
 
+  /// Where an activity is under way, and what it is there, for what overlaps slow down. A transfer
+  /// is under way on two nodes, and the slower end sets its pace.
+  enum class Sort : std::uint8_t { kCompute, kCodec, kTransfer };
+  struct Place {
+    Sort sort;
+    std::uint32_t node;
+    std::uint32_t other_node;  ///< the same, but for transfers
+  };
+
   std::uint32_t add_capacity(double amount);
+  /// From now on sorts that are under way on one of the `nodes` at once slow each other: the speed
+  /// that sharing gives is divided by the factors, to 1/4096, of the other sorts that are there.
+  /// What is thereby left of a capacity nobody takes.
+  void set_overlap(const costs::OverlapFactors& factors, std::uint32_t nodes);
 
   /// Begins at `now`; its speed is known after the next settle(). `work` is in picoseconds.
   Slot start(casync::TaskId task, std::int64_t work, double weight, const Uses& uses,
-             std::int64_t now);
+             std::int64_t now, const Place& place = {});
   /// Ends the activity whose event came, and returns its task.
   casync::TaskId finish(Slot slot);
   bool stale(const Event& event) const {
@@ -60,7 +74,9 @@ class Sharing {
     casync::TaskId task = 0;
     std::int64_t remaining = 0;
     std::int64_t updated = 0;
-    Speed speed;
+    Speed share;  // of capacities
+    Speed speed;  // the same, slowed by what overlaps
+    Place place = {};
     double weight = 1;
     std::uint32_t version = 0;
     bool visited = false;
@@ -69,13 +85,15 @@ class Sharing {
   };
   struct Capacity {
     double amount = 0;
+    std::uint32_t parts = 0;  // the amount is 1/parts; 0: of no whole number
     std::vector<Slot> users;
     bool changed = false;
     bool visited = false;
     double used = 0;    // by activities whose speed is settled
     double demand = 0;  // of the others, per unit of level
     std::uint32_t open = 0;
-    bool plain = true;  // amount 1, nobody settled, every use × weight is 1: shares are exactly 1/n
+    bool plain = true;  // amount 1/parts, nobody settled, uses and weights 1: shares are exactly
+                        // 1/(parts × n)
     bool full = false;  // at the level being settled
   };
 
@@ -84,14 +102,29 @@ class Sharing {
   double full_level(const Capacity& capacity) const;
   void settle_level(double level);
   void charge(std::uint32_t i, double level);
-  void apply(std::int64_t now, EventQueue& events);
+  void keep_shares();
+  void apply(Slot slot, std::int64_t now, EventQueue& events);
+  void enter(Slot slot, std::uint32_t node);
+  void leave(Slot slot, std::uint32_t node);
+  std::uint64_t slowdown(const Place& place) const;
   void mark_changed(const Uses& uses);
+
+  /// What is under way on a node.
+  struct Node {
+    std::array<std::uint32_t, 3> running{};  // by sort
+    std::vector<Slot> activities;
+    bool changed = false;  // in which sorts are under way
+  };
 
   std::vector<Activity> activities_;
   std::vector<Slot> free_;
   std::vector<Capacity> capacities_;
   std::vector<std::uint32_t> changed_;
-  std::vector<Slot> fresh_;  // started without any capacity
+  std::vector<Slot> fresh_;    // started without any capacity
+  std::vector<Slot> touched_;  // whose share or slowdown may have changed
+  std::vector<Node> nodes_;    // empty unless overlaps slow
+  std::vector<std::uint32_t> changed_nodes_;
+  std::array<std::array<std::uint64_t, 3>, 8> slowdowns_{};  // by sorts under way, and sort; 2^-24
   // One connected component while it is recomputed.
   std::vector<Slot> component_;
   std::vector<std::uint32_t> component_capacities_;

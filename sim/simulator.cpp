@@ -40,8 +40,17 @@ void check_link(const costs::LinkCosts& link) {
           "link: the CPU work of a transfer must not be negative");
 }
 
+void check_overlap(const costs::OverlapFactors& overlap) {
+  for (const double factor :
+       {overlap.compute_codec, overlap.compute_transfer, overlap.codec_transfer}) {
+    require(factor >= 1 && factor <= costs::kMostOverlap,
+            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMostOverlap, factor));
+  }
+}
+
 void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   check_link(cluster.link);
+  check_overlap(cluster.overlap);
   require(cluster.nodes == nodes,
           fmt::format("the cluster has {} nodes, the plan {}: give the same number to both",
                       cluster.nodes, nodes));
@@ -64,16 +73,27 @@ Network parse_network(std::string_view name) {
   throw io::InputError(fmt::format("unknown network '{}'; known are port, fair", name));
 }
 
+TransferOrder parse_transfer_order(std::string_view name) {
+  if (name == "ready") return TransferOrder::kReady;
+  if (name == "need") return TransferOrder::kNeed;
+  throw io::InputError(fmt::format("unknown transfer order '{}'; known are ready, need", name));
+}
+
+const char* to_string(TransferOrder order) {
+  return order == TransferOrder::kReady ? "ready" : "need";
+}
+
 const char* to_string(Network network) { return network == Network::kPort ? "port" : "fair"; }
 
 TaskCosts::TaskCosts(const costs::Profile& profile,
                      const std::vector<casync::Algorithm>& algorithms)
-    : merge_(profile.merge) {
+    : merge_(profile.merge), all_reduce_(profile) {
   for (const casync::Algorithm& algorithm : algorithms)
     codecs_.push_back(profile.codec(algorithm.name));
 }
 
 Picoseconds TaskCosts::codec_time(const casync::Task& task) const {
+  if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
   double seconds = 0;
   if (task.kind == casync::Kind::kMerge) {
     seconds = merge_(task.amount);
@@ -91,6 +111,17 @@ Picoseconds TaskCosts::codec_time(const casync::Task& task) const {
   return casync::from_seconds(seconds);
 }
 
+Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t nodes,
+                                       const costs::LinkCosts& link) const {
+  const double seconds = all_reduce_.seconds(nodes, task.amount, link);
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("AllReduce of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",
+                    task.amount, seconds, kLongest_s));
+  }
+  return casync::from_seconds(seconds);
+}
+
 Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,
            const Options& run_options)
     : graph(task_graph),
@@ -100,13 +131,15 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
       overhead(casync::from_seconds(machines.link.overhead_s).count()),
       latency(casync::from_seconds(machines.link.latency_s).count()),
       shared_cores(machines.cores_per_host > 0),
-      order(task_graph) {
+      overlaps(machines.overlap != costs::OverlapFactors{}),
+      sorter(task_graph) {
   result.bytes_sent.resize(graph.nodes, 0);
   if (options.record_timeline) {
     result.timeline.title = "predicted";
     result.timeline.start.resize(graph.tasks());
     result.timeline.end.resize(graph.tasks());
   }
+  if (overlaps) sharing.set_overlap(cluster.overlap, graph.nodes);
   if (!shared_cores) return;
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   for (const std::uint32_t host : cluster.host) {
@@ -120,18 +153,56 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   if (cores_of_flow > 0) flow_weight = 2 / cores_of_flow;
 }
 
+Sharing::Place Core::place_of(const Task& task) const {
+  const std::uint32_t node = graph.orbit(task.node);
+  switch (task.kind) {
+    case casync::Kind::kForward:
+    case casync::Kind::kBackward:
+      return {Sharing::Sort::kCompute, node, node};
+    case casync::Kind::kSend:
+    case casync::Kind::kAllReduce:
+      return {Sharing::Sort::kTransfer, node, receiver(task)};
+    default:
+      return {Sharing::Sort::kCodec, node, node};
+  }
+}
+
 void Core::add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const {
+  // What was measured of a library's all-reduce includes its work on shared cores.
+  if (send.kind == casync::Kind::kAllReduce) return;
   const double total_s = core_s(send);
   if (total_s <= 0 || work <= 0) return;
   const double cores = total_s / casync::to_seconds(casync::Picoseconds(work));
   const std::uint32_t here = host_cores[send.node];
-  const std::uint32_t there = host_cores[graph.peer(send)];
+  const std::uint32_t there = host_cores[receiver(send)];
   if (here == there) {
     uses.add(here, cores);
   } else {
     uses.add(here, cores / 2);
     uses.add(there, cores / 2);
   }
+}
+
+std::int64_t graph_bytes(const TaskGraph& graph) {
+  const auto& rows = graph.graph.m_forward;
+  return static_cast<std::int64_t>(graph.tasks() * sizeof(Task) +
+                                   rows.m_rowstart.capacity() * sizeof(rows.m_rowstart[0]) +
+                                   rows.m_column.capacity() * sizeof(rows.m_column[0]));
+}
+
+void report_impossible(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph[id];
+  std::string what;
+  if (task.node >= graph.nodes) {
+    what = fmt::format("is on an unknown node: the graph has nodes 0 to {}", graph.nodes - 1);
+  } else if (task.rotation >= graph.nodes) {
+    what = fmt::format("has rotation {}; it must be less than the number of nodes, {}",
+                       task.rotation, graph.nodes);
+  } else {
+    what = fmt::format("has a negative amount, {}", task.amount);
+  }
+  throw io::InputError(
+      fmt::format("task graph: task {} ({}) {}", id, casync::to_string(task.kind), what));
 }
 
 void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
@@ -155,12 +226,26 @@ void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& wait
   throw io::RunError(message);
 }
 
+namespace {
+
+template <class Sends>
+Result simulate_in_order(const TaskGraph& graph, const TaskCosts& costs,
+                         const costs::Cluster& cluster, const Options& options) {
+  if (options.network == Network::kPort) {
+    return Engine<PortNetwork<Sends>>(graph, costs, cluster, options).run();
+  }
+  return Engine<FairNetwork<Sends>>(graph, costs, cluster, options).run();
+}
+
+}  // namespace
+
 Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
                 const Options& options) {
   check_cluster(cluster, graph.nodes);
-  if (options.network == Network::kPort)
-    return Engine<PortNetwork>(graph, costs, cluster, options).run();
-  return Engine<FairNetwork>(graph, costs, cluster, options).run();
+  if (options.transfer_order == TransferOrder::kNeed) {
+    return simulate_in_order<SendsByNeed>(graph, costs, cluster, options);
+  }
+  return simulate_in_order<SendsByReady>(graph, costs, cluster, options);
 }
 
 }  // namespace hipress::sim

@@ -7,8 +7,10 @@
 
 #include "casync/plan.hpp"
 #include "casync/task_graph.hpp"
+#include "costs/all_reduce.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
+#include "sim/jitter.hpp"
 #include "traces/timeline.hpp"
 
 namespace hipress::sim {
@@ -23,6 +25,14 @@ enum class Network : std::uint8_t {
 Network parse_network(std::string_view name);  ///< InputError that lists the names
 const char* to_string(Network network);
 
+/// Which waiting message goes first.
+enum class TransferOrder : std::uint8_t {
+  kReady,  ///< the one that was ready first, as everything else that waits
+  kNeed,   ///< the one whose gradient the next forward pass needs first
+};
+TransferOrder parse_transfer_order(std::string_view name);  ///< InputError that lists the names
+const char* to_string(TransferOrder order);
+
 /// Costs of the tasks of one plan's graphs, looked up once: by kind and by index into
 /// Plan::algorithms.
 class TaskCosts {
@@ -30,11 +40,16 @@ class TaskCosts {
   /// InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream.
+  /// A batched one costs nothing, its leader what all of the batch does.
   Picoseconds codec_time(const casync::Task& task) const;
+  /// Time of an AllReduce over `nodes` nodes with nothing else on that link.
+  Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
+                              const costs::LinkCosts& link) const;
 
  private:
   std::vector<costs::CodecCosts> codecs_;
   costs::Curve merge_;
+  costs::AllReduceCosts all_reduce_;
 };
 
 /// Whether backward keeps a core of a shared host busy (a CPU that computes) or not (a GPU does).
@@ -42,7 +57,10 @@ enum class BackwardCores : std::uint8_t { kNone, kOne };
 
 struct Options {
   Network network = Network::kFair;
+  TransferOrder transfer_order = TransferOrder::kReady;
   BackwardCores backward_cores = BackwardCores::kNone;
+  const Jitter* jitter = nullptr;  ///< null: every task takes its nominal time
+  Jitter::Draws draws = {};
   bool record_timeline = false;  ///< costs 16 bytes a task
 };
 
@@ -51,7 +69,11 @@ struct Result {
   Picoseconds compute{};                 ///< the last Backward's end
   std::vector<std::int64_t> bytes_sent;  ///< per node
   traces::Timeline timeline;             ///< empty unless recorded
+  std::int64_t state_bytes = 0;  ///< of the graph and the simulator's queues, without timeline
 };
+
+/// Bytes of a graph's tasks and edges in memory.
+std::int64_t graph_bytes(const casync::TaskGraph& graph);
 
 /// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that
 /// are impossible (zero bandwidth, negative latency, NaN), and io::RunError that names up to ten

@@ -35,6 +35,7 @@ class Tally {
       use_.hosts.push_back({host, work / scenario_.cluster.cores_per_host});
     }
     divide_by_iteration();
+    if (graph_.folded) std::fill(use_.nodes.begin(), use_.nodes.end(), use_.nodes.front());
     return std::move(use_);
   }
 
@@ -59,15 +60,17 @@ class Tally {
 
   void add(TaskId id) {
     const Task& task = graph_[id];
-    NodeUse& node = use_.nodes[task.node];
+    NodeUse& node = use_.nodes[graph_.orbit(task.node)];
     switch (task.kind) {
       case Kind::kForward:
       case Kind::kBackward:
         node.compute += length(id);
         return;
       case Kind::kRecv:
+      case Kind::kJoin:
         return;
       case Kind::kSend:
+      case Kind::kAllReduce:
         return add_message(task);
       default:
         node.codec += length(id);
@@ -76,16 +79,26 @@ class Tally {
     }
   }
 
+  /// o + bytes/B, or all the time that an all-reduce takes alone.
+  double link_work(const Task& send, double bytes) const {
+    const costs::LinkCosts& link = scenario_.cluster.link;
+    if (send.kind == Kind::kSend) return 1e12 * (link.overhead_s + bytes / link.bandwidth);
+    return static_cast<double>(costs_.all_reduce_time(send, graph_.nodes, link).count());
+  }
+
   void add_message(const Task& send) {
     const costs::LinkCosts& link = scenario_.cluster.link;
-    const auto bytes = static_cast<double>(send.amount);
-    const double work = 1e12 * (link.overhead_s + bytes / link.bandwidth);
-    const std::uint32_t receiver = graph_.peer(send);
-    for (LinkUse* use : {&use_.nodes[send.node].egress, &use_.nodes[receiver].ingress}) {
-      use->bytes += send.amount;
+    const std::int64_t whole_bytes = casync::bytes_sent(graph_, send);
+    const auto bytes = static_cast<double>(whole_bytes);
+    const double work = link_work(send, bytes);
+    const std::uint32_t sender = graph_.orbit(send.node);
+    const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
+    for (LinkUse* use : {&use_.nodes[sender].egress, &use_.nodes[receiver].ingress}) {
+      use->bytes += whole_bytes;
       ++use->messages;
       use->utilisation += work;
     }
+    if (send.kind == Kind::kAllReduce) return;  // what it does on shared cores is not known
     const double core_work = 1e12 * (link.core_s_per_message + link.core_s_per_byte * bytes);
     add_cores(send.node, core_work / 2);
     add_cores(receiver, core_work / 2);
@@ -99,7 +112,8 @@ class Tally {
   void add_busy_links() {
     std::vector<TaskId> sends;
     for (TaskId id = 0; id < graph_.tasks(); ++id) {
-      if (graph_[id].kind == Kind::kSend) sends.push_back(id);
+      const Kind kind = graph_[id].kind;
+      if (kind == Kind::kSend || kind == Kind::kAllReduce) sends.push_back(id);
     }
     const traces::Timeline& times = result_.timeline;
     std::stable_sort(sends.begin(), sends.end(),
@@ -115,8 +129,8 @@ class Tally {
       reached = times.end[id];
     };
     for (const TaskId id : sends) {
-      const std::uint32_t sender = graph_[id].node;
-      const std::uint32_t receiver = graph_.peer(graph_[id]);
+      const std::uint32_t sender = graph_.orbit(graph_[id].node);
+      const std::uint32_t receiver = graph_.orbit(graph_.peer(graph_[id]));
       cover(id, until[sender].egress, use_.nodes[sender].egress);
       cover(id, until[receiver].ingress, use_.nodes[receiver].ingress);
     }

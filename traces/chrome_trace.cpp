@@ -37,6 +37,7 @@ Resource resource(Kind kind) {
     case Kind::kBackward:
       return kCompute;
     case Kind::kSend:
+    case Kind::kAllReduce:
       return kEgress;
     case Kind::kRecv:
       return kIngress;
@@ -175,7 +176,8 @@ class TimelineWriter {
     arguments["gradient"] = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return arguments;
     arguments["partition"] = task.partition;
-    arguments[is_message_end(task.kind) ? "bytes" : "elements"] = task.amount;
+    const bool has_bytes = is_message_end(task.kind) || task.kind == Kind::kAllReduce;
+    arguments[has_bytes ? "bytes" : "elements"] = task.amount;
     if (is_message_end(task.kind)) {
       arguments[task.kind == Kind::kSend ? "to" : "from"] = graph_.peer(task);
     }

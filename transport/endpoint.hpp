@@ -75,6 +75,19 @@ class Exchange {
   virtual void finish() = 0;
 };
 
+/// Sums over all ranks, by a library's own algorithm where the transport has one.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  /// Replaces `values` on every rank by their sum over all ranks, with the same bits everywhere,
+  /// and in an order of summation that is the library's. Every rank must call it, with as many
+  /// values, and all in the same order; it waits for them. PeerError if a rank is lost meanwhile,
+  /// or does not come within JobOptions::timeout_s.
+  virtual void all_reduce(std::span<float> values) = 0;
+  /// Ends the waiting of a call on another thread; the job has then failed, unless nobody waited.
+  virtual void interrupt() noexcept = 0;
+};
+
 /// One rank's end of a job. Its destructor leaves the job in good order, or, after a failure, stays
 /// long enough for the other ranks to hear who failed.
 class Endpoint {
@@ -87,6 +100,8 @@ class Endpoint {
   /// this rank or none, or a tag comes twice from or to one peer.
   virtual std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing,
                                             std::vector<Incoming> incoming, Events events) = 0;
+  /// All ranks make it together, between iterations; the endpoint must outlive it.
+  virtual std::unique_ptr<Collective> collective() = 0;
   /// Gives every rank the text of every rank, in rank order; for control, not for timing. All ranks
   /// must call it, between iterations. PeerError names a rank that does not.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;

@@ -2,12 +2,17 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <gloo/allreduce.h>
 #include <gloo/common/error.h>
+#include <gloo/context.h>
+#include <gloo/math.h>
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
 #include <net/if.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <stop_token>
@@ -98,12 +103,65 @@ class GlooWriter : public Writer {
   std::unique_ptr<gloo::transport::Buffer> buffer_;
 };
 
+void close_pairs(gloo::transport::Context& context) noexcept {
+  // A wait that times out is what makes gloo close all pairs of a context and wake all who wait for
+  // one. Closing a pair in so many words wakes nobody.
+  try {
+    std::byte nothing{};
+    context.createUnboundBuffer(&nothing, sizeof nothing)->waitRecv(std::chrono::milliseconds(0));
+  } catch (const std::exception&) {
+    return;  // as it should
+  }
+}
+
+/// What gloo's algorithms take: pairs that are connected already.
+class PairsContext : public gloo::Context {
+ public:
+  PairsContext(int own_rank, int ranks, std::shared_ptr<gloo::transport::Device> device,
+               std::shared_ptr<gloo::transport::Context> pairs)
+      : gloo::Context(own_rank, ranks) {
+    device_ = std::move(device);
+    transportContext_ = std::move(pairs);
+  }
+};
+
+/// Gloo's all-reduce, over connections of its own.
+class GlooCollective : public WireCollective {
+ public:
+  GlooCollective(std::shared_ptr<gloo::Context> context,
+                 std::shared_ptr<gloo::transport::Context> pairs, std::chrono::milliseconds timeout)
+      : context_(std::move(context)), pairs_(std::move(pairs)), timeout_(timeout) {}
+
+  void all_reduce(std::span<float> values) override {
+    if (values.empty()) return;
+    checked([&] {
+      gloo::AllreduceOptions options(context_);
+      options.setOutput(values.data(), values.size());
+      options.setReduceFunction([](void* into, const void* a, const void* b, std::size_t count) {
+        gloo::sum<float>(into, a, b, count);
+      });
+      options.setTimeout(timeout_);
+      gloo::allreduce(options);
+    });
+  }
+  void close() noexcept override {
+    if (!closed_.exchange(true)) close_pairs(*pairs_);
+  }
+
+ private:
+  std::shared_ptr<gloo::Context> context_;
+  std::shared_ptr<gloo::transport::Context> pairs_;
+  std::chrono::milliseconds timeout_;
+  std::atomic<bool> closed_ = false;
+};
+
 class GlooWire : public Wire {
  public:
   explicit GlooWire(const JobOptions& options)
       : rank_(options.rank),
         size_(options.size),
         meeting_(options),
+        timeout_(static_cast<std::int64_t>(1000 * options.timeout_s) + 1),
         device_(open_device(options.interface)),
         upward_(make_pairs()),
         downward_(make_pairs()) {}
@@ -120,6 +178,7 @@ class GlooWire : public Wire {
         pair(rank_, peer).createSendBuffer(slot, source, memory.size()));
   }
 
+  std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override;
   void connect() override;
   void connected() noexcept override { meeting_.clean_up(); }
   void close() noexcept override;
@@ -140,6 +199,7 @@ class GlooWire : public Wire {
   const int rank_;
   const int size_;
   Meeting meeting_;
+  const std::chrono::milliseconds timeout_;
   std::shared_ptr<gloo::transport::Device> device_;  ///< with its loop thread
   Context upward_;  ///< pairs that carry data from the lower to the higher rank
   Context downward_;
@@ -205,17 +265,30 @@ void GlooWire::connect_pairs(int peer, const std::vector<char>& theirs) {
 }
 
 void GlooWire::close() noexcept {
-  for (const Context& context : {upward_, downward_}) {
-    // A wait that times out is what makes gloo close all pairs of a context and wake all who wait
-    // for one. Closing a pair in so many words wakes nobody.
-    try {
-      std::byte nothing{};
-      context->createUnboundBuffer(&nothing, sizeof nothing)
-          ->waitRecv(std::chrono::milliseconds(0));
-    } catch (const std::exception&) {
-      continue;  // as it should
-    }
+  for (const Context& context : {upward_, downward_}) close_pairs(*context);
+}
+
+std::shared_ptr<WireCollective> GlooWire::collective(const TellAll& tell_all) {
+  const Context pairs = make_pairs();
+  std::string mine;
+  const auto length_of = [&](int peer) { return pairs->getPair(peer)->address().bytes().size(); };
+  const std::size_t length = size_ > 1 ? length_of(rank_ == 0 ? 1 : 0) : 0;
+  for (int peer = 0; peer < size_; ++peer) {
+    const auto bytes =
+        peer == rank_ ? std::vector<char>(length) : pairs->getPair(peer)->address().bytes();
+    mine.append(bytes.begin(), bytes.end());
   }
+  const std::vector<std::string> all = tell_all(mine);
+  checked([&] {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const auto begin =
+          all[static_cast<std::size_t>(peer)].begin() + static_cast<std::ptrdiff_t>(length) * rank_;
+      pairs->getPair(peer)->connect({begin, begin + static_cast<std::ptrdiff_t>(length)});
+    }
+  });
+  return std::make_shared<GlooCollective>(
+      std::make_shared<PairsContext>(rank_, size_, device_, pairs), pairs, timeout_);
 }
 
 }  // namespace

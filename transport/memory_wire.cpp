@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "io/error.hpp"
 #include "transport/meeting.hpp"
@@ -64,6 +68,67 @@ struct Fabric {
   }
 };
 
+/// Where the ranks of a job meet to add: the last to come sums in rank order, then all copy.
+struct Adder {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool closed = false;
+  std::uint64_t sums = 0;  ///< complete
+  std::map<int, std::span<const float>> present;
+  int to_copy = 0;
+  std::vector<float> sum;
+
+  void all_reduce(int rank, int size, std::span<float> values) {
+    std::unique_lock lock(mutex);
+    const auto wait = [&](const auto& until) {
+      changed.wait(lock, [&] { return closed || until(); });
+      if (closed) throw WireClosed("closed");
+    };
+    wait([&] { return to_copy == 0; });
+    const std::uint64_t mine = sums;
+    present[rank] = values;
+    if (static_cast<int>(present.size()) == size) {
+      add_up();
+      to_copy = size;
+      ++sums;
+      changed.notify_all();
+    } else {
+      wait([&] { return sums > mine; });
+    }
+    std::ranges::copy(sum, values.begin());
+    if (--to_copy == 0) changed.notify_all();
+  }
+
+  void add_up() {
+    sum.assign(present.begin()->second.begin(), present.begin()->second.end());
+    for (auto other = std::next(present.begin()); other != present.end(); ++other) {
+      if (other->second.size() != sum.size()) throw WireClosed("ranks reduce different lengths");
+      std::ranges::transform(sum, other->second, sum.begin(), std::plus<>());
+    }
+    present.clear();
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex);
+    closed = true;
+    changed.notify_all();
+  }
+};
+
+class MemoryCollective : public WireCollective {
+ public:
+  MemoryCollective(int rank, int size, std::shared_ptr<Adder> adder)
+      : rank_(rank), size_(size), adder_(std::move(adder)) {}
+
+  void all_reduce(std::span<float> values) override { adder_->all_reduce(rank_, size_, values); }
+  void close() noexcept override { adder_->close(); }
+
+ private:
+  const int rank_;
+  const int size_;
+  std::shared_ptr<Adder> adder_;
+};
+
 class MemoryWindow : public Window {
  public:
   MemoryWindow(std::shared_ptr<Direction> direction, int slot, std::span<std::byte> memory)
@@ -107,14 +172,19 @@ class MemoryWire : public Wire {
       : rank_(options.rank),
         size_(options.size),
         meeting_(options),
-        fabric_(shared_by_name<Fabric>(
-            fmt::format("{}/{:016x}", options.rendezvous, job_hash(options)))) {}
+        name_(fmt::format("{}/{:016x}", options.rendezvous, job_hash(options))),
+        fabric_(shared_by_name<Fabric>(name_)) {}
 
   std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
     return std::make_unique<MemoryWindow>(fabric_->between(peer, rank_), slot, memory);
   }
   std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
     return std::make_unique<MemoryWriter>(fabric_->between(rank_, peer), slot, memory);
+  }
+  std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override {
+    const auto adder = shared_by_name<Adder>(fmt::format("{}/{}", name_, collectives_++));
+    tell_all({});  // from here on all ranks hold it
+    return std::make_shared<MemoryCollective>(rank_, size_, adder);
   }
   void connect() override {
     meeting_.meet();
@@ -133,6 +203,8 @@ class MemoryWire : public Wire {
   const int rank_;
   const int size_;
   Meeting meeting_;
+  const std::string name_;
+  int collectives_ = 0;
   std::shared_ptr<Fabric> fabric_;
 };
 

@@ -143,6 +143,58 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
   return texts;
 }
 
+namespace {
+
+/// Turns what the wire says into who is to blame.
+class SessionCollective : public Collective {
+ public:
+  SessionCollective(std::shared_ptr<Session> session, std::shared_ptr<WireCollective> collective)
+      : session_(std::move(session)), collective_(std::move(collective)) {}
+
+  void all_reduce(std::span<float> values) override {
+    try {
+      collective_->all_reduce(values);
+    } catch (const WireClosed& closed) {
+      session_->throw_cause(
+          fmt::format("rank {} cannot reduce: {}", session_->rank(), closed.what()));
+    }
+  }
+  void interrupt() noexcept override { collective_->close(); }
+
+ private:
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<WireCollective> collective_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> Session::collective() {
+  std::shared_ptr<WireCollective> made;
+  try {
+    made = wire_->collective([this](const std::string& mine) { return all_gather(mine); });
+  } catch (const WireClosed& closed) {
+    throw_cause(fmt::format("rank {} cannot connect for all-reduces: {}", rank(), closed.what()));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    throw_failure();
+    std::erase_if(collectives_, [](const auto& other) { return other.expired(); });
+    collectives_.push_back(made);
+  }
+  return std::make_unique<SessionCollective>(shared_from_this(), std::move(made));
+}
+
+void Session::throw_cause(const std::string& otherwise) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, silence_ + grace_, [this] { return failure_ || closed_; });
+  }
+  fail(rank(), otherwise);
+  const std::lock_guard lock(mutex_);
+  throw_failure();
+  throw PeerError(rank(), otherwise);
+}
+
 Session::Gather& Session::gather(std::uint64_t number) {
   const auto [place, created] = gathers_.try_emplace(number, static_cast<std::size_t>(size()));
   return place->second;
@@ -217,6 +269,14 @@ void Session::say_goodbye() {
 }
 
 void Session::close() {
+  std::vector<std::weak_ptr<WireCollective>> collectives;
+  {
+    const std::lock_guard lock(mutex_);
+    collectives = collectives_;
+  }
+  for (const auto& weak : collectives) {
+    if (const auto collective = weak.lock()) collective->close();
+  }
   for_peers([](Peer& peer) { peer.out.stop(); });
   wire_->close();
   const std::lock_guard lock(mutex_);
@@ -419,6 +479,7 @@ class SessionEndpoint : public Endpoint {
                                     Events events) override {
     return session_->prepare(std::move(outgoing), std::move(incoming), std::move(events));
   }
+  std::unique_ptr<Collective> collective() override { return session_->collective(); }
   std::vector<std::string> all_gather(const std::string& mine) override {
     return session_->all_gather(mine);
   }

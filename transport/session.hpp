@@ -46,6 +46,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
                                     Events events);
   std::vector<std::string> all_gather(const std::string& mine);
+  std::unique_ptr<Collective> collective();
+  /// Something of the wire's was closed, which says that the job has failed, but not why: waits for
+  /// who knows better, and throws that. Without any such rank, this one has failed.
+  [[noreturn]] void throw_cause(const std::string& otherwise);
   /// Ends the job, unless it has failed before; does not wait. Not with an exchange's lock held.
   void fail(int culprit, std::string reason) { fail({culprit, std::move(reason), rank()}); }
   /// Leaves the job, in good order if it has not failed. Nothing is sent or received afterwards.
@@ -130,6 +134,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::map<std::uint32_t, std::shared_ptr<ExchangeState>> exchanges_;
   std::uint64_t next_gather_ = 0;
   std::map<std::uint64_t, Gather> gathers_;
+  std::vector<std::weak_ptr<WireCollective>> collectives_;
 };
 
 /// Connects, and wraps the session up as an endpoint.

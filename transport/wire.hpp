@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "transport/endpoint.hpp"
 
@@ -45,6 +48,18 @@ class Writer {
   virtual void wait() = 0;
 };
 
+/// What a transport may bring of its own for sums over all ranks. Calls are as Collective's, but
+/// fail with WireClosed.
+class WireCollective {
+ public:
+  virtual ~WireCollective() = default;
+  virtual void all_reduce(std::span<float> values) = 0;
+  virtual void close() noexcept = 0;
+};
+
+/// Tells a text to all ranks and returns what each has told, in rank order.
+using TellAll = std::function<std::vector<std::string>(const std::string& mine)>;
+
 /// One rank's connections to all others.
 class Wire {
  public:
@@ -53,6 +68,8 @@ class Wire {
   /// negative; per peer no two windows of one slot are exposed at the same time.
   virtual std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) = 0;
   virtual std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) = 0;
+  /// All ranks make it together, once they are connected.
+  virtual std::shared_ptr<WireCollective> collective(const TellAll& tell_all) = 0;
   /// Connects to all ranks; what peers put from then on finds the windows exposed before. Throws as
   /// TransportRow::connect does.
   virtual void connect() = 0;

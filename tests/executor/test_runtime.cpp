@@ -41,6 +41,7 @@ class ScriptedEndpoint : public transport::Endpoint {
     exchange = made.get();
     return made;
   }
+  std::unique_ptr<transport::Collective> collective() override { return nullptr; }
   std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
   void abort(int, const std::string&) noexcept override {}
 

@@ -48,11 +48,11 @@ const std::string kTwo = "--input model.yaml --profile cheap.yaml --nnodes 2 --t
 
 TEST_CASE_METHOD(SimFixture,
                  "Option --json has the documented keys with the times of a hand-derived ring") {
-  const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
+  const ToolRun done = run("hipress-sim --json --fold never --plan none " + kTwo);
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 16);
+  CHECK(report.size() == 19);
   // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
   // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
@@ -68,6 +68,34 @@ TEST_CASE_METHOD(SimFixture,
   // Forward and two Backward on 2 nodes; per gradient and partition (K = 2): 2 sends, 2 receives, 1
   // merge.
   CHECK(report.at("tasks") == 2 * 3 + 2 * 2 * 5);
+}
+
+TEST_CASE_METHOD(SimFixture,
+                 "Where all nodes do the same, one is simulated, and the report says so") {
+  const auto report_of = [&](const std::string& arguments) {
+    const ToolRun done = run("hipress-sim --json " + arguments);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out);
+  };
+  const nlohmann::json whole = report_of("--fold never --plan none " + kTwo);
+  const nlohmann::json folded = report_of("--plan none " + kTwo);
+  CHECK(folded.at("folding") == "exact");
+  CHECK(folded.at("orbits") == 1);
+  CHECK(2 * folded.at("tasks").get<int>() == whole.at("tasks"));
+  for (const char* same : {"iteration_s", "compute_s", "bytes_sent_per_node", "links"}) {
+    CHECK(folded.at(same) == whole.at(same));
+  }
+  CHECK_THAT(run("hipress-sim --plan none " + kTwo).out, Contains("1, which stands for all 2"));
+
+  // 320 elements in 3 slices of 128, 128 and 64.
+  const std::string three = "--input model.yaml --profile cheap.yaml --nnodes 3 --plan none ";
+  CHECK(report_of(three).at("folding") == "none");
+  CHECK_THAT(run("hipress-sim " + three).out, Contains("slices of gradient 'early' are not equal"));
+  const nlohmann::json bounded = report_of(three + "--fold always");
+  CHECK(bounded.at("folding") == "bounded");
+  const nlohmann::json& bounds = bounded.at("folding_bounds");
+  CHECK(bounds.at("shortest_slices_s") < bounded.at("iteration_s"));
+  CHECK(bounds.at("longest_slices_s") == bounded.at("iteration_s"));
 }
 
 TEST_CASE_METHOD(SimFixture, "The critical path is a chain from the start to the end") {
@@ -296,6 +324,20 @@ TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with the
   }
   SECTION("unknown algorithm") { refuses("--algorithm zip --plan all " + kTwo, "zip", "onebit"); }
   SECTION("algorithm that the profile lacks") { refuses("--plan tbq " + kTwo, "tbq", "onebit"); }
+  SECTION("unknown way to fold") {
+    const ToolRun done = run("hipress-sim --fold twice --plan none " + kTwo);
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains("twice") && Contains("auto, never, always"));
+  }
+  SECTION("a trace of a folded graph") {
+    refuses("--fold always --plan none " + kTwo, "--trace", "leave one of them out");
+  }
+  SECTION("folding of nodes that differ") {
+    write("one.txt", "late,64000,y,1\nearly,320,n,1\n");
+    const ToolRun done = run("hipress-sim --fold always --plan one.txt " + kTwo);
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains("'early' has 1 partitions"));
+  }
   SECTION("no nodes") { refuses("--input model.yaml --plan none --nnodes 0", "0", "1 to"); }
   SECTION("no partitions") {
     write("plan.txt", "late,64000,y,0\nearly,320,n,1\n");

@@ -166,6 +166,58 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 1000 * kUs);
 }
 
+TEST_CASE("a transfer that needs two cores at each end has half its speed where there is one") {
+  // 1 ms from node 0 to 1, each on a host of one core; 4 core-seconds a second, half at each end.
+  costs::Cluster cluster = test_cluster(2);
+  cluster.link.overhead_s = 0;
+  cluster.cores_per_host = 1;
+  cluster.link.core_s_per_byte = 4e-9;
+  GraphBuilder builder(2);
+  const TaskId send =
+      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
+  builder.edge(send,
+               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
+  const casync::TaskGraph graph = std::move(builder).build();
+  CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2000 * kUs);
+  CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
+}
+
+TEST_CASE("kinds of work that overlap on a node slow each other") {
+  // 10 us of backward beside 3 us of encoding, each twice as long while both are under way: the
+  // encode ends at 6 us, when 3 us of the backward are done; the other 7 run alone.
+  costs::Cluster cluster = test_cluster(2);
+  cluster.overlap.compute_codec = 2;
+  GraphBuilder builder(2);
+  const TaskId backward = builder.add({.amount = 10 * kUs, .kind = Kind::kBackward});
+  const TaskId encode = builder.add({.amount = 1, .kind = Kind::kEncode, .algorithm = 0});
+  SECTION("two kinds") {
+    const casync::TaskGraph graph = std::move(builder).build();
+    for (const Network network : {Network::kFair, Network::kPort}) {
+      const Result result = run(graph, cluster, network);
+      CHECK(result.timeline.end[encode].count() == 6 * kUs);
+      CHECK(result.timeline.end[backward].count() == 13 * kUs);
+    }
+  }
+  SECTION("a transfer has the speed of its slower end") {
+    // Node 1 sends 5 us of overhead + 7 us of bytes to node 0, where backward and transfers take
+    // 3 times as long together and codecs 1.5 times with transfers: while the encode runs, the
+    // message goes at 1/(3·1.5), the backward at 1/(2·3), the encode at 1/(2·1.5).
+    // 3 us·3 = 9 us: the encode ends; the message has 12 − 9/4.5 = 10 us left, the backward
+    // 10 − 9/6 = 8.5. Both at 1/3: the backward ends at 9 + 8.5·3 = 34.5, the message has 1.5 left.
+    cluster.overlap = {.compute_codec = 2, .compute_transfer = 3, .codec_transfer = 1.5};
+    const TaskId send =
+        builder.add({.amount = 7000, .node = 1, .rotation = 1, .kind = Kind::kSend});
+    builder.edge(send, builder.add({.amount = 7000, .rotation = 1, .kind = Kind::kRecv}));
+    const casync::TaskGraph graph = std::move(builder).build();
+    for (const Network network : {Network::kFair, Network::kPort}) {
+      const Result result = run(graph, cluster, network);
+      CHECK(result.timeline.end[encode].count() == 9 * kUs);
+      CHECK(result.timeline.end[backward].count() == 34'500'000);
+      CHECK(result.timeline.end[send].count() == 36 * kUs);
+    }
+  }
+}
+
 TEST_CASE("where both directions share, a ring of two runs at half speed") {
   costs::Cluster cluster = test_cluster(2);
   cluster.link.bandwidth_both_ways = kBandwidth / 2;
@@ -187,6 +239,67 @@ TEST_CASE("a graph that cannot finish names the stuck tasks") {
                         Contains("Merge g0[3] on node 0 waits for Merge g0[4] on node 0"));
 }
 
+TEST_CASE("tasks that cannot be are refused by name") {
+  const auto run_with = [](const casync::Task& task) {
+    GraphBuilder builder(2);
+    builder.add({});
+    builder.add(task);
+    return run(std::move(builder).build(), test_cluster(2), Network::kPort);
+  };
+  CHECK_THROWS_WITH(run_with({.node = 2, .kind = Kind::kEncode}),
+                    Contains("task 1 (Encode) is on an unknown node") && Contains("0 to 1"));
+  CHECK_THROWS_WITH(run_with({.rotation = 2, .kind = Kind::kSend}),
+                    Contains("task 1 (Send) has rotation 2"));
+  CHECK_THROWS_WITH(run_with({.amount = -5, .kind = Kind::kBackward}),
+                    Contains("task 1 (Backward) has a negative amount, -5"));
+}
+
+TEST_CASE("graph and state take at most 64 bytes a task") {
+  // 82 raw gradients in rings of 64, all ready at once: what bench_sim times.
+  const models::Model model = test_model(std::vector<std::int64_t>(82, 1 << 20));
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    const casync::TaskGraph graph = test_graph(model, "ring", 64, kRaw, 64);
+    const Result result = simulate(graph, TaskCosts(test_profile(), {byte_codec()}),
+                                   test_cluster(64), {.network = network});
+    CHECK(result.state_bytes > graph_bytes(graph));
+    CHECK(result.state_bytes <= 64 * std::int64_t{graph.tasks()});
+  }
+}
+
+TEST_CASE("by need, the message of the last gradient goes first") {
+  // Three messages of one byte from node 0 to 1, ready at 0, 0 and in the first one's midst. In the
+  // usual order 0, 1, 2; by need the last gradient of those that wait: 1, then 2, then 0.
+  GraphBuilder builder(2);
+  std::vector<TaskId> sends;
+  const TaskId late = builder.add({.amount = kUs, .kind = Kind::kBackward});
+  for (std::uint32_t gradient = 0; gradient < 3; ++gradient) {
+    const casync::Task send = {
+        .amount = 1, .gradient = gradient, .rotation = 1, .kind = Kind::kSend};
+    sends.push_back(builder.add(send));
+    builder.edge(
+        sends.back(),
+        builder.add(
+            {.amount = 1, .gradient = gradient, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
+  }
+  builder.edge(late, sends[2]);
+  const casync::TaskGraph graph = std::move(builder).build();
+  const auto position = [&](TransferOrder order, Network network) {
+    const Result result =
+        simulate(graph, TaskCosts(test_profile(), {byte_codec()}), test_cluster(2),
+                 {.network = network, .transfer_order = order, .record_timeline = true});
+    std::vector<std::int64_t> turns;
+    for (const TaskId send : sends) {
+      turns.push_back(result.timeline.start[send].count() / (kOverhead + kPsPerByte));
+    }
+    return turns;
+  };
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    CHECK(position(TransferOrder::kReady, network) == std::vector<std::int64_t>{0, 1, 2});
+    CHECK(position(TransferOrder::kNeed, network) == std::vector<std::int64_t>{2, 0, 1});
+  }
+  CHECK_THROWS_WITH(parse_transfer_order("random"), Contains("known are ready, need"));
+}
+
 TEST_CASE("impossible costs are refused by name") {
   const casync::TaskGraph graph = test_graph(test_model({32}), "ring", 2, kRaw, 1);
   costs::Cluster cluster = test_cluster(2);
@@ -201,6 +314,14 @@ TEST_CASE("impossible costs are refused by name") {
   SECTION("NaN overhead") {
     cluster.link.overhead_s = std::numeric_limits<double>::quiet_NaN();
     CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("overhead must be 0 s"));
+  }
+  SECTION("NaN bandwidth") {
+    cluster.link.bandwidth = std::numeric_limits<double>::quiet_NaN();
+    CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("bandwidth must be positive"));
+  }
+  SECTION("an overlap that would make faster") {
+    cluster.overlap.compute_codec = 0.5;
+    CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("overlap: factors must be 1"));
   }
   SECTION("stopped node") {
     cluster.compute_speed[1] = 0;

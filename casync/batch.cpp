@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <tuple>
+
+#include "casync/rewrites.hpp"
+
+namespace hipress::casync {
+namespace {
+
+using Edge = std::pair<TaskId, TaskId>;
+
+constexpr TaskId kNobody = UINT32_MAX;
+
+/// A task that may be batched, with what batches are made by.
+struct Candidate {
+  std::uint32_t node;
+  std::uint32_t level;
+  Kind kind;
+  std::int8_t algorithm;
+  bool adds;  ///< a Decode that adds costs another time than one that overwrites
+  Picoseconds ready;
+  TaskId id;
+
+  auto form() const { return std::tie(node, level, kind, algorithm, adds); }
+  auto key() const { return std::tie(node, level, kind, algorithm, adds, ready, id); }
+};
+
+std::int64_t slice_bytes(const Task& task) {
+  return task.amount * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::vector<std::uint32_t> levels(const GraphBuilder& builder) {
+  // Edges by their target, since all predecessors of a task come before it.
+  std::vector<Edge> by_target(builder.edges().begin(), builder.edges().end());
+  std::sort(by_target.begin(), by_target.end(),
+            [](const Edge& a, const Edge& b) { return a.second < b.second; });
+  std::vector<std::uint32_t> level(builder.size(), 0);
+  auto edge = by_target.begin();
+  for (TaskId id = 0; id < builder.size(); ++id) {
+    for (; edge != by_target.end() && edge->second == id; ++edge) {
+      level[id] = std::max(level[id], level[edge->first]);
+    }
+    const Task& task = builder.task(id);
+    if (!is_computation(task) && task.kind != Kind::kJoin) ++level[id];
+  }
+  return level;
+}
+
+std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation& rule,
+                                  const Layout& layout) {
+  const std::vector<std::uint32_t> level = levels(builder);
+  std::vector<Candidate> found;
+  for (TaskId id = 0; id < builder.size(); ++id) {
+    const Task& task = builder.task(id);
+    const bool launches =
+        task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
+    if (!launches || slice_bytes(task) >= rule.threshold_bytes) continue;
+    found.push_back({.node = task.node,
+                     .level = level[id],
+                     .kind = task.kind,
+                     .algorithm = task.algorithm,
+                     .adds = (task.flags & kAccumulate) != 0,
+                     .ready = from_seconds(layout.units[task.gradient].ready_s),
+                     .id = id});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Candidate& a, const Candidate& b) { return a.key() < b.key(); });
+  return found;
+}
+
+/// Per task, the leader of the batch that it is a member of.
+std::vector<TaskId> choose_leaders(GraphBuilder& builder, const Aggregation& rule,
+                                   const std::vector<Candidate>& candidates) {
+  std::vector<TaskId> leader(builder.size(), kNobody);
+  std::int64_t bytes = 0;
+  const Candidate* first = nullptr;
+  for (const Candidate& candidate : candidates) {
+    Task& task = builder.task(candidate.id);
+    const bool fits = first != nullptr && first->form() == candidate.form() &&
+                      !(rule.wait && candidate.ready - first->ready > *rule.wait) &&
+                      !(rule.limit_bytes && bytes + slice_bytes(task) > *rule.limit_bytes);
+    if (!fits) {
+      first = &candidate;
+      bytes = slice_bytes(task);
+      continue;
+    }
+    bytes += slice_bytes(task);
+    leader[candidate.id] = first->id;
+    task.flags |= kBatched;
+    builder.task(first->id).flags |= kLeader;
+    builder.task(first->id).amount += task.amount;
+  }
+  return leader;
+}
+
+}  // namespace
+
+void batch_launches(GraphBuilder& builder, const Aggregation& rule, const Layout& layout) {
+  const std::vector<TaskId> leader =
+      choose_leaders(builder, rule, candidates(builder, rule, layout));
+  std::vector<Edge> added;
+  for (const auto& [before, after] : builder.edges()) {
+    if (leader[after] != kNobody) added.emplace_back(before, leader[after]);
+  }
+  std::sort(added.begin(), added.end());
+  added.erase(std::unique(added.begin(), added.end()), added.end());
+  for (TaskId id = 0; id < leader.size(); ++id) {
+    if (leader[id] != kNobody) added.emplace_back(leader[id], id);
+  }
+  for (const auto& [before, after] : added) builder.edge(before, after);
+}
+
+}  // namespace hipress::casync

@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "casync/folding.hpp"
+#include "casync/layout.hpp"
+#include "casync/rewrites.hpp"
+#include "casync/strategy.hpp"
+
+namespace hipress::casync {
+namespace {
+
+constexpr TaskId kNobody = UINT32_MAX;
+
+/// A part of Forward on every node.
+struct ForwardStep {
+  std::uint32_t gradient = 0;
+  Picoseconds length{};
+};
+
+std::vector<ForwardStep> whole_forward(const models::Model& model) {
+  return {{0, from_seconds(model.forward_s)}};
+}
+
+/// Forward gradient by gradient, the last of backward first. Lengths are differences of rounded
+/// times, so that they add up.
+std::vector<ForwardStep> forward_by_gradient(const models::Model& model) {
+  std::vector<std::uint32_t> order = backward_order(model);
+  if (order.empty()) return whole_forward(model);
+  const bool timed = models::backward_s(model) > 0;
+  std::vector<double> weight(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const models::Gradient& gradient = model.gradients[order[i]];
+    const double before = i > 0 ? model.gradients[order[i - 1]].ready_s : 0;
+    weight[i] = timed ? gradient.ready_s - before : static_cast<double>(gradient.elements);
+  }
+  const double total = std::accumulate(weight.begin(), weight.end(), 0.0);
+  std::vector<ForwardStep> steps;
+  double reached = 0;
+  Picoseconds due{};
+  for (std::size_t i = order.size(); i-- > 0;) {
+    reached += weight[i];
+    const Picoseconds end =
+        i == 0 ? from_seconds(model.forward_s) : from_seconds(model.forward_s * (reached / total));
+    steps.push_back({order[i], std::max(end, due) - due});
+    due = std::max(end, due);
+  }
+  return steps;
+}
+
+bool fills_slice(const Task& task) {
+  return task.kind != Kind::kEncode && task.kind != Kind::kSend && task.kind != Kind::kJoin;
+}
+
+/// Adds iteration after iteration to a graph.
+class Expansion {
+ public:
+  Expansion(const models::Model& model, const Plan& plan, std::vector<ForwardStep> forward,
+            Folding folding = Folding::kNone)
+      : model_(model),
+        plan_(plan),
+        layout_(make_layout(model, plan)),
+        forward_(std::move(forward)),
+        builder_(plan.nodes, layout_.gradients, folding),
+        last_compute_(plan.nodes, kNobody),
+        last_collective_(plan.nodes, kNobody) {}
+
+  void add_iteration() {
+    const TaskId first = builder_.size();
+    const bool again = last_compute_.front() != kNobody;
+    add_computation();
+    if (again) wait_for_last_iteration();
+    for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
+      if (layout_.units[unit].members.empty()) continue;
+      const TaskId first_of_unit = builder_.size();
+      const std::size_t first_edge = builder_.edges().size();
+      layout_.units[unit].strategy->expand(builder_, work_of(unit));
+      note_ends(unit, first_of_unit, first_edge);
+    }
+    order_collectives(first);
+    if (!plan_.pipelining) remove_pipelining(builder_, layout_, first);
+  }
+
+  TaskGraph take() {
+    if (!plan_.pipelining || !sorted_) builder_.sort();
+    if (plan_.batch.threshold_bytes > 0) {
+      batch_launches(builder_, plan_.batch, layout_);
+      builder_.sort();
+    }
+    return std::move(builder_).build();
+  }
+
+  void keep_ends() {
+    values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan_.nodes));
+    sends_ = values_;
+  }
+
+ private:
+  /// Nodes whose tasks are added; in a folded graph, the first stands for all.
+  std::uint32_t orbits() const { return builder_.folded() ? 1 : plan_.nodes; }
+  std::uint32_t nodes_per_orbit() const { return plan_.nodes / orbits(); }
+
+  TaskId compute(const Task& task) {
+    const TaskId id = builder_.add(task);
+    TaskId& last = last_compute_[task.node];
+    if (last != kNobody) builder_.edge(last, id);
+    last = id;
+    return id;
+  }
+
+  void add_computation() {
+    const std::vector<std::uint32_t> order = backward_order(model_);
+    backward_.assign(model_.gradients.size(), {});
+    forwards_.assign(model_.gradients.size(), {});
+    for (std::uint32_t node = 0; node < orbits(); ++node) {
+      for (const ForwardStep& step : forward_) {
+        const TaskId id =
+            compute({.amount = step.length.count(), .gradient = step.gradient, .node = node});
+        if (forward_.size() == model_.gradients.size()) forwards_[step.gradient].push_back(id);
+      }
+      Picoseconds reached{0};
+      for (const std::uint32_t gradient : order) {
+        const Picoseconds due = from_seconds(model_.gradients[gradient].ready_s);
+        const TaskId id = compute({.amount = (due - reached).count(),
+                                   .gradient = gradient,
+                                   .node = node,
+                                   .kind = Kind::kBackward});
+        backward_[gradient].insert(backward_[gradient].end(), nodes_per_orbit(), id);
+        reached = due;
+      }
+    }
+  }
+
+  void wait_for_last_iteration() {
+    for (std::uint32_t gradient = 0; gradient < layout_.gradients; ++gradient) {
+      const std::uint32_t unit = layout_.unit_of[gradient];
+      for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
+        for (const TaskId end : values_[unit][node]) builder_.edge(end, forwards_[gradient][node]);
+        for (const TaskId end : sends_[unit][node]) builder_.edge(end, backward_[gradient][node]);
+      }
+    }
+  }
+
+  GradientWork work_of(std::uint32_t unit) {
+    const Unit& what = layout_.units[unit];
+    const auto algorithm = static_cast<std::size_t>(what.algorithm);
+    return {.gradient = unit,
+            .elements = what.elements,
+            .partitions = what.partitions,
+            .algorithm_index = what.algorithm,
+            .algorithm = what.algorithm == kRaw ? nullptr : &plan_.algorithms.at(algorithm),
+            .ready = ready_of(unit)};
+  }
+
+  /// A group is complete when its last member is: on every node a Join waits for all of them.
+  std::vector<TaskId> ready_of(std::uint32_t unit) {
+    const std::vector<std::uint32_t>& members = layout_.units[unit].members;
+    if (!layout_.is_group(unit)) return backward_[members.front()];
+    std::vector<TaskId> ready;
+    for (std::uint32_t node = 0; node < orbits(); ++node) {
+      const TaskId join = builder_.add({.gradient = unit, .node = node, .kind = Kind::kJoin});
+      for (const std::uint32_t member : members) builder_.edge(backward_[member][node], join);
+      ready.insert(ready.end(), nodes_per_orbit(), join);
+    }
+    return ready;
+  }
+
+  /// Libraries run collectives one after the other, and all ranks in one order: that of backward.
+  void order_collectives(TaskId first) {
+    std::vector<std::vector<TaskId>> of_unit(layout_.units.size());
+    for (TaskId id = first; id < builder_.size(); ++id) {
+      const Task& task = builder_.task(id);
+      if (task.kind == Kind::kAllReduce) of_unit[task.gradient].push_back(id);
+    }
+    for (const std::uint32_t unit : layout_.order) {
+      for (const TaskId id : of_unit[unit]) {
+        TaskId& last = last_collective_[builder_.task(id).node];
+        if (last != kNobody) builder_.edge(last, id);
+        sorted_ = sorted_ && (last == kNobody || last < id);
+        last = id;
+      }
+    }
+  }
+
+  /// Which tasks leave the unit's mean on each node, and which are the last to read it.
+  void note_ends(std::uint32_t unit, TaskId first, std::size_t first_edge) {
+    if (values_.empty()) return;
+    std::vector<bool> goes_on(builder_.size() - first, false);
+    for (const auto& [before, after] : builder_.edges().subspan(first_edge)) {
+      if (before < first || builder_.task(before).node != builder_.task(after).node) continue;
+      if (builder_.task(after).kind != Kind::kSend) goes_on[before - first] = true;
+    }
+    for (std::vector<TaskId>& ends : values_[unit]) ends.clear();
+    for (std::vector<TaskId>& ends : sends_[unit]) ends.clear();
+    for (TaskId id = first; id < builder_.size(); ++id) {
+      const Task& task = builder_.task(id);
+      if (task.kind == Kind::kSend) {
+        sends_[unit][task.node].push_back(id);
+      } else if (fills_slice(task) && !goes_on[id - first]) {
+        values_[unit][task.node].push_back(id);
+      }
+    }
+  }
+
+  const models::Model& model_;
+  const Plan& plan_;
+  const Layout layout_;
+  const std::vector<ForwardStep> forward_;
+  GraphBuilder builder_;
+  bool sorted_ = true;                                    // ids are a topological order
+  std::vector<TaskId> last_compute_, last_collective_;    // per node
+  std::vector<std::vector<TaskId>> forwards_, backward_;  // per gradient and node
+  std::vector<std::vector<std::vector<TaskId>>> values_,
+      sends_;  // per unit and node; empty: not kept
+};
+
+}  // namespace
+
+TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
+  if (folding == Folding::kFolded) {
+    const Foldability verdict = foldable(model, plan);
+    if (verdict.kind == Foldability::kImpossible) {
+      throw std::invalid_argument("the graph cannot be folded: " + verdict.why);
+    }
+  }
+  Expansion expansion(model, plan, whole_forward(model), folding);
+  expansion.add_iteration();
+  return std::move(expansion).take();
+}
+
+TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations) {
+  if (iterations < 1) throw std::invalid_argument("at least one iteration is needed");
+  Expansion expansion(model, plan, forward_by_gradient(model));
+  expansion.keep_ends();
+  for (int i = 0; i < iterations; ++i) expansion.add_iteration();
+  return std::move(expansion).take();
+}
+
+}  // namespace hipress::casync

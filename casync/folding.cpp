@@ -1,0 +1,60 @@
+#include "casync/folding.hpp"
+
+#include "casync/layout.hpp"
+#include "casync/strategy.hpp"
+
+namespace hipress::casync {
+namespace {
+
+/// Slices shorten from the first to the last.
+std::int64_t slice_length(const Unit& unit, SliceLength length) {
+  const std::int64_t k = length == SliceLength::kLongest ? 0 : unit.partitions - 1;
+  return slice(unit.elements, unit.partitions, k).elements;
+}
+
+std::string describe(const Layout& layout, std::uint32_t unit) {
+  return layout.is_group(unit) ? "bulk group " + layout.units[unit].name
+                               : "gradient '" + layout.units[unit].name + "'";
+}
+
+}  // namespace
+
+Foldability foldable(const models::Model& model, const Plan& plan) {
+  if (!plan.pipelining) return {Foldability::kImpossible, "pipelining is off"};
+  if (plan.batch.threshold_bytes > 0) return {Foldability::kImpossible, "launches are batched"};
+  const Layout layout = make_layout(model, plan);
+  Foldability verdict;
+  for (const std::uint32_t index : layout.order) {
+    const Unit& unit = layout.units[index];
+    if (unit.strategy->form == Strategy::Form::kRawAndWhole) continue;
+    if (unit.partitions % static_cast<std::int64_t>(plan.nodes) != 0) {
+      return {Foldability::kImpossible,
+              describe(layout, index) + " has " + std::to_string(unit.partitions) +
+                  " partitions, not a multiple of " + std::to_string(plan.nodes)};
+    }
+    if (verdict.kind == Foldability::kExact &&
+        slice_length(unit, SliceLength::kShortest) != slice_length(unit, SliceLength::kLongest)) {
+      verdict = {Foldability::kBounded, "the " + std::to_string(unit.partitions) + " slices of " +
+                                            describe(layout, index) + " are not equal"};
+    }
+  }
+  return verdict;
+}
+
+PlannedModel with_even_slices(const models::Model& model, const Plan& plan, SliceLength length) {
+  const Layout layout = make_layout(model, plan);
+  PlannedModel even{model, plan};
+  even.plan.bulk = {};  // other sizes must not make other groups
+  even.plan.bulk_groups.clear();
+  for (const std::uint32_t index : layout.order) {
+    const Unit& unit = layout.units[index];
+    if (layout.is_group(index)) {
+      even.plan.bulk_groups.push_back(unit.members);
+    } else {
+      even.model.gradients[index].elements = unit.partitions * slice_length(unit, length);
+    }
+  }
+  return even;
+}
+
+}  // namespace hipress::casync

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "casync/plan.hpp"
+#include "models/model.hpp"
+
+/// Folding: where every node does the same, one of them is expanded, and all others' tasks, before
+/// they exist, are left out.
+///
+/// Turning the cluster by one node, partition k of what node i does becomes partition k+1 of what
+/// node i+1 does (the last of each N becomes the first). A plan with K a multiple of N and equal
+/// slices is its own image, so in a cluster of equal nodes the timelines of all nodes are equal: by
+/// induction over time, since resources choose by ready time, gradient, rotation and partition, and
+/// two tasks that wait for one resource and agree in the first three belong to different
+/// turns of N partitions, whose order is the same everywhere. So it is enough to expand the
+/// partitions 0, N, 2N, …, each over all its nodes, and to run their tasks on the resources of one
+/// node: they are what that node does for the other partitions.
+namespace hipress::casync {
+
+/// Whether a plan's graph can be folded.
+struct Foldability {
+  enum Kind : std::uint8_t {
+    kExact,       ///< the folded graph gives the times of the whole one
+    kBounded,     ///< some slices are shorter: folded, all are as long as the first
+    kImpossible,  ///< nodes do different things
+  };
+  Kind kind = kExact;
+  std::string why = {};  ///< unless exact: the first gradient that stands in the way, and how
+};
+Foldability foldable(const models::Model& model, const Plan& plan);
+
+/// A model and a plan for it.
+struct PlannedModel {
+  models::Model model;
+  Plan plan;
+};
+
+enum class SliceLength : std::uint8_t { kShortest, kLongest };
+
+/// The same with every gradient so long that all its slices are as long as the shortest or the
+/// longest that the plan gives it, bulk groups and their members as they are; for bounds on what
+/// folding changed.
+PlannedModel with_even_slices(const models::Model& model, const Plan& plan, SliceLength length);
+
+}  // namespace hipress::casync

@@ -1,0 +1,219 @@
+#include "casync/layout.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "casync/strategy.hpp"
+
+namespace hipress::casync {
+namespace {
+
+constexpr std::int64_t kWord = 32;
+
+std::string quoted(const models::Model& model, std::uint32_t gradient) {
+  return "gradient '" + model.gradients[gradient].name + "'";
+}
+
+/// What the members of a group have in common.
+using Form = std::pair<std::int8_t, const Strategy*>;
+
+Form form_of(const Unit& unit) { return {unit.algorithm, unit.strategy}; }
+
+/// A group that more gradients may join.
+struct OpenGroup {
+  Picoseconds first_ready{};
+  std::int64_t bytes = 0;
+  std::vector<std::uint32_t> members;
+};
+
+class LayoutMaker {
+ public:
+  LayoutMaker(const models::Model& model, const Plan& plan) : model_(model), plan_(plan) {}
+
+  Layout take() {
+    add_gradients();
+    group_by_hand();
+    if (plan_.bulk.threshold_bytes > 0) group_by_rule();
+    add_groups();
+    for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
+      for (const std::uint32_t member : layout_.units[unit].members) {
+        layout_.unit_of[member] = unit;
+      }
+    }
+    return std::move(layout_);
+  }
+
+ private:
+  void add_gradients() {
+    if (plan_.decisions.size() != model_.gradients.size()) {
+      throw std::invalid_argument("the plan decides " + std::to_string(plan_.decisions.size()) +
+                                  " gradients, the model has " +
+                                  std::to_string(model_.gradients.size()));
+    }
+    if (plan_.nodes == 0) throw std::invalid_argument("a plan needs at least one node");
+    const Strategy& strategy = find_strategy(plan_.strategy);
+    const Strategy& raw = plan_.raw_strategy.empty() ? strategy : find_strategy(plan_.raw_strategy);
+    layout_.gradients = static_cast<std::uint32_t>(model_.gradients.size());
+    layout_.unit_of.resize(model_.gradients.size());
+    position_.resize(model_.gradients.size());
+    order_ = backward_order(model_);
+    for (std::uint32_t place = 0; place < order_.size(); ++place) position_[order_[place]] = place;
+    for (std::uint32_t g = 0; g < model_.gradients.size(); ++g) {
+      add_gradient(g, plan_.decisions[g].algorithm == kRaw ? raw : strategy);
+    }
+  }
+
+  void add_gradient(std::uint32_t g, const Strategy& strategy) {
+    const models::Gradient& gradient = model_.gradients[g];
+    const Decision& decision = plan_.decisions[g];
+    if (decision.partitions < 1) {
+      throw std::invalid_argument(quoted(model_, g) + ": K must be at least 1, got " +
+                                  std::to_string(decision.partitions));
+    }
+    if (decision.algorithm != kRaw && strategy.form == Strategy::Form::kRawAndWhole) {
+      throw std::invalid_argument(
+          quoted(model_, g) + " is compressed with " +
+          plan_.algorithms.at(static_cast<std::size_t>(decision.algorithm)).name + ", but " +
+          std::string(strategy.name) +
+          " sends gradients as fp32; take ps or ring, or leave the gradient raw");
+    }
+    const bool whole = strategy.form == Strategy::Form::kRawAndWhole;
+    layout_.units.push_back({.name = gradient.name,
+                             .elements = gradient.elements,
+                             .algorithm = decision.algorithm,
+                             .partitions = whole ? 1 : decision.partitions,
+                             .strategy = &strategy,
+                             .members = {g},
+                             .ready_s = gradient.ready_s});
+  }
+
+  void group_by_hand() {
+    for (const std::vector<std::uint32_t>& group : plan_.bulk_groups) {
+      std::vector<std::uint32_t> members = group;
+      for (const std::uint32_t g : members) {
+        if (g >= layout_.gradients) {
+          throw std::invalid_argument("a bulk group holds gradient " + std::to_string(g) +
+                                      ", the model has " + std::to_string(layout_.gradients));
+        }
+        if (layout_.units[g].members.empty()) {
+          throw std::invalid_argument(quoted(model_, g) + " is in a bulk group twice");
+        }
+        if (form_of(layout_.units[g]) != form_of(layout_.units[members.front()])) {
+          throw std::invalid_argument(
+              quoted(model_, g) + " cannot be in a bulk group with " +
+              quoted(model_, members.front()) +
+              ": one is compressed otherwise than the other; decide the same for both");
+        }
+        layout_.units[g].members.clear();
+      }
+      close(std::move(members));
+    }
+  }
+
+  void group_by_rule() {
+    std::map<Form, OpenGroup> open;
+    for (const std::uint32_t g : order_) {
+      const models::Gradient& gradient = model_.gradients[g];
+      const std::int64_t bytes = gradient.elements * models::size_of(gradient.dtype);
+      if (layout_.units[g].members.empty() || bytes >= plan_.bulk.threshold_bytes) continue;
+      layout_.units[g].members.clear();
+      OpenGroup& group = open[form_of(layout_.units[g])];
+      const Picoseconds ready = from_seconds(gradient.ready_s);
+      const bool late = plan_.bulk.wait && ready - group.first_ready > *plan_.bulk.wait;
+      const bool large = plan_.bulk.limit_bytes && group.bytes + bytes > *plan_.bulk.limit_bytes;
+      if (!group.members.empty() && (late || large)) close(std::exchange(group, {}).members);
+      if (group.members.empty()) group.first_ready = ready;
+      group.members.push_back(g);
+      group.bytes += bytes;
+    }
+    for (auto& [form, group] : open) close(std::move(group.members));
+  }
+
+  /// A group that is complete; of one it is none.
+  void close(std::vector<std::uint32_t> members) {
+    std::sort(members.begin(), members.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return position_[a] < position_[b]; });
+    if (members.size() == 1) {
+      layout_.units[members.front()].members = members;
+    } else if (!members.empty()) {
+      groups_.push_back(std::move(members));
+    }
+  }
+
+  /// In order of completion; no two groups have one last member.
+  void add_groups() {
+    std::sort(groups_.begin(), groups_.end(), [&](const auto& a, const auto& b) {
+      return position_[a.back()] < position_[b.back()];
+    });
+    std::vector<std::uint32_t> completed_by(layout_.gradients);
+    std::iota(completed_by.begin(), completed_by.end(), 0u);
+    for (std::vector<std::uint32_t>& members : groups_) {
+      completed_by[members.back()] = static_cast<std::uint32_t>(layout_.units.size());
+      layout_.units.push_back(group(std::move(members)));
+    }
+    for (const std::uint32_t g : order_) {
+      if (!layout_.units[completed_by[g]].members.empty()) {
+        layout_.order.push_back(completed_by[g]);
+      }
+    }
+  }
+
+  Unit group(std::vector<std::uint32_t> members) const {
+    Unit unit = layout_.units[members.front()];
+    unit.name = "bulk" + std::to_string(layout_.units.size() - layout_.gradients);
+    unit.elements = 0;
+    for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
+    const std::int64_t multiple = kWord * plan_.nodes;
+    unit.elements = (unit.elements + multiple - 1) / multiple * multiple;
+    const bool whole = unit.strategy->form == Strategy::Form::kRawAndWhole;
+    unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);
+    unit.ready_s = model_.gradients[members.back()].ready_s;
+    unit.members = std::move(members);
+    return unit;
+  }
+
+  const models::Model& model_;
+  const Plan& plan_;
+  Layout layout_;
+  std::vector<std::uint32_t> order_;
+  std::vector<std::uint32_t> position_;  // per gradient: place in order_
+  std::vector<std::vector<std::uint32_t>> groups_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> backward_order(const models::Model& model) {
+  std::vector<std::uint32_t> order(model.gradients.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return model.gradients[a].ready_s < model.gradients[b].ready_s;
+  });
+  return order;
+}
+
+Layout make_layout(const models::Model& model, const Plan& plan) {
+  return LayoutMaker(model, plan).take();
+}
+
+std::vector<std::string> unit_names(const Layout& layout) {
+  std::vector<std::string> names;
+  for (const Unit& unit : layout.units) names.push_back(unit.name);
+  return names;
+}
+
+std::vector<Member> places(const Unit& unit, const models::Model& model) {
+  std::vector<Member> members;
+  std::int64_t first = 0;
+  for (const std::uint32_t gradient : unit.members) {
+    const std::int64_t elements = model.gradients[gradient].elements;
+    members.push_back({gradient, first, elements});
+    first += elements;
+  }
+  return members;
+}
+
+}  // namespace hipress::casync

@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <tuple>
+
+#include "casync/rewrites.hpp"
+
+namespace hipress::casync {
+namespace {
+
+/// A task and the step that it is part of.
+struct Placed {
+  std::uint32_t node;
+  std::uint32_t place;  ///< of its unit in Layout::order
+  std::uint32_t level;
+  TaskId id;
+
+  auto step() const { return std::tie(node, place, level); }
+  auto key() const { return std::tie(node, place, level, id); }
+};
+
+std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layout, TaskId first) {
+  std::vector<std::uint32_t> place(layout.units.size());
+  for (std::uint32_t i = 0; i < layout.order.size(); ++i) place[layout.order[i]] = i;
+  std::vector<std::uint32_t> level(builder.size() - first, 1);
+  // All edges into a task are added behind it and before the next task's.
+  for (const auto& [before, after] : builder.edges()) {
+    if (before < first || is_computation(builder.task(before))) continue;
+    if (builder.task(before).gradient != builder.task(after).gradient) continue;
+    level[after - first] = std::max(level[after - first], level[before - first] + 1);
+  }
+  std::vector<Placed> tasks;
+  for (TaskId id = first; id < builder.size(); ++id) {
+    const Task& task = builder.task(id);
+    if (is_computation(task)) continue;
+    tasks.push_back({task.node, place[task.gradient], level[id - first], id});
+  }
+  std::sort(tasks.begin(), tasks.end(),
+            [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
+  return tasks;
+}
+
+}  // namespace
+
+void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first) {
+  const std::vector<Placed> tasks = placed_tasks(builder, layout, first);
+  auto previous = tasks.end();  // where the step before this one begins
+  TaskId gate = 0;              // the Join of the steps before this one
+  for (auto begin = tasks.begin(); begin != tasks.end();) {
+    const auto end = std::find_if(begin, tasks.end(),
+                                  [&](const Placed& task) { return task.step() != begin->step(); });
+    const bool first_of_node = previous == tasks.end() || previous->node != begin->node;
+    if (!first_of_node) {
+      const bool has_gate = previous != tasks.begin() && (previous - 1)->node == previous->node;
+      const TaskId join = builder.add({.gradient = builder.task(previous->id).gradient,
+                                       .node = previous->node,
+                                       .kind = Kind::kJoin});
+      if (has_gate) builder.edge(gate, join);
+      for (auto task = previous; task != begin; ++task) builder.edge(task->id, join);
+      for (auto task = begin; task != end; ++task) {
+        // An arrival is no business of its receiver's.
+        if (builder.task(task->id).kind != Kind::kRecv) builder.edge(join, task->id);
+      }
+      gate = join;
+    }
+    previous = begin;
+    begin = end;
+  }
+}
+
+}  // namespace hipress::casync

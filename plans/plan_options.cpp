@@ -1,0 +1,118 @@
+#include "plans/plan_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::plans {
+namespace {
+
+/// The three options of one aggregation.
+struct AggregationTexts {
+  std::string_view name;  ///< "bulk"
+  const std::string& threshold;
+  const std::string& wait;
+  const std::string& limit;
+};
+
+void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggregation) {
+  const auto option = [&](std::string_view what) {
+    return fmt::format("--{}-{}", texts.name, what);
+  };
+  if (!texts.threshold.empty()) {
+    aggregation.threshold_bytes = io::parse_size(texts.threshold, option("threshold"));
+  }
+  if (!texts.wait.empty()) {
+    aggregation.wait = casync::from_seconds(io::parse_duration(texts.wait, option("wait")));
+  }
+  if (!texts.limit.empty()) {
+    aggregation.limit_bytes = io::parse_size(texts.limit, option("limit"));
+  }
+  const bool bounds = !texts.wait.empty() || !texts.limit.empty();
+  if (bounds && aggregation.threshold_bytes == 0) {
+    throw io::InputError(fmt::format("{} needs {}: what is smaller than that is put together",
+                                     option(texts.wait.empty() ? "limit" : "wait"),
+                                     option("threshold")));
+  }
+}
+
+std::string main_algorithm(const PlanContext& context, const casync::Plan& plan) {
+  std::vector<std::int64_t> elements(plan.algorithms.size(), 0);
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    const models::Gradient& gradient = context.model.gradients[g];
+    if (is_raw(gradient, plan, plan.decisions[g])) continue;
+    elements[static_cast<std::size_t>(plan.decisions[g].algorithm)] += gradient.elements;
+  }
+  const auto most = std::max_element(elements.begin(), elements.end());
+  if (most == elements.end() || *most == 0) return context.algorithm;
+  return plan.algorithms[static_cast<std::size_t>(most - elements.begin())].name;
+}
+
+}  // namespace
+
+void declare(CLI::App& app, PlanOptions& options) {
+  app.add_option("--bulk-threshold", options.bulk_threshold,
+                 "Synchronise gradients smaller than this together (64KiB; 0B: each alone)");
+  app.add_option("--bulk-wait", options.bulk_wait,
+                 "… but none that is ready later than so long after the first (1ms)");
+  app.add_option("--bulk-limit", options.bulk_limit, "… and no group larger than this (4MiB)");
+  app.add_option(
+      "--batch-threshold", options.batch_threshold,
+      "Encode, decode and add slices smaller than this in one launch (64KiB; 0B: alone)");
+  app.add_option("--batch-wait", options.batch_wait,
+                 "… but none whose gradient is ready later than so long after the first (1ms)");
+  app.add_option("--batch-limit", options.batch_limit, "… and no launch larger than this (4MiB)");
+  app.add_flag("--raw-allreduce", options.raw_allreduce,
+               "Gradients that are not compressed use the library's all-reduce");
+  app.add_flag("--no-pipelining", options.no_pipelining,
+               "Gradients one after the other, each in steps that do not overlap on a node");
+  app.add_flag("--no-bulk", options.no_bulk,
+               "Neither bulk groups nor batches, whatever the plan says");
+  app.add_flag("--no-selection", options.no_selection,
+               "Compress every gradient with the plan's algorithm, K = N");
+}
+
+void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
+  const std::string algorithm = main_algorithm(context, resolved.plan);
+  const auto known =
+      std::find_if(resolved.plan.algorithms.begin(), resolved.plan.algorithms.end(),
+                   [&](const casync::Algorithm& other) { return other.name == algorithm; });
+  auto index = static_cast<std::int8_t>(known - resolved.plan.algorithms.begin());
+  if (known == resolved.plan.algorithms.end()) {
+    PlanContext changed = context;
+    changed.algorithm = algorithm;
+    ResolvedPlan all = resolve_plan("all", changed);
+    resolved.plan.algorithms = std::move(all.plan.algorithms);
+    resolved.codecs = std::move(all.codecs);
+    index = 0;
+  }
+  for (casync::Decision& decision : resolved.plan.decisions) {
+    decision = {index, static_cast<std::int32_t>(context.nodes)};
+  }
+}
+
+void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& resolved) {
+  casync::Plan& plan = resolved.plan;
+  if (options.no_bulk && (!options.bulk_threshold.empty() || !options.batch_threshold.empty())) {
+    throw io::InputError("--no-bulk contradicts --bulk-threshold and --batch-threshold; drop one");
+  }
+  apply_aggregation({"bulk", options.bulk_threshold, options.bulk_wait, options.bulk_limit},
+                    plan.bulk);
+  apply_aggregation({"batch", options.batch_threshold, options.batch_wait, options.batch_limit},
+                    plan.batch);
+  if (options.raw_allreduce) plan.raw_strategy = "allreduce";
+  if (options.no_selection) compress_everything(context, resolved);
+  if (options.no_bulk) {
+    plan.bulk = plan.batch = {};
+    plan.bulk_groups.clear();
+  }
+  if (options.no_pipelining) plan.pipelining = false;
+}
+
+}  // namespace hipress::plans

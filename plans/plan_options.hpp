@@ -1,0 +1,29 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "plans/plan_file.hpp"
+
+namespace hipress::plans {
+
+/// What the command lines of several tools can change of a plan, as it was given; empty: not given.
+struct PlanOptions {
+  std::string bulk_threshold, bulk_wait, bulk_limit;
+  std::string batch_threshold, batch_wait, batch_limit;
+  bool raw_allreduce = false;
+  bool no_pipelining = false, no_bulk = false, no_selection = false;
+};
+
+/// Adds the options to a tool's command line.
+void declare(CLI::App& app, PlanOptions& options);
+
+/// Changes a plan as the options say. InputError that names the option for a value without unit, a
+/// negative one, or options that contradict each other.
+void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& plan);
+
+/// Without selection: every gradient is compressed, K = N, with the algorithm that compresses most
+/// elements in the plan, or the context's if it compresses nothing.
+void compress_everything(const PlanContext& context, ResolvedPlan& plan);
+
+}  // namespace hipress::plans

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "casync/folding.hpp"
+#include "sim/scenario.hpp"
+
+namespace hipress::sim {
+
+/// When a scenario's graph is folded (casync/folding.hpp).
+enum class Fold : std::uint8_t {
+  kExactly,  ///< where that changes no time
+  kNever,
+  kAlways,  ///< also where slices are unequal: then with bounds on the error
+};
+Fold parse_fold(std::string_view name);  ///< auto, never, always; else InputError that lists them
+
+/// A scenario's graph, and how much of it there is.
+struct ExpandedGraph {
+  casync::TaskGraph graph;
+  bool exact = true;           ///< false: folded though slices are unequal
+  std::string why_whole = {};  ///< of a whole graph: why it was not folded
+};
+
+/// With Fold::kAlways, InputError where nodes do different things.
+ExpandedGraph expand(const Scenario& scenario, Fold fold);
+
+/// Iteration times with every slice of a gradient as long as its longest, and as its shortest.
+/// Where less work never takes longer (it may: list scheduling has anomalies; Graham, 1969), the
+/// whole graph's lies between them.
+struct FoldingBounds {
+  Picoseconds shortest{}, longest{};
+};
+FoldingBounds folding_bounds(const Scenario& scenario);
+
+}  // namespace hipress::sim

@@ -1,0 +1,171 @@
+#include "sim/jitter.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string_view>
+
+#include "io/error.hpp"
+
+namespace hipress::sim {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr double kUnit = 0x1p32;
+constexpr double kMostFactor = 1000;
+constexpr int kQuantiles = 4096;  // of a continuous distribution, at the middle of equal parts
+
+/// Two rounds of SplitMix64's finaliser (Steele, Lea, Flood 2014): every bit of the input moves
+/// every bit of the result.
+std::uint64_t mix(std::uint64_t bits) {
+  for (int round = 0; round < 2; ++round) {
+    bits += 0x9e3779b97f4a7c15u;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+    bits ^= bits >> 31;
+  }
+  return bits;
+}
+
+// The functions below use IEEE additions, multiplications and divisions alone, since libraries'
+// exp and erf differ in their last bits.
+
+/// e^x for |x| <= 64: the series at x/256, squared eight times.
+double exponential(double x) {
+  const double small = x / 256;
+  double sum = 1, term = 1;
+  for (int n = 1; n < 16; ++n) {
+    term *= small / n;
+    sum += term;
+  }
+  for (int squared = 0; squared < 8; ++squared) sum *= sum;
+  return sum;
+}
+
+/// The normal distribution function at x >= 0: 1/2 + density(x) · (x + x³/3 + x⁵/(3·5) + …).
+double normal_probability(double x) {
+  constexpr double kInverseRootOfTwoPi = 0.3989422804014327;
+  double sum = x, term = x;
+  for (int n = 3; n < 200; n += 2) {
+    term *= x * x / n;
+    sum += term;
+  }
+  return 0.5 + kInverseRootOfTwoPi * exponential(-x * x / 2) * sum;
+}
+
+/// Where the normal distribution function is `probability`, 0.5 to 1 − 2^-16, by bisection.
+double normal_quantile(double probability) {
+  double low = 0, high = 6;
+  for (int step = 0; step < 52; ++step) {
+    const double middle = (low + high) / 2;
+    (normal_probability(middle) < probability ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+std::vector<double> lognormal(double deviation) {
+  std::vector<double> factors(kQuantiles);
+  double sum = 0;
+  for (int i = 0; i < kQuantiles / 2; ++i) {
+    const double quantile = normal_quantile(0.5 + (i + 0.5) / kQuantiles);
+    const double above = exponential(deviation * quantile);
+    factors[static_cast<std::size_t>(kQuantiles / 2 + i)] = above;
+    factors[static_cast<std::size_t>(kQuantiles / 2 - 1 - i)] = 1 / above;
+    sum += above + 1 / above;
+  }
+  for (double& factor : factors) factor /= sum / kQuantiles;
+  return factors;
+}
+
+std::vector<double> uniform(double half_width) {
+  std::vector<double> factors;
+  for (int i = 0; i < kQuantiles; ++i) {
+    factors.push_back(1 + half_width * ((2 * i + 1.0) / kQuantiles - 1));
+  }
+  return factors;
+}
+
+double parse_factor(const std::string& text) {
+  std::size_t read = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &read);
+  } catch (const std::exception&) {
+    read = 0;
+  }
+  if (read == 0 || text.find_first_not_of(" \t\r", read) != std::string::npos ||
+      !(value >= 0 && value <= kMostFactor)) {
+    throw io::InputError(
+        fmt::format("a factor must be a number from 0 to {:g}, got '{}'", kMostFactor, text));
+  }
+  return value;
+}
+
+std::vector<double> read_samples(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw io::InputError(fmt::format("{}: cannot be read", path));
+  std::vector<double> factors;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos || line[0] == '#') continue;
+    try {
+      factors.push_back(parse_factor(line));
+    } catch (const io::InputError& error) {
+      throw io::InputError(path, number, error.what());
+    }
+  }
+  if (factors.empty()) {
+    throw io::InputError(fmt::format("{}: has no factors; give one a line, such as 1.05", path));
+  }
+  return factors;
+}
+
+/// The number behind the colon, 0 to `most`.
+double parameter(const std::string& text, std::string_view value, double most) {
+  double number = -1;
+  try {
+    number = parse_factor(std::string(value));
+  } catch (const io::InputError&) {
+  }
+  if (!(number >= 0 && number <= most)) {
+    throw io::InputError(
+        fmt::format("jitter '{}': '{}' must be a number from 0 to {:g}", text, value, most));
+  }
+  return number;
+}
+
+}  // namespace
+
+Jitter::Jitter(const std::vector<double>& factors) {
+  if (factors.empty()) throw io::InputError("jitter needs at least one factor");
+  for (const double factor : factors) {
+    if (!(factor >= 0 && factor <= kMostFactor)) {
+      throw io::InputError(
+          fmt::format("a jitter factor must be 0 to {:g}, got {}", kMostFactor, factor));
+    }
+    factors_.push_back(static_cast<std::uint64_t>(factor * kUnit + 0.5));
+  }
+}
+
+Jitter Jitter::parse(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (kind == "lognormal") return Jitter(lognormal(parameter(text, value, 2)));
+  if (kind == "uniform") return Jitter(uniform(parameter(text, value, 1)));
+  if (kind == "samples") return Jitter(read_samples(value));
+  throw io::InputError(
+      fmt::format("unknown jitter '{}'; known are lognormal:S, uniform:W, samples:FILE", text));
+}
+
+std::int64_t Jitter::apply(std::int64_t work, const Draws& draws, std::uint32_t task) const {
+  const std::uint64_t stream = mix(mix(draws.seed) ^ draws.replica);
+  const std::uint64_t draw = mix(stream ^ (std::uint64_t{task} << 32));
+  const auto index = static_cast<std::size_t>((Wide{draw} * factors_.size()) >> 64);
+  const Wide exact = Wide{static_cast<std::uint64_t>(work)} * factors_[index];
+  return static_cast<std::int64_t>((exact + (Wide{1} << 31)) >> 32);
+}
+
+}  // namespace hipress::sim

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hipress::sim {
+
+/// How much longer or shorter than nominal tasks take: equally likely factors, of which each task
+/// draws one. Drawn by (seed, replica, task), so in no order, and the same on every compiler.
+class Jitter {
+ public:
+  /// "lognormal:S", S the standard deviation of the factor's logarithm, 0 to 2, the mean being 1;
+  /// "uniform:W", factors from 1−W to 1+W, W 0 to 1; "samples:FILE", one factor a line, each
+  /// equally likely. InputError that lists these, or names the file's line.
+  static Jitter parse(const std::string& text);
+  /// These factors; each must be finite and 0 to 1000 (InputError).
+  explicit Jitter(const std::vector<double>& factors);
+
+  /// Which draws: other seeds or replicas draw independently.
+  struct Draws {
+    std::uint64_t seed = 0;
+    std::uint32_t replica = 0;
+  };
+  /// `work` times the task's factor, rounded to the nearest picosecond.
+  std::int64_t apply(std::int64_t work, const Draws& draws, std::uint32_t task) const;
+
+ private:
+  std::vector<std::uint64_t> factors_;  // in units of 2^-32
+};
+
+}  // namespace hipress::sim

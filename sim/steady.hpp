@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "casync/task_graph.hpp"
+#include "traces/timeline.hpp"
+
+namespace hipress::sim {
+
+/// What back-to-back iterations settle to.
+struct SteadyState {
+  casync::Picoseconds period{};  ///< between iterations: the mean over the last half of `periods`
+  /// Between the ends of one iteration's computation and the next's, the slowest node's.
+  std::vector<casync::Picoseconds> periods;
+  bool settled = false;  ///< the last two periods are equal, to the picosecond
+};
+
+/// Of a graph of that many iterations (casync::expand_back_to_back; at least 2) and its timeline.
+/// An iteration is as long as the one after it lets it be seen to be, so nothing is said of the
+/// last synchronisation.
+SteadyState steady_state(const casync::TaskGraph& graph, const traces::Timeline& timeline,
+                         int iterations);
+
+}  // namespace hipress::sim

@@ -1,0 +1,434 @@
+#include "tests/sim/reference.hpp"
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+namespace hipress::sim {
+namespace {
+
+using boost::multiprecision::cpp_int;
+using boost::multiprecision::cpp_rational;
+using casync::Kind;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+
+enum class State : std::uint8_t {
+  kBlocked,  // a predecessor is not done
+  kWaiting,  // for its resources
+  kOffered,  // network port: head of its egress, which it keeps, and waiting for the ingress
+  kRunning,  // on its resources, or (Recv) on the wire
+  kDone,
+};
+
+/// A speed as the contract has it: the exact 1/n, or in units of 2^-32.
+struct Speed {
+  std::int64_t numerator = 0;
+  std::int64_t denominator = 1;
+  bool operator==(const Speed&) const = default;
+};
+
+/// A use of a capacity by a running task: the capacity's name, and how much of it at full speed.
+struct Use {
+  std::string capacity;
+  double amount = 1;
+};
+
+struct Status {
+  State state = State::kBlocked;
+  std::int64_t ready = 0;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  // While it runs.
+  std::vector<Use> uses;
+  double weight = 1;
+  std::int64_t remaining = 0;  // work left at `updated`
+  std::int64_t updated = 0;
+  Speed speed;
+};
+
+class Reference {
+ public:
+  Reference(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
+            const Options& options)
+      : graph_(graph), costs_(costs), cluster_(cluster), options_(options), tasks_(graph.tasks()) {}
+
+  traces::Timeline run() {
+    while (true) {
+      end_tasks();
+      start_tasks();
+      solve_speeds();
+      std::optional<std::int64_t> next;
+      for (const Status& task : tasks_) {
+        if (task.state == State::kRunning && (!next || task.end < *next)) next = task.end;
+      }
+      if (!next) break;
+      now_ = *next;
+    }
+    return timeline();
+  }
+
+ private:
+  traces::Timeline timeline() const {
+    traces::Timeline times;
+    for (const Status& task : tasks_) {
+      if (task.state != State::kDone) throw std::logic_error("a task cannot finish");
+      times.start.push_back(Picoseconds(task.start));
+      times.end.push_back(Picoseconds(task.end));
+    }
+    return times;
+  }
+
+  bool is_ready(TaskId id) const {
+    for (TaskId other = 0; other < graph_.tasks(); ++other) {
+      if (tasks_[other].state == State::kDone) continue;
+      for (const TaskId next : casync::successors(graph_, other)) {
+        if (next == id) return false;
+      }
+    }
+    return true;
+  }
+
+  /// Ends what ends now, and makes ready what waited for it; a Recv arrives L after its Send.
+  void end_tasks() {
+    const std::int64_t latency = casync::from_seconds(cluster_.link.latency_s).count();
+    for (bool again = true; again;) {
+      again = false;
+      for (TaskId id = 0; id < graph_.tasks(); ++id) {
+        Status& task = tasks_[id];
+        if (task.state == State::kRunning && task.end == now_) {
+          task.state = State::kDone;
+          again = true;
+        } else if (task.state == State::kBlocked && is_ready(id)) {
+          task.state = State::kWaiting;
+          task.ready = now_;
+          if (graph_[id].kind != Kind::kRecv) continue;
+          task.state = State::kRunning;
+          task.start = task.end = now_ + latency;
+          again = true;
+        }
+      }
+    }
+  }
+
+  static bool computes(const Task& task) {
+    return task.kind == Kind::kForward || task.kind == Kind::kBackward;
+  }
+
+  auto service_key(TaskId id) const {
+    const Task& task = graph_[id];
+    const bool by_need =
+        options_.transfer_order == TransferOrder::kNeed && task.kind == Kind::kSend;
+    const std::int64_t need = by_need ? -std::int64_t{task.gradient} : 0;
+    return std::tuple(need, tasks_[id].ready, task.gradient, task.rotation, task.partition,
+                      task.kind, id);
+  }
+
+  /// The first in the order of service among the tasks of which `is_candidate` is true.
+  template <class Candidate>
+  std::optional<TaskId> first(Candidate is_candidate) const {
+    std::optional<TaskId> best;
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      if (!is_candidate(id)) continue;
+      if (!best || service_key(id) < service_key(*best)) best = id;
+    }
+    return best;
+  }
+
+  bool exists(State state, auto holds) const {
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      if (tasks_[id].state == state && holds(graph_[id])) return true;
+    }
+    return false;
+  }
+
+  void start_tasks() {
+    for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
+      for (const bool compute : {true, false}) start_on_stream(node, compute);
+    }
+    if (options_.network == Network::kPort) {
+      for (std::uint32_t node = 0; node < graph_.nodes; ++node) offer(node);
+      for (std::uint32_t node = 0; node < graph_.nodes; ++node) accept(node);
+    } else {
+      for (std::uint32_t from = 0; from < graph_.nodes; ++from) {
+        for (std::uint32_t to = 0; to < graph_.nodes; ++to) start_on_flow(from, to);
+      }
+    }
+  }
+
+  void start_on_stream(std::uint32_t node, bool compute) {
+    const auto on_stream = [&](const Task& task) {
+      return task.node == node && task.kind != Kind::kSend && task.kind != Kind::kRecv &&
+             computes(task) == compute;
+    };
+    if (exists(State::kRunning, on_stream)) return;
+    const auto id = first([&](TaskId candidate) {
+      return tasks_[candidate].state == State::kWaiting && on_stream(graph_[candidate]);
+    });
+    if (!id) return;
+    const Task& task = graph_[*id];
+    const std::int64_t nominal = compute ? task.amount : costs_.codec_time(task).count();
+    const double speed = cluster_.compute_speed[node];
+    std::vector<Use> uses;
+    if (cluster_.cores_per_host > 0 &&
+        (!compute || options_.backward_cores == BackwardCores::kOne)) {
+      uses.push_back({cores_of(node), 1});
+    }
+    start(*id, static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5), 1, uses);
+  }
+
+  /// An egress without a head takes the first of its waiting Sends as its head.
+  void offer(std::uint32_t node) {
+    const auto sends = [&](const Task& task) {
+      return task.kind == Kind::kSend && task.node == node;
+    };
+    if (exists(State::kOffered, sends) || exists(State::kRunning, sends)) return;
+    const auto id = first([&](TaskId candidate) {
+      return tasks_[candidate].state == State::kWaiting && sends(graph_[candidate]);
+    });
+    if (id) tasks_[*id].state = State::kOffered;
+  }
+
+  /// An ingress that is free takes the first of the heads that are for it.
+  void accept(std::uint32_t node) {
+    const auto comes = [&](const Task& task) {
+      return task.kind == Kind::kSend && graph_.peer(task) == node;
+    };
+    if (exists(State::kRunning, comes)) return;
+    const auto id = first([&](TaskId candidate) {
+      return tasks_[candidate].state == State::kOffered && comes(graph_[candidate]);
+    });
+    if (id) start_message(*id, {});
+  }
+
+  /// A flow is one (source, destination) pair; it carries its messages one after the other.
+  void start_on_flow(std::uint32_t from, std::uint32_t to) {
+    const auto in_flow = [&](const Task& task) {
+      return task.kind == Kind::kSend && task.node == from && graph_.peer(task) == to;
+    };
+    if (exists(State::kRunning, in_flow)) return;
+    const auto id = first([&](TaskId candidate) {
+      return tasks_[candidate].state == State::kWaiting && in_flow(graph_[candidate]);
+    });
+    if (!id) return;
+    std::vector<Use> uses = {{"egress " + std::to_string(from), 1},
+                             {"ingress " + std::to_string(to), 1}};
+    if (cluster_.link.bandwidth_both_ways < cluster_.link.bandwidth) {
+      uses.push_back({"link " + std::to_string(from), from == to ? 2.0 : 1.0});
+      if (from != to) uses.push_back({"link " + std::to_string(to), 1});
+    }
+    start_message(*id, uses);
+  }
+
+  /// o + bytes/B, and the cores that move them where hosts share theirs: two threads, one at each
+  /// end.
+  void start_message(TaskId id, std::vector<Use> uses) {
+    const costs::LinkCosts& link = cluster_.link;
+    const Task& send = graph_[id];
+    const auto bytes = static_cast<double>(send.amount);
+    const std::int64_t work = casync::from_seconds(link.overhead_s).count() +
+                              casync::from_seconds(bytes / link.bandwidth).count();
+    double weight = 1;
+    if (cluster_.cores_per_host > 0) {
+      const double cores_of_flow = link.core_s_per_byte * link.bandwidth;
+      if (cores_of_flow > 0) weight = 2 / cores_of_flow;
+      const double core_s = link.core_s_per_message + link.core_s_per_byte * bytes;
+      if (core_s > 0 && work > 0) {
+        const double cores = core_s / casync::to_seconds(Picoseconds(work));
+        const std::string here = cores_of(send.node), there = cores_of(graph_.peer(send));
+        if (here == there) {
+          uses.push_back({here, cores});
+        } else {
+          uses.push_back({here, cores / 2});
+          uses.push_back({there, cores / 2});
+        }
+      }
+    }
+    start(id, work, weight, std::move(uses));
+  }
+
+  std::string cores_of(std::uint32_t node) const {
+    return "cores " + std::to_string(cluster_.host[node]);
+  }
+
+  void start(TaskId id, std::int64_t work, double weight, std::vector<Use> uses) {
+    Status& task = tasks_[id];
+    task.state = State::kRunning;
+    task.start = task.updated = now_;
+    task.remaining =
+        options_.jitter == nullptr ? work : options_.jitter->apply(work, options_.draws, id);
+    task.weight = weight;
+    task.uses = std::move(uses);
+  }
+
+  cpp_rational amount_of(const std::string& capacity) const {
+    if (capacity.starts_with("cores")) return cluster_.cores_per_host;
+    if (capacity.starts_with("link"))
+      return cpp_rational(2 * cluster_.link.bandwidth_both_ways / cluster_.link.bandwidth);
+    return 1;
+  }
+
+  /// Weighted max-min: the level rises; who reaches full speed or a full capacity stops there.
+  void solve_speeds() {
+    struct Capacity {
+      std::vector<TaskId> users;
+      cpp_rational left;
+      bool untouched = true;  // nobody has stopped on it yet
+    };
+    std::map<std::string, Capacity> capacities;
+    std::set<TaskId> open;
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      if (tasks_[id].state != State::kRunning || graph_[id].kind == Kind::kRecv) continue;
+      open.insert(id);
+      for (const Use& use : tasks_[id].uses) {
+        capacities[use.capacity].users.push_back(id);
+        capacities[use.capacity].left = amount_of(use.capacity);
+      }
+    }
+    const auto load = [&](TaskId id, const std::string& capacity) -> double {
+      for (const Use& use : tasks_[id].uses) {
+        if (use.capacity == capacity) return use.amount * tasks_[id].weight;
+      }
+      return 0;
+    };
+    /// The level at which the capacity is full.
+    const auto full_level = [&](const std::string& name) -> std::optional<cpp_rational> {
+      cpp_rational demand = 0;
+      for (const TaskId id : capacities[name].users) {
+        if (open.contains(id)) demand += cpp_rational(load(id, name));
+      }
+      if (demand == 0) return std::nullopt;
+      return capacities[name].left / demand;
+    };
+    /// n, if the capacity's users are n equals, each of whom could use all of it alone.
+    const auto equals = [&](const std::string& name) -> std::int64_t {
+      const Capacity& capacity = capacities[name];
+      if (!capacity.untouched || amount_of(name) != 1) return 0;
+      for (const TaskId id : capacity.users) {
+        if (tasks_[id].weight != 1 || load(id, name) != 1) return 0;
+      }
+      return static_cast<std::int64_t>(capacity.users.size());
+    };
+
+    while (!open.empty()) {
+      cpp_rational level = 0;
+      for (const TaskId id : open) {
+        const cpp_rational full_speed(1 / tasks_[id].weight);
+        if (level == 0 || full_speed < level) level = full_speed;
+      }
+      for (const auto& [name, capacity] : capacities) {
+        const auto full = full_level(name);
+        if (full && *full < level) level = *full;
+      }
+      // Costs are doubles: levels that differ by their last bits are one level.
+      const cpp_rational same_level = level + level / (cpp_int(1) << 40);
+      std::map<TaskId, Speed> stopped;
+      for (const TaskId id : open) {
+        const double weight = tasks_[id].weight;
+        if (cpp_rational(1 / weight) <= same_level) {
+          stopped[id] = {1, 1};
+          continue;
+        }
+        for (const Use& use : tasks_[id].uses) {
+          const auto full = full_level(use.capacity);
+          if (!full || *full > same_level) continue;
+          const std::int64_t n = equals(use.capacity);
+          if (n > 0) {
+            stopped[id] = {1, n};
+          } else if (!stopped.contains(id)) {
+            stopped[id] = {in_units(level * cpp_rational(weight)), std::int64_t{1} << 32};
+          }
+        }
+      }
+      for (const auto& [id, speed] : stopped) {
+        open.erase(id);
+        set_speed(tasks_[id], slowed(speed, graph_[id]));
+        cpp_rational real = level * cpp_rational(tasks_[id].weight);
+        if (real > 1) real = 1;
+        for (const Use& use : tasks_[id].uses) {
+          capacities[use.capacity].left -= cpp_rational(use.amount) * real;
+          capacities[use.capacity].untouched = false;
+        }
+      }
+    }
+  }
+
+  /// A speed divided by the factors of what else is under way, at the slower end.
+  Speed slowed(const Speed& speed, const Task& task) const {
+    std::int64_t slowdown = slowdown_on(task.node, task);
+    if (task.kind == Kind::kSend) {
+      slowdown = std::max(slowdown, slowdown_on(graph_.peer(task), task));
+    }
+    if (slowdown == 4096 * 4096) return speed;
+    return {speed.numerator * 4096 * 4096, speed.denominator * slowdown};
+  }
+
+  /// The product of the factors, each in units of 1/4096.
+  std::int64_t slowdown_on(std::uint32_t node, const Task& task) const {
+    const auto is_transfer = [](const Task& other) { return other.kind == Kind::kSend; };
+    const auto is_codec = [&](const Task& other) {
+      return !computes(other) && other.kind != Kind::kSend && other.kind != Kind::kRecv;
+    };
+    const auto runs = [&](auto is_sort) {
+      return exists(State::kRunning, [&](const Task& other) {
+        const bool here = other.node == node || (is_transfer(other) && graph_.peer(other) == node);
+        return here && is_sort(other);
+      });
+    };
+    const auto factor = [](bool holds, double value) {
+      return holds ? static_cast<std::int64_t>(value * 4096 + 0.5) : 4096;
+    };
+    const costs::OverlapFactors& overlap = cluster_.overlap;
+    if (computes(task)) {
+      return factor(runs(is_codec), overlap.compute_codec) *
+             factor(runs(is_transfer), overlap.compute_transfer);
+    }
+    if (is_transfer(task)) {
+      return factor(runs(computes), overlap.compute_transfer) *
+             factor(runs(is_codec), overlap.codec_transfer);
+    }
+    return factor(runs(computes), overlap.compute_codec) *
+           factor(runs(is_transfer), overlap.codec_transfer);
+  }
+
+  /// Units of 2^-32, rounded down (what is less than 2^-16 of a unit below the next counts as it).
+  static std::int64_t in_units(const cpp_rational& speed) {
+    const cpp_rational units = speed * cpp_rational(cpp_int(1) << 32) + cpp_rational(1, 1 << 16);
+    const cpp_int whole = numerator(units) / denominator(units);
+    return std::max<std::int64_t>(1, whole.convert_to<std::int64_t>());
+  }
+
+  /// What was done at the old speed is credited, rounded down; the end is rounded up.
+  void set_speed(Status& task, const Speed& speed) {
+    if (task.speed == speed) return;
+    const cpp_int done =
+        cpp_int(now_ - task.updated) * task.speed.numerator / task.speed.denominator;
+    task.remaining -= std::min(done, cpp_int(task.remaining)).convert_to<std::int64_t>();
+    task.updated = now_;
+    task.speed = speed;
+    const cpp_int left =
+        (cpp_int(task.remaining) * speed.denominator + speed.numerator - 1) / speed.numerator;
+    task.end = now_ + left.convert_to<std::int64_t>();
+  }
+
+  const TaskGraph& graph_;
+  const TaskCosts& costs_;
+  const costs::Cluster& cluster_;
+  const Options& options_;
+  std::vector<Status> tasks_;
+  std::int64_t now_ = 0;
+};
+
+}  // namespace
+
+traces::Timeline simulate_slowly(const TaskGraph& graph, const TaskCosts& costs,
+                                 const costs::Cluster& cluster, const Options& options) {
+  return Reference(graph, costs, cluster, options).run();
+}
+
+}  // namespace hipress::sim
