@@ -211,7 +211,7 @@ def main() -> int:
         signal.signal(number, stop)
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
-    real_time = options.scheduling == "real-time" and not options.loopback and real_time_allowed()
+    real_time = options.scheduling == "real-time" and real_time_allowed()
     try:
         chosen = choose(options)
         if not options.loopback:
