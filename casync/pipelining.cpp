@@ -11,10 +11,11 @@ struct Placed {
   std::uint32_t node;
   std::uint32_t place;  ///< of its unit in Layout::order
   std::uint32_t level;
+  bool transfers;  ///< it occupies ports: behind what is coded in its level
   TaskId id;
 
-  auto step() const { return std::tie(node, place, level); }
-  auto key() const { return std::tie(node, place, level, id); }
+  auto step() const { return std::tie(node, place, level, transfers); }
+  auto key() const { return std::tie(node, place, level, transfers, id); }
 };
 
 std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layout, TaskId first) {
@@ -31,7 +32,8 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
   for (TaskId id = first; id < builder.size(); ++id) {
     const Task& task = builder.task(id);
     if (is_computation(task)) continue;
-    tasks.push_back({task.node, place[task.gradient], level[id - first], id});
+    const bool transfers = task.kind == Kind::kSend || task.kind == Kind::kAllReduce;
+    tasks.push_back({task.node, place[task.gradient], level[id - first], transfers, id});
   }
   std::sort(tasks.begin(), tasks.end(),
             [](const Placed& a, const Placed& b) { return a.key() < b.key(); });

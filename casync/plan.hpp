@@ -33,9 +33,9 @@ struct Aggregation {
                                      ///< messages or launches. 0: nothing is
   /// What is ready later than so long after the first does not join it; larger: the first waits
   /// longer. None: however late.
-  std::optional<Picoseconds> wait;
+  std::optional<Picoseconds> wait = {};
   /// What would make a group or batch larger starts the next one. None: however large.
-  std::optional<std::int64_t> limit_bytes;
+  std::optional<std::int64_t> limit_bytes = {};
   bool operator==(const Aggregation&) const = default;
 };
 

@@ -22,11 +22,12 @@ namespace hipress::casync {
 void batch_launches(GraphBuilder& builder, const Aggregation& rule, const Layout& layout);
 
 /// Takes out what pipelining gains: on every node, units are synchronised one after the other, and
-/// each in steps (a step: the tasks of one level, as above but within the unit, of all partitions).
+/// each in steps (two steps for each level, as above but within the unit: the tasks of all
+/// partitions that code, then those that transfer).
 /// No task of a step starts before those of the steps before it have ended and their messages have
 /// arrived, so that on a node coding does not overlap with transfers, and no gradient with another.
 /// Applies to the tasks from `first` on, which are one iteration. Makes no cycle: all edges go up
-/// in (place in Layout::order, level).
+/// in (place in Layout::order, level, transfers).
 void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first);
 
 }  // namespace hipress::casync

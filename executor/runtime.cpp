@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <ranges>
 #include <stdexcept>
 #include <utility>
 
@@ -244,12 +243,15 @@ void Runtime::run(std::uint32_t index) {
       case Kind::kMerge:
         return merge(batch);
       case Kind::kAllReduce:
-        return all_reduce(local);
+        reducing_ = index;
+        all_reduce(local);
+        reducing_ = kNone;
+        return;
       default:
         return send(local);
     }
-  } catch (const transport::PeerError&) {
-    throw;
+  } catch (const transport::PeerError& error) {
+    throw named(error);
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()));
   }
@@ -385,7 +387,12 @@ void Runtime::rethrow_failure() {
 }
 
 transport::PeerError Runtime::named(const transport::PeerError& error) const {
-  if (error.awaited.empty()) return error;
+  if (error.awaited.empty()) {
+    const std::uint32_t waiting = reducing_;
+    if (waiting == kNone) return error;
+    return {error.culprit, fmt::format("{}; '{}' waits for it", error.what(),
+                                       program_.describe(program_.tasks()[waiting]))};
+  }
   const std::uint32_t index = program_.index_of(error.awaited.front());
   return {error.culprit,
           fmt::format("{}; tag {} is '{}'", error.what(), error.awaited.front(),
@@ -404,8 +411,9 @@ transport::PeerError Runtime::stalled() const {
     return {peer, fmt::format("rank {} sent nothing for {} s; rank {} waits for '{}'", peer,
                               options_.timeout_s, rank, program_.describe(local))};
   }
-  const auto indices = std::views::iota(0u, static_cast<std::uint32_t>(waits_for_.size()));
-  const LocalTask& local = program_.tasks()[*std::ranges::find_if(indices, undone)];
+  std::uint32_t index = 0;
+  while (!undone(index)) ++index;
+  const LocalTask& local = program_.tasks()[index];
   return {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, options_.timeout_s,
                             program_.describe(local))};
 }

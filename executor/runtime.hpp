@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -134,6 +135,7 @@ class Runtime {
   Queue codec_, communication_;
   Queue collective_;  ///< all-reduces, which wait for other ranks; its thread runs if there are any
   std::unique_ptr<transport::Collective> library_;  ///< null without all-reduces
+  std::atomic<std::uint32_t> reducing_ = kNone;     ///< the all-reduce that waits for others
   std::unique_ptr<transport::Exchange> exchange_;   ///< last: its threads call arrived()
 };
 

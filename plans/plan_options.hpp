@@ -9,8 +9,8 @@ namespace hipress::plans {
 
 /// What the command lines of several tools can change of a plan, as it was given; empty: not given.
 struct PlanOptions {
-  std::string bulk_threshold, bulk_wait, bulk_limit;
-  std::string batch_threshold, batch_wait, batch_limit;
+  std::string bulk_threshold = {}, bulk_wait = {}, bulk_limit = {};
+  std::string batch_threshold = {}, batch_wait = {}, batch_limit = {};
   bool raw_allreduce = false;
   bool no_pipelining = false, no_bulk = false, no_selection = false;
 };

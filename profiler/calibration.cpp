@@ -1,5 +1,7 @@
 #include "profiler/calibration.hpp"
 
+#include "casync/strategy.hpp"
+
 namespace hipress::profiler {
 namespace {
 
@@ -164,6 +166,14 @@ Calibration relay(std::uint32_t nodes, const std::string& algorithm,
     }
   }
   result.graph = std::move(builder).build();
+  return result;
+}
+
+Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count) {
+  Calibration result{.model = model_of(elements, count), .plan = {}, .graph = {}};
+  result.plan =
+      plans::resolve_plan("none", {.model = result.model, .strategy = "allreduce", .nodes = nodes});
+  result.graph = casync::expand(result.model, result.plan.plan);
   return result;
 }
 

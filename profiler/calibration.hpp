@@ -47,6 +47,9 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
 Calibration relay(std::uint32_t nodes, const std::string& algorithm,
                   const std::vector<std::int64_t>& elements, std::uint32_t rounds);
 
+/// All-reduces of as many slices by `nodes` nodes, one after the other.
+Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count);
+
 std::vector<Pair> all_pairs(std::uint32_t nodes);  ///< everybody to everybody else
 std::vector<Pair> fan_in(std::uint32_t nodes);     ///< everybody to node 0
 std::vector<Pair> fan_out(std::uint32_t nodes);    ///< node 0 to everybody

@@ -178,6 +178,26 @@ void measure_gathers(const Options& options, const Progress& progress, const Siz
   }
 }
 
+/// The library's own all-reduce: time of one, by bytes on each rank. Processes of a job measure it
+/// among all of them alone.
+void measure_all_reduces(const Options& options, const Progress& progress, const Sizes& large,
+                         costs::Profile& profile) {
+  constexpr std::uint32_t kCount = 4;
+  std::vector<std::int64_t> sizes = {kSmall, std::int64_t{1} << 14};
+  for (const std::int64_t elements : large.all()) {
+    if (elements > sizes.back()) sizes.push_back(elements);
+  }
+  for (std::uint32_t nodes = job_nodes(options, 2); nodes <= options.nodes; ++nodes) {
+    const std::string ranks = std::to_string(nodes);
+    progress("all-reduce of " + ranks + " ranks");
+    std::vector<costs::Sample> samples;
+    for (const std::int64_t elements : sizes)
+      samples.push_back(sample(options, all_reduces(nodes, elements, kCount), elements, kCount));
+    profile.all_reduce[static_cast<int>(nodes)] =
+        fit_and_keep(profile, "all_reduce." + ranks, samples);
+  }
+}
+
 }  // namespace
 
 void measure_links(const Options& options, const Progress& progress, costs::Profile& profile) {
@@ -202,6 +222,7 @@ void measure_links(const Options& options, const Progress& progress, costs::Prof
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);
   measure_gathers(options, progress, sizes, profile);
+  measure_all_reduces(options, progress, sizes, profile);
 }
 
 }  // namespace hipress::profiler

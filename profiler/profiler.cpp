@@ -78,10 +78,12 @@ costs::Profile measure_machine(const Options& options, const Progress& progress)
     profile = *options.base;
     std::erase_if(profile.samples, [](const costs::Profile::Series& series) {
       return series.name != kCoreSeries &&
-             (series.name.starts_with("link.") || series.name.starts_with("fan_"));
+             (series.name.starts_with("link.") || series.name.starts_with("fan_") ||
+              series.name.starts_with("all_reduce."));
     });
     profile.fan_in.clear();
     profile.fan_out.clear();
+    profile.all_reduce.clear();
     return profile;
   }
   profile.cores = static_cast<int>(std::thread::hardware_concurrency());

@@ -40,7 +40,7 @@ costs::Profile measure(const Options& options, const Progress& progress);
 /// Encode, decode and decode-and-add of every algorithm, and merge.
 void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile);
 
-/// Point to point, everybody to everybody, fan-in and fan-out.
+/// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce.
 void measure_links(const Options& options, const Progress& progress, costs::Profile& profile);
 
 }  // namespace hipress::profiler

@@ -47,10 +47,11 @@ ExpandedGraph expand(const Scenario& scenario, Fold fold) {
   if (fold == Fold::kNever) return whole("not asked for");
   if (scenario.plan.nodes == 1) return whole("there is one node");
   Foldability verdict = casync::foldable(scenario.model, scenario.plan);
-  if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
+  if (scenario.jitter) {
+    verdict = {Foldability::kImpossible, "every node draws its own jitter"};
+  } else if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
     verdict = {Foldability::kImpossible, std::move(why)};
   }
-  if (scenario.jitter) verdict = {Foldability::kImpossible, "tasks draw their times"};
   if (scenario.iterations > 1) verdict = {Foldability::kImpossible, "iterations are back to back"};
   if (fold == Fold::kAlways && verdict.kind == Foldability::kImpossible) {
     throw io::InputError("the graph cannot be folded: " + verdict.why);

@@ -139,7 +139,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     result.timeline.start.resize(graph.tasks());
     result.timeline.end.resize(graph.tasks());
   }
-  if (overlaps) sharing.set_overlap(cluster.overlap, graph.nodes);
+  if (overlaps) sharing.set_overlap(cluster.overlap, graph.orbits());
   if (!shared_cores) return;
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   for (const std::uint32_t host : cluster.host) {

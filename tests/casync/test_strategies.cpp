@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "casync/strategy.hpp"
+#include "tests/casync/fixtures.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -10,28 +10,6 @@ namespace {
 using Catch::Matchers::Contains;
 
 constexpr std::int64_t kElements = 32 * 1000;
-
-Algorithm half_bytes(bool half_precision = false) {
-  return {.name = "half",
-          .encoded_bytes = [](std::int64_t elements) { return 2 * elements; },
-          .half_precision = half_precision};
-}
-
-models::Model model_of(std::vector<std::int64_t> sizes) {
-  models::Model model;
-  for (std::size_t g = 0; g < sizes.size(); ++g) {
-    model.gradients.push_back({.name = "g" + std::to_string(g), .elements = sizes[g]});
-  }
-  return model;
-}
-
-Plan plan_of(const std::string& strategy, std::uint32_t nodes, std::int8_t algorithm,
-             std::int32_t partitions, std::size_t gradients = 1, bool half_precision = false) {
-  return {.strategy = strategy,
-          .nodes = nodes,
-          .algorithms = {half_bytes(half_precision)},
-          .decisions = std::vector<Decision>(gradients, {algorithm, partitions})};
-}
 
 /// How many tasks of each kind there are on each node.
 std::map<Kind, std::vector<int>> count(const TaskGraph& graph) {
@@ -183,7 +161,7 @@ TEST_CASE("a message's bytes are the codec's, and four an element when raw") {
 
 TEST_CASE("impossible requests are refused") {
   CHECK_THROWS_WITH(expand(model_of({1}), plan_of("mesh", 2, kRaw, 1)),
-                    Contains("unknown topology 'mesh'") && Contains("ps, ring"));
+                    Contains("unknown topology 'mesh'") && Contains("ps, ring, allreduce"));
   CHECK_THROWS_WITH(expand(model_of({1}), plan_of("ps", 0, kRaw, 1)),
                     Contains("at least one node"));
   CHECK_THROWS_WITH(expand(model_of({1}), plan_of("ps", 2, kRaw, 0)),

@@ -74,6 +74,8 @@ TEST_CASE("The number of nodes comes from the file or from the caller, and must 
 TEST_CASE("A cluster file's faults are named with file and line") {
   CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("cluster.yaml:1"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodez: 3\n", 0), Contains(":2") && Contains("nodez"));
+  CHECK_THROWS_WITH(read_text("nodes: 2\noverlap: {compute_codec: 9}\n", 0),
+                    Contains(":2") && Contains("1 (no slower together) to 8"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nlink: {bandwidth: 10}\n", 0),
                     Contains(":2") && Contains("Gbps"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nlink: {speed: 10Gbps}\n", 0),

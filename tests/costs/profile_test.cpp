@@ -39,6 +39,7 @@ Profile example_profile() {
   profile.hardware = "two cores, \"quoted\"";
   profile.device = "cpu";
   profile.memory_bandwidth = 1e10 / 3;
+  profile.overlap = {1.1, 1 + 1.0 / 3, 2};
   profile.cores = 2;
   profile.shared_host = true;
   const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};
@@ -48,6 +49,7 @@ Profile example_profile() {
   profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11, 98305};
   profile.fan_in[4] = two_pieces;
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
+  profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
   profile.notes = {"first", "second: with - marks"};
   profile.samples = {{"onebit.encode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12}}, 0.1 / 3, 0.2 / 3}};
   return profile;

@@ -6,6 +6,7 @@
 #include "executor/replay.hpp"
 #include "executor/verify.hpp"
 #include "tests/executor/fixtures.hpp"
+#include "tests/executor/ranks.hpp"
 
 using namespace hipress;
 using namespace hipress::executor;
@@ -73,6 +74,68 @@ bool verifies(const std::string& transport, const Case& made) {
   return replay_threads(transport, made.model, made.plan, made.graph, two_iterations()).verified;
 }
 
+/// fp16, but decoding leaves element 20 of every slice wrong.
+class WrongCodec : public kernels::Codec {
+ public:
+  const kernels::CodecTraits& traits() const override { return right_->traits(); }
+  std::int64_t encoded_bytes(std::int64_t elements) const override {
+    return right_->encoded_bytes(elements);
+  }
+  void encode(std::span<const kernels::EncodeItem> items, void* stream) const override {
+    right_->encode(items, stream);
+  }
+  void decode(std::span<const kernels::DecodeItem> items, void* stream) const override {
+    right_->decode(items, stream);
+    for (const kernels::DecodeItem& item : items) {
+      if (item.mode == kernels::DecodeMode::kOverwrite) static_cast<float*>(item.values)[20] += 1;
+    }
+  }
+
+ private:
+  std::unique_ptr<kernels::Codec> right_ = kernels::make_codec("fp16");
+};
+
+/// An endpoint whose library adds `error` to element 7 of every sum.
+class WrongLibrary : public transport::Endpoint {
+ public:
+  WrongLibrary(transport::Endpoint& endpoint, float error) : endpoint_(endpoint), error_(error) {}
+  int rank() const override { return endpoint_.rank(); }
+  int size() const override { return endpoint_.size(); }
+  std::unique_ptr<transport::Exchange> prepare(std::vector<transport::Outgoing> outgoing,
+                                               std::vector<transport::Incoming> incoming,
+                                               transport::Events events) override {
+    return endpoint_.prepare(std::move(outgoing), std::move(incoming), std::move(events));
+  }
+  std::unique_ptr<transport::Collective> collective() override {
+    return std::make_unique<Sum>(endpoint_.collective(), error_);
+  }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    return endpoint_.all_gather(mine);
+  }
+  void abort(int culprit, const std::string& reason) noexcept override {
+    endpoint_.abort(culprit, reason);
+  }
+
+ private:
+  class Sum : public transport::Collective {
+   public:
+    Sum(std::unique_ptr<transport::Collective> right, float error)
+        : right_(std::move(right)), error_(error) {}
+    void all_reduce(std::span<float> values) override {
+      right_->all_reduce(values);
+      values[7] += error_;
+    }
+    void interrupt() noexcept override { right_->interrupt(); }
+
+   private:
+    std::unique_ptr<transport::Collective> right_;
+    float error_;
+  };
+
+  transport::Endpoint& endpoint_;
+  float error_;
+};
+
 }  // namespace
 
 TEST_CASE("bulk, batch, all-reduce and no pipelining verify with each other on three ranks") {
@@ -90,4 +153,38 @@ TEST_CASE("bulk, batch, all-reduce and no pipelining verify on one to five ranks
     CHECK(verifies("gloo", make(features, nodes, static_cast<std::int32_t>(nodes))));
     nodes = nodes % 5 + 1;
   }
+}
+
+TEST_CASE("a wrong value in a bulk group is reported with its own gradient's name") {
+  // 10 + 150 elements and 32 zeros, two slices of 96: element 20 of the first is g1's tenth.
+  Case made{.model = make_model({10, 150}), .plan = {}, .graph = {}};
+  made.plan = make_plan(made.model, "ring", 2, 1, codec_or_raw("fp16"));
+  made.plan.plan.bulk.threshold_bytes = 1000;
+  made.graph = casync::expand(made.model, made.plan.plan);
+  const auto errors = run_ranks(2, [&](transport::Endpoint& endpoint) {
+    plans::ResolvedPlan plan = made.plan;
+    if (endpoint.rank() == 1) plan.codecs[0] = std::make_shared<WrongCodec>();
+    replay(endpoint, made.model, plan, made.graph, two_iterations());
+  });
+  for (const auto& error : errors) {
+    CHECK_THAT(message_of(error), Contains("gradient 'g1', node 1, element 10: got"));
+  }
+}
+
+TEST_CASE("a library's sum that is wrong, or not the same everywhere, does not verify") {
+  Case made{.model = make_model({100}), .plan = {}, .graph = {}};
+  made.plan = make_plan(made.model, "allreduce", 3, 1, nullptr);
+  made.graph = casync::expand(made.model, made.plan.plan);
+  const auto messages = [&](int wrong_rank) {
+    const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
+      const bool wrong = wrong_rank < 0 || endpoint.rank() == wrong_rank;
+      WrongLibrary library(endpoint, wrong ? 1e-3f : 0);
+      replay(library, made.model, made.plan, made.graph, two_iterations());
+    });
+    std::string all;
+    for (const auto& error : errors) all += message_of(error) + "\n";
+    return all;
+  };
+  CHECK_THAT(messages(-1), Contains("gradient 'g0', element 7: the library gives"));
+  CHECK_THAT(messages(2), Contains("gradient 'g0', node 2, element 7: got"));
 }

@@ -98,6 +98,42 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(bounds.at("longest_slices_s") == bounded.at("iteration_s"));
 }
 
+TEST_CASE_METHOD(SimFixture, "Options change the plan, and unmeasured costs are announced") {
+  const auto report_of = [&](const std::string& options) {
+    const ToolRun done = run("hipress-sim --json " + kTwo + options);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out);
+  };
+  // One group of 64320 elements, a multiple of 64: when 'late' is ready, 2 steps of half of it,
+  // 128640 B: 10 + 128.64 + 5 us each.
+  const nlohmann::json bulk = report_of("--plan none --bulk-threshold 1MiB");
+  CHECK(bulk.at("iteration_s").get<double>() == Approx(4e-3 + 2 * 143.64e-6).epsilon(1e-12));
+  CHECK(bulk.at("steady").is_null());
+  // Alone, 'early' is done before 'late' is ready; together or in steps nothing is gained.
+  CHECK(report_of("--plan none --no-pipelining").at("iteration_s") ==
+        report_of("--plan none").at("iteration_s"));
+  const nlohmann::json steady = report_of("--plan none --steady=4");
+  CHECK(steady.at("steady").at("periods_s").size() == 3);
+  CHECK(steady.at("steady").at("settled") == true);
+  CHECK(steady.at("iteration_s").get<double>() <= 4.286e-3);
+  CHECK(report_of("--plan none --no-selection").at("critical_path_share").at("Encode") > 0);
+
+  // Not measured: an ideal ring, 10 + 128 + 5 us twice.
+  const ToolRun raw = run("hipress-sim --json --plan none --raw-allreduce " + kTwo);
+  REQUIRE(raw.status == 0);
+  CHECK_THAT(raw.err, Contains("all-reduce of 2 nodes was not measured"));
+  CHECK(nlohmann::json::parse(raw.out).at("iteration_s").get<double>() ==
+        Approx(4.286e-3).epsilon(1e-12));
+}
+
+TEST_CASE_METHOD(SimFixture, "Options that make no sense are refused before anything is written") {
+  refuses(kTwo + "--plan all --bulk-threshold 64", "--bulk-threshold", "64KiB");
+  refuses(kTwo + "--plan all --bulk-wait 1ms", "--bulk-wait", "needs --bulk-threshold");
+  refuses(kTwo + "--plan all --steady=1", "--steady", "2");
+  refuses("--input model.yaml --profile cheap.yaml --nnodes 2 --topology ALLREDUCE --plan all",
+          "gradient 'late' is compressed with onebit", "take ps or ring");
+}
+
 TEST_CASE_METHOD(SimFixture, "The critical path is a chain from the start to the end") {
   const ToolRun done = run("hipress-sim --json --plan all " + kTwo);
   REQUIRE(done.status == 0);
@@ -190,6 +226,40 @@ TEST_CASE_METHOD(SimFixture, "A parameter that changes nothing is warned of, on 
           "cluster.yaml");
   CHECK_THAT(alone.err, Contains("--network has no effect: one node") &&
                             Contains("cluster.yaml: link.bandwidth has no effect: one node"));
+}
+
+TEST_CASE_METHOD(SimFixture, "Replicas of jitter give percentiles, the same for any jobs") {
+  const std::string command =
+      "hipress-sim --json --plan none --jitter lognormal:0.2 --seed 3 --replicas 30 " + kTwo;
+  const auto of_jobs = [&](const std::string& jobs) {
+    const ToolRun done = run(command + jobs);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out).at("replicas");
+  };
+  const auto replicas = of_jobs("--jobs 1");
+  CHECK(replicas == of_jobs("--jobs 4"));
+  CHECK(replicas.at("count") == 30);
+  CHECK(replicas.at("p10_s") < replicas.at("p50_s"));
+  CHECK(replicas.at("p50_s") < replicas.at("p90_s"));
+  CHECK(replicas.at("p90_s") <= replicas.at("p99_s"));
+  CHECK_THAT(run("hipress-sim --plan none --jitter uniform:0.1 --replicas 5 " + kTwo).out,
+             Contains("over 5 replicas"));
+}
+
+TEST_CASE_METHOD(SimFixture, "Impossible costs and jitter are refused by file and line") {
+  const auto with_cluster = [&](const std::string& line) {
+    write("bad.yaml", "name: bad\n" + line + "\n");
+    return "--plan none --cluster bad.yaml " + kTwo;
+  };
+  refuses(with_cluster("link: {bandwidth: 0Gbps}"), "bad.yaml:2", "bandwidth");
+  refuses(with_cluster("link: {latency: -1us}"), "bad.yaml:2", "latency");
+  refuses(with_cluster("link: {core_s_per_byte: .nan}"), "bad.yaml:2", "core_s_per_byte");
+  refuses(with_cluster("overlap: {compute_codec: 0.5}"), "bad.yaml:2", "must be 1");
+  refuses(with_cluster("overlap: {codec_codec: 2}"), "bad.yaml:2", "codec_codec");
+  refuses("--plan none --replicas 3 " + kTwo, "--replicas", "--jitter");
+  refuses("--plan none --jitter gauss:1 " + kTwo, "'gauss:1'", "lognormal:S");
+  refuses("--plan none --jitter uniform:2 " + kTwo, "uniform:2", "0 to 1");
+  refuses("--plan none --transfer-order last " + kTwo, "'last'", "ready, need");
 }
 
 TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report") {

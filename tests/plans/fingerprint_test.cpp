@@ -24,6 +24,16 @@ TEST_CASE("a fingerprint differs where the exchange would") {
         std::swap(model.gradients[0], model.gradients[2]);
       },
       [](models::Model&, casync::Plan& plan) { plan.strategy = "ring"; },
+      [](models::Model&, casync::Plan& plan) { plan.raw_strategy = "allreduce"; },
+      [](models::Model&, casync::Plan& plan) { plan.bulk.threshold_bytes = 4096; },
+      [](models::Model&, casync::Plan& plan) { plan.batch.threshold_bytes = 4096; },
+      [](models::Model&, casync::Plan& plan) {
+        plan.batch = {.threshold_bytes = 4096, .wait = casync::Picoseconds(0)};
+      },
+      [](models::Model&, casync::Plan& plan) {
+        plan.bulk_groups = {{0, 2}};
+      },
+      [](models::Model&, casync::Plan& plan) { plan.pipelining = false; },
       [](models::Model&, casync::Plan& plan) { plan.nodes = 5; },
       [](models::Model&, casync::Plan& plan) { plan.decisions[1].partitions = 3; },
       [](models::Model&, casync::Plan& plan) { plan.decisions[1].algorithm = casync::kRaw; },

@@ -41,9 +41,10 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
   CHECK(profile.shared_host);
   CHECK(profile.fan_in.count(2) == 1);
   CHECK(profile.fan_out.count(2) == 1);
+  CHECK(profile.all_reduce.at(2)(1 << 20) > 0);
   for (const auto& series : profile.samples) CHECK_FALSE(series.samples.empty());
   CHECK(profile.samples.size() ==
-        3 + 1 + 3 + 2);  // codec, merge, hop, stream and all-to-all, fan-in and fan-out
+        3 + 1 + 3 + 2 + 1);  // codec, merge, three of links, fan-in and fan-out, all-reduce
 }
 
 TEST_CASE("links alone are measured on top of a base, by all processes of a job alike") {
@@ -81,7 +82,7 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].link.core_s_per_message == 3e-6);
   CHECK(measured[0].link.bandwidth > 0);
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
-  CHECK(measured[0].samples.size() == 3 + 1 + 1 + 3 + 2);  // codec, merge, all-to-all; hop, …
+  CHECK(measured[0].samples.size() == 3 + 1 + 3 + 2 + 1);
 }
 
 TEST_CASE("requests that cannot be measured are refused") {

@@ -15,8 +15,8 @@ using Catch::Matchers::Contains;
 
 constexpr std::int64_t kWord = 32;
 
-/// A scenario that can be folded: gradients of equal slices, with and without compression, K from N
-/// to 3N, ready at times that sometimes coincide, on any network.
+/// A scenario that can be folded: gradients of equal slices, with and without compression, bulk
+/// groups and all-reduces, K from N to 3N, ready at times that sometimes coincide, on any network.
 Scenario random_scenario(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t bound) { return random() % bound; };
@@ -32,8 +32,6 @@ Scenario random_scenario(std::uint32_t seed) {
     scenario.plan.decisions.push_back(
         {static_cast<std::int8_t>(below(2) == 0 ? 0 : casync::kRaw), partitions});
   }
-  if (below(3) == 0) scenario.plan.bulk.threshold_bytes = 4 * kWord * (1 + below(100));
-  if (below(4) == 0) scenario.plan.raw_strategy = "allreduce";
   scenario.profile.merge = constant(below(2) * kUs);
   scenario.model.forward_s = 1e-6 * below(50);
   scenario.network = below(2) == 0 ? Network::kPort : Network::kFair;
@@ -43,6 +41,10 @@ Scenario random_scenario(std::uint32_t seed) {
   link.bandwidth_both_ways = link.bandwidth * (1.0 - 0.1 * below(6));
   if (below(3) == 0) scenario.cluster.overlap = {1.25, 1.1, 1.5};
   scenario.cluster.compute_speed.assign(nodes, below(2) == 0 ? 1 : 0.75);
+  if (below(2) == 0) scenario.plan.bulk.threshold_bytes = below(40000);
+  if (below(2) == 0) scenario.plan.bulk.wait = casync::Picoseconds(kUs * below(500));
+  if (below(3) == 0) scenario.plan.raw_strategy = "allreduce";
+  scenario.profile.all_reduce[static_cast<int>(nodes)] = constant(kUs * (1 + below(100)));
   return scenario;
 }
 

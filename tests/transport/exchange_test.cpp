@@ -230,4 +230,45 @@ TEST_CASE("wrong use of an exchange is refused, and does no harm") {
   CHECK(refused == 2 * 10);
 }
 
+TEST_CASE("an all-reduce leaves the same sum on all ranks, call after call") {
+  const std::string transport = any_transport();
+  const int size = GENERATE(1, 2, 3, 4, 5);
+  CAPTURE(transport, size);
+  // Whole numbers, whose sums are exact in any order: element i of rank r is i + r.
+  const std::vector<std::size_t> lengths{0, 1, 3, 31, 4096, 300'001};
+  const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
+    const auto collective = endpoint.collective();
+    for (const std::size_t length : lengths) {
+      std::vector<float> values(length);
+      for (std::size_t i = 0; i < length; ++i) {
+        values[i] = static_cast<float>(i + static_cast<std::size_t>(endpoint.rank()));
+      }
+      collective->all_reduce(values);
+      for (std::size_t i = 0; i < length; ++i) {
+        const auto ranks = static_cast<std::size_t>(size);
+        const auto expected = static_cast<float>(i * ranks + ranks * (ranks - 1) / 2);
+        if (values[i] != expected) throw std::runtime_error("a sum is wrong");
+      }
+    }
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("a rank that ends the job wakes those that wait for it in an all-reduce") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+    const auto collective = endpoint.collective();
+    if (endpoint.rank() == 1) return endpoint.abort(1, "rank 1 has had enough");
+    std::vector<float> values(1000, 1.0f);
+    collective->all_reduce(values);
+  });
+  for (const int rank : {0, 2}) {
+    const auto& error = outcomes[static_cast<std::size_t>(rank)].peer_error;
+    REQUIRE(error.has_value());
+    CHECK(error->culprit == 1);
+    CHECK_THAT(error->what(), Catch::Contains("has had enough"));
+  }
+}
+
 }  // namespace hipress::transport::test

@@ -44,6 +44,9 @@ class TamperedWire : public Wire {
   std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
     return std::make_unique<TamperedWriter>(*this, peer, slot, memory);
   }
+  std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override {
+    return wire_->collective(tell_all);
+  }
   void connect() override { wire_->connect(); }
   void close() noexcept override { wire_->close(); }
 

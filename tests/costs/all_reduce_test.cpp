@@ -1,0 +1,55 @@
+#include "costs/all_reduce.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace hipress::costs;
+using Catch::Contains;
+
+namespace {
+
+/// o = 1 us, B = 1 GB/s, L = 2 us: an ideal ring of N takes 2(N-1)·(3 us + S/N ns).
+Profile profile_with(const GatherCosts& measured) {
+  Profile profile;
+  profile.link = {
+      .overhead_s = 1e-6, .bandwidth = 1e9, .bandwidth_both_ways = 1e9, .latency_s = 2e-6};
+  profile.all_reduce = measured;
+  return profile;
+}
+
+Curve line(double a_s, double b_s) { return {.pieces = {{.a_s = a_s, .b_s = b_s}}}; }
+
+}  // namespace
+
+TEST_CASE("a measured all-reduce costs what was measured") {
+  const Profile profile = profile_with({{4, line(1e-3, 2e-9)}});
+  const AllReduceCosts costs(profile);
+  CHECK(costs.seconds(4, 1000, profile.link) == 1e-3 + 2e-9 * 1000);
+  CHECK(costs.remark(4).empty());
+  CHECK(costs.seconds(1, 1000, profile.link) == 0);
+}
+
+TEST_CASE("an all-reduce that was not measured is an ideal ring, and says so") {
+  const Profile profile = profile_with({});
+  // N = 4, 4000 bytes: 6 steps of 3 us + 1 us.
+  CHECK(AllReduceCosts(profile).seconds(4, 4000, profile.link) == Approx(24e-6));
+  CHECK_THAT(AllReduceCosts(profile).remark(4), Contains("not measured") && Contains("ideal ring"));
+}
+
+TEST_CASE("a measured all-reduce keeps its efficiency on another link and with other nodes") {
+  // Twice an ideal ring's time with 4 nodes, and 4 times with 8.
+  const auto times = [](double factor, double n) {
+    return line(factor * 2 * (n - 1) * 3e-6, factor * 2 * (n - 1) / n * 1e-9);
+  };
+  const Profile profile = profile_with({{4, times(2, 4)}, {8, times(4, 8)}});
+  const AllReduceCosts costs(profile);
+  LinkCosts faster = profile.link;
+  faster.bandwidth *= 10;
+  CHECK(costs.seconds(4, 40000, faster) == Approx(2 * 6 * (3e-6 + 1e-6)));
+  // Between: three times an ideal ring of 6; beyond: as the last.
+  CHECK(costs.seconds(6, 6000, profile.link) == Approx(3 * 10 * (3e-6 + 1e-6)));
+  CHECK(costs.seconds(16, 16000, profile.link) == Approx(4 * 30 * (3e-6 + 1e-6)));
+  CHECK(costs.seconds(2, 2000, profile.link) == Approx(2 * 2 * (3e-6 + 1e-6)));
+  CHECK_THAT(costs.remark(6), Contains("interpolated between 4 and 8"));
+  CHECK_THAT(costs.remark(16), Contains("extrapolated from 8"));
+  CHECK_THAT(costs.remark(2), Contains("extrapolated from 4"));
+}
