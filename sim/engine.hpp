@@ -72,6 +72,11 @@ struct Core {
     });
   }
   WorkMemo message_works, codec_works;
+  /// CPU work of a message, both ends together, in seconds.
+  double core_s(const Task& send) const {
+    return cluster.link.core_s_per_message +
+           cluster.link.core_s_per_byte * static_cast<double>(send.amount);
+  }
   /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
   /// speed.
   void add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const;

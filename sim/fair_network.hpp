@@ -3,11 +3,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/burst.hpp"
 #include "sim/engine.hpp"
 
 namespace hipress::sim {
 
-/// The nodes' links as capacities of Sharing.
+/// The nodes' links as capacities of Sharing. Ports that have idled let a burst through.
 class FairLinks {
  public:
   explicit FairLinks(Core& core);
@@ -15,8 +16,11 @@ class FairLinks {
   void start(TaskId send);
 
  private:
+  std::int64_t time_alone(const Task& send);
+
   Core& core_;
   std::vector<std::uint32_t> egress_, ingress_, duplex_;  // capacities, per node
+  Bursts bursts_;                                         // egresses, then ingresses
 };
 
 /// Flows share links max-min. A flow is one (source, destination) pair: its messages go one after

@@ -34,6 +34,8 @@ void check_link(const costs::LinkCosts& link) {
                                              kLongest_s, link.overhead_s));
   require(time(link.latency_s),
           fmt::format("link: latency must be 0 s to {:g} s, got {} s", kLongest_s, link.latency_s));
+  require(link.burst_bytes >= 0,
+          fmt::format("link: burst must not be negative, got {} bytes", link.burst_bytes));
   require(time(link.core_s_per_byte) && time(link.core_s_per_message),
           "link: the CPU work of a transfer must not be negative");
 }
@@ -168,11 +170,9 @@ Sharing::Place Core::place_of(const Task& task) const {
 void Core::add_core_uses(const Task& send, std::int64_t work, Sharing::Uses& uses) const {
   // What was measured of a library's all-reduce includes its work on shared cores.
   if (send.kind == casync::Kind::kAllReduce) return;
-  const costs::LinkCosts& link = cluster.link;
-  const double core_s =
-      link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);
-  if (core_s <= 0 || work <= 0) return;
-  const double cores = core_s / casync::to_seconds(casync::Picoseconds(work));
+  const double total_s = core_s(send);
+  if (total_s <= 0 || work <= 0) return;
+  const double cores = total_s / casync::to_seconds(casync::Picoseconds(work));
   const std::uint32_t here = host_cores[send.node];
   const std::uint32_t there = host_cores[receiver(send)];
   if (here == there) {
