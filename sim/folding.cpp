@@ -17,6 +17,8 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
     return fmt::format("nodes {} and {} compute at different speeds", other - speeds.begin(),
                        other - speeds.begin() + 1);
   }
+  if (cluster.link.burst_bytes > 0)
+    return "links have bursts, which flows take one after the other";
   return cluster.cores_per_host > 0 ? "nodes share the cores of hosts" : "";
 }
 
