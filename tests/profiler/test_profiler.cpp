@@ -82,7 +82,8 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].link.core_s_per_message == 3e-6);
   CHECK(measured[0].link.bandwidth > 0);
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
-  CHECK(measured[0].samples.size() == 3 + 1 + 3 + 2 + 1);
+  // Codec, merge, all-to-all; hop, stream and both ways; fan-in and fan-out; all-reduce.
+  CHECK(measured[0].samples.size() == 3 + 1 + 1 + 3 + 2 + 1);
 }
 
 TEST_CASE("requests that cannot be measured are refused") {
