@@ -22,7 +22,7 @@ from validation.cases import LOOPBACK, Case, ConditionError
 from validation.evaluation import Result, Summary, different, groups, pairs, summarise
 from validation.measurement import Bench, Plan, by_group
 from validation.network import CommandError, Network, Unavailable, remove_leftovers
-from validation.ranks import Launcher, ToolError, real_time_allowed
+from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ALGORITHMS = "fp16,onebit,terngrad,dgc"
@@ -212,6 +212,8 @@ def main() -> int:
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
     real_time = options.scheduling == "real-time" and real_time_allowed()
+    if real_time:
+        come_before_ranks()
     try:
         chosen = choose(options)
         if not options.loopback:
