@@ -1,5 +1,7 @@
 // Tasks per second of the simulator beside a bare loop and SimGrid over the same graphs in the same
 // run.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <functional>
@@ -7,6 +9,7 @@
 #include "bench/bare_loop.hpp"
 #include "bench/report.hpp"
 #include "bench/simgrid_loop.hpp"
+#include "casync/folding.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/tool.hpp"
@@ -61,13 +64,13 @@ TaskGraph one_after_the_other(const std::string& strategy, std::uint32_t gradien
   return std::move(builder).build();
 }
 
-costs::Cluster cluster() {
+costs::Cluster cluster(std::uint32_t nodes = kNodes) {
   costs::Cluster machines;
-  machines.nodes = kNodes;
+  machines.nodes = nodes;
   machines.link.overhead_s = 1e-12 * kOverhead_ps;
   machines.link.bandwidth = machines.link.bandwidth_both_ways = 1e12 / kPsPerByte;
-  machines.compute_speed.assign(kNodes, 1);
-  for (std::uint32_t node = 0; node < kNodes; ++node) machines.host.push_back(node);
+  machines.compute_speed.assign(nodes, 1);
+  for (std::uint32_t node = 0; node < nodes; ++node) machines.host.push_back(node);
   return machines;
 }
 
@@ -119,6 +122,28 @@ class Benchmark {
                  kBytesPerTask});
   }
 
+  /// BERT-large over a ring of 1024 nodes: gradients of 2^20 elements and more with K = N, the rest
+  /// in one bulk group, folded; with the largest memory that the process ever had.
+  void run_bert_large() {
+    constexpr std::uint32_t kManyNodes = 1024;
+    constexpr std::int64_t kLarge = 1 << 20;
+    constexpr double kBudget_s = 2, kBudget_bytes = 1e9;
+    const models::Model model = models::read_model("bert_large");
+    casync::Plan plan{.strategy = "ring", .nodes = kManyNodes, .algorithms = {}, .decisions = {}};
+    plan.decisions.assign(model.gradients.size(), {casync::kRaw, kManyNodes});
+    plan.bulk.threshold_bytes = kLarge * 4;
+    const costs::Cluster machines = cluster(kManyNodes);
+    const double spent_s = seconds_of([&] {
+      const TaskGraph graph = casync::expand(model, plan, casync::Folding::kFolded);
+      sim::simulate(graph, sim::TaskCosts({}, {}), machines, {.network = sim::Network::kFair});
+    });
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    report_.add({"fair.bert_large_ring1024", "s", spent_s, "budget", kBudget_s});
+    report_.add({"fair.bert_large_ring1024", "peak bytes",
+                 1024 * static_cast<double>(usage.ru_maxrss), "budget", kBudget_bytes});
+  }
+
   void write(const std::string& json) const { report_.write(json); }
 
  private:
@@ -161,6 +186,7 @@ struct Choices {
 
 int run_all(const Choices& choices) {
   Benchmark benchmark;
+  benchmark.run_bert_large();  // first, since memory counts from the start
   benchmark.run({.name = "port.ring64x40"}, one_after_the_other("ring", 40));
   benchmark.run({.name = "port.ps64x40", .same_end = false}, one_after_the_other("ps", 40));
   {

@@ -152,8 +152,8 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   Cluster cluster = cluster_from_profile(profile, read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
-    link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency", "core_s_per_byte",
-                       "core_time_per_message"});
+    link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
+                       "core_s_per_byte", "core_time_per_message"});
     cluster.link = read_link(*link, profile.link);
   }
   if (const auto overlap = root.find("overlap")) {

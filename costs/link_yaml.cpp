@@ -22,6 +22,7 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
           "each direction cannot be faster when both are busy than the bandwidth one way");
     }
   }
+  if (const auto burst = node.find("burst")) link.burst_bytes = burst->size();
   link.overhead_s = duration_or(node, "overhead", link.overhead_s);
   link.latency_s = duration_or(node, "latency", link.latency_s);
   link.core_s_per_message = duration_or(node, "core_time_per_message", link.core_s_per_message);

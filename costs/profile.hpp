@@ -26,6 +26,7 @@ struct LinkCosts {
   double latency_s = 0;            ///< L: on the wire, occupies nothing
   double core_s_per_byte = 0;      ///< CPU work of moving a byte, both ends together; 0: none
   double core_s_per_message = 0;   ///< CPU work of a message, both ends together
+  std::int64_t burst_bytes = 0;    ///< a port that has idled lets so much through at once; 0: none
   bool operator==(const LinkCosts&) const = default;
 };
 

@@ -96,6 +96,7 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   entry(out, "overhead", duration(link.overhead_s));
   entry(out, "bandwidth", bandwidth(link.bandwidth));
   entry(out, "bandwidth_both_ways", bandwidth(link.bandwidth_both_ways));
+  if (link.burst_bytes > 0) entry(out, "burst", fmt::format("{}B", link.burst_bytes));
   entry(out, "latency", duration(link.latency_s));
   entry(out, "core_s_per_byte", number(link.core_s_per_byte));
   entry(out, "core_time_per_message", duration(link.core_s_per_message));

@@ -29,6 +29,17 @@ std::optional<double> minus(std::optional<double> value, double subtrahend) {
   return value ? std::optional(*value - subtrahend) : std::nullopt;
 }
 
+nlohmann::ordered_json to_json(const std::vector<traces::KindComparison>& kinds) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const traces::KindComparison& row : kinds) {
+    rows.push_back({{"kind", casync::to_string(row.kind)},
+                    {"tasks", row.tasks},
+                    {"predicted_s", row.predicted_s},
+                    {"measured_s", row.measured_s}});
+  }
+  return rows;
+}
+
 nlohmann::ordered_json number_or_null(std::optional<double> value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
@@ -61,8 +72,8 @@ Report make_report(const models::Model& model, const casync::TaskGraph& graph,
   std::vector<double> iteration_s = replayed.iteration_s;
   for (double& value : iteration_s) value += model.forward_s;
   Report report{.ranks = graph.nodes,
-                .iterations = static_cast<int>(iteration_s.size()),
                 .measured_iteration_s = summarise(iteration_s),
+                .each_iteration_s = iteration_s,
                 .compute_s = model.forward_s + models::backward_s(model),
                 .predicted_iteration_s = {},
                 .verified = replayed.verified,
@@ -80,9 +91,10 @@ nlohmann::ordered_json to_json(const Report& report) {
   const double exposed_s = measured.median - report.compute_s;
   const auto predicted_exposed_s = minus(report.predicted_iteration_s, report.compute_s);
   return {{"ranks", report.ranks},
-          {"iterations", report.iterations},
+          {"iterations", report.each_iteration_s.size()},
           {"measured_iteration_s",
            {{"median", measured.median}, {"p10", measured.p10}, {"p90", measured.p90}}},
+          {"each_measured_iteration_s", report.each_iteration_s},
           {"predicted_iteration_s", number_or_null(report.predicted_iteration_s)},
           {"relative_error",
            number_or_null(relative_error(report.predicted_iteration_s, measured.median))},
@@ -92,7 +104,8 @@ nlohmann::ordered_json to_json(const Report& report) {
           {"exposed_communication_relative_error",
            number_or_null(relative_error(predicted_exposed_s, exposed_s))},
           {"verified", report.verified},
-          {"bytes_sent_per_node", report.bytes_sent}};
+          {"bytes_sent_per_node", report.bytes_sent},
+          {"kinds", to_json(report.kinds)}};
 }
 
 void print(std::ostream& out, const Report& report) {
@@ -106,7 +119,7 @@ void print(std::ostream& out, const Report& report) {
               row.measured_s);
   }
   fmt::print(out, "measured: median of {} iterations on {} ranks, p10 {}, p90 {}\n",
-             report.iterations, report.ranks, io::format_duration(measured.p10),
+             report.each_iteration_s.size(), report.ranks, io::format_duration(measured.p10),
              io::format_duration(measured.p90));
   std::string bytes;
   for (const std::int64_t sent : report.bytes_sent) bytes += " " + io::format_size(sent);

@@ -24,9 +24,9 @@ Summary summarise(std::vector<double> values);  ///< of at least one value
 /// times include forward, if the model gives one, although a replay does not run it.
 struct Report {
   std::uint32_t ranks = 0;
-  int iterations = 0;
   Summary measured_iteration_s;
-  double compute_s = 0;  ///< forward and backward
+  std::vector<double> each_iteration_s;  ///< in the order in which they were run
+  double compute_s = 0;                  ///< forward and backward
   std::optional<double> predicted_iteration_s;
   bool verified = false;
   std::vector<std::int64_t> bytes_sent;

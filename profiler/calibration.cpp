@@ -31,10 +31,15 @@ plans::ResolvedPlan plan_of(const models::Model& model, std::uint32_t nodes,
 /// Adds tasks of one gradient, each behind one predecessor.
 class Chain {
  public:
-  Chain(GraphBuilder& builder, std::uint32_t gradient, std::int64_t elements, std::int8_t algorithm)
+  Chain(GraphBuilder& builder, std::uint32_t gradient, std::int64_t elements, std::int8_t algorithm,
+        std::int64_t bytes)
       : builder_(builder),
         task_{.amount = elements, .gradient = gradient, .algorithm = algorithm},
-        bytes_(elements * static_cast<std::int64_t>(sizeof(float))) {}
+        bytes_(bytes) {}
+  /// Of raw values.
+  Chain(GraphBuilder& builder, std::uint32_t gradient, std::int64_t elements)
+      : Chain(builder, gradient, elements, kRaw,
+              elements * static_cast<std::int64_t>(sizeof(float))) {}
 
   TaskId backward(std::uint32_t node) {
     Task task = on(node, Kind::kBackward);
@@ -81,14 +86,15 @@ class Chain {
 
 }  // namespace
 
-Calibration codec_calibration(const std::string& algorithm, std::int64_t elements,
-                              std::uint32_t gradients, std::uint32_t ranks) {
+Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
+                              std::int64_t elements, std::uint32_t gradients,
+                              std::uint32_t coding) {
   Calibration result{.model = model_of(elements, gradients), .plan = {}, .graph = {}};
-  result.plan = plan_of(result.model, ranks, algorithm);
-  GraphBuilder builder(ranks);
-  for (std::uint32_t node = 0; node < ranks; ++node) {
+  result.plan = plan_of(result.model, nodes, algorithm);
+  GraphBuilder builder(nodes);
+  for (std::uint32_t node = 0; node < coding; ++node) {
     for (std::uint32_t g = 0; g < gradients; ++g) {
-      Chain chain(builder, g, elements, 0);
+      Chain chain(builder, g, elements, 0, 0);
       const TaskId encode = chain.then(chain.backward(node), Kind::kEncode, node);
       const TaskId decode = chain.then(encode, Kind::kDecode, node);
       const TaskId add = chain.then(encode, Kind::kDecode, node, casync::kAccumulate);
@@ -99,14 +105,15 @@ Calibration codec_calibration(const std::string& algorithm, std::int64_t element
   return result;
 }
 
-Calibration ping_pong(std::int64_t elements, std::uint32_t hops, OnArrival on_arrival) {
+Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
+                      OnArrival on_arrival) {
   // A slice per hop: what is sent back is not what is still arriving.
   Calibration result{.model = model_of(elements, hops), .plan = {}, .graph = {}};
-  result.plan = plan_of(result.model, 2, "none");
-  GraphBuilder builder(2);
+  result.plan = plan_of(result.model, nodes, "none");
+  GraphBuilder builder(nodes);
   TaskId last = 0;
   for (std::uint32_t hop = 0; hop < hops; ++hop) {
-    Chain chain(builder, hop, elements, kRaw);
+    Chain chain(builder, hop, elements);
     const std::uint32_t from = hop % 2, to = 1 - from;
     const TaskId ready = chain.backward(from);
     const TaskId own = chain.backward(to);
@@ -131,8 +138,31 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
   std::uint32_t gradient = 0;
   for (std::uint32_t message = 0; message < messages; ++message) {
     for (const Pair& pair : pairs) {
-      Chain chain(builder, gradient++, elements, kRaw);
+      Chain chain(builder, gradient++, elements);
       chain.receive(chain.send(chain.backward(pair.from), pair.from, pair.to));
+    }
+  }
+  result.graph = std::move(builder).build();
+  return result;
+}
+
+Calibration relay(std::uint32_t nodes, const std::string& algorithm,
+                  const std::vector<std::int64_t>& elements, std::uint32_t rounds) {
+  const std::uint32_t messages = rounds * static_cast<std::uint32_t>(elements.size());
+  Calibration result{.model = model_of(0, nodes * messages), .plan = {}, .graph = {}};
+  for (std::uint32_t g = 0; g < nodes * messages; ++g)
+    result.model.gradients[g].elements = elements[g / nodes % elements.size()];
+  result.plan = plan_of(result.model, nodes, algorithm);
+  GraphBuilder builder(nodes);
+  std::uint32_t gradient = 0;
+  for (std::uint32_t message = 0; message < messages; ++message) {
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      const std::uint32_t next = (node + 1) % nodes;
+      const std::int64_t size = elements[message % elements.size()];
+      Chain chain(builder, gradient++, size, 0,
+                  result.plan.plan.algorithms.front().encoded_bytes(size));
+      const TaskId encode = chain.then(chain.backward(node), Kind::kEncode, node);
+      chain.then(chain.receive(chain.send(encode, node, next)), Kind::kDecode, next);
     }
   }
   result.graph = std::move(builder).build();

@@ -18,16 +18,19 @@ struct Calibration {
   casync::TaskGraph graph;
 };
 
-/// On each of `ranks` nodes, which never meet: encode `gradients` slices of `elements` elements,
-/// then decode each message, then decode and add it. All slices are encoded before the first is
-/// decoded, so with enough of them the data is cold, as it is in a synchronisation.
-Calibration codec_calibration(const std::string& algorithm, std::int64_t elements,
-                              std::uint32_t gradients, std::uint32_t ranks);
+// All take the number of nodes of the job that runs them; those without a part in it stay idle.
 
-/// One slice to and fro between two nodes, `hops` times, one after the other; merged on arrival if
-/// asked, so that the way back starts behind a merge.
+/// On each of the first `coding` nodes, which never meet: encode `gradients` slices of `elements`
+/// elements, then decode each message, then decode and add it. All slices are encoded before the
+/// first is decoded, so with enough of them the data is cold, as it is in a synchronisation.
+Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
+                              std::int64_t elements, std::uint32_t gradients, std::uint32_t coding);
+
+/// One slice to and fro between nodes 0 and 1, `hops` times, one after the other; merged on arrival
+/// if asked, so that the way back starts behind a merge.
 enum class OnArrival : std::uint8_t { kNothing, kMerge };
-Calibration ping_pong(std::int64_t elements, std::uint32_t hops, OnArrival on_arrival);
+Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
+                      OnArrival on_arrival);
 
 /// Messages that wait for nothing: `messages` slices for every (from, to) of `pairs` among `nodes`
 /// nodes.
@@ -37,6 +40,12 @@ struct Pair {
 };
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
+
+/// Every node encodes slices of `elements` in turn, `rounds` of each, sends each to the next node
+/// as soon as it is encoded, and decodes what arrives: all that keeps a host's cores busy in a
+/// synchronisation.
+Calibration relay(std::uint32_t nodes, const std::string& algorithm,
+                  const std::vector<std::int64_t>& elements, std::uint32_t rounds);
 
 /// All-reduces of as many slices by `nodes` nodes, one after the other.
 Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count);

@@ -12,14 +12,16 @@ using casync::TaskId;
 
 /// More than any cache of a core, so that what is decoded was written long ago.
 constexpr std::int64_t kColdElements = std::int64_t{24} << 20;
-constexpr std::uint32_t kMostSlices = 64;
+constexpr std::uint32_t kMostSlices = 256;
 
-/// Every fourth power of two up to 4 bytes × 2^24 or 2^26: close enough that a fit finds where data
-/// leaves the caches.
+/// Powers of two up to 2^24 or 2^26 elements: every one where codecs change their ways (a
+/// selector's sample is smaller than larger slices), and further on close enough that a fit finds
+/// where data leaves the caches.
 std::vector<std::int64_t> sizes(Effort effort) {
+  constexpr int kFirst = 8, kEveryOneTo = 18;
   std::vector<std::int64_t> all;
   const int last = effort == Effort::kQuick ? 24 : 26;
-  for (int exponent = 10; exponent <= last; exponent += 2)
+  for (int exponent = kFirst; exponent <= last; exponent += exponent < kEveryOneTo ? 1 : 2)
     all.push_back(std::int64_t{1} << exponent);
   return all;
 }
@@ -44,11 +46,12 @@ struct CodecSamples {
 /// and they share the memory's bandwidth.
 CodecSamples sample_codec(const std::string& algorithm, const Options& options) {
   const std::uint32_t ranks = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
+  const std::uint32_t nodes = job_nodes(options, ranks);
   CodecSamples samples;
   for (const std::int64_t elements : sizes(options.effort)) {
     const auto slices = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
-    const Calibration calibration = codec_calibration(algorithm, elements, slices, ranks);
+    const Calibration calibration = codec_calibration(nodes, algorithm, elements, slices, ranks);
     const executor::ReplayResult result = run(calibration, options);
     const auto sample = [&](auto wanted) {
       return summarise(elements, durations(calibration.graph, result.timeline, wanted));
@@ -70,7 +73,8 @@ std::vector<costs::Sample> sample_merge(const Options& options) {
   std::vector<costs::Sample> samples;
   constexpr std::uint32_t kHops = 6;
   for (const std::int64_t elements : sizes(options.effort)) {
-    const Calibration calibration = ping_pong(elements, kHops, OnArrival::kMerge);
+    const Calibration calibration =
+        ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
     const executor::ReplayResult result = run(calibration, options);
     samples.push_back(summarise(
         elements, durations(calibration.graph, result.timeline,

@@ -1,99 +1,198 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
-#include <thread>
 
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
 namespace {
 
-constexpr std::uint32_t kHops = 8;
 constexpr std::int64_t kSmall = 64;  // elements; the message is all overhead
-constexpr std::int64_t kLarge[] = {1 << 18, 1 << 20,
-                                   1 << 22};  // elements; bandwidth is a slope over these
-constexpr std::uint32_t kManySmall = 200;
+/// Elements; of a stream whose per-message costs are told from the bandwidth.
+constexpr std::int64_t kMedium = 1 << 10;
+constexpr std::uint32_t kFewMessages = 100, kManyMessages = 400;
+/// Elements of the largest message, where the link carries it within kLongest_s.
+constexpr std::int64_t kLargest = 1 << 22;
+constexpr double kLongest_s = 0.2;
 
-constexpr double bytes_of(std::int64_t elements) {
-  return static_cast<double>(elements) * sizeof(float);
+std::int64_t bytes_of(std::int64_t elements) {
+  return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Iteration time of `messages` independent messages per pair, by size in bytes.
+/// Three sizes in elements, a factor of 4 apart; bandwidth is a slope over these.
+struct Sizes {
+  std::int64_t largest = kLargest;
+  std::vector<std::int64_t> all() const { return {largest / 16, largest / 4, largest}; }
+};
+
+costs::Sample sample(const Options& options, const Calibration& calibration, std::int64_t elements,
+                     double parts = 1) {
+  std::vector<double> seconds = run(calibration, options).iteration_s;
+  for (double& value : seconds) value /= parts;
+  return summarise(bytes_of(elements), std::move(seconds));
+}
+
+/// One message in each of `pairs` at once, by size.
 std::vector<costs::Sample> sample_streams(const Options& options, std::uint32_t nodes,
-                                          const std::vector<Pair>& pairs, std::uint32_t messages) {
+                                          const std::vector<Pair>& pairs, const Sizes& sizes) {
   std::vector<costs::Sample> samples;
-  for (const std::int64_t elements : kLarge) {
-    const executor::ReplayResult result = run(streams(nodes, pairs, elements, messages), options);
-    samples.push_back(
-        summarise(elements * static_cast<std::int64_t>(sizeof(float)), result.iteration_s));
-  }
+  for (const std::int64_t elements : sizes.all())
+    samples.push_back(sample(options, streams(nodes, pairs, elements, 1), elements));
   return samples;
 }
 
 /// Seconds per additional byte between the smallest and the largest sample.
-double slope(const std::vector<costs::Sample>& samples) {
+double slope(const std::vector<costs::Sample>& samples,
+             double costs::Sample::*time = &costs::Sample::median_s) {
   const costs::Sample& least = samples.front();
   const costs::Sample& most = samples.back();
-  return (most.median_s - least.median_s) / static_cast<double>(most.x - least.x);
+  return (most.*time - least.*time) / static_cast<double>(most.x - least.x);
 }
 
-/// One way, nothing else moving: hop time A + B·x of a ping-pong.
-costs::Curve measure_hops(const Options& options, costs::Profile& profile) {
+/// Messages so large that they take long, but not too long.
+Sizes choose_sizes(const Options& options, std::uint32_t nodes) {
+  Sizes sizes;
+  constexpr std::int64_t kProbe = 1 << 18;
+  const double probe_s =
+      sample(options, streams(nodes, {{0, 1}}, kProbe, 1), kProbe).median_s / kProbe;
+  while (sizes.largest > kProbe / 4 && static_cast<double>(sizes.largest) * probe_s > kLongest_s)
+    sizes.largest /= 2;
+  return sizes;
+}
+
+/// One way, nothing else moving: the time of a hop by size, of a ping-pong.
+std::vector<costs::Sample> measure_hops(const Options& options, const Sizes& sizes) {
+  const std::uint32_t nodes = job_nodes(options, 2);
+  const bool slow = sizes.largest < kLargest;
   std::vector<costs::Sample> samples;
-  for (const std::int64_t elements :
-       {kSmall, std::int64_t{1} << 12, std::int64_t{1} << 16, kLarge[0], kLarge[1], kLarge[2]}) {
-    const executor::ReplayResult result =
-        run(ping_pong(elements, kHops, OnArrival::kNothing), options);
-    std::vector<double> hop_s;
-    for (const double seconds : result.iteration_s) hop_s.push_back(seconds / kHops);
-    samples.push_back(summarise(elements * static_cast<std::int64_t>(sizeof(float)), hop_s));
-  }
-  profile.link.bandwidth = 1 / slope({samples[3], samples[4], samples[5]});
-  return fit_and_keep(profile, "link.hop", samples);
+  const auto add = [&](std::int64_t elements, std::uint32_t hops) {
+    samples.push_back(
+        sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing), elements, hops));
+  };
+  for (const std::int64_t elements : {kSmall, std::int64_t{1} << 12}) add(elements, 8);
+  for (const std::int64_t elements : sizes.all()) add(elements, slow ? 2 : 8);
+  return samples;
 }
 
-/// Everybody sends to everybody, which keeps all cores busy: what a byte and a message cost of
-/// them.
-void measure_cores(const Options& options, costs::Profile& profile) {
+/// What a message costs its ports beside its bytes: more messages of one size, one after the other.
+double measure_overhead(const Options& options, costs::Profile& profile) {
+  const std::uint32_t nodes = job_nodes(options, 2);
+  std::vector<costs::Sample> samples;
+  for (const std::uint32_t messages : {kFewMessages, kManyMessages}) {
+    costs::Sample stream = sample(options, streams(nodes, {{0, 1}}, kMedium, messages), kMedium);
+    stream.x *= messages;
+    samples.push_back(stream);
+  }
+  const double bytes = static_cast<double>(bytes_of(kMedium));
+  const double message_s = slope(samples) * bytes;
+  fit_and_keep(profile, "link.stream", samples);
+  return std::max(0.0, message_s - bytes / profile.link.bandwidth);
+}
+
+/// How much sooner large messages arrive than their bytes and a small message's hop explain, as
+/// bytes: a traffic shaper lets a port that has idled send so much at once. The same for all sizes,
+/// or it is something else.
+double measure_burst(const std::vector<costs::Sample>& hops, double hop_s, double bandwidth) {
+  std::vector<double> saved_s;
+  for (const costs::Sample& hop : hops) {
+    saved_s.push_back(hop_s + static_cast<double>(hop.x) / bandwidth - hop.median_s);
+  }
+  std::ranges::sort(saved_s);
+  constexpr double kAgree = 1.25;
+  if (saved_s.front() <= 0.1 * hop_s || saved_s.back() > kAgree * saved_s.front()) return 0;
+  return saved_s[saved_s.size() / 2] * bandwidth;
+}
+
+/// What a message costs the cores beside its bytes, where threads wake up for a few messages at a
+/// time, as in a synchronisation; many at once would cost a fraction. Every other message is tiny,
+/// as biases and norms are in models. Measured with the codec that adds least to it.
+double measure_message_cores(const Options& options, const costs::Profile& profile) {
+  constexpr std::uint32_t kRounds = 50;
+  const std::vector<std::int64_t> sizes = {kSmall, std::int64_t{1} << 14};
+  double least = 0;
+  Calibration cheapest;
+  for (const auto& [name, codec] : profile.codecs) {
+    Calibration calibration = relay(options.nodes, name, sizes, kRounds);
+    double known_s = 0;
+    for (const std::int64_t elements : sizes) {
+      const std::int64_t bytes = calibration.plan.plan.algorithms.front().encoded_bytes(elements);
+      known_s += codec.encode(elements) + codec.decode(elements) +
+                 profile.link.core_s_per_byte * static_cast<double>(bytes);
+    }
+    if (least == 0 || known_s < least) {
+      least = known_s;
+      cheapest = std::move(calibration);
+    }
+  }
+  const double round_s =
+      profile.cores * least_s(run(cheapest, options)) / (options.nodes * kRounds);
+  return std::max(0.0, (round_s - least) / static_cast<double>(sizes.size()));
+}
+
+/// Everybody sends to everybody, which keeps all cores busy where no link limits it: what a byte
+/// and a message cost of them.
+void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile) {
   const std::uint32_t nodes = options.nodes;
   const std::vector<Pair> pairs = all_pairs(nodes);
-  const auto samples = sample_streams(options, nodes, pairs, 1);
+  const auto samples = sample_streams(options, nodes, pairs, sizes);
   const double cores = profile.cores;
-  profile.link.core_s_per_byte = cores * slope(samples) / static_cast<double>(pairs.size());
-  fit_and_keep(profile, "link.all_to_all", samples);
+  profile.link.core_s_per_byte =
+      cores * slope(samples, &costs::Sample::p10_s) / static_cast<double>(pairs.size());
+  fit_and_keep(profile, kCoreSeries, samples);
 
-  const executor::ReplayResult small =
-      run(streams(nodes, pairs, kSmall, kManySmall / nodes), options);
-  const double messages = static_cast<double>(pairs.size()) * (kManySmall / nodes);
-  profile.link.core_s_per_message = cores * median_s(small) / messages;
+  profile.link.core_s_per_message = measure_message_cores(options, profile);
 }
 
-void measure_gathers(const Options& options, const Progress& progress, costs::Profile& profile) {
+/// Bytes per second of each direction while both are busy; not more than one way.
+double measure_both_ways(const Options& options, const Sizes& sizes, costs::Profile& profile) {
+  // On one host's loopback both directions are limited by the cores, which are counted already.
+  if (options.endpoint == nullptr || options.base == nullptr) return profile.link.bandwidth;
+  const auto samples = sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes);
+  fit_and_keep(profile, "link.both_ways", samples);
+  return std::min(profile.link.bandwidth, 1 / slope(samples));
+}
+
+/// As long as ports take that have not idled before: gathers come one after the other.
+std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples,
+                                         const costs::LinkCosts& link) {
+  const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
+  for (costs::Sample& sample : samples) {
+    for (double* const time : {&sample.median_s, &sample.p10_s, &sample.p90_s}) *time += saved_s;
+  }
+  return samples;
+}
+
+void measure_gathers(const Options& options, const Progress& progress, const Sizes& large,
+                     costs::Profile& profile) {
+  const Sizes sizes = large.largest < kLargest ? Sizes{large.largest / 4} : large;
   for (std::uint32_t nodes = 2; nodes <= options.nodes; ++nodes) {
+    const std::uint32_t all = job_nodes(options, nodes);
     const std::string ranks = std::to_string(nodes);
     progress("fan-in and fan-out of " + ranks + " ranks");
-    profile.fan_in[static_cast<int>(nodes)] =
-        fit_and_keep(profile, "fan_in." + ranks, sample_streams(options, nodes, fan_in(nodes), 1));
-    profile.fan_out[static_cast<int>(nodes)] = fit_and_keep(
-        profile, "fan_out." + ranks, sample_streams(options, nodes, fan_out(nodes), 1));
+    const auto measure = [&](const std::string& name, const std::vector<Pair>& pairs) {
+      return fit_and_keep(profile, name + ranks,
+                          without_burst(sample_streams(options, all, pairs, sizes), profile.link));
+    };
+    profile.fan_in[static_cast<int>(nodes)] = measure("fan_in.", fan_in(nodes));
+    profile.fan_out[static_cast<int>(nodes)] = measure("fan_out.", fan_out(nodes));
   }
 }
 
-/// The library's own all-reduce: time of one, by bytes on each rank.
-void measure_all_reduces(const Options& options, const Progress& progress,
+/// The library's own all-reduce: time of one, by bytes on each rank. Processes of a job measure it
+/// among all of them alone.
+void measure_all_reduces(const Options& options, const Progress& progress, const Sizes& large,
                          costs::Profile& profile) {
   constexpr std::uint32_t kCount = 4;
-  for (std::uint32_t nodes = 2; nodes <= options.nodes; ++nodes) {
+  std::vector<std::int64_t> sizes = {kSmall, std::int64_t{1} << 14};
+  for (const std::int64_t elements : large.all()) {
+    if (elements > sizes.back()) sizes.push_back(elements);
+  }
+  for (std::uint32_t nodes = job_nodes(options, 2); nodes <= options.nodes; ++nodes) {
     const std::string ranks = std::to_string(nodes);
     progress("all-reduce of " + ranks + " ranks");
     std::vector<costs::Sample> samples;
-    for (const std::int64_t elements :
-         {kSmall, std::int64_t{1} << 14, kLarge[0], kLarge[1], kLarge[2]}) {
-      const executor::ReplayResult result = run(all_reduces(nodes, elements, kCount), options);
-      std::vector<double> one_s;
-      for (const double seconds : result.iteration_s) one_s.push_back(seconds / kCount);
-      samples.push_back(
-          summarise(elements * static_cast<std::int64_t>(sizeof(float)), std::move(one_s)));
-    }
+    for (const std::int64_t elements : sizes)
+      samples.push_back(sample(options, all_reduces(nodes, elements, kCount), elements, kCount));
     profile.all_reduce[static_cast<int>(nodes)] =
         fit_and_keep(profile, "all_reduce." + ranks, samples);
   }
@@ -102,21 +201,28 @@ void measure_all_reduces(const Options& options, const Progress& progress,
 }  // namespace
 
 void measure_links(const Options& options, const Progress& progress, costs::Profile& profile) {
+  costs::LinkCosts& link = profile.link;
   progress("one message at a time");
-  const costs::Curve hop = measure_hops(options, profile);
+  const Sizes sizes = choose_sizes(options, job_nodes(options, 2));
+  const std::vector<costs::Sample> hops = measure_hops(options, sizes);
+  const std::vector<costs::Sample> large(hops.end() - 3, hops.end());
+  const double hop_s = hops.front().median_s;
+  link.bandwidth = 1 / slope(large);
+  fit_and_keep(profile, "link.hop", hops);
 
   progress("many messages");
-  const executor::ReplayResult stream = run(streams(2, {{0, 1}}, kSmall, kManySmall), options);
-  profile.link.overhead_s = median_s(stream) / kManySmall;
-  profile.link.latency_s = std::max(0.0, hop(0) - profile.link.overhead_s);
-
-  progress("all ranks to all ranks");
-  measure_cores(options, profile);
-  measure_gathers(options, progress, profile);
-  measure_all_reduces(options, progress, profile);
-
-  // On one host both directions are limited by the cores, which are counted already.
-  profile.link.bandwidth_both_ways = profile.link.bandwidth;
+  link.overhead_s = measure_overhead(options, profile);
+  link.burst_bytes = std::llround(measure_burst(large, hop_s, link.bandwidth));
+  if (options.base == nullptr) {
+    progress("all ranks to all ranks");
+    measure_cores(options, sizes, profile);
+  }
+  link.bandwidth_both_ways = measure_both_ways(options, sizes, profile);
+  // What goes in a burst takes no time of the ports.
+  const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
+  link.latency_s = std::max(0.0, hop_s - busy_s);
+  measure_gathers(options, progress, sizes, profile);
+  measure_all_reduces(options, progress, sizes, profile);
 }
 
 }  // namespace hipress::profiler

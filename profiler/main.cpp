@@ -2,12 +2,15 @@
 #include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/profiler.hpp"
+#include "transport/endpoint.hpp"
 
 namespace {
 
@@ -19,6 +22,9 @@ struct Arguments {
   std::vector<std::string> algorithms;
   std::uint32_t nodes = 4;
   std::string output = "profile.yaml";
+  std::string base;
+  std::string rendezvous, interface, job = "hipress-profile";
+  double timeout_s = 60;
   bool quick = false;
   bool json = false;
 };
@@ -34,6 +40,20 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "ranks that share this machine when links are measured")
       ->capture_default_str();
   app.add_option("--output", arguments.output, "where to write the profile")->capture_default_str();
+  app.add_option("--base", arguments.base,
+                 "a profile whose kernels and CPU work of transfers hold here too: measure links "
+                 "alone. For a network too slow to show what a transfer costs the CPU");
+  app.add_option("--rendezvous", arguments.rendezvous,
+                 "where the processes of a job meet that a launcher started, to measure the links "
+                 "between them: file:///shared/folder or redis://host:port");
+  app.add_option("--interface", arguments.interface,
+                 "network interface or address of this process in a job; default: loopback");
+  app.add_option("--job", arguments.job, "tells jobs apart that meet in one place")
+      ->capture_default_str();
+  app.add_option("--timeout", arguments.timeout_s,
+                 "seconds without progress after which the job ends")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--quick", arguments.quick,
                "fewer sizes and repetitions: a quarter of a minute for two algorithms");
   app.add_flag("--json", arguments.json, "print one JSON object instead of the table");
@@ -81,6 +101,28 @@ void print(const Profile& profile, const std::string& path) {
   fmt::print("written to {}\n", path);
 }
 
+/// This process's end of the job that a launcher started; null without one.
+std::unique_ptr<hipress::transport::Endpoint> connect(const Arguments& arguments) {
+  using namespace hipress;
+  const std::optional<io::Launch> launch = io::read_launch();
+  if (!launch || launch->size == 1) return nullptr;
+  if (arguments.rendezvous.empty()) {
+    throw io::InputError(
+        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder or "
+                    "redis://host:port",
+                    launch->rank, launch->size, launch->launcher));
+  }
+  return transport::find_transport("gloo").connect(
+      {.rank = launch->rank,
+       .size = launch->size,
+       .job = arguments.job,
+       .plan = fmt::format("profile {} {} {}", fmt::join(arguments.algorithms, ","),
+                           arguments.base.empty(), arguments.quick),
+       .rendezvous = arguments.rendezvous,
+       .interface = arguments.interface,
+       .timeout_s = arguments.timeout_s});
+}
+
 int run(const Arguments& arguments) {
   using namespace hipress;
   if (arguments.device != "cpu") {
@@ -97,8 +139,18 @@ int run(const Arguments& arguments) {
   }
   options.nodes = arguments.nodes;
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
-  const Profile profile = profiler::measure(
-      options, [](const std::string& what) { spdlog::info("measuring {}", what); });
+  const auto endpoint = connect(arguments);
+  if (endpoint) {
+    options.endpoint = endpoint.get();
+    options.nodes = static_cast<std::uint32_t>(endpoint->size());
+  }
+  std::optional<Profile> base;
+  if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
+  const bool reports = !endpoint || endpoint->rank() == 0;
+  const Profile profile = profiler::measure(options, [&](const std::string& what) {
+    if (reports) spdlog::info("measuring {}", what);
+  });
+  if (!reports) return 0;
   costs::write_profile(arguments.output, profile);
   if (arguments.json) {
     fmt::print("{}\n", to_json(profile, arguments.output).dump(2));

@@ -7,9 +7,11 @@
 #include <fstream>
 #include <thread>
 
+#include "executor/gather.hpp"
 #include "io/error.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
+#include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -43,10 +45,22 @@ double measure_memory(int cores) {
   return bytes_per_s;
 }
 
+/// One process after the other would be as good; all at once would share what each means to
+/// measure.
+double measure_memory_once(const Options& options, int cores) {
+  if (options.endpoint == nullptr) return measure_memory(cores);
+  const bool mine = options.endpoint->rank() == 0;
+  return executor::gather(*options.endpoint, mine ? measure_memory(cores) : 0.0).front();
+}
+
 void check_options(const Options& options) {
   if (options.nodes < 2) {
     throw io::InputError(
         fmt::format("--nnodes must be at least 2 to measure links, got {}", options.nodes));
+  }
+  if (options.endpoint != nullptr && options.endpoint->size() != static_cast<int>(options.nodes)) {
+    throw io::InputError(fmt::format("--nnodes is {}, but the job has {} ranks", options.nodes,
+                                     options.endpoint->size()));
   }
   for (const std::string& algorithm : options.algorithms) {
     try {
@@ -57,21 +71,40 @@ void check_options(const Options& options) {
   }
 }
 
+/// What is not links: of this machine, or of the profile that is built on.
+costs::Profile measure_machine(const Options& options, const Progress& progress) {
+  costs::Profile profile;
+  if (options.base != nullptr) {
+    profile = *options.base;
+    std::erase_if(profile.samples, [](const costs::Profile::Series& series) {
+      return series.name != kCoreSeries &&
+             (series.name.starts_with("link.") || series.name.starts_with("fan_") ||
+              series.name.starts_with("all_reduce."));
+    });
+    profile.fan_in.clear();
+    profile.fan_out.clear();
+    profile.all_reduce.clear();
+    return profile;
+  }
+  profile.cores = static_cast<int>(std::thread::hardware_concurrency());
+  profile.device = "cpu";
+  profile.shared_host = true;
+  progress("memory bandwidth");
+  profile.memory_bandwidth = measure_memory_once(options, profile.cores);
+  measure_codecs(options, progress, profile);
+  return profile;
+}
+
 }  // namespace
 
 costs::Profile measure(const Options& options, const Progress& progress) {
   check_options(options);
-  costs::Profile profile;
-  profile.cores = static_cast<int>(std::thread::hardware_concurrency());
+  costs::Profile profile = measure_machine(options, progress);
   profile.name = "measured";
   profile.source = fmt::format("measured by hipress-profile {}", io::version());
   profile.hardware =
-      fmt::format("{}, {} cores, {} ranks on loopback", processor(), profile.cores, options.nodes);
-  profile.device = "cpu";
-  profile.shared_host = true;
-  progress("memory bandwidth");
-  profile.memory_bandwidth = measure_memory(profile.cores);
-  measure_codecs(options, progress, profile);
+      fmt::format("{}, {} cores, {} ranks {}", processor(), profile.cores, options.nodes,
+                  options.endpoint != nullptr ? "of a job" : "on loopback");
   measure_links(options, progress, profile);
   return profile;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costs/profile.hpp"
+#include "transport/endpoint.hpp"
 
 namespace hipress::profiler {
 
@@ -18,6 +19,13 @@ struct Options {
   std::uint32_t nodes = 4;  ///< ranks that share this machine in the measurements of links
   std::string transport = "gloo";
   Effort effort = Effort::kFull;
+  /// This process's end of a job of `nodes` processes that all measure the same, so that links
+  /// between them are measured; null: the ranks are threads of this process, on loopback. Every
+  /// process gets the same profile.
+  transport::Endpoint* endpoint = nullptr;
+  /// Kernels, memory and the CPU work of transfers are taken from here, and links alone measured:
+  /// for a network too slow to show what a transfer costs the CPU. null: all is measured.
+  const costs::Profile* base = nullptr;
 };
 
 /// Called before each measurement with what is measured next.

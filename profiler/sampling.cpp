@@ -1,6 +1,9 @@
 #include "profiler/sampling.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "executor/gather.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -10,6 +13,14 @@ double quantile(const std::vector<double>& sorted, double q) {
   const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+/// Gives every rank what rank 0 knows.
+void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
+  for (auto* const times : {&timeline.start, &timeline.end}) {
+    const std::span<const casync::Picoseconds> mine(*times);
+    *times = std::move(executor::gather(endpoint, mine).front());
+  }
 }
 
 }  // namespace
@@ -33,14 +44,24 @@ costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
   return fit.curve;
 }
 
+std::uint32_t job_nodes(const Options& options, std::uint32_t least) {
+  return options.endpoint != nullptr ? options.nodes : least;
+}
+
 executor::ReplayResult run(const Calibration& calibration, const Options& options) {
   executor::ReplayOptions replay;
   replay.warmup = 1;
   replay.iterations = options.effort == Effort::kQuick ? 3 : 7;
   replay.verify = false;
   replay.timeline = true;
-  return executor::replay_threads(options.transport, calibration.model, calibration.plan,
-                                  calibration.graph, replay);
+  if (options.endpoint == nullptr) {
+    return executor::replay_threads(options.transport, calibration.model, calibration.plan,
+                                    calibration.graph, replay);
+  }
+  executor::ReplayResult result = executor::replay(*options.endpoint, calibration.model,
+                                                   calibration.plan, calibration.graph, replay);
+  share(*options.endpoint, result.timeline);
+  return result;
 }
 
 double least_s(const executor::ReplayResult& result) {

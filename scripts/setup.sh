@@ -20,6 +20,7 @@ requirements=(
   "libhiredis-dev header hiredis/hiredis.h"
   "catch2 header catch2/catch.hpp"
   "libbenchmark-dev header benchmark/benchmark.h"
+  "iproute2 program ip"
   "python3 program python3"
   "python3-matplotlib module matplotlib"
 )

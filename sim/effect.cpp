@@ -71,6 +71,11 @@ constexpr std::array kClusterKeys = {
                  c.link.bandwidth_both_ways = full ? c.link.bandwidth / 2 : c.link.bandwidth;
                }},
     ClusterKey{"link.overhead", [](Cluster& c) { toggle(c.link.overhead_s, kSomeTime_s); }},
+    ClusterKey{"link.burst",
+               [](Cluster& c) {
+                 if (costs::is_hierarchical(c)) return;  // which has none
+                 c.link.burst_bytes = c.link.burst_bytes > 0 ? 0 : 1 << 20;
+               }},
     ClusterKey{"link.latency", [](Cluster& c) { toggle(c.link.latency_s, kSomeTime_s); }},
     ClusterKey{"link.core_s_per_byte", [](Cluster& c) { toggle(c.link.core_s_per_byte, 1e-8); }},
     ClusterKey{"link.core_time_per_message",

@@ -89,6 +89,10 @@ struct Core {
     });
   }
   WorkMemo message_works, codec_works;
+  /// CPU work of a message, both ends together, in seconds.
+  double core_s(const Task& send, const costs::LinkCosts& link) const {
+    return link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);
+  }
   /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
   /// speed.
   void add_core_uses(const Task& send, const costs::LinkCosts& link, std::int64_t work,

@@ -6,7 +6,12 @@ namespace hipress::sim {
 
 using costs::Path;
 
-FairLinks::FairLinks(Core& core) : core_(core) {
+FairLinks::FairLinks(Core& core)
+    : core_(core),
+      bursts_(2 * core.graph.orbits(),
+              casync::from_seconds(static_cast<double>(core.cluster.link.burst_bytes) /
+                                   core.cluster.link.bandwidth)
+                  .count()) {
   const costs::Cluster& cluster = core.cluster;
   const costs::LinkCosts& of_node = cluster.host_link ? *cluster.host_link : cluster.link;
   for (std::uint32_t node = 0; node < core.graph.orbits(); ++node) {
@@ -60,11 +65,24 @@ void FairLinks::use_links(const Task& send, Path path, double use, Sharing::Uses
   uses.add(racks_[core_.cluster.host[receiver] / hosts].in, use);
 }
 
+/// o + bytes/B, less what the ports' bursts take over; that goes as fast as a core at each end
+/// moves it. A library's all-reduce takes what was measured.
+std::int64_t FairLinks::time_alone(const Task& send, Path path) {
+  const std::int64_t work = core_.message_work(send, path);
+  if (core_.cluster.link.burst_bytes == 0 || send.kind != casync::Kind::kSend) return work;
+  const std::uint32_t ingress = core_.graph.orbits() + core_.receiver(send);
+  const std::int64_t granted = bursts_.take(core_.graph.orbit(send.node), ingress, work, core_.now);
+  const std::int64_t fastest =
+      core_.shared_cores ? casync::from_seconds(core_.core_s(send, core_.cluster.link) / 2).count()
+                         : 0;
+  return std::max(work - granted, std::min(work, fastest));
+}
+
 void FairLinks::start(TaskId send) {
   const Task& task = core_.graph[send];
   const Path path = core_.path_of(task);
   const Core::PathCosts& on = core_.costs_of(path);
-  const std::int64_t work = core_.message_work(task, path);
+  const std::int64_t work = time_alone(task, path);
   // All steps of an all-reduce go at the pace of the slowest.
   const double pace = task.kind == casync::Kind::kAllReduce && core_.hierarchical
                           ? core_.ring.bandwidth / on.link.bandwidth

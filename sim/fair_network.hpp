@@ -3,12 +3,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/burst.hpp"
 #include "sim/engine.hpp"
 
 namespace hipress::sim {
 
 /// The links of nodes, hosts and racks as capacities of Sharing, each in units of what one link of
-/// its kind carries.
+/// its kind carries. Ports that have idled let a burst through (where there is no hierarchy).
 class FairLinks {
  public:
   explicit FairLinks(Core& core);
@@ -23,6 +24,7 @@ class FairLinks {
     bool full_duplex = true;
   };
 
+  std::int64_t time_alone(const Task& send, costs::Path path);
   Link add_link(const costs::LinkCosts& link);
   const Link& link_of(std::uint32_t node, costs::Path path) const;
   void use_links(const Task& send, costs::Path path, double use, Sharing::Uses& uses) const;
@@ -31,6 +33,7 @@ class FairLinks {
   std::vector<Link> nodes_;  // the host link, if there is one, else the link
   std::vector<Link> hosts_;  // the link, if there is a host link
   std::vector<Link> racks_;
+  Bursts bursts_;  // egresses, then ingresses
 };
 
 /// Flows share links max-min. A flow is one (source, destination) pair: its messages go one after

@@ -20,6 +20,8 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
   if (!costs::is_uniform(cluster)) {
     return "nodes differ in which others share their host or rack";
   }
+  if (cluster.link.burst_bytes > 0)
+    return "links have bursts, which flows take one after the other";
   return cluster.cores_per_host > 0 ? "nodes share the cores of hosts" : "";
 }
 

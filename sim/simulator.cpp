@@ -35,6 +35,8 @@ void check_link(const costs::LinkCosts& link, std::string_view name) {
                                              kLongest_s, link.overhead_s));
   require(time(link.latency_s), fmt::format("{}: latency must be 0 s to {:g} s, got {} s", name,
                                             kLongest_s, link.latency_s));
+  require(link.burst_bytes >= 0,
+          fmt::format("{}: burst must not be negative, got {} bytes", name, link.burst_bytes));
   require(time(link.core_s_per_byte) && time(link.core_s_per_message),
           fmt::format("{}: the CPU work of a transfer must not be negative", name));
 }
@@ -89,6 +91,9 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   require(
       cluster.host.size() == nodes && cluster.compute_speed.size() == nodes,
       fmt::format("the cluster must name host and compute speed of each of its {} nodes", nodes));
+  require(!costs::is_hierarchical(cluster) || cluster.link.burst_bytes == 0,
+          "link: bursts are of nodes with a link of their own; with host_link or rack, give "
+          "burst: 0B");
   check_hosts(cluster);
   check_gpus(cluster);
   for (std::uint32_t node = 0; node < nodes; ++node) {
@@ -220,10 +225,9 @@ void Core::add_core_uses(const Task& send, const costs::LinkCosts& link, std::in
                          Sharing::Uses& uses) const {
   // What was measured of a library's all-reduce includes its work on shared cores.
   if (send.kind == casync::Kind::kAllReduce) return;
-  const double core_s =
-      link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);
-  if (core_s <= 0 || work <= 0) return;
-  const double cores = core_s / casync::to_seconds(casync::Picoseconds(work));
+  const double total_s = core_s(send, link);
+  if (total_s <= 0 || work <= 0) return;
+  const double cores = total_s / casync::to_seconds(casync::Picoseconds(work));
   const std::uint32_t here = host_cores[send.node];
   const std::uint32_t there = host_cores[receiver(send)];
   if (here == there) {

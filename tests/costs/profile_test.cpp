@@ -46,7 +46,7 @@ Profile example_profile() {
   profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}};
   profile.codecs["fp16"] = {two_pieces, two_pieces, two_pieces};
   profile.merge = {{{0, 0, 1e-10 / 9}}, 0};
-  profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11};
+  profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11, 98305};
   profile.fan_in[4] = two_pieces;
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
   profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
@@ -119,6 +119,7 @@ TEST_CASE("What a profile leaves out has the value that its README states") {
   CHECK(profile.link.bandwidth == 12.5e9);            // 100 Gbit/s / 8
   CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex unless said otherwise
   CHECK(profile.link.core_s_per_byte == 0);
+  CHECK(profile.link.burst_bytes == 0);
   CHECK(profile.cores == 0);
   CHECK_FALSE(profile.shared_host);
   CHECK(profile.fan_in.empty());

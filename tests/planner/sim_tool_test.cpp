@@ -213,7 +213,7 @@ TEST_CASE_METHOD(SimFixture, "Links of hosts and racks, and between GPUs, are re
   refuses("--network port --plan none " + hosts, "network port", "take network fair");
 
   const ToolRun example =
-      run("hipress-sim --input bert_large --plan all --topology RING --json --cluster " +
+      run("hipress-sim --input bert_large --plan none --topology PS --json --cluster " +
           std::string(HIPRESS_SOURCE_DIR "/examples/cluster_2racks.yaml"));
   REQUIRE(example.status == 0);
   CHECK(example.err.empty());

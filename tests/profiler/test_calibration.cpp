@@ -17,18 +17,19 @@ std::map<Kind, int> count(const casync::TaskGraph& graph) {
 }
 
 TEST_CASE("codec calibrations code every slice once on every rank, and send nothing") {
-  const Calibration calibration = codec_calibration("onebit", 1000, 5, 2);
+  const Calibration calibration = codec_calibration(3, "onebit", 1000, 5, 2);
   casync::check(calibration.graph);
   auto counts = count(calibration.graph);
   CHECK(counts[Kind::kEncode] == 5 * 2);
   CHECK(counts[Kind::kDecode] == 2 * 5 * 2);  // overwriting and adding
   CHECK(counts[Kind::kSend] == 0);
+  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) CHECK(calibration.graph[id].node < 2);
   CHECK(calibration.plan.codecs.size() == 1);
 }
 
 TEST_CASE("a ping-pong is one chain") {
   for (const OnArrival on_arrival : {OnArrival::kNothing, OnArrival::kMerge}) {
-    const Calibration calibration = ping_pong(1000, 6, on_arrival);
+    const Calibration calibration = ping_pong(4, 1000, 6, on_arrival);
     casync::check(calibration.graph);
     auto counts = count(calibration.graph);
     CHECK(counts[Kind::kSend] == 6);
@@ -59,6 +60,26 @@ TEST_CASE("streams cover the pairs asked for") {
       CHECK(calibration.graph.peer(calibration.graph[id]) == 0);
   }
   CHECK(count(calibration.graph)[Kind::kSend] == 9);
+}
+
+TEST_CASE("a relay sends every slice to the next node, encoded") {
+  const Calibration calibration = relay(3, "onebit", {100, 2000}, 4);
+  casync::check(calibration.graph);
+  auto counts = count(calibration.graph);
+  CHECK(counts[Kind::kEncode] == 3 * 2 * 4);
+  CHECK(counts[Kind::kDecode] == 3 * 2 * 4);
+  int large = 0;
+  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
+    const casync::Task& task = calibration.graph[id];
+    if (task.kind == Kind::kEncode) {
+      CHECK(calibration.model.gradients[task.gradient].elements == task.amount);
+      large += task.amount == 2000;
+    } else if (task.kind == Kind::kSend) {
+      CHECK(calibration.graph.peer(task) == (task.node + 1) % 3);
+      CHECK(task.amount < 2000);  // a bit an element and a header
+    }
+  }
+  CHECK(large == 3 * 4);
 }
 
 TEST_CASE("samples are summarised by their quantiles") {

@@ -1,8 +1,12 @@
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 #include "io/error.hpp"
 #include "profiler/profiler.hpp"
+#include "transport/endpoint.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -40,7 +44,46 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
   CHECK(profile.all_reduce.at(2)(1 << 20) > 0);
   for (const auto& series : profile.samples) CHECK_FALSE(series.samples.empty());
   CHECK(profile.samples.size() ==
-        3 + 1 + 2 + 2 + 1);  // codec, merge, hop and all-to-all, fan-in and fan-out, all-reduce
+        3 + 1 + 3 + 2 + 1);  // codec, merge, three of links, fan-in and fan-out, all-reduce
+}
+
+TEST_CASE("links alone are measured on top of a base, by all processes of a job alike") {
+  costs::Profile base =
+      measure({.algorithms = {"fp16"}, .nodes = 2, .transport = "memory", .effort = Effort::kQuick},
+              kSilent);
+  base.link.core_s_per_byte = 1.25e-9;
+  base.link.core_s_per_message = 3e-6;
+  std::array<costs::Profile, 2> measured;
+  {
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.emplace_back([&, rank] {
+        const auto endpoint =
+            transport::find_transport("memory").connect({.rank = rank,
+                                                         .size = 2,
+                                                         .job = "profile",
+                                                         .plan = {},
+                                                         .rendezvous = "local:profile",
+                                                         .interface = {}});
+        measured[rank] = measure({.algorithms = {},
+                                  .nodes = 2,
+                                  .transport = "memory",
+                                  .effort = Effort::kQuick,
+                                  .endpoint = endpoint.get(),
+                                  .base = &base},
+                                 kSilent);
+      });
+    }
+  }
+  CHECK(measured[0].link == measured[1].link);
+  CHECK(measured[0].codecs == base.codecs);
+  CHECK(measured[0].merge == base.merge);
+  CHECK(measured[0].link.core_s_per_byte == 1.25e-9);
+  CHECK(measured[0].link.core_s_per_message == 3e-6);
+  CHECK(measured[0].link.bandwidth > 0);
+  // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
+  // Codec, merge, all-to-all; hop, stream and both ways; fan-in and fan-out; all-reduce.
+  CHECK(measured[0].samples.size() == 3 + 1 + 1 + 3 + 2 + 1);
 }
 
 TEST_CASE("requests that cannot be measured are refused") {

@@ -25,6 +25,7 @@ class SetupTest(unittest.TestCase):
         self.provide(*SHELL_TOOLS, "true", "ln", "cmake")
         # Every header is there: this compiler accepts all that it is asked.
         (self.bin / "g++").symlink_to("true")
+        (self.bin / "ip").symlink_to("true")
 
     def provide(self, *programs: str):
         for program in programs:

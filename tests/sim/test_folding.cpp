@@ -19,7 +19,9 @@ constexpr std::int64_t kWord = 32;
 /// groups and all-reduces, K from N to 3N, ready at times that sometimes coincide, on any network.
 Scenario random_scenario(std::uint32_t seed) {
   std::mt19937 random(seed);
-  const auto below = [&](std::uint32_t bound) { return random() % bound; };
+  const auto below = [&](std::uint32_t bound) {
+    return static_cast<std::uint32_t>(random() % bound);
+  };
   const std::uint32_t nodes = 2 + below(6);
   Scenario scenario = test_scenario(test_model({}), below(2) == 0 ? "ps" : "ring", nodes, 0, 1);
   const std::size_t gradients = 1 + below(6);
@@ -130,6 +132,9 @@ TEST_CASE("a graph whose nodes do different things is not folded, and says why")
   scenario.iterations = 1;
   CHECK(why() == "nodes 1 and 2 compute at different speeds");
   scenario.cluster = test_cluster(4);
+  scenario.cluster.link.burst_bytes = 1;
+  CHECK(why() == "links have bursts, which flows take one after the other");
+  scenario.cluster.link.burst_bytes = 0;
   scenario.cluster.cores_per_host = 2;
   CHECK(why() == "nodes share the cores of hosts");
 }

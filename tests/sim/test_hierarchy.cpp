@@ -179,6 +179,9 @@ TEST_CASE("impossible hierarchies are refused") {
   cluster.rack = {.hosts = 1};
   cluster.host_link.reset();
   CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("need a host_link"));
+  cluster = hosts_of(4, 2);
+  cluster.link.burst_bytes = 1;
+  CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("burst: 0B"));
 }
 
 TEST_CASE("what a faster host link or core would bring is told") {

@@ -1,0 +1,1 @@
+"""Predictions beside measurements on a network of known speed; see README.md."""

@@ -1,0 +1,118 @@
+"""What is run: models scaled so that a case takes seconds, and the matrix of cases."""
+
+import dataclasses
+import itertools
+import pathlib
+import re
+
+MODELS = ("resnet50", "vgg16", "lstm", "gpt2")
+TOPOLOGIES = ("ps", "ring")
+ALGORITHMS = ("none", "fp16", "onebit", "terngrad", "dgc")
+NODES = (2, 3, 4)
+RATES = (200, 500, 1000)  #: Mbit/s each way
+LOOPBACK = "loopback"  #: as a rate: nothing but the cores limits it
+
+#: Bytes of gradients that a model is scaled to at 200 Mbit/s; in proportion at other rates.
+SCALED_BYTES = 16e6
+#: Computation is scaled so that it relates to communication as in the unscaled model on links of so many Mbit/s: so
+#: slow that communication shows in every case, since what hides behind computation tests nothing.
+EMULATED_RATE = 100
+LOOPBACK_BYTES = 100e6
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    model: str
+    topology: str
+    algorithm: str
+    nnodes: int
+    rate: int | str
+
+    @property
+    def name(self) -> str:
+        rate = self.rate if self.rate == LOOPBACK else f"{self.rate} Mbit/s"
+        return f"{self.model}, {self.topology}, {self.algorithm}, {self.nnodes} nodes, {rate}"
+
+    @property
+    def group(self) -> tuple:
+        """Cases of one group are different plans for the same job."""
+        return self.rate, self.nnodes, self.model
+
+
+def matrix(rates=RATES) -> list[Case]:
+    """All cases, those of a group together."""
+    return [Case(model, topology, algorithm, nnodes, rate)
+            for rate, nnodes, model, topology, algorithm in itertools.product(rates, NODES, MODELS, TOPOLOGIES,
+                                                                              ALGORITHMS)]
+
+
+def quick() -> list[Case]:
+    """Twelve cases: four jobs, and three plans for each."""
+    jobs = (("resnet50", 4, 200), ("vgg16", 3, 500), ("lstm", 4, 1000), ("gpt2", 2, 500))
+    plans = (("ring", "none"), ("ps", "fp16"), ("ring", "onebit"))
+    return [Case(model, topology, algorithm, nnodes, rate)
+            for (model, nnodes, rate), (topology, algorithm) in itertools.product(jobs, plans)]
+
+
+class ConditionError(Exception):
+    """What is wrong with --only."""
+
+
+def only(cases: list[Case], conditions: str) -> list[Case]:
+    """Those that meet all conditions, as "model=lstm,rate=200|500"."""
+    fields = [field.name for field in dataclasses.fields(Case)]
+    for condition in filter(None, conditions.split(",")):
+        field, _, values = condition.partition("=")
+        if field not in fields:
+            raise ConditionError(f"--only {condition}: give {', '.join(fields)}, as in model=lstm,rate=200|500")
+        wanted = values.split("|")
+        known = {str(getattr(case, field)) for case in cases}
+        for value in wanted:
+            if value not in known:
+                raise ConditionError(f"--only {condition}: no case has {field} '{value}'; there are "
+                                     f"{', '.join(sorted(known))}")
+        cases = [case for case in cases if str(getattr(case, field)) in wanted]
+    return cases
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """A model's gradients are multiplied by `size`, its times by `time`."""
+
+    size: float
+    time: float
+
+
+GRADIENT = re.compile(r"- \{name: (?P<name>.*), elements: (?P<elements>\d+), ready: (?P<ready>\d+)us\}")
+
+
+def scale_of(text: str, rate: int | str) -> Scale:
+    size_bytes = 4 * sum(int(match["elements"]) for match in GRADIENT.finditer(text))
+    if rate == LOOPBACK:
+        return Scale(min(1.0, LOOPBACK_BYTES / size_bytes), min(1.0, LOOPBACK_BYTES / size_bytes))
+    size = min(1.0, SCALED_BYTES * rate / RATES[0] / size_bytes)
+    return Scale(size, size * EMULATED_RATE / rate)
+
+
+def scaled_model(text: str, scale: Scale) -> str:
+    """A shipped model's YAML with scaled sizes and times; no gradient vanishes."""
+    lines = []
+    for line in text.splitlines():
+        gradient = GRADIENT.fullmatch(line)
+        if gradient:
+            elements = max(1, round(int(gradient["elements"]) * scale.size))
+            lines.append(f"- {{name: {gradient['name']}, elements: {elements}, "
+                         f"ready: {int(gradient['ready']) * scale.time:.3f}us}}")
+        elif line.startswith("forward:"):
+            lines.append(f"forward: {float(re.search(r'[0-9.]+', line)[0]) * scale.time:.6f}ms")
+        elif line.startswith(("name:", "gradients:")):
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def write_model(models: pathlib.Path, model: str, rate: int | str, folder: pathlib.Path) -> tuple[pathlib.Path, Scale]:
+    text = (models / f"{model}.yaml").read_text()
+    scale = scale_of(text, rate)
+    path = folder / f"{model}_{rate}.yaml"
+    path.write_text(scaled_model(text, scale))
+    return path, scale

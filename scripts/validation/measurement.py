@@ -1,0 +1,121 @@
+"""Profiles the network, then predicts and measures cases."""
+
+import dataclasses
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+
+from .cases import LOOPBACK, Case, Scale, write_model
+from .evaluation import Result
+from .network import Network
+from .ranks import Launcher, Processors, disturbance
+
+#: Other programs that keep more than this many processors busy disturb a measurement.
+DISTURBED = 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How much is measured. A round runs every case of a group once, so that what changes on the machine meanwhile
+    touches all of them alike."""
+
+    rounds: int = 3
+    iterations: int = 2  #: per round, after a warm-up
+    #: Rounds of a case that are thrown away because other programs were busy, at most; then they are kept and counted.
+    again: int = 2
+
+    #: Seconds for a case beside its iterations, per round: starting processes, meeting, verifying.
+    OVERHEAD_S = 0.6
+    TYPICAL_ITERATION_S = 0.25
+
+    def estimate_s(self, cases: int) -> float:
+        return cases * self.rounds * (self.OVERHEAD_S + (1 + self.iterations) * self.TYPICAL_ITERATION_S)
+
+
+@dataclasses.dataclass
+class Bench:
+    """Profiles and models of one run, and the tools to run cases with."""
+
+    launcher: Launcher
+    models: pathlib.Path
+    output: pathlib.Path
+    plan: Plan
+    say: Callable[[str], None]
+
+    def on(self, network: Network | None) -> "Bench":
+        return dataclasses.replace(self, launcher=dataclasses.replace(self.launcher, network=network))
+
+    def profile_path(self, name: object) -> pathlib.Path:
+        return self.output / f"profile_{name}.yaml"
+
+    def measure_profile(self, name: object, nnodes: int, *arguments: object) -> None:
+        path = self.profile_path(name)
+        started = time.monotonic()
+        self.launcher.run(nnodes, "hipress-profile", "--quick", "--output", path, *arguments)
+        self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s -> {path}")
+
+    def run_group(self, cases: list[Case]) -> list[Result]:
+        """Plans for one job, repetitions interleaved."""
+        first = cases[0]
+        model, scale = write_model(self.models, first.model, first.rate, self.output)
+        measured = {case: Repetitions() for case in cases}
+        for _ in range(self.plan.rounds):
+            for case in cases:
+                self.run_once(case, model, measured[case])
+        return [repetitions.result(case, scale) for case, repetitions in measured.items()]
+
+    def run_once(self, case: Case, model: pathlib.Path, repetitions: "Repetitions") -> None:
+        """One round of one case, again if other programs disturbed it."""
+        while True:
+            before = Processors.read()
+            report = self.launcher.run_json(case.nnodes, "hipress-exec", *self.arguments(case, model),
+                                            "--iterations", self.plan.iterations)
+            disturbed = disturbance(before, Processors.read()) > DISTURBED
+            if disturbed and repetitions.repeated < self.plan.again * self.plan.iterations:
+                repetitions.repeated += self.plan.iterations
+                continue
+            return repetitions.add(report, disturbed)
+
+    def arguments(self, case: Case, model: pathlib.Path) -> list[object]:
+        plan = case.algorithm if case.algorithm in ("none", "fp16") else "all"
+        algorithm = () if plan != "all" else ("--algorithm", case.algorithm)
+        profile = f"loopback_{case.nnodes}" if case.rate == LOOPBACK else case.rate
+        return ["--input", model, "--plan", plan, "--topology", case.topology, *algorithm, "--warmup", 1,
+                "--profile", self.profile_path(profile)]
+
+    def trace(self, case: Case, path: pathlib.Path) -> None:
+        """Predicted and measured timeline of the median of some iterations."""
+        model, _ = write_model(self.models, case.model, case.rate, self.output)
+        self.launcher.run(case.nnodes, "hipress-exec", *self.arguments(case, model), "--iterations",
+                          self.plan.rounds * self.plan.iterations, "--trace", path)
+
+
+class Repetitions:
+    """What was measured of one case so far."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.disturbed = 0
+        self.repeated = 0
+        self.report: dict = {}
+
+    def add(self, report: dict, disturbed: bool) -> None:
+        self.report = report
+        self.seconds += report["each_measured_iteration_s"]
+        self.disturbed += len(report["each_measured_iteration_s"]) if disturbed else 0
+
+    def result(self, case: Case, scale: Scale) -> Result:
+        return Result(case, scale.size, scale.time, self.report["predicted_iteration_s"], self.report["compute_s"],
+                      tuple(self.seconds), self.disturbed, self.repeated, self.report["verified"])
+
+
+def by_group(cases: list[Case]) -> Iterator[list[Case]]:
+    """Consecutive cases of one group."""
+    group: list[Case] = []
+    for case in cases:
+        if group and group[0].group != case.group:
+            yield group
+            group = []
+        group.append(case)
+    if group:
+        yield group

@@ -1,0 +1,116 @@
+"""Runs a tool as a job of ranks, and tells how far other programs disturbed it."""
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+
+from .network import Network
+
+#: Before a rank: the scheduler serves it before ordinary programs, which else add milliseconds to every wake-up.
+REAL_TIME = ("chrt", "--rr", "10")
+PR_SET_PDEATHSIG = 1
+
+
+class ToolError(Exception):
+    """A tool failed; the message says which and what it said."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Processors:
+    """Time in seconds that the machine's processors and the ranks have spent so far."""
+
+    at_s: float
+    busy_s: float  #: all programs, and what a hypervisor took
+    ours_s: float  #: ranks that have ended
+
+    @staticmethod
+    def read() -> "Processors":
+        fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        user, nice, system, _, _, _, _, steal = fields
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return Processors(time.monotonic(), (user + nice + system + steal) / os.sysconf("SC_CLK_TCK"),
+                          children.ru_utime + children.ru_stime)
+
+
+def disturbance(before: Processors, after: Processors) -> float:
+    """Processors that others kept busy, on average, between the two."""
+    others_s = (after.busy_s - before.busy_s) - (after.ours_s - before.ours_s)
+    return max(0.0, others_s / max(1e-3, after.at_s - before.at_s))
+
+
+def real_time_allowed() -> bool:
+    with contextlib.suppress(OSError):
+        return subprocess.run([*REAL_TIME, "true"], capture_output=True, check=False).returncode == 0
+    return False
+
+
+def come_before_ranks() -> None:
+    """Lets this process, which mostly waits, act on deadlines and signals though ranks that hang keep every processor
+    busy; its children are scheduled as ordinary programs."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(20))
+
+
+def die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Launcher:
+    """Starts the tools of one build: on the hosts of a network, or on loopback as threads of one process."""
+
+    tools: pathlib.Path
+    network: Network | None = None
+    real_time: bool = False
+    timeout_s: float = 120
+
+    def run_json(self, ranks: int, tool: str, *arguments: object) -> dict:
+        return json.loads(self.run(ranks, tool, *arguments, "--json"))
+
+    def run(self, ranks: int, tool: str, *arguments: object) -> str:
+        """Rank 0's standard output. ToolError if a rank fails or takes longer than `timeout_s`."""
+        words = [*(REAL_TIME if self.real_time else ()), str(self.tools / tool), *map(str, arguments)]
+        with tempfile.TemporaryDirectory(prefix="hipress_validate_") as folder:
+            if self.network is None:
+                return self.finish(pathlib.Path(folder), [self.start([*words, "--nnodes", str(ranks)], folder, 0, {})])
+            return self.finish(pathlib.Path(folder), [
+                self.start([*self.network.enter(rank), *words, "--rendezvous", f"file://{folder}/meeting",
+                            "--interface", self.network.address(rank)], folder, rank,
+                           {"RANK": str(rank), "WORLD_SIZE": str(ranks)}) for rank in range(ranks)])
+
+    @staticmethod
+    def start(command: list[str], folder: str, rank: int, job: dict[str, str]) -> subprocess.Popen:
+        """Gradients in huge pages, or the first iterations go into page faults: profile and replay must agree in it,
+        since it changes what codecs cost."""
+        meeting = pathlib.Path(folder, "meeting")
+        meeting.mkdir(exist_ok=True)
+        environment = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ, **job}
+        with open(f"{folder}/{rank}.out", "wb") as out, open(f"{folder}/{rank}.err", "wb") as err:
+            return subprocess.Popen(command, stdout=out, stderr=err, env=environment, preexec_fn=die_with_parent)
+
+    def finish(self, folder: pathlib.Path, processes: list[subprocess.Popen]) -> str:
+        deadline = time.monotonic() + self.timeout_s
+        try:
+            for process in processes:
+                process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            for process in processes:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+        for rank, process in enumerate(processes):
+            if process.returncode != 0:
+                said = (folder / f"{rank}.err").read_text(errors="replace").strip()
+                raise ToolError(f"rank {rank}: {' '.join(map(str, process.args))}: exit status {process.returncode}"
+                                f"\n{said}")
+        return (folder / "0.out").read_text()

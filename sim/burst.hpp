@@ -1,0 +1,36 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace hipress::sim {
+
+/// Token buckets of the ports: what a port did not carry while it idled, up to a depth, goes at
+/// once later, as cloud providers and traffic shapers have it. Times are picoseconds of the port at
+/// full speed. A port's credit grows by 1 a picosecond up to the depth; a message takes all of its
+/// work from it when it starts, so that the credit may be negative until the work is done.
+class Bursts {
+ public:
+  Bursts(std::uint32_t ports, std::int64_t depth) : depth_(depth), paid_until_(ports, 0) {}
+
+  /// How much of a message's work costs no time, as both its ports have credit for it at `now`.
+  std::int64_t take(std::uint32_t from, std::uint32_t to, std::int64_t work, std::int64_t now) {
+    const std::int64_t granted =
+        std::clamp(std::min(credit(from, now), credit(to, now)), std::int64_t{0}, work);
+    for (const std::uint32_t port : {from, to}) {
+      paid_until_[port] = std::max(paid_until_[port], now) + work;
+    }
+    return granted;
+  }
+
+ private:
+  std::int64_t credit(std::uint32_t port, std::int64_t now) const {
+    return depth_ - std::max(std::int64_t{0}, paid_until_[port] - now);
+  }
+
+  std::int64_t depth_;
+  std::vector<std::int64_t> paid_until_;  ///< when the credit will be whole again, per port
+};
+
+}  // namespace hipress::sim

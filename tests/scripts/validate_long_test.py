@@ -1,0 +1,48 @@
+"""Two cases of scripts/validate.py as users run them: real namespaces, real tools. Prints "skipped: ..." where they are
+not allowed. Timing decides nothing here: a machine under test may be busy.
+
+Usage: validate_long_test.py FOLDER_OF_TOOLS
+"""
+
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def namespaces() -> list[str]:
+    """Those of validations."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if line.startswith("hipress-")]
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="hipress_validate_test_") as name:
+        folder = pathlib.Path(name)
+        done = subprocess.run([sys.executable, "-B", str(ROOT / "scripts/validate.py"), "--tools", sys.argv[1],
+                               "--only", "model=resnet50,nnodes=2,rate=200,topology=ps,algorithm=none|onebit",
+                               "--rounds", "1", "--again", "0", "--output", str(folder), "--json", str(folder / "json")],
+                              capture_output=True, text=True, check=False)
+        print(done.stdout, done.stderr, sep="\n")
+        if "skipped: " in done.stdout:
+            return 0
+        assert done.returncode == 0, done.returncode
+        cases = json.loads((folder / "json").read_text())["cases"]
+        assert [case["algorithm"] for case in cases] == ["none", "onebit"], cases
+        assert all(case["verified"] for case in cases), cases
+        assert all(case["measured_s"] > case["compute_s"] and case["predicted_s"] > case["compute_s"]
+                   for case in cases), cases
+        # 16 MB one way take 0.64 s at 25 MB/s, whatever the machine does besides.
+        assert cases[0]["measured_s"] > 0.6, cases
+        with open(folder / "tasks.csv", newline="", encoding="utf-8") as stream:
+            assert {"Encode", "Send", "Decode"} <= {row["kind"] for row in csv.DictReader(stream)}
+        assert namespaces() == [], namespaces()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

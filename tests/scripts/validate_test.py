@@ -1,0 +1,373 @@
+"""Tests of scripts/validate.py: the Python alone, on tools, ip and tc that answer what the test says. No rights needed.
+
+Usage: validate_test.py
+"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import validate  # noqa: E402  (found through the path above)
+from validation import cases, evaluation, measurement, network, ranks, results, tasks  # noqa: E402
+from validation.cases import Case  # noqa: E402
+from validation.evaluation import Result  # noqa: E402
+
+# Namespaces are lines of a file; every call is logged. `ip netns exec NAME command` runs the command. A shell script,
+# since it is called hundreds of times.
+FAKE_IP = """#!/bin/sh
+here={folder}
+echo "${{0##*/}} $*" >> $here/log
+case "$1 $2" in
+  "netns add")
+    if [ -e $here/forbidden ]; then echo "mount failed: Operation not permitted" >&2; exit 1; fi
+    echo "$3" >> $here/names ;;
+  "netns del")
+    grep -vx "$3" $here/names > $here/names.new; mv $here/names.new $here/names ;;
+  "netns list")
+    if [ -e $here/names ]; then sed 's/$/ (id: 0)/' $here/names; fi ;;
+  "netns exec")
+    if [ "$4" != sh ]; then shift 3; exec "$@"; fi ;;
+esac
+"""
+
+FAKE_PROFILE = """#!{python}
+import pathlib, sys
+pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("schema: hipress.profile/1\\n")
+"""
+
+# Takes as long as the environment says and reports what the test wants of its plan.
+FAKE_EXEC = """#!{python}
+import json, os, pathlib, sys, time
+here = pathlib.Path(__file__).resolve().parent
+time.sleep(float(os.environ.get("FAKE_SLEEP_S", "0")))
+plan = sys.argv[sys.argv.index("--plan") + 1]
+times = {{"none": (1.1, [1.0, 1.02]), "fp16": (0.55, [0.5, 0.6]), "all": (0.3, [0.31, 0.32])}}[plan]
+if "--trace" in sys.argv:
+    pathlib.Path(sys.argv[sys.argv.index("--trace") + 1]).write_text((here / "trace").read_text())
+print(json.dumps({{"each_measured_iteration_s": times[1], "predicted_iteration_s": times[0], "compute_s": 0.1,
+                  "verified": True}}))
+"""
+
+
+def name_of(pid: int, node: int, title: str) -> dict:
+    return {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"{title} node {node}"}}
+
+
+def slice_of(pid: int, task: int, kind: str, start_us: float, duration_us: float) -> dict:
+    return {"ph": "X", "cat": kind, "pid": pid, "tid": 0, "ts": start_us, "dur": duration_us,
+            "args": {"task": task, "gradient": "g", "partition": 1}}
+
+
+TRACE = {"traceEvents": [
+    name_of(1, 0, "predicted"), name_of(2, 0, "measured"),
+    slice_of(1, 0, "Encode", 0, 100), slice_of(2, 0, "Encode", 10, 80),
+    slice_of(1, 1, "Send", 100, 300), slice_of(2, 1, "Send", 90, 400),
+    slice_of(1, 2, "Send", 400, 300)]}  # not in the measurement: no row
+
+
+def result(case: Case, predicted_s: float, repetitions_s: tuple, compute_s: float = 0.1) -> Result:
+    return Result(case, 0.5, 0.25, predicted_s, compute_s, repetitions_s)
+
+
+def plan(topology: str = "ps", algorithm: str = "none", **changes) -> Case:
+    return Case(**{"model": "lstm", "nnodes": 2, "rate": 200, **changes, "topology": topology, "algorithm": algorithm})
+
+
+class Evaluation(unittest.TestCase):
+    def test_quantiles_lie_between_sorted_values(self):
+        # Of 1 … 11 the 10th percentile lies at index 1, the median at 5; between two values it is linear.
+        values = [11, 1, 10, 2, 9, 3, 8, 4, 7, 5, 6]
+        self.assertEqual([evaluation.quantile(values, share) for share in (0.1, 0.5, 0.9)], [2, 6, 10])
+        self.assertEqual(evaluation.quantile([3, 1], 0.25), 1.5)
+        self.assertEqual(evaluation.quantile([7], 0.9), 7)
+
+    def test_errors_of_iteration_and_exposed_communication(self):
+        one = result(plan(), 0.55, (0.5, 0.4, 0.6))  # median 0.5; exposed 0.45 against 0.4
+        self.assertAlmostEqual(one.error, 0.1)
+        self.assertAlmostEqual(one.exposed_error, 0.125)
+        self.assertTrue(one.within_spread)
+        self.assertFalse(result(plan(), 0.61, (0.5, 0.4, 0.6)).within_spread)
+        self.assertIsNone(result(plan(), 0.55, (0.1,)).exposed_error)  # nothing showed
+
+    def test_ranking_counts_pairs_of_one_job_that_differ(self):
+        found = [result(plan("ps", "none"), 1.0, (1.0,)), result(plan("ps", "fp16"), 0.5, (0.6,)),
+                 result(plan("ring", "none"), 0.9, (1.02,)),  # 2 % from the first: not counted
+                 result(plan("ring", "fp16"), 0.6, (0.55,)),  # predicted the other way round than ps, fp16
+                 result(plan("ps", "none", rate=500), 0.1, (0.1,))]  # another job
+        summary = evaluation.summarise(found)
+        # Pairs of four plans: 6, less one that hardly differs; wrong: ps/fp16 against ring/fp16.
+        self.assertEqual((summary.pairs, summary.ranked), (5, 4))
+        self.assertEqual(len(evaluation.pairs(found)), 6)
+        self.assertAlmostEqual(summary.ranking_accuracy, 0.8)
+        self.assertIsNone(evaluation.summarise(found[:1]).ranking_accuracy)
+
+    def test_summary_takes_absolute_errors(self):
+        found = [result(plan(), 1 + error, (1.0,), 0) for error in (-0.1, 0.05, 0.01, -0.02, 0.0)]
+        summary = evaluation.summarise(found)
+        self.assertAlmostEqual(summary.median_abs_error, 0.02)
+        self.assertAlmostEqual(summary.p90_abs_error, 0.08)  # between 0.05 and 0.1 at 0.6
+
+
+class Matrix(unittest.TestCase):
+    def test_the_whole_and_the_quick_matrix(self):
+        self.assertEqual(len(set(cases.matrix())), 4 * 2 * 5 * 3 * 3)
+        quick = cases.quick()
+        self.assertEqual(len(set(quick)), 12)
+        self.assertTrue(set(quick) <= set(cases.matrix()))
+        self.assertGreater(len(evaluation.pairs([result(case, 1, (1,)) for case in quick])), 0)
+
+    def test_conditions(self):
+        chosen = cases.only(cases.matrix(), "model=lstm,rate=200|500,nnodes=3")
+        self.assertEqual(len(chosen), 2 * 10)
+        self.assertEqual(cases.only(cases.matrix(), ""), cases.matrix())
+        for wrong, said in (("rat=200", "model, topology"), ("rate=300", "1000, 200, 500"), ("rate", "no case")):
+            with self.assertRaises(cases.ConditionError) as raised:
+                cases.only(cases.matrix(), wrong)
+            self.assertIn(said, str(raised.exception))
+
+    def test_groups_are_the_plans_of_one_job(self):
+        groups = list(measurement.by_group(cases.matrix()))
+        self.assertEqual(len(groups), 4 * 3 * 3)
+        self.assertEqual({len(group) for group in groups}, {10})
+
+    def test_models_are_scaled_as_stated(self):
+        text = ("name: m\nsource: >-\n  forward: no\nbatch: 1\nforward: 40ms\ngradients:  # comment\n"
+                "- {name: a, elements: 30000000, ready: 0us}\n- {name: b, elements: 2, ready: 1000us}\n")
+        scale = cases.scale_of(text, 200)
+        self.assertAlmostEqual(scale.size, cases.SCALED_BYTES / (4 * 30000002))
+        self.assertAlmostEqual(scale.time, scale.size * cases.EMULATED_RATE / 200)
+        scaled = cases.scaled_model(text, cases.Scale(0.1, 0.5))
+        self.assertEqual(scaled, "name: m\nforward: 20.000000ms\ngradients:  # comment\n"
+                                 "- {name: a, elements: 3000000, ready: 0.000us}\n"
+                                 "- {name: b, elements: 1, ready: 500.000us}\n")
+
+    def test_shipped_models_are_scaled_whole(self):
+        for model in cases.MODELS:
+            text = (ROOT / "models" / f"{model}.yaml").read_text()
+            scaled = cases.scaled_model(text, cases.Scale(0.5, 0.5))
+            self.assertEqual(len(cases.GRADIENT.findall(text)), text.count("- {name"))
+            self.assertEqual(scaled.count("- {name"), text.count("- {name"))
+            self.assertEqual(scaled.count("\nforward: "), 1)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_results_survive_the_csv(self):
+        path = self.folder / "cases.csv"
+        written = [Result(plan(), 0.5, 0.25, 0.123456789, 0.1, (0.1, 1 / 3), 2, 4, True),
+                   Result(plan("ring", "dgc", rate=cases.LOOPBACK), 0.5, 0.25, 0.2, 0.3, (0.25,), verified=False)]
+        results.write_csv(path, written)
+        self.assertEqual(results.read_csv(path), written)
+        self.assertEqual(os.listdir(self.folder), ["cases.csv"])
+        self.assertEqual(results.read_csv(self.folder / "none.csv"), [])
+
+    def test_unusable_results_are_refused(self):
+        path = self.folder / "cases.csv"
+        path.write_text("model,rate\nlstm,200\n")
+        with self.assertRaisesRegex(results.ResultsError, "columns are not those"):
+            results.read_csv(path)
+        path.write_text(",".join(results.COLUMNS) + "\nlstm,ps,none,two" + "," * (len(results.COLUMNS) - 4) + "\n")
+        with self.assertRaisesRegex(results.ResultsError, "line 2"):
+            results.read_csv(path)
+
+    def test_json_has_the_keys_that_others_rely_on(self):
+        path = self.folder / "out.json"
+        results.write_json(path, [result(plan(), 0.55, (0.5,)), result(plan("ring"), 0.5, (0.6,))])
+        report = json.loads(path.read_text())
+        self.assertLessEqual({"median_abs_error", "p90_abs_error", "ranking_accuracy", "cases"}, report.keys())
+        self.assertLessEqual({"model", "topology", "algorithm", "nnodes", "rate", "predicted_s", "measured_s", "error"},
+                             report["cases"][0].keys())
+        self.assertEqual(len(report["misranked"]), 1)
+
+    def test_tasks_are_compared_one_by_one(self):
+        path = self.folder / "trace.json"
+        path.write_text(json.dumps(TRACE))
+        compared = tasks.read(path)
+        self.assertEqual([task.task for task in compared], [0, 1])
+        # Encode was to end at 100 us and ended at 90; Send at 400 and ended at 490.
+        self.assertEqual([round(task.later_s * 1e6) for task in compared], [-10, 90])
+        kinds = {kind.kind: kind for kind in tasks.by_kind(compared)}
+        self.assertAlmostEqual(kinds["Send"].error, 300 / 400 - 1)
+        tasks.write(self.folder / "tasks.csv", compared)
+        self.assertEqual(len((self.folder / "tasks.csv").read_text().splitlines()), 3)
+
+    def test_disturbance_is_what_others_used(self):
+        # 3 s of processors in 2 s, of which the ranks used 2: half a processor went to others.
+        self.assertAlmostEqual(ranks.disturbance(ranks.Processors(10, 5, 1), ranks.Processors(12, 8, 3)), 0.5)
+        self.assertEqual(ranks.disturbance(ranks.Processors(10, 5, 1), ranks.Processors(12, 6, 3)), 0)
+
+    def test_a_disturbed_case_is_measured_again_a_few_times(self):
+        reports = iter([{"each_measured_iteration_s": [float(i)]} for i in range(9)])
+        launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
+        bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
+        for disturbances, kept, disturbed, repeated in (((9, 0), 1.0, 0, 1), ((9, 9, 9), 4.0, 1, 2)):
+            repetitions = measurement.Repetitions()
+            with mock.patch.object(measurement, "disturbance", side_effect=disturbances):
+                bench.run_once(plan(), self.folder / "model", repetitions)
+            self.assertEqual((repetitions.seconds, repetitions.disturbed, repetitions.repeated),
+                             ([kept], disturbed, repeated))
+
+
+class Machine(unittest.TestCase):
+    """A machine on which ip and tc only take notes."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.bin = self.folder / "bin"
+        self.bin.mkdir()
+        for name, text in (("ip", FAKE_IP), ("tc", FAKE_IP), ("hipress-profile", FAKE_PROFILE),
+                           ("hipress-exec", FAKE_EXEC)):
+            self.provide(name, text)
+        (self.bin / "trace").write_text(json.dumps(TRACE))
+
+    def provide(self, name: str, text: str) -> None:
+        path = self.bin / name
+        path.write_text(text.format(python=sys.executable, folder=self.bin))
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def environment(self, **more) -> dict:
+        return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", **more}
+
+    def namespaces(self) -> list:
+        path = self.bin / "names"
+        return path.read_text().split() if path.exists() else []
+
+    def log(self) -> list:
+        path = self.bin / "log"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def command(self, *arguments: str) -> list:
+        return [sys.executable, "-B", str(ROOT / "scripts/validate.py"), "--tools", str(self.bin), "--output",
+                str(self.folder / "out"), "--scheduling", "normal", *arguments]
+
+    def validate(self, *arguments: str, **environment) -> subprocess.CompletedProcess:
+        return subprocess.run(self.command(*arguments), env=self.environment(**environment), text=True,
+                              capture_output=True, check=False)
+
+    def test_cases_are_predicted_measured_and_written(self):
+        done = self.validate("--only", "model=lstm,nnodes=2,rate=200", "--again", "0", "--rounds", "2", "--json",
+                             str(self.folder / "out.json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads((self.folder / "out.json").read_text())
+        self.assertEqual(len(report["cases"]), 10)
+        # none: 1.1 against the median of 1.0 and 1.02, two rounds of these two.
+        self.assertAlmostEqual(report["cases"][0]["error"], 1.1 / 1.01 - 1)
+        self.assertEqual(len(report["cases"][0]["repetitions_s"]), 4)
+        # 10 plans, 45 pairs; those of one speed do not differ: 2 none, 2 fp16, 6 compressed.
+        self.assertEqual((report["pairs"], report["ranking_accuracy"]), (45 - 1 - 1 - 15, 1.0))
+        self.assertIn("task by task", done.stdout)
+        for name in ("cases.csv", "pairs.csv", "tasks.csv", "profile_unlimited.yaml", "profile_200.yaml"):
+            self.assertTrue((self.folder / "out" / name).exists(), name)
+        self.assertEqual(self.namespaces(), [])
+
+    def test_both_ends_of_every_cable_are_shaped_and_cables_go_first(self):
+        with mock.patch.dict(os.environ, self.environment()), network.Network(2) as two:
+            two.shape(500)
+            names = self.namespaces()
+        shaped = [line for line in self.log() if "tbf rate 500mbit burst 96kb latency 20ms" in line]
+        self.assertEqual(len(shaped), 4)
+        self.assertEqual(names, [two.switch, *two.names])
+        log = self.log()
+        last_cable = max(i for i, line in enumerate(log) if line.endswith("link del eth0"))
+        first_removed = min(i for i, line in enumerate(log) if " netns del " in line)
+        self.assertLess(last_cable, first_removed)
+
+    def test_resume_keeps_cases_and_profiles(self):
+        self.assertEqual(self.validate("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0").returncode, 0)
+        before = sum("hipress" in line and "netns exec" in line for line in self.log())
+        done = self.validate("--only", "model=lstm,nnodes=2,rate=200,algorithm=none|fp16", "--resume", "--again", "0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 cases to run, 2 kept", done.stderr)
+        self.assertNotIn("profiled", done.stderr)
+        self.assertEqual(len(results.read_csv(self.folder / "out/cases.csv")), 4)
+        self.assertGreater(before, 0)
+
+    def test_skips_where_namespaces_are_not_allowed(self):
+        (self.bin / "forbidden").touch()
+        done = self.validate("--quick")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, "skipped: network namespaces are not allowed here: .*not permitted")
+
+    def test_skips_without_ip(self):
+        (self.bin / "ip").unlink()
+        alone = self.folder / "alone"
+        alone.mkdir()
+        done = subprocess.run(self.command("--quick"), env={**os.environ, "PATH": str(alone)}, text=True,
+                              capture_output=True, check=False)
+        self.assertEqual((done.returncode, "skipped: there is no program 'ip'" in done.stdout), (0, True), done.stderr)
+
+    def test_loopback_needs_no_network(self):
+        done = self.validate("--loopback", "--only", "model=lstm,nnodes=3", "--again", "0", "--rounds", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.log(), [])
+
+    def test_wrong_conditions_are_refused(self):
+        done = self.validate("--only", "rate=300")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("200", done.stderr)
+
+    def test_a_failing_tool_is_named_and_the_network_removed(self):
+        self.provide("hipress-exec", "#!{python}\nimport sys\nsys.exit('no such plan')\n")
+        done = self.validate("--only", "model=lstm,nnodes=2,rate=200")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no such plan", done.stderr)
+        self.assertEqual(self.namespaces(), [])
+
+    def test_an_interrupted_run_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen(self.command("--only", "model=lstm,nnodes=2,rate=200"),
+                                       env=self.environment(FAKE_SLEEP_S="60"), stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            deadline = time.monotonic() + 60
+            while not any("hipress-exec" in line for line in self.log()) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.assertTrue(self.namespaces())
+            process.send_signal(number)
+            self.assertEqual(process.wait(60), 128 + number)
+            self.assertEqual(self.namespaces(), [])
+            (self.bin / "log").unlink()
+
+    def test_leftovers_of_a_killed_run_are_removed_and_those_of_a_living_one_kept(self):
+        (self.bin / "names").write_text("hipress-11-switch\nhipress-11-0\nhipress-12-0\nhipress-13-0\nother\nhipress-x-0\n")
+        proc = self.folder / "proc"
+        for pid, command in ((12, b"python3\0scripts/validate.py\0"), (13, b"editor\0")):  # 13: the number is another's
+            (proc / str(pid)).mkdir(parents=True)
+            (proc / str(pid) / "cmdline").write_bytes(command)
+        with mock.patch.dict(os.environ, self.environment()):
+            removed = network.remove_leftovers(proc)
+        self.assertEqual(removed, ["hipress-11-switch", "hipress-11-0", "hipress-13-0"])
+        self.assertEqual(self.namespaces(), ["hipress-12-0", "other", "hipress-x-0"])
+
+
+class Drawing(unittest.TestCase):
+    def test_a_scatter_plot_is_drawn(self):
+        try:
+            from validation import plot
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+                picture = pathlib.Path(folder) / "scatter.png"
+                plot.plot([result(plan(), 0.55, (0.5,)), result(plan("ring", "dgc"), 0.1, (0.1,))], picture)
+                self.assertEqual(picture.read_bytes()[:4], b"\x89PNG")
+        except ImportError as reason:
+            self.skipTest(str(reason))
+
+
+if __name__ == "__main__":
+    unittest.main()
