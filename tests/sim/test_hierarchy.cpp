@@ -187,12 +187,12 @@ TEST_CASE("impossible hierarchies are refused") {
 TEST_CASE("what a faster host link or core would bring is told") {
   const auto changes = [](const Scenario& scenario) {
     const casync::TaskGraph graph = expand(scenario);
-    std::map<std::string, double> changes;
+    std::map<std::string, double> by_name;
     const Picoseconds iteration = simulate(scenario, graph).iteration;
     for (const Sensitivity& row : sensitivities(scenario, graph, iteration)) {
-      changes[std::string(row.name)] = static_cast<double>(row.change.count());
+      by_name[std::string(row.name)] = static_cast<double>(row.change.count());
     }
-    return changes;
+    return by_name;
   };
   // Within one host T = 6·(o_h + s/B_h): a term that loses 1/11.
   const auto within = changes(raw("ring", hosts_of(4, 4)));
