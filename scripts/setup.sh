@@ -68,8 +68,10 @@ if ! command -v apt-get >/dev/null; then
   exit 1
 fi
 install_packages "${missing[@]}"
-# What bench_sim compares with, while apt-get is at it; without it, the benchmark leaves those rows out.
-[[ -e /usr/include/simgrid/s4u.hpp ]] || install_packages libsimgrid-dev || true
+# What bench_sim compares with, while apt-get is at it.
+if [[ ! -e /usr/include/simgrid/s4u.hpp ]] && ! install_packages libsimgrid-dev; then
+  say "no libsimgrid-dev: bench_sim will leave out the rows that compare with SimGrid"
+fi
 find_missing
 if [[ ${#missing[@]} -gt 0 ]]; then
   say "still not usable after their installation: ${missing[*]}"

@@ -11,10 +11,10 @@
 #include <gloo/transport/tcp/device.h>
 #include <net/if.h>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -141,18 +141,26 @@ class GlooCollective : public WireCollective {
         gloo::sum<float>(into, a, b, count);
       });
       options.setTimeout(timeout_);
-      gloo::allreduce(options);
+      try {
+        gloo::allreduce(options);
+      } catch (...) {
+        // What close() wakes buffers with must be over before `options` destroys them.
+        const std::lock_guard wait(closing_);
+        throw;
+      }
     });
   }
   void close() noexcept override {
-    if (!closed_.exchange(true)) close_pairs(*pairs_);
+    const std::lock_guard lock(closing_);
+    if (!std::exchange(closed_, true)) close_pairs(*pairs_);
   }
 
  private:
   std::shared_ptr<gloo::Context> context_;
   std::shared_ptr<gloo::transport::Context> pairs_;
   std::chrono::milliseconds timeout_;
-  std::atomic<bool> closed_ = false;
+  std::mutex closing_;
+  bool closed_ = false;
 };
 
 class GlooWire : public Wire {

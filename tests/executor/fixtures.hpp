@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,34 @@ struct Case {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
+};
+
+/// fp16, but decoding leaves one element wrong: of every slice, or of those of one length.
+class WrongCodec : public kernels::Codec {
+ public:
+  explicit WrongCodec(std::int64_t element, std::optional<std::int64_t> length = {})
+      : element_(element), length_(length) {}
+  const kernels::CodecTraits& traits() const override { return right_->traits(); }
+  std::int64_t encoded_bytes(std::int64_t elements) const override {
+    return right_->encoded_bytes(elements);
+  }
+  void encode(std::span<const kernels::EncodeItem> items, void* stream) const override {
+    right_->encode(items, stream);
+  }
+  void decode(std::span<const kernels::DecodeItem> items, void* stream) const override {
+    right_->decode(items, stream);
+    for (const kernels::DecodeItem& item : items) {
+      if (item.mode != kernels::DecodeMode::kOverwrite) continue;
+      if (item.elements == length_.value_or(item.elements)) {
+        static_cast<float*>(item.values)[element_] += 0.5f;
+      }
+    }
+  }
+
+ private:
+  std::unique_ptr<kernels::Codec> right_ = kernels::make_codec("fp16");
+  std::int64_t element_;
+  std::optional<std::int64_t> length_;
 };
 
 /// A model with gradients "g0", "g1" … of these sizes, all ready at once.

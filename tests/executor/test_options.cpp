@@ -74,27 +74,6 @@ bool verifies(const std::string& transport, const Case& made) {
   return replay_threads(transport, made.model, made.plan, made.graph, two_iterations()).verified;
 }
 
-/// fp16, but decoding leaves element 20 of every slice wrong.
-class WrongCodec : public kernels::Codec {
- public:
-  const kernels::CodecTraits& traits() const override { return right_->traits(); }
-  std::int64_t encoded_bytes(std::int64_t elements) const override {
-    return right_->encoded_bytes(elements);
-  }
-  void encode(std::span<const kernels::EncodeItem> items, void* stream) const override {
-    right_->encode(items, stream);
-  }
-  void decode(std::span<const kernels::DecodeItem> items, void* stream) const override {
-    right_->decode(items, stream);
-    for (const kernels::DecodeItem& item : items) {
-      if (item.mode == kernels::DecodeMode::kOverwrite) static_cast<float*>(item.values)[20] += 1;
-    }
-  }
-
- private:
-  std::unique_ptr<kernels::Codec> right_ = kernels::make_codec("fp16");
-};
-
 /// An endpoint whose library adds `error` to element 7 of every sum.
 class WrongLibrary : public transport::Endpoint {
  public:
@@ -163,7 +142,7 @@ TEST_CASE("a wrong value in a bulk group is reported with its own gradient's nam
   made.graph = casync::expand(made.model, made.plan.plan);
   const auto errors = run_ranks(2, [&](transport::Endpoint& endpoint) {
     plans::ResolvedPlan plan = made.plan;
-    if (endpoint.rank() == 1) plan.codecs[0] = std::make_shared<WrongCodec>();
+    if (endpoint.rank() == 1) plan.codecs[0] = std::make_shared<WrongCodec>(20);
     replay(endpoint, made.model, plan, made.graph, two_iterations());
   });
   for (const auto& error : errors) {

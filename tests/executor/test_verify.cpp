@@ -31,31 +31,6 @@ std::vector<float> reference_result(const Case& made, std::uint32_t node) {
   return all;
 }
 
-/// fp16, but decoding leaves one element of long slices wrong.
-class WrongCodec : public kernels::Codec {
- public:
-  WrongCodec(std::int64_t elements, std::int64_t wrong) : elements_(elements), wrong_(wrong) {}
-  const kernels::CodecTraits& traits() const override { return right_->traits(); }
-  std::int64_t encoded_bytes(std::int64_t elements) const override {
-    return right_->encoded_bytes(elements);
-  }
-  void encode(std::span<const kernels::EncodeItem> items, void* stream) const override {
-    right_->encode(items, stream);
-  }
-  void decode(std::span<const kernels::DecodeItem> items, void* stream) const override {
-    right_->decode(items, stream);
-    for (const kernels::DecodeItem& item : items) {
-      if (item.elements == elements_ && item.mode == kernels::DecodeMode::kOverwrite) {
-        static_cast<float*>(item.values)[wrong_] += 0.5f;
-      }
-    }
-  }
-
- private:
-  std::unique_ptr<kernels::Codec> right_ = kernels::make_codec("fp16");
-  std::int64_t elements_, wrong_;
-};
-
 /// The messages of all ranks of a replay in which rank `bad` decodes one element wrongly.
 std::vector<std::string> replay_with_a_bad_rank(int nodes, int bad,
                                                 const std::vector<std::int64_t>& sizes,
@@ -65,7 +40,7 @@ std::vector<std::string> replay_with_a_bad_rank(int nodes, int bad,
   const auto errors = run_ranks(nodes, [&](transport::Endpoint& endpoint) {
     plans::ResolvedPlan plan = made.plan;
     if (endpoint.rank() == bad)
-      plan.codecs[0] = std::make_shared<WrongCodec>(wrong_size, wrong_element);
+      plan.codecs[0] = std::make_shared<WrongCodec>(wrong_element, wrong_size);
     replay(endpoint, made.model, plan, made.graph, {.progress = {}});
   });
   std::vector<std::string> messages;
@@ -139,7 +114,7 @@ TEST_CASE("a rank that makes a wrong reference is noticed too") {
 
 TEST_CASE("a codec that is wrong on every rank alike verifies: it is what the graph says") {
   Case made = make_case("ps", 2, 1, "fp16", {100});
-  made.plan.codecs[0] = std::make_shared<WrongCodec>(100, 3);
+  made.plan.codecs[0] = std::make_shared<WrongCodec>(3, 100);
   CHECK(replay_threads("memory", made.model, made.plan, made.graph, {.progress = {}}).verified);
 }
 

@@ -147,6 +147,16 @@ TEST_CASE("a core that computes backward is missing elsewhere") {
   CHECK(first_encode_end() == 2 * kEncode);
 }
 
+/// A message of 1 ms from node 0 to node 1.
+casync::TaskGraph one_message() {
+  GraphBuilder builder(2);
+  const TaskId send =
+      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
+  builder.edge(send,
+               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
+  return std::move(builder).build();
+}
+
 TEST_CASE("transfers need cores where the transport works on the CPU") {
   // One message of 1 ms from node 0 to 1 on a one-core host; moving it takes 2 core-seconds a
   // second.
@@ -155,12 +165,7 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
   cluster.host.assign(2, 0);
   cluster.cores_per_host = 1;
   cluster.link.core_s_per_byte = 2e-9;
-  GraphBuilder builder(2);
-  const TaskId send =
-      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
-  builder.edge(send,
-               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
-  const casync::TaskGraph graph = std::move(builder).build();
+  const casync::TaskGraph graph = one_message();
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2000 * kUs);
   CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
   cluster.cores_per_host = 0;  // not shared
@@ -173,12 +178,7 @@ TEST_CASE("a transfer that needs two cores at each end has half its speed where 
   cluster.link.overhead_s = 0;
   cluster.cores_per_host = 1;
   cluster.link.core_s_per_byte = 4e-9;
-  GraphBuilder builder(2);
-  const TaskId send =
-      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
-  builder.edge(send,
-               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
-  const casync::TaskGraph graph = std::move(builder).build();
+  const casync::TaskGraph graph = one_message();
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2000 * kUs);
   CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
 }
