@@ -33,6 +33,11 @@ const SearchRow& find_search(std::string_view name) {
       fmt::format("unknown search {}{}", io::quote(name), io::suggestion(name, names)));
 }
 
+std::vector<std::string> strategies_of(const Problem& problem) {
+  if (problem.strategy == "best") return {"ps", "ring"};
+  return {problem.strategy};
+}
+
 std::string search_names() {
   std::string names;
   for (const SearchRow& row : kSearches)
