@@ -205,8 +205,11 @@ void Evaluator::group(const Candidate& candidate) {
 
 std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
                               const Machines& machines, sim::TransferOrder order) {
-  const Problem problem = {
-      .model = model, .strategy = plan.strategy, .nodes = plan.nodes, .machines = &machines};
+  const Problem problem = {.model = model,
+                           .strategy = plan.strategy,
+                           .nodes = plan.nodes,
+                           .algorithms = {},
+                           .machines = &machines};
   Choices only = {
       .algorithms = plan.algorithms,
       .gradients = {},
