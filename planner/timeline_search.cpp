@@ -21,6 +21,7 @@ constexpr double kSearchShare = 0.9;  // the rest simulates on the network asked
 constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
 constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
 constexpr std::size_t kVerifiedStarts = 12;
+constexpr double kFairOverPort = 10;  // about how many times as long network fair takes to simulate
 constexpr std::size_t kFinalists = 4;
 constexpr double kLeastExactRuns = 150;  // that the budget must allow for a local search with them
 constexpr std::size_t kMostExactSteps = 50000;  // the same, with a budget in evaluations
@@ -328,24 +329,30 @@ class TimelineSearch {
                            [](const Found& a, const Found& b) { return a.time < b.time; });
       pool_.push_back(*best);
     }
-    std::vector<Candidate> finalists;
-    for (const Found& found : pool_) finalists.push_back(found.candidate);
-    for (const std::uint32_t shape : with_batches(pool_.front().candidate.shape)) {
-      finalists.push_back(pool_.front().candidate);
-      finalists.back().shape = shape;
-    }
-    Candidate best = finalists.front();
+    const Found& front = pool_.front();
+    Candidate best = front.candidate;
     std::int64_t best_time = kNever;
+    std::vector<Candidate> finalists;
+    if (problem_.machines->network == sim::Network::kPort && evaluator_.can_be_exact(best)) {
+      best_time = front.time;  // that is what the network asked for gives
+    } else {
+      for (const Found& found : pool_) finalists.push_back(found.candidate);
+    }
+    for (const std::uint32_t shape : with_batches(best.shape)) {
+      finalists.push_back({shape, front.candidate.options});
+    }
+    if (finalists.size() == 1 && best_time == kNever)
+      finalists.clear();  // nothing to compare it with
+    double cost_s = kFairOverPort * exact_s_;
     for (const Candidate& finalist : finalists) {
-      if (finalists.size() == 1 || budget_.over()) break;
+      if (budget_.interrupted() || budget_.affords(cost_s, 1) < 1) break;
       const double before_s = budget_.elapsed_s();
       const std::int64_t time = asked_for(finalist).value_or(kNever);
+      cost_s = budget_.elapsed_s() - before_s;
       budget_.count(1);
-      if (time < best_time) {
-        best_time = time;
-        best = finalist;
-      }
-      if (budget_.affords(budget_.elapsed_s() - before_s, 1) < 1) break;
+      if (time >= best_time) continue;
+      best_time = time;
+      best = finalist;
     }
     return {.plan = make_plan(problem_, choices_, best.shape, best.options),
             .remarks = {},
