@@ -13,9 +13,9 @@ namespace hipress::planner {
 /// What a plan comes to on the network asked for.
 struct PlanFigures {
   double iteration_s = 0;
-  double exposed_s = 0;              ///< of that, after the end of computation
-  std::int64_t bytes_per_node = 0;   ///< sent by the node that sends most
-  std::size_t compressed = 0;        ///< gradients
+  double exposed_s = 0;             ///< of that, after the end of computation
+  std::int64_t bytes_per_node = 0;  ///< sent by the node that sends most
+  std::size_t compressed = 0;       ///< gradients
   PlanMemory memory;
 };
 
@@ -33,7 +33,8 @@ struct Difference {
 
 struct PlanComparison {
   PlanFigures first, second;
-  std::vector<Difference> differences;  ///< of the plan, then of gradients as backward completes them
+  std::vector<Difference>
+      differences;        ///< of the plan, then of gradients as backward completes them
   bool sketched = false;  ///< what gradients' differences are worth is of network port
 };
 

@@ -79,8 +79,8 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
   const bool from_patterns = how.fold == sim::Fold::kAlways &&
                              how.scenario.network == sim::Network::kPort &&
                              plan.raw_strategy.empty();
-  return {from_patterns ? casync::to_seconds(casync::Picoseconds(
-                              folded_iteration(model, plan, machines, order)))
+  return {from_patterns ? casync::to_seconds(
+                              casync::Picoseconds(folded_iteration(model, plan, machines, order)))
                         : seconds_of(how.scenario, how.fold),
           how.remark};
 }

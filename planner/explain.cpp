@@ -51,9 +51,9 @@ class Dissection {
         {of.overhead_s + of.hops * cluster_.link.latency_s, Bound::kLatency},
         {of.codec_s, Bound::kCodec},
         {of.local_s, Bound::kLocal}};
-    const auto* most = std::max_element(
-        std::begin(work), std::end(work),
-        [](const auto& a, const auto& b) { return a.first < b.first; });
+    const auto* most =
+        std::max_element(std::begin(work), std::end(work),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
     return most->first > 0 ? most->second : Bound::kNothing;
   }
 
@@ -79,8 +79,8 @@ class Dissection {
     const Task& task = graph_[id];
     const double nodes = graph_.orbits();
     if (task.kind == Kind::kSend || task.kind == Kind::kAllReduce) {
-      use.bytes_s += static_cast<double>(casync::bytes_sent(graph_, task)) /
-                     cluster_.link.bandwidth / nodes;
+      use.bytes_s +=
+          static_cast<double>(casync::bytes_sent(graph_, task)) / cluster_.link.bandwidth / nodes;
       use.overhead_s += cluster_.link.overhead_s / nodes;
     } else if (casync::is_local(task)) {
       use.local_s += length_s(id) / nodes;
@@ -124,9 +124,9 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   row.ready_s = casync::to_seconds(dissection.use(g).ready);
   row.done_s = std::max(row.ready_s, casync::to_seconds(use.done));
   row.on_path_s = casync::to_seconds(use.on_path);
-  row.place = use.on_path.count() > 0                  ? Place::kCritical
+  row.place = use.on_path.count() > 0                ? Place::kCritical
               : use.done <= dissection.compute_end() ? Place::kHidden
-                                                       : Place::kOffPath;
+                                                     : Place::kOffPath;
   row.bound = dissection.bound(unit);
   return row;
 }

@@ -36,10 +36,10 @@ struct GradientRow {
   std::optional<double> runner_up_cost_s;  ///< that the iteration would take longer with it
   Place place = Place::kHidden;
   Bound bound = Bound::kNothing;
-  std::string group;      ///< of the bulk group that it is in; empty: none
-  double ready_s = 0;     ///< its Backward's end, from the iteration's start
-  double done_s = 0;      ///< synchronised on every node
-  double on_path_s = 0;   ///< what its messages and codec tasks have of the critical path
+  std::string group;        ///< of the bulk group that it is in; empty: none
+  double ready_s = 0;       ///< its Backward's end, from the iteration's start
+  double done_s = 0;        ///< synchronised on every node
+  double on_path_s = 0;     ///< what its messages and codec tasks have of the critical path
   std::string why() const;  ///< "on the critical path, bandwidth-bound, in bulk0"
 };
 
@@ -52,9 +52,9 @@ struct SizeClass {
 };
 
 struct Explanation {
-  std::vector<GradientRow> rows;    ///< as backward completes them
-  std::vector<SizeClass> classes;   ///< the most elements first
-  bool sketched = false;            ///< runner-up costs are differences on network port
+  std::vector<GradientRow> rows;   ///< as backward completes them
+  std::vector<SizeClass> classes;  ///< the most elements first
+  bool sketched = false;           ///< runner-up costs are differences on network port
   PlanMemory memory;
 };
 

@@ -22,6 +22,7 @@
 #include "io/tool.hpp"
 #include "planner/baselines.hpp"
 #include "planner/choices.hpp"
+#include "planner/command_analysis.hpp"
 #include "planner/search.hpp"
 #include "plans/plan_builder.hpp"
 
@@ -52,12 +53,15 @@ struct Options {
   std::string output = "SeCoPaPlan.txt";
   bool json = false;
   bool baselines = false;
+  planner::AnalysisOptions analysis;
 
   bool yaml() const { return output.ends_with(".yaml") || output.ends_with(".yml"); }
   /// The drop-in for SeCoPa.py answers at once: it simulates nothing.
   bool simulates() const {
-    return json || baselines || yaml() || !profile.empty() || !cluster.empty();
+    return json || baselines || yaml() || !profile.empty() || !cluster.empty() || analysis.any();
   }
+  /// What the report calls the plan.
+  const std::string& plan_name() const { return analysis.plan.empty() ? output : analysis.plan; }
   std::string search_name() const {
     if (!search.empty()) return search;
     return profile.empty() && cluster.empty() ? "secopa" : "timeline";
@@ -125,6 +129,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag(
       "--baselines", options.baselines,
       "Simulate the plan and its baselines (implied by --json, --profile, --cluster, X.yaml)");
+  planner::declare(app, options.analysis);
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 
@@ -186,8 +191,8 @@ void write_plan(const Options& options, const models::Model& model, const casync
                           .network = options.network});
 }
 
-void print_json(const models::Model& model, const planner::SearchResult& found, double search_s,
-                const Comparison& comparison) {
+void print_json(const planner::Problem& problem, const planner::SearchResult& found,
+                double search_s, const Comparison& comparison, const planner::Analysis& analysis) {
   const auto seconds = [](const std::optional<double>& time) {
     return time ? Json(*time) : Json(nullptr);
   };
@@ -195,14 +200,15 @@ void print_json(const models::Model& model, const planner::SearchResult& found, 
   for (const planner::Baseline& baseline : comparison.baselines) {
     baselines[std::string(baseline.name)] = seconds(baseline.iteration_s);
   }
-  const Json report = {{"gradients", found.plan.decisions.size()},
-                       {"compressed", count_compressed(model, found.plan)},
-                       {"predicted_iteration_s", seconds(comparison.planned_s)},
-                       {"lower_bound_s", nullptr},  // no search gives a bound
-                       {"gap", nullptr},
-                       {"evaluations", found.evaluations},
-                       {"search_s", search_s},
-                       {"baselines", baselines}};
+  Json report = {{"gradients", found.plan.decisions.size()},
+                 {"compressed", count_compressed(problem.model, found.plan)},
+                 {"predicted_iteration_s", seconds(comparison.planned_s)},
+                 {"lower_bound_s", nullptr},  // no search gives a bound
+                 {"gap", nullptr},
+                 {"evaluations", found.evaluations},
+                 {"search_s", search_s},
+                 {"baselines", baselines}};
+  planner::add_to(report, problem, analysis);
   std::cout << report.dump(2) << '\n';
 }
 
@@ -242,15 +248,14 @@ std::string algorithms_of(const planner::Problem& problem, const casync::Plan& p
 
 void print_report(const Options& options, const planner::Problem& problem,
                   const casync::Plan& plan) {
-  fmt::print(std::cout, "{}: {} gradients, {}, N = {}; {} compressed with {}\n", options.output,
+  const std::string& name = options.plan_name();
+  fmt::print(std::cout, "{}: {} gradients, {}, N = {}; {} compressed with {}\n", name,
              plan.decisions.size(), plan.strategy, plan.nodes,
              count_compressed(problem.model, plan), algorithms_of(problem, plan));
 }
 
-/// Simulates the plan and the baselines. A search that simulates must not be worse than these: then
-/// the best of them is its result.
-Comparison compare(const planner::Problem& problem, const planner::SearchRow& search,
-                   planner::SearchResult& found) {
+/// Simulates the plan and the baselines.
+Comparison compare(const planner::Problem& problem, planner::SearchResult& found) {
   const planner::Machines& machines = *problem.machines;
   const planner::AffordableTime time =
       planner::affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
@@ -261,16 +266,46 @@ Comparison compare(const planner::Problem& problem, const planner::SearchRow& se
       found.remarks.push_back(fmt::format("{}: {}", baseline.name, baseline.remark));
     }
   }
-  if (!search.simulates || !comparison.planned_s) return comparison;
+  return comparison;
+}
+
+/// A search that simulates must not be worse than the baselines: else the best of them is its
+/// result.
+void take_faster_baseline(const planner::Problem& problem, Comparison& comparison,
+                          planner::SearchResult& found) {
+  if (!comparison.planned_s) return;
   const planner::Baseline* faster =
       planner::faster_baseline(problem, comparison.baselines, *comparison.planned_s);
-  if (!faster) return comparison;
+  if (!faster) return;
   found.remarks.push_back(
       fmt::format("the plan is baseline {}, which the search did not improve on", faster->name));
   found.plan = faster->plan;
   found.transfer_order = sim::TransferOrder::kReady;
   comparison.planned_s = faster->iteration_s;
-  return comparison;
+}
+
+/// Polishes the plan, and finds out what was asked about it.
+planner::Analysis analyse(const Options& options, const planner::Problem& problem,
+                          const planner::SearchRow& search, double search_s, Comparison& comparison,
+                          planner::SearchResult& found) {
+  if (!comparison.planned_s) {
+    if (!options.analysis.any()) return {};
+    throw io::InputError(
+        "this plan's graph is too large to simulate, so nothing can be said of it: "
+        "take fewer nodes");
+  }
+  planner::Analysis analysis =
+      planner::analyse(options.analysis, problem, search,
+                       {.plan = {found.plan, found.transfer_order, *comparison.planned_s},
+                        .search_s = search_s,
+                        .evaluations = found.evaluations,
+                        .finalists = found.finalists,
+                        .baselines = comparison.baselines});
+  found.plan = analysis.plan.plan;
+  found.transfer_order = analysis.plan.transfer_order;
+  found.remarks.insert(found.remarks.end(), analysis.remarks.begin(), analysis.remarks.end());
+  comparison.planned_s = analysis.plan.iteration_s;
+  return analysis;
 }
 
 /// How to replay what a plan file does not say.
@@ -340,12 +375,33 @@ planner::Problem problem_of(const Options& options, const planner::SearchRow& se
   return problem;
 }
 
+/// Searches a plan, or reads the one that is given.
+planner::SearchResult find_plan(const Options& options, const planner::SearchRow& search,
+                                const planner::Problem& problem) {
+  if (!options.analysis.plan.empty()) {
+    planner::TimedPlan given =
+        planner::read_plan(options.analysis.plan, problem, topology_of(options, search));
+    return {.plan = std::move(given.plan), .remarks = {}, .transfer_order = given.transfer_order};
+  }
+  std::signal(SIGINT, interrupt);
+  planner::Problem limited = problem;
+  limited.limits = planner::limits_of_search(options.analysis, problem.limits);
+  planner::SearchResult found = search.search(limited);
+  if (problem.limits.progress) fmt::print(stderr, "\n");
+  return found;
+}
+
 int run(const Options& options) {
+  if (options.analysis.list_passes) {
+    planner::print_passes(std::cout);
+    return 0;
+  }
   const sim::Network network = sim::parse_network(options.network);
   const planner::SearchRow& search = planner::find_search(options.search_name());
   const models::Model model = models::read_model(options.input);
   planner::Problem problem = problem_of(options, search, model);
   warn_of_unused(options, search);
+  const bool searches = options.analysis.plan.empty();
 
   costs::Profile profile;
   costs::Cluster cluster;
@@ -362,26 +418,33 @@ int run(const Options& options) {
     problem.machines = &*machines;
   }
 
-  std::signal(SIGINT, interrupt);
+  planner::check(options.analysis, problem, search);
+
   const auto start = std::chrono::steady_clock::now();
-  planner::SearchResult found = search.search(problem);
+  planner::SearchResult found = find_plan(options, search, problem);
   const double search_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::signal(SIGINT, SIG_DFL);
-  if (problem.limits.progress) fmt::print(stderr, "\n");
-  if (interrupted) found.remarks.push_back("interrupted: this is the best plan so far");
 
   std::optional<Comparison> comparison;
-  if (machines) comparison = compare(problem, search, found);
-  add_replay_remarks(options, found);
+  planner::Analysis analysis;
+  if (machines) {
+    comparison = compare(problem, found);
+    if (search.simulates && searches) take_faster_baseline(problem, *comparison, found);
+    analysis = analyse(options, problem, search, search_s, *comparison, found);
+  }
+  if (interrupted) found.remarks.push_back("interrupted: this is the best plan so far");
+  if (searches) {
+    add_replay_remarks(options, found);
+    write_plan(options, model, found.plan, profile, comparison);
+  }
   for (const std::string& remark : found.remarks) spdlog::info("{}", remark);
-  write_plan(options, model, found.plan, profile, comparison);
   if (options.json) {
-    print_json(model, found, search_s, *comparison);
+    print_json(problem, found, search_s, *comparison, analysis);
     return 0;
   }
   print_report(options, problem, found.plan);
   if (comparison) print_table(options, problem, profile, *comparison);
+  planner::print_analysis(std::cout, options.analysis, problem, analysis);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "io/error.hpp"
+#include "planner/budget.hpp"
 #include "planner/parallel.hpp"
 
 namespace hipress::planner {
@@ -134,7 +135,7 @@ std::vector<RobustCandidate> robust_candidates(const Problem& problem, const Sea
                                                const TimedPlan& nominal,
                                                const std::vector<RobustCandidate>& others,
                                                const Uncertainty& uncertainty) {
-  constexpr int kShare = 4;  // of the budget
+  constexpr double kShare = 0.25;  // of the budget
   std::vector<RobustCandidate> candidates = {{"nominal", nominal}};
   candidates.insert(candidates.end(), others.begin(), others.end());
   for (const double change : {-uncertainty.bandwidth, uncertainty.bandwidth}) {
@@ -142,8 +143,7 @@ std::vector<RobustCandidate> robust_candidates(const Problem& problem, const Sea
     const Machines machines = with_bandwidth(*problem.machines, 1 + change);
     Problem other = problem;
     other.machines = &machines;
-    other.limits.budget_s /= kShare;
-    if (other.limits.evaluations >= 0) other.limits.evaluations /= kShare;
+    other.limits = share_of(problem.limits, kShare);
     SearchResult found = search.search(other);
     candidates.push_back({fmt::format("for {:+.0f} % bandwidth", 100 * change),
                           {std::move(found.plan), found.transfer_order, 0}});

@@ -354,10 +354,17 @@ class TimelineSearch {
       best_time = time;
       best = finalist;
     }
-    return {.plan = make_plan(problem_, choices_, best.shape, best.options),
-            .remarks = {},
-            .evaluations = budget_.used(),
-            .transfer_order = choices_.shapes[best.shape].transfer_order};
+    SearchResult result = {.plan = make_plan(problem_, choices_, best.shape, best.options),
+                           .remarks = {},
+                           .evaluations = budget_.used(),
+                           .transfer_order = choices_.shapes[best.shape].transfer_order};
+    for (const Found& found : pool_) {
+      const Candidate& other = found.candidate;
+      if (other == best) continue;
+      result.finalists.push_back({make_plan(problem_, choices_, other.shape, other.options),
+                                  choices_.shapes[other.shape].transfer_order});
+    }
+    return result;
   }
 
   /// The shapes that differ from this one in their batches alone.

@@ -26,9 +26,8 @@ bool same(const casync::Decision& a, const casync::Decision& b) {
 
 std::uint16_t place_of(std::vector<casync::Decision>& options, const casync::Decision& wanted) {
   const auto found =
-      std::find_if(options.begin(), options.end(), [&](const casync::Decision& option) {
-        return same(option, wanted);
-      });
+      std::find_if(options.begin(), options.end(),
+                   [&](const casync::Decision& option) { return same(option, wanted); });
   const auto place = static_cast<std::uint16_t>(found - options.begin());
   if (found == options.end()) options.push_back(wanted);
   return place;
@@ -51,10 +50,9 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b) {
 
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g) {
   const casync::Decision& decision = plan.decisions[g];
-  const std::string name =
-      plans::is_raw(model.gradients[g], plan, decision)
-          ? "raw"
-          : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
+  const std::string name = plans::is_raw(model.gradients[g], plan, decision)
+                               ? "raw"
+                               : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
   return fmt::format("{}, K = {}", name, decision.partitions);
 }
 
@@ -77,8 +75,8 @@ Candidate Workbench::add(const TimedPlan& timed) {
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     casync::Decision decision = plan.decisions[g];
     if (decision.algorithm != casync::kRaw) {
-      decision.algorithm =
-          index_of(choices_.algorithms, plan.algorithms[static_cast<std::size_t>(decision.algorithm)]);
+      decision.algorithm = index_of(choices_.algorithms,
+                                    plan.algorithms[static_cast<std::size_t>(decision.algorithm)]);
     }
     candidate.options.push_back(place_of(choices_.gradients[g], decision));
   }
@@ -146,14 +144,12 @@ std::int64_t Workbench::sketch(const Candidate& candidate, std::int64_t limit) {
 }
 
 bool Workbench::sketches_are_exact() const {
-  return exact_ && !rotations_only(problem_) &&
-         problem_.machines->network == sim::Network::kPort;
+  return exact_ && !rotations_only(problem_) && problem_.machines->network == sim::Network::kPort;
 }
 
 std::optional<double> Workbench::time_s(const Candidate& candidate) {
   ++simulations_;
-  return affordable_iteration(problem_.model, make(candidate), *problem_.machines,
-                              order(candidate))
+  return affordable_iteration(problem_.model, make(candidate), *problem_.machines, order(candidate))
       .iteration_s;
 }
 

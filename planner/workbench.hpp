@@ -59,8 +59,8 @@ class Workbench {
 
   /// Candidates are compared with this one from here on. Its time in ps.
   std::int64_t sketch_base(const Candidate& candidate);
-  /// ps, or kNever where it is more than `limit`. The candidate must have batches if and only if the
-  /// base has.
+  /// ps, or kNever where it is more than `limit`. The candidate must have batches if and only if
+  /// the base has.
   std::int64_t sketch(const Candidate& candidate, std::int64_t limit = kNever);
   /// Whether sketches are the times on the network asked for.
   bool sketches_are_exact() const;
