@@ -85,31 +85,40 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
 }  // namespace
 
 void declare(CLI::App& app, AnalysisOptions& options) {
+  const char* looking = "Looking at a plan";
   app.add_flag("--explain", options.explain,
                "Say of every gradient why it is decided so, what the next best option would cost, "
-               "and what memory the plan takes");
+               "and what memory the plan takes")
+      ->group(looking);
   app.add_option("--compare", options.compare,
                  "Lay the plan beside this one (a file, or none, all, fp16 …): times, bytes, and "
-                 "what each difference is worth alone");
+                 "what each difference is worth alone")
+      ->group(looking);
   app.add_option("--plan", options.plan,
                  "Explain or compare this plan (a file or a name) instead of searching one; "
-                 "nothing is written");
+                 "nothing is written")
+      ->group(looking);
+  const char* robust = "Planning for what is not as expected";
   app.add_flag("--robust", options.robust,
                "Choose the plan with the best 90th percentile of the iteration time, under "
-               "--jitter and --bandwidth-uncertainty");
+               "--jitter and --bandwidth-uncertainty")
+      ->group(robust);
   app.add_option("--jitter", options.jitter,
-                 "With --robust: factor that each task's time is drawn with: lognormal:S, "
-                 "uniform:W, samples:FILE (as in hipress-sim)");
+                 "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE "
+                 "(as in hipress-sim)")
+      ->group(robust);
   app.add_option("--bandwidth-uncertainty", options.bandwidth_uncertainty,
-                 "With --robust: 0.2 for links with 80 to 120 % of their bandwidth")
-      ->check(CLI::Range(0.0, 0.99));
-  app.add_option("--replicas", options.replicas,
-                 "With --robust: draws that plans are compared on (default 100)")
-      ->check(CLI::Range(1u, 100'000u));
-  app.add_option(
-      "--disable-pass", options.disabled_passes,
-      "Leave out passes that polish the plan after a search that simulates, with commas");
-  app.add_flag("--list-passes", options.list_passes, "Say which passes there are, and end");
+                 "0.2 for links with 80 to 120 % of their bandwidth")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group(robust);
+  app.add_option("--replicas", options.replicas, "Draws that plans are compared on (default 100)")
+      ->check(CLI::Range(1u, 100'000u))
+      ->group(robust);
+  const char* passes = "Passes, which polish the plan after search timeline";
+  app.add_option("--disable-pass", options.disabled_passes, "Passes to leave out, with commas")
+      ->group(passes);
+  app.add_flag("--list-passes", options.list_passes, "Say which passes there are, and end")
+      ->group(passes);
 }
 
 void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search) {

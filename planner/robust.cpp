@@ -144,6 +144,7 @@ std::vector<RobustCandidate> robust_candidates(const Problem& problem, const Sea
     Problem other = problem;
     other.machines = &machines;
     other.limits = share_of(problem.limits, kShare);
+    other.limits.progress = {};
     SearchResult found = search.search(other);
     candidates.push_back({fmt::format("for {:+.0f} % bandwidth", 100 * change),
                           {std::move(found.plan), found.transfer_order, 0}});
