@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,23 +11,52 @@
 #include "casync/plan.hpp"
 #include "costs/profile.hpp"
 #include "models/model.hpp"
+#include "planner/evaluation.hpp"
 
 namespace hipress::planner {
+
+/// What a plan may be besides its gradients' decisions.
+enum class Grouping : std::uint8_t {
+  kNone,  ///< no bulk groups and no batches: all that SeCoPaPlan.txt can say
+  kAny,
+};
+enum class OrderChoice : std::uint8_t { kReady, kNeed, kBest };
+
+/// How long a search that iterates may go on.
+struct Limits {
+  double budget_s = 2;            ///< seconds from its start; 0: only what needs no search
+  std::int64_t evaluations = -1;  ///< plans to simulate, instead of budget_s; negative: not given
+  std::uint64_t seed = 0;
+  unsigned jobs = 1;  ///< threads; more: the same plan sooner
+  /// Set from outside (by a signal, say): the search ends with the best plan so far. May be null.
+  const std::atomic<bool>* interrupted = nullptr;
+  /// Called now and then with the share of the budget used and the best iteration time so far, in
+  /// seconds. May be empty.
+  std::function<void(double share, double best_s)> progress = {};
+};
 
 /// What is to be planned.
 struct Problem {
   const models::Model& model;
-  std::string strategy = "ps";  ///< a row of casync::strategies()
+  std::string strategy = "ps";  ///< a row of casync::strategies(); "best": ps or ring
   std::uint32_t nodes = 16;
   std::vector<std::string> algorithms;      ///< the ones a plan may use: "onebit", "tbq(tau=0.25)"
   const costs::Profile* profile = nullptr;  ///< null: the costs published with SeCoPa
+  const Machines* machines = nullptr;       ///< what plans are simulated on; null: nothing is
+  Grouping grouping = Grouping::kNone;
+  OrderChoice transfer_order = OrderChoice::kReady;
+  Limits limits = {};
 };
+
+/// The strategies that a problem leaves to choose from.
+std::vector<std::string> strategies_of(const Problem& problem);
 
 /// A plan and what its search has to say about it.
 struct SearchResult {
   casync::Plan plan;
   std::vector<std::string> remarks;  ///< for the user: what was interpolated, assumed, left out
   std::int64_t evaluations = 0;      ///< plans that were simulated
+  sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that the plan is made for
 };
 
 /// One row per search; adding one is one file and one row.
@@ -33,6 +64,9 @@ struct SearchRow {
   std::string_view name;
   std::string_view help;
   SearchResult (*search)(const Problem& problem);
+  /// It asks Problem::machines, minds Problem::limits, and its plan is never to be worse than a
+  /// baseline.
+  bool simulates = false;
 };
 
 std::span<const SearchRow> searches();

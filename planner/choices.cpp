@@ -1,0 +1,247 @@
+#include "planner/choices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <stdexcept>
+
+#include "planner/baselines.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::int64_t kWord = 32;                  // elements that every slice has at least
+constexpr std::int64_t kLeastManyBytes = 64 << 10;  // of a slice where K > N
+constexpr double kMostWholeTasks = 4e6;             // that are worth simulating again and again
+constexpr double kTasksPerMessage = 3.5;            // send, merge or decode-and-add, encode, …
+
+struct Coarseness {
+  std::string_view name;
+  int rank;
+};
+constexpr std::array kCoarseness = {Coarseness{"none", 0}, Coarseness{"fp16", 1},
+                                    Coarseness{"bf16", 1}, Coarseness{"terngrad", 2},
+                                    Coarseness{"tbq", 2},  Coarseness{"onebit", 3},
+                                    Coarseness{"dgc", 4},  Coarseness{"graddrop", 4}};
+
+/// The K that are tried for a gradient.
+std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) {
+  const auto nodes = static_cast<std::int32_t>(problem.nodes);
+  std::vector<std::int32_t> counts;
+  if (!rotations_only(problem)) {
+    for (std::int32_t k = 1; k < nodes; k *= 2) {
+      if (k == 1 || elements / k >= kWord) counts.push_back(k);
+    }
+  }
+  if (counts.empty() || elements / nodes >= kWord) counts.push_back(nodes);
+  if (nodes == 1) return counts;
+  for (const std::int32_t many : {2 * nodes, 4 * nodes}) {
+    const std::int64_t slice_bytes = elements / many * static_cast<std::int64_t>(sizeof(float));
+    if (many <= plans::kMostPartitions && slice_bytes >= kLeastManyBytes) counts.push_back(many);
+  }
+  return counts;
+}
+
+bool same(const casync::Decision& a, const casync::Decision& b) {
+  return a.algorithm == b.algorithm && a.partitions == b.partitions;
+}
+
+void add_unless_there(std::vector<casync::Decision>& options, const casync::Decision& decision) {
+  const auto is_it = [&](const casync::Decision& option) { return same(option, decision); };
+  if (std::none_of(options.begin(), options.end(), is_it)) options.push_back(decision);
+}
+
+std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
+                                          std::string_view name) {
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    if (algorithms[i].name == name) return static_cast<std::int8_t>(i);
+  }
+  return std::nullopt;
+}
+
+std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const std::string& name) {
+  if (const auto found = find_algorithm(algorithms, name)) return *found;
+  algorithms.push_back(algorithm(name));
+  return static_cast<std::int8_t>(algorithms.size() - 1);
+}
+
+/// How the gradient goes where it is left as it is: raw, or cast to its own half precision.
+std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::Gradient& gradient) {
+  const std::string_view cast = plans::cast_of(gradient.dtype);
+  return cast.empty() ? casync::kRaw : index_of(algorithms, std::string(cast));
+}
+
+bool allowed(const Problem& problem, const models::Gradient& gradient, const std::string& name) {
+  if (name == plans::cast_of(gradient.dtype)) return true;
+  const bool is_listed = std::find(problem.algorithms.begin(), problem.algorithms.end(), name) !=
+                         problem.algorithms.end();
+  // Who allows something coarser allows the baseline that casts.
+  return is_listed || (coarseness(name) == 1 && !problem.algorithms.empty());
+}
+
+/// Adds what a baseline decides. Its algorithms are its own.
+void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& choices) {
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    casync::Decision decision = plan.decisions[g];
+    const auto nodes = static_cast<std::int32_t>(problem.nodes);
+    if (rotations_only(problem) && decision.partitions % nodes != 0) continue;
+    if (decision.algorithm != casync::kRaw) {
+      const std::string& name = plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
+      if (!allowed(problem, problem.model.gradients[g], name)) continue;
+      decision.algorithm = index_of(choices.algorithms, name);
+    }
+    add_unless_there(choices.gradients[g], decision);
+  }
+}
+
+void put_raw_first(const Problem& problem, Choices& choices) {
+  for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
+    const std::int8_t raw = as_it_is(choices.algorithms, problem.model.gradients[g]);
+    std::stable_partition(
+        choices.gradients[g].begin(), choices.gradients[g].end(),
+        [&](const casync::Decision& decision) { return decision.algorithm == raw; });
+  }
+}
+
+casync::Picoseconds share_of_backward(const Problem& problem, int part) {
+  return casync::from_seconds(models::backward_s(problem.model) / part);
+}
+
+/// Off, then thresholds with what groups wait for at most.
+std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
+  std::vector<casync::Aggregation> rules = {{}};
+  if (problem.grouping == Grouping::kNone || problem.nodes == 1) return rules;
+  std::int64_t largest = 0;
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    largest = std::max(largest, gradient.elements * models::size_of(gradient.dtype));
+  }
+  const bool timed = models::backward_s(problem.model) > 0;
+  for (std::int64_t kib = 64; kib <= 256 << 10; kib *= 4) {
+    const std::int64_t threshold = kib << 10;
+    for (const int part : {64, 16, 4, 1}) {
+      if (timed) {
+        rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, part)});
+      }
+    }
+    rules.push_back({.threshold_bytes = threshold, .limit_bytes = 4 * threshold});
+    if (threshold > largest) break;  // all are below it
+  }
+  return rules;
+}
+
+/// Batches make nodes differ, so they are left out where only foldable plans are affordable.
+std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
+  std::vector<casync::Aggregation> rules = {{}};
+  if (problem.grouping == Grouping::kNone || rotations_only(problem)) return rules;
+  for (const std::int64_t threshold : {std::int64_t{64} << 10, std::int64_t{1} << 20}) {
+    rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, 64)});
+  }
+  return rules;
+}
+
+std::vector<sim::TransferOrder> orders(const Problem& problem) {
+  switch (problem.transfer_order) {
+    case OrderChoice::kNeed:
+      return {sim::TransferOrder::kNeed};
+    case OrderChoice::kBest:
+      return {sim::TransferOrder::kReady, sim::TransferOrder::kNeed};
+    case OrderChoice::kReady:
+      break;
+  }
+  return {sim::TransferOrder::kReady};
+}
+
+std::vector<Shape> make_shapes(const Problem& problem) {
+  std::vector<Shape> shapes;
+  for (const casync::Aggregation& batch : batch_rules(problem)) {
+    for (const casync::Aggregation& bulk : bulk_rules(problem)) {
+      for (const std::string& strategy : strategies_of(problem)) {
+        for (const sim::TransferOrder order : orders(problem)) {
+          shapes.push_back(
+              {.strategy = strategy, .bulk = bulk, .batch = batch, .transfer_order = order});
+        }
+      }
+    }
+  }
+  return shapes;
+}
+
+}  // namespace
+
+bool rotations_only(const Problem& problem) {
+  const double nodes = problem.nodes;
+  const double messages =
+      2 * nodes * (nodes - 1) * static_cast<double>(problem.model.gradients.size());
+  return messages * kTasksPerMessage > kMostWholeTasks;
+}
+
+Choices make_choices(const Problem& problem) {
+  Choices choices;
+  for (const std::string& name : problem.algorithms) index_of(choices.algorithms, name);
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    std::vector<casync::Decision>& options = choices.gradients.emplace_back();
+    std::vector<std::int8_t> algorithms = {as_it_is(choices.algorithms, gradient)};
+    for (const std::string& name : problem.algorithms) {
+      algorithms.push_back(index_of(choices.algorithms, name));
+    }
+    for (const std::int8_t algorithm : algorithms) {
+      if (problem.nodes == 1 && algorithm != algorithms.front()) break;  // nobody to send to
+      for (const std::int32_t k : ladder(problem, gradient.elements)) {
+        add_unless_there(options, {algorithm, k});
+      }
+    }
+  }
+  for (const std::string& strategy : strategies_of(problem)) {
+    Problem one = problem;
+    one.strategy = strategy;
+    for (const BaselineRow& baseline : baselines()) {
+      add_baseline(problem, baseline.make(one), choices);
+    }
+  }
+  put_raw_first(problem, choices);
+  choices.shapes = make_shapes(problem);
+  return choices;
+}
+
+casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t shape,
+                       std::span<const std::uint16_t> options) {
+  const Shape& chosen = choices.shapes.at(shape);
+  casync::Plan plan = {.strategy = chosen.strategy,
+                       .nodes = problem.nodes,
+                       .algorithms = choices.algorithms,
+                       .decisions = {},
+                       .raw_strategy = chosen.raw_strategy,
+                       .bulk = chosen.bulk,
+                       .batch = chosen.batch};
+  if (problem.machines) plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
+  for (std::size_t g = 0; g < options.size(); ++g) {
+    plan.decisions.push_back(choices.gradients[g].at(options[g]));
+  }
+  return plan;
+}
+
+int coarseness(std::string_view name) {
+  const std::string_view bare = name.substr(0, name.find('('));
+  for (const Coarseness& row : kCoarseness) {
+    if (row.name == bare) return row.rank;
+  }
+  throw std::invalid_argument(
+      fmt::format("how coarse '{}' is, is not known; known are none, fp16, bf16, terngrad, tbq, "
+                  "onebit, dgc, graddrop",
+                  name));
+}
+
+std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
+                                     std::string_view coarsest) {
+  const int limit = coarseness(coarsest);
+  std::vector<std::string> kept;
+  for (const std::string& name : algorithms) {
+    if (coarseness(name) <= limit) kept.push_back(name);
+  }
+  return kept;
+}
+
+}  // namespace hipress::planner
