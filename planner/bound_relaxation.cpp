@@ -127,36 +127,29 @@ void Relaxation::drop_dominated(std::size_t place) {
 /// What a line has besides the work: when it can begin, and what comes behind it.
 void Relaxation::find_constants() {
   constants_.assign(kSorts * scopes() * places(), 0.0);
-  struct Ends {
-    double head = kInfinity, tail = kInfinity;
-    void add(double head_ps, double tail_ps) {
-      head = std::min(head, head_ps);
-      tail = std::min(tail, tail_ps);
-    }
-  };
-  std::vector<std::array<Ends, kSorts>> ends(places());
-  for (std::size_t place = 0; place < places(); ++place) {
-    for (const std::uint16_t option : open_[place]) {
-      const OptionWork& work = work_[place][option];
-      ends[place][kPort].add(work.port_head, work.port_tail);
-      ends[place][kCodec].add(work.codec_head, work.codec_tail);
-      ends[place][kLocal].add(0, 0);
-    }
-  }
-  for (std::size_t sort = 0; sort < kSorts; ++sort) {
-    const double credit = sort == kPort ? limit_.factor * limit_.credit : 0;
-    for (std::size_t scope = 0; scope < scopes(); ++scope) {
+  for (std::size_t scope = 0; scope < scopes(); ++scope) {
+    std::array<double, kSorts> start, tail;
+    start.fill(kInfinity);
+    tail.fill(kInfinity);
+    const std::vector<double>& own =
+        ready_.of_speed[scope == 0 ? 0 : ready_.speed_of[nodes_[scope - 1]]];
+    for (std::size_t place = places(); place-- > 0;) {
+      const double first = ready_.first(place);
       // With both directions in one sum, the others' messages may come before a node is ready.
-      const bool any_node = sort == kPort && limit_.factor > 1;
-      double start = kInfinity, tail = kInfinity;
-      for (std::size_t place = places(); place-- > 0;) {
-        double ready = ready_.first(place);
-        if (scope > 0 && !any_node) {
-          ready = ready_.of_speed[ready_.speed_of[nodes_[scope - 1]]][place];
-        }
-        start = std::min(start, ready + ends[place][sort].head);
-        tail = std::min(tail, ends[place][sort].tail);
-        constants_[line(sort, scope, place)] = start + tail - credit;
+      const double for_port = limit_.factor > 1 ? first : own[place];
+      for (const std::uint16_t option : open_[place]) {
+        const OptionWork& work = work_[place][option];
+        start[kPort] = std::min(start[kPort], for_port + work.port_head);
+        start[kCodec] = std::min(
+            start[kCodec], std::max(first + work.codec_head, own[place] + work.own_head));
+        start[kLocal] = std::min(start[kLocal], first);
+        tail[kPort] = std::min(tail[kPort], work.port_tail);
+        tail[kCodec] = std::min(tail[kCodec], work.codec_tail);
+        tail[kLocal] = 0;
+      }
+      for (std::size_t sort = 0; sort < kSorts; ++sort) {
+        const double credit = sort == kPort ? limit_.factor * limit_.credit : 0;
+        constants_[line(sort, scope, place)] = start[sort] + tail[sort] - credit;
       }
     }
   }

@@ -59,9 +59,11 @@ class LeastCost {
   const Line& line() const { return line_; }
 
  private:
-  /// The last piece goes on forever, every other one is least at one of its ends.
+  /// The last piece goes on forever, every other one is least at one of its ends. The floor is left
+  /// out, with which a piece would have one more corner.
   void find_line() {
     if (curve_->pieces.empty()) return;
+    const costs::Curve lines = {curve_->pieces, 0};
     double slope = curve_->pieces.back().b_s;
     const auto each_end = [&](auto visit) {
       visit(1.0);
@@ -71,10 +73,10 @@ class LeastCost {
         visit(std::nextafter(piece.from, 0.0));
       }
     };
-    each_end([&](double x) { slope = std::min(slope, curve_->at(x) / x); });
+    each_end([&](double x) { slope = std::min(slope, lines.at(x) / x); });
     slope = std::max(slope, 0.0);
     double constant = kInfinity;
-    each_end([&](double x) { constant = std::min(constant, curve_->at(x) - slope * x); });
+    each_end([&](double x) { constant = std::min(constant, lines.at(x) - slope * x); });
     constant = std::max(constant, 0.0);
     line_ = {slow(constant * kPicosecondsPerSecond - 1), slow(slope * kPicosecondsPerSecond / gpus_)};
     line_ = {std::max(line_.a * kSlack, 0.0), std::max(line_.b * kSlack, 0.0)};
@@ -334,6 +336,7 @@ class WorkMaker {
     work.port_head = local + std::min(slices.first.encode, slices.last.encode);
     work.port_tail = message_.latency() + local + (raw ? 0 : std::min(last_of(slices).decode, last_of(slices).add));
     work.codec_head = local + (raw ? shortest_of(slices).message_first(message_) : 0);
+    work.own_head = local;
     work.codec_tail = local;
     if (raw && nodes_ > 1) work.codec_tail += message_.latency() + shortest_of(slices).mean_behind(message_, ring, n_);
     const double chain = ring ? ring_chain(slices, raw) : ps_chain(slices, raw);
@@ -459,8 +462,11 @@ class WorkMaker {
     const double local = picoseconds(costs::local_s(machines_.cluster, bytes));
     double time = nodes_ < 2 ? 0 : picoseconds(all_reduce_.seconds(nodes_, bytes, ring_));
     work.local = 2 * local;
-    if (!costs::is_hierarchical(machines_.cluster)) work.port.average = work.port.all = time;
-    work.port_head = work.port_tail = work.codec_head = work.codec_tail = local;
+    // It takes no credit from bursts, which comes back meanwhile.
+    if (!costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0) {
+      work.port.average = work.port.all = time;
+    }
+    work.port_head = work.port_tail = work.codec_head = work.own_head = work.codec_tail = local;
     Relative relative;
     relative.after_first = relative.after_last = 2 * local + time;
     finish(place, relative, work);
@@ -506,7 +512,7 @@ class WorkMaker {
     work.local = 2 * local_slope() * static_cast<double>(elements) * sizeof(float);
     work.port_head = local + slices.first.encode;
     work.port_tail = local + message_.latency() + (raw ? 0 : std::min(slices.last.decode, slices.last.add));
-    work.codec_head = local;
+    work.codec_head = work.own_head = local;
     work.codec_tail = local;
     Relative relative;
     relative.after_first = 2 * local + (ring ? ring_chain(slices, raw) : ps_chain(slices, raw));
@@ -640,8 +646,9 @@ PortLimit port_limit(const Machines& machines) {
   PortLimit limit;
   if (machines.network == sim::Network::kPort || costs::is_hierarchical(cluster)) return limit;
   const costs::LinkCosts& link = cluster.link;
-  limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
   limit.credit = picoseconds(static_cast<double>(link.burst_bytes) / link.bandwidth);
+  // Credit comes back while the other direction has the link.
+  if (link.burst_bytes == 0) limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
   return limit;
 }
 

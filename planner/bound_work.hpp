@@ -28,7 +28,9 @@ struct OptionWork {
   double end = 0;              ///< when the gradient can be synchronised at the earliest
   double port_head = 0;        ///< from the gradient's ready time to the first message
   double port_tail = 0;        ///< from the last message's leaving to the end
-  double codec_head = 0;       ///< the same of what codec streams do
+  double codec_head = 0;       ///< the same of what codec streams do, from the first node's ready
+                               ///< time, since merges wait for messages
+  double own_head = 0;         ///< to what codec streams do, from their own node's ready time
   double codec_tail = 0;
   std::uint32_t servers = 0;   ///< partitions that nodes g, g+1, … mod N serve; 0: `all` has it all
   std::uint16_t option = 0;    ///< index into Choices::gradients[g]
