@@ -1,0 +1,160 @@
+#include "planner/evaluator.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "casync/strategy.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::int64_t kWord = 32;
+constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
+
+bool nodes_are_alike(const costs::Cluster& cluster) {
+  const std::vector<double>& speeds = cluster.compute_speed;
+  return costs::is_uniform(cluster) && cluster.cores_per_host == 0 &&
+         cluster.overlap == costs::OverlapFactors{} &&
+         std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>()) == speeds.end();
+}
+
+/// A group that more gradients may join; as in casync/layout.cpp.
+struct OpenGroup {
+  casync::Picoseconds first_ready{};
+  std::int64_t bytes = 0;
+  std::vector<std::uint32_t> places;  ///< in the order of backward
+};
+
+}  // namespace
+
+Evaluator::Evaluator(const Problem& problem, const Choices& choices)
+    : problem_(problem),
+      choices_(choices),
+      book_(choices.algorithms, *problem.machines),
+      exact_(nodes_are_alike(problem.machines->cluster)),
+      order_(casync::backward_order(problem.model)) {
+  const std::vector<double>& speeds = problem.machines->cluster.compute_speed;
+  const double speed = *std::min_element(speeds.begin(), speeds.end());
+  const auto length = [&](std::int64_t nominal) {
+    return speed == 1 ? nominal
+                      : static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5);
+  };
+  compute_end_ = length(casync::from_seconds(problem.model.forward_s).count());
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    due_.push_back(casync::from_seconds(gradient.ready_s));
+  }
+  std::int64_t reached = 0;
+  std::uint32_t round = 0;
+  for (const std::uint32_t gradient : order_) {
+    const std::int64_t work = length(due_[gradient].count() - reached);
+    reached = due_[gradient].count();
+    round = work > 0 || ready_.empty() ? 0 : round + 1;
+    compute_end_ += work;
+    ready_.push_back(compute_end_);
+    round_.push_back(round);
+  }
+  for (const Shape& shape : choices.shapes) {
+    strategies_.push_back(&casync::find_strategy(shape.strategy));
+  }
+}
+
+Schedule Evaluator::coarse(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kCoarse);
+}
+
+Schedule Evaluator::exact(const Candidate& candidate) {
+  lay_out(candidate);
+  const bool fold =
+      rotations_only(problem_) ||
+      std::all_of(units_.begin(), units_.end(), [&](const Unit& unit) { return folds(unit); });
+  return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
+}
+
+bool Evaluator::folds(const Unit& unit) const {
+  const std::int32_t partitions = unit.decision.partitions;
+  return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
+         unit.elements % (kWord * partitions) == 0;
+}
+
+Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
+  Schedule schedule;
+  schedule.orbits = fidelity == Fidelity::kWhole ? problem_.nodes : 1;
+  schedule.compute_end = compute_end_;
+  schedule.transfer_order = choices_.shapes[candidate.shape].transfer_order;
+  schedule.units.reserve(units_.size());
+  for (const Unit& unit : units_) {
+    const PatternKey key = {.elements = unit.elements,
+                            .partitions = unit.decision.partitions,
+                            .algorithm = unit.decision.algorithm,
+                            .strategy = strategies_[candidate.shape],
+                            .fidelity = fidelity};
+    schedule.units.push_back({.ready = ready_[unit.position],
+                              .round = round_[unit.position],
+                              .index = unit.index,
+                              .need = unit.position,
+                              .pattern = &book_.find(key)});
+  }
+  return schedule;
+}
+
+void Evaluator::lay_out(const Candidate& candidate) {
+  units_.clear();
+  if (choices_.shapes[candidate.shape].bulk.threshold_bytes > 0) return group(candidate);
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    const std::uint32_t g = order_[place];
+    units_.push_back({place, g, problem_.model.gradients[g].elements,
+                      choices_.gradients[g][candidate.options[g]]});
+  }
+}
+
+/// The units of casync::make_layout(), without their names.
+void Evaluator::group(const Candidate& candidate) {
+  const casync::Aggregation& rule = choices_.shapes[candidate.shape].bulk;
+  std::map<std::int8_t, OpenGroup> open;  // by algorithm: the strategy is one
+  const std::int64_t multiple = kWord * problem_.nodes;
+  const auto close = [&](const OpenGroup& group) {
+    if (group.places.empty()) return;
+    const std::uint32_t first = order_[group.places.front()];
+    const casync::Decision& decision = choices_.gradients[first][candidate.options[first]];
+    if (group.places.size() == 1) {
+      units_.push_back(
+          {group.places.front(), first, problem_.model.gradients[first].elements, decision});
+      return;
+    }
+    std::int64_t elements = 0;
+    for (const std::uint32_t place : group.places) {
+      elements += problem_.model.gradients[order_[place]].elements;
+    }
+    units_.push_back({group.places.back(),
+                      kGroup,
+                      (elements + multiple - 1) / multiple * multiple,
+                      {decision.algorithm, static_cast<std::int32_t>(problem_.nodes)}});
+  };
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    const std::uint32_t g = order_[place];
+    const models::Gradient& gradient = problem_.model.gradients[g];
+    const casync::Decision& decision = choices_.gradients[g][candidate.options[g]];
+    const std::int64_t bytes = gradient.elements * models::size_of(gradient.dtype);
+    if (bytes >= rule.threshold_bytes) {
+      units_.push_back({place, g, gradient.elements, decision});
+      continue;
+    }
+    OpenGroup& group = open[decision.algorithm];
+    const bool late = rule.wait && due_[g] - group.first_ready > *rule.wait;
+    const bool large = rule.limit_bytes && group.bytes + bytes > *rule.limit_bytes;
+    if (!group.places.empty() && (late || large)) close(std::exchange(group, {}));
+    if (group.places.empty()) group.first_ready = due_[g];
+    group.places.push_back(place);
+    group.bytes += bytes;
+  }
+  for (const auto& [algorithm, group] : open) close(group);
+  std::sort(units_.begin(), units_.end(),
+            [](const Unit& a, const Unit& b) { return a.position < b.position; });
+  auto index = static_cast<std::uint32_t>(order_.size());
+  for (Unit& unit : units_) {
+    if (unit.index == kGroup) unit.index = index++;
+  }
+}
+
+}  // namespace hipress::planner

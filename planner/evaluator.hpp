@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/choices.hpp"
+#include "planner/timeline.hpp"
+
+namespace hipress::planner {
+
+/// A plan of an option set, as indices into it.
+struct Candidate {
+  std::uint32_t shape = 0;
+  std::vector<std::uint16_t> options;  ///< per gradient
+  bool operator==(const Candidate&) const = default;
+};
+
+/// Puts candidates of one problem's option set together for Timeline.
+class Evaluator {
+ public:
+  /// Problem::machines must be given. The arguments must outlive it.
+  Evaluator(const Problem& problem, const Choices& choices);
+
+  /// Whether Timeline's exact times are those of network port on these machines: not where
+  /// transfers are slowed by others than transfers, where nodes or paths differ, or where hosts'
+  /// cores are shared.
+  bool has_exact() const { return exact_; }
+
+  /// Coarse: for any candidate. Not to be called by two threads at once; what it returns is valid
+  /// until the next trim().
+  Schedule coarse(const Candidate& candidate);
+  /// Exact, if has_exact() and the shape has no batches: folded where the graph can be, or where
+  /// rotations_only() (then with every slice as long as the first), else whole.
+  Schedule exact(const Candidate& candidate);
+  bool can_be_exact(const Candidate& candidate) const {
+    return exact_ && choices_.shapes[candidate.shape].batch.threshold_bytes == 0;
+  }
+
+  /// Frees memory if patterns take too much; schedules made before are invalid then.
+  void trim() { book_.trim(std::size_t{48} << 20); }
+
+  const Choices& choices() const { return choices_; }
+
+ private:
+  struct Unit {
+    std::uint32_t position;  ///< of its last member in the order of backward
+    std::uint32_t index;
+    std::int64_t elements;
+    casync::Decision decision;
+  };
+  Schedule schedule(const Candidate& candidate, Fidelity fidelity);
+  void lay_out(const Candidate& candidate);
+  void group(const Candidate& candidate);
+  bool folds(const Unit& unit) const;
+
+  const Problem& problem_;
+  const Choices& choices_;
+  PatternBook book_;
+  const bool exact_;
+  std::vector<std::uint32_t> order_;      // gradients as backward completes them
+  std::vector<std::int64_t> ready_;       // per place in that order, ps
+  std::vector<std::uint32_t> round_;      // per place
+  std::vector<casync::Picoseconds> due_;  // per gradient, as bulk groups see it
+  std::int64_t compute_end_ = 0;
+  std::vector<const casync::Strategy*> strategies_;  // per shape
+  std::vector<Unit> units_;                          // of the candidate at hand
+};
+
+}  // namespace hipress::planner

@@ -1,0 +1,348 @@
+#include "planner/timeline.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
+constexpr std::uint32_t kCodecQueue = 0, kLocalQueue = 1, kEgress = 2, kIngress = 3, kQueues = 4;
+constexpr std::size_t kStates = 24;  // that a recording keeps
+
+bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
+  return std::tie(a.first, a.second, a.step) < std::tie(b.first, b.second, b.step);
+}
+
+bool later(const TimelineState::Event& a, const TimelineState::Event& b) { return a.time > b.time; }
+
+/// Units of both from the first on that are equal.
+std::uint32_t common_units(const Schedule& a, const Schedule& b) {
+  const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
+  return static_cast<std::uint32_t>(differ.first - a.units.begin());
+}
+
+bool alike(const Schedule& a, const Schedule& b) {
+  return a.orbits == b.orbits && a.transfer_order == b.transfer_order &&
+         a.compute_end == b.compute_end;
+}
+
+}  // namespace
+
+void TimelineState::Queue::add(const Entry& entry) {
+  if (next > 64 && 2 * next > entries.size()) {
+    entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(next));
+    next = 0;
+  }
+  std::size_t at = entries.size();
+  entries.push_back(entry);
+  for (; at > next && before(entry, entries[at - 1]); --at) entries[at] = entries[at - 1];
+  entries[at] = entry;
+}
+
+TimelineState::Entry TimelineState::Queue::take() {
+  const Entry first = entries[next++];
+  if (next == entries.size()) {
+    entries.clear();
+    next = 0;
+  }
+  return first;
+}
+
+bool TimelineState::Queue::operator==(const Queue& other) const {
+  return busy == other.busy &&
+         std::equal(entries.begin() + static_cast<std::ptrdiff_t>(next), entries.end(),
+                    other.entries.begin() + static_cast<std::ptrdiff_t>(other.next),
+                    other.entries.end());
+}
+
+std::int64_t Timeline::run(const Schedule& schedule, std::int64_t limit, const Recording* base) {
+  begin(schedule, base);
+  return go(limit, base, nullptr);
+}
+
+Recording Timeline::record(const Schedule& schedule) {
+  Recording recording;
+  recording.schedule = schedule;
+  begin(recording.schedule, nullptr);
+  recording.iteration = go(kNever, nullptr, &recording);
+  return recording;
+}
+
+void Timeline::begin(const Schedule& schedule, const Recording* base) {
+  schedule_ = &schedule;
+  place_units();
+  const TimelineState* from = nullptr;
+  if (base && alike(schedule, base->schedule)) {
+    const std::uint32_t common = common_units(schedule, base->schedule);
+    for (const TimelineState& state : base->states) {
+      const bool differs_before =
+          state.next < schedule.units.size() && schedule.units[state.next].ready <= state.now;
+      if (state.next > common || differs_before) break;
+      from = &state;
+    }
+  }
+  std::int64_t codec = 0, port = 0;
+  for (const PlacedUnit& unit : schedule.units) {
+    codec += unit.pattern->codec_work;
+    port += unit.pattern->port_work;
+  }
+  if (!from) {
+    state_ = {};
+    state_.queues.resize(std::size_t{kQueues} * schedule.orbits);
+    state_.codec_left = codec;
+    state_.port_left = port;
+    return;
+  }
+  restore(*from);
+  for (const PlacedUnit& unit : base->schedule.units) {
+    codec -= unit.pattern->codec_work;
+    port -= unit.pattern->port_work;
+  }
+  state_.codec_left += codec;  // differs by what the units behind the state differ by
+  state_.port_left += port;
+}
+
+void Timeline::place_units() {
+  offset_.resize(schedule_->units.size() + 1);
+  std::size_t offset = 0;
+  for (std::size_t unit = 0; unit < schedule_->units.size(); ++unit) {
+    offset_[unit] = offset;
+    offset += schedule_->units[unit].pattern->count();
+  }
+  offset_.back() = offset;
+  if (waits_.size() < offset) waits_.resize(offset);
+  if (open_.size() < schedule_->units.size()) open_.resize(schedule_->units.size());
+}
+
+std::int64_t Timeline::next_time() const {
+  const std::int64_t unit =
+      state_.next < schedule_->units.size() ? schedule_->units[state_.next].ready : kNever;
+  return state_.events.empty() ? unit : std::min(unit, state_.events.front().time);
+}
+
+std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* recording) {
+  const std::vector<PlacedUnit>& units = schedule_->units;
+  const std::size_t stride = units.size() / kStates + 1;
+  std::size_t next_state = 0, shared_from = units.size();
+  if (base && alike(*schedule_, base->schedule) && base->schedule.units.size() == units.size()) {
+    while (shared_from > 0 && units[shared_from - 1] == base->schedule.units[shared_from - 1]) {
+      --shared_from;
+    }
+  }
+  std::size_t met = 0;
+  const auto orbits = static_cast<std::int64_t>(schedule_->orbits);
+  while (true) {
+    now_ = next_time();
+    if (now_ == kNever) break;
+    const bool releases = state_.next < units.size() && units[state_.next].ready == now_;
+    if (releases && recording && state_.next >= next_state) {
+      recording->states.push_back(snapshot());
+      next_state = state_.next + stride;
+    }
+    if (releases && state_.next >= shared_from) {
+      while (met < base->states.size() && base->states[met].next < state_.next) ++met;
+      if (met < base->states.size() && base->states[met].next == state_.next &&
+          meets(base->states[met], base->schedule)) {
+        const std::int64_t end = std::max(state_.end, base->iteration);
+        return end > limit ? kNever : end;
+      }
+    }
+    const std::int64_t left = std::max(state_.codec_left, state_.port_left) / orbits;
+    if (now_ > limit || left > limit - now_) return kNever;
+    while (instant()) {
+    }
+    state_.now = now_;
+  }
+  const std::int64_t end = std::max(state_.end, schedule_->compute_end);
+  return end > limit ? kNever : end;
+}
+
+/// One round of the instant now_: what ends is ended, then what is idle takes the next. False when
+/// nothing more happens in it.
+bool Timeline::instant() {
+  bool any = false;
+  std::vector<Event>& events = state_.events;
+  while (!events.empty() && events.front().time == now_) {
+    const Event event = events.front();
+    std::pop_heap(events.begin(), events.end(), later);
+    events.pop_back();
+    take(event);
+    any = true;
+  }
+  const std::vector<PlacedUnit>& units = schedule_->units;
+  if (state_.next < units.size() && units[state_.next].ready == now_) {
+    const std::uint32_t round = units[state_.next].round;
+    const bool due = round <= round_ || !any;
+    if (due) {
+      round_ = round;
+      release(state_.next++);
+      any = true;
+    }
+  }
+  if (!any) {
+    round_ = 0;
+    return false;
+  }
+  ++round_;
+  dispatch();
+  return true;
+}
+
+void Timeline::release(std::uint32_t unit) {
+  const Pattern& pattern = *schedule_->units[unit].pattern;
+  std::copy(pattern.waits.begin(), pattern.waits.end(),
+            waits_.begin() + static_cast<std::ptrdiff_t>(offset_[unit]));
+  open_[unit] = pattern.count();
+  for (const std::uint32_t step : pattern.sources) make_ready(unit, step);
+}
+
+void Timeline::take(const Event& event) {
+  if ((event.step & kArrival) != 0) return arrive(event.unit, event.step & ~kArrival);
+  const PlacedUnit& unit = schedule_->units[event.unit];
+  const Step& step = unit.pattern->steps[event.step];
+  ++steps_;
+  state_.end = now_;
+  const std::uint32_t node = node_of(unit, step);
+  if (step.resource == Resource::kPorts) {
+    Queue& egress = queue(kEgress, node);
+    egress.busy = false;
+    touch(egress, touched_egress_);
+    Queue& ingress = queue(kIngress, receiver_of(unit, step));
+    ingress.busy = false;
+    touch(ingress, touched_ingress_);
+  } else {
+    Queue& stream = queue(step.resource == Resource::kCodec ? kCodecQueue : kLocalQueue, node);
+    stream.busy = false;
+    touch(stream, touched_streams_);
+  }
+  if (step.delay == 0) {
+    arrive(event.unit, event.step);
+  } else {
+    push(now_ + step.delay, event.unit, event.step | kArrival);
+  }
+}
+
+void Timeline::arrive(std::uint32_t unit, std::uint32_t step) {
+  state_.end = now_;
+  --open_[unit];
+  const Pattern& pattern = *schedule_->units[unit].pattern;
+  std::uint16_t* const waits = waits_.data() + offset_[unit];
+  const std::uint32_t last = pattern.steps[step + 1].successors;
+  for (std::uint32_t i = pattern.steps[step].successors; i < last; ++i) {
+    const std::uint32_t next = pattern.successors[i];
+    if (--waits[next] == 0) make_ready(unit, next);
+  }
+}
+
+void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
+  const PlacedUnit& unit = schedule_->units[number];
+  const Step& step = unit.pattern->steps[number_of_step];
+  const std::uint32_t node = node_of(unit, step);
+  Entry entry = {now_, unit.index, number_of_step, number};
+  if (step.resource != Resource::kPorts) {
+    Queue& stream = queue(step.resource == Resource::kCodec ? kCodecQueue : kLocalQueue, node);
+    stream.add(entry);
+    return touch(stream, touched_streams_);
+  }
+  if (schedule_->transfer_order == sim::TransferOrder::kNeed) {
+    entry.first = -std::int64_t{unit.need};
+    entry.second = now_;
+  }
+  Queue& egress = queue(kEgress, node);
+  egress.add(entry);
+  touch(egress, touched_egress_);
+}
+
+void Timeline::dispatch() {
+  for (const std::uint32_t number : touched_streams_) {
+    Queue& stream = state_.queues[number];
+    stream.touched = false;
+    if (stream.busy || stream.empty()) continue;
+    stream.busy = true;
+    start(stream.take());
+  }
+  touched_streams_.clear();
+  for (const std::uint32_t number : touched_egress_) {
+    Queue& egress = state_.queues[number];
+    egress.touched = false;
+    if (egress.busy || egress.empty()) continue;
+    egress.busy = true;  // with its head, which waits for the other port from here on
+    const Entry head = egress.take();
+    const PlacedUnit& unit = schedule_->units[head.unit];
+    Queue& ingress = queue(kIngress, receiver_of(unit, unit.pattern->steps[head.step]));
+    ingress.add(head);
+    touch(ingress, touched_ingress_);
+  }
+  touched_egress_.clear();
+  for (const std::uint32_t number : touched_ingress_) {
+    Queue& ingress = state_.queues[number];
+    ingress.touched = false;
+    if (ingress.busy || ingress.empty()) continue;
+    ingress.busy = true;
+    start(ingress.take());
+  }
+  touched_ingress_.clear();
+}
+
+void Timeline::start(const Entry& entry) {
+  const Step& step = schedule_->units[entry.unit].pattern->steps[entry.step];
+  if (step.resource == Resource::kCodec) state_.codec_left -= step.work;
+  if (step.resource == Resource::kPorts) state_.port_left -= step.work;
+  push(now_ + step.work, entry.unit, entry.step);
+}
+
+void Timeline::push(std::int64_t time, std::uint32_t unit, std::uint32_t step) {
+  state_.events.push_back({time, unit, step});
+  std::push_heap(state_.events.begin(), state_.events.end(), later);
+}
+
+void Timeline::touch(Queue& queue, std::vector<std::uint32_t>& touched) {
+  if (queue.touched) return;
+  queue.touched = true;
+  touched.push_back(static_cast<std::uint32_t>(&queue - state_.queues.data()));
+}
+
+std::uint32_t Timeline::node_of(const PlacedUnit& unit, const Step& step) const {
+  return schedule_->orbits == 1 ? 0 : (step.node + unit.index) % schedule_->orbits;
+}
+
+std::uint32_t Timeline::receiver_of(const PlacedUnit& unit, const Step& step) const {
+  return schedule_->orbits == 1 ? 0 : (step.node + unit.index + step.shift) % schedule_->orbits;
+}
+
+TimelineState Timeline::snapshot() const {
+  TimelineState copy = state_;
+  while (copy.oldest < copy.next && open_[copy.oldest] == 0) ++copy.oldest;
+  const auto first = static_cast<std::ptrdiff_t>(offset_[copy.oldest]);
+  const auto last = static_cast<std::ptrdiff_t>(offset_[copy.next]);
+  copy.waits.assign(waits_.begin() + first, waits_.begin() + last);
+  copy.open.assign(open_.begin() + copy.oldest, open_.begin() + copy.next);
+  return copy;
+}
+
+void Timeline::restore(const TimelineState& state) {
+  state_ = state;
+  std::copy(state.waits.begin(), state.waits.end(),
+            waits_.begin() + static_cast<std::ptrdiff_t>(offset_[state.oldest]));
+  std::copy(state.open.begin(), state.open.end(), open_.begin() + state.oldest);
+  round_ = 0;
+}
+
+/// Both are before the same unit; from here on, the same will happen.
+bool Timeline::meets(const TimelineState& other, const Schedule& schedule) const {
+  if (!(state_.events == other.events && state_.queues == other.queues)) return false;
+  std::uint32_t oldest = state_.oldest;
+  while (oldest < state_.next && open_[oldest] == 0) ++oldest;
+  if (oldest != other.oldest) return false;
+  const bool same_units =
+      std::equal(schedule.units.begin() + oldest, schedule.units.begin() + state_.next,
+                 schedule_->units.begin() + oldest);
+  if (!same_units) return false;
+  if (!std::equal(other.open.begin(), other.open.end(), open_.begin() + oldest)) return false;
+  const auto first = waits_.begin() + static_cast<std::ptrdiff_t>(offset_[oldest]);
+  return offset_[state_.next] - offset_[oldest] == other.waits.size() &&
+         std::equal(other.waits.begin(), other.waits.end(), first);
+}
+
+}  // namespace hipress::planner

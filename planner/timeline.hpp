@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "planner/pattern.hpp"
+#include "sim/simulator.hpp"
+
+/// The planner's own simulation of network `port`: units instead of a graph, so that a candidate
+/// costs nothing to put together, and so that what it shares with another candidate need not be
+/// simulated again. With whole or folded patterns its times are sim::simulate()'s to the picosecond
+/// (tests compare them).
+namespace hipress::planner {
+
+/// A unit at its place in a timeline.
+struct PlacedUnit {
+  std::int64_t ready = 0;   ///< ps; the end of its last Backward
+  std::uint32_t round = 0;  ///< among the Backwards that end at that instant: each ends in a round
+                            ///< of events of its own
+  std::uint32_t index = 0;  ///< Task::gradient of its tasks
+  std::uint32_t need = 0;   ///< TaskGraph::need_places of it
+  const Pattern* pattern = nullptr;
+  bool operator==(const PlacedUnit&) const = default;
+};
+
+/// All that a simulation depends on.
+struct Schedule {
+  std::vector<PlacedUnit> units;  ///< sorted by (ready, round)
+  std::uint32_t orbits = 1;       ///< nodes that the patterns hold: 1, or with whole ones N
+  std::int64_t compute_end = 0;   ///< ps: the last Backward's, or Forward's, end
+  sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
+};
+
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// A simulation at an instant before a unit was ready.
+struct TimelineState {
+  struct Event {
+    std::int64_t time;
+    std::uint32_t unit;
+    std::uint32_t step;  ///< with kArrival: its successors may start; else it leaves its resource
+    bool operator==(const Event&) const = default;
+  };
+  /// A waiting step with its place in the order of service.
+  struct Entry {
+    std::int64_t first, second;
+    std::uint32_t step, unit;
+    bool operator==(const Entry&) const = default;
+  };
+  /// Sorted; served from `next` on.
+  struct Queue {
+    std::vector<Entry> entries;
+    std::size_t next = 0;
+    bool busy = false;
+    bool touched = false;
+
+    bool empty() const { return next == entries.size(); }
+    void add(const Entry& entry);
+    Entry take();
+    bool operator==(const Queue& other) const;
+  };
+
+  std::int64_t now = -1;                       ///< of the last instant that is over
+  std::int64_t end = 0;                        ///< of what has ended so far
+  std::uint32_t next = 0;                      ///< the first unit that is not ready
+  std::uint32_t oldest = 0;                    ///< all units before are done
+  std::vector<Event> events;                   ///< a heap
+  std::vector<Queue> queues;                   ///< per orbit: codec, local, egress, ingress
+  std::vector<std::uint16_t> waits;            ///< per step of the units from `oldest` to `next`
+  std::vector<std::uint32_t> open;             ///< per unit of these: steps that are not done
+  std::int64_t codec_left = 0, port_left = 0;  ///< ps of steps that have not started, all orbits
+};
+
+/// What was kept of a simulation, so that others can begin, or end, with it.
+struct Recording {
+  Schedule schedule;
+  std::int64_t iteration = kNever;
+  std::vector<TimelineState> states;  ///< in the order of time
+};
+
+/// Simulates schedules, one after the other; not to be used by two threads at once.
+class Timeline {
+ public:
+  /// The iteration's end in ps, or kNever if it would be later than `limit`. With `base`, starts
+  /// from its last state before the schedules differ, and ends where it meets one of its states
+  /// again; the result is the same without.
+  std::int64_t run(const Schedule& schedule, std::int64_t limit = kNever,
+                   const Recording* base = nullptr);
+
+  /// The same, and what others need to begin with it.
+  Recording record(const Schedule& schedule);
+
+  /// Steps that ended in all runs so far.
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  using Event = TimelineState::Event;
+  using Entry = TimelineState::Entry;
+  using Queue = TimelineState::Queue;
+
+  void begin(const Schedule& schedule, const Recording* base);
+  void place_units();
+  std::int64_t go(std::int64_t limit, const Recording* base, Recording* recording);
+  bool instant();
+  void release(std::uint32_t unit);
+  void take(const Event& event);
+  void arrive(std::uint32_t unit, std::uint32_t step);
+  void make_ready(std::uint32_t unit, std::uint32_t step);
+  void dispatch();
+  void start(const Entry& entry);
+  void push(std::int64_t time, std::uint32_t unit, std::uint32_t step);
+  void touch(Queue& queue, std::vector<std::uint32_t>& touched);
+  Queue& queue(std::uint32_t kind, std::uint32_t orbit) {
+    return state_.queues[kind * schedule_->orbits + orbit];
+  }
+  std::uint32_t node_of(const PlacedUnit& unit, const Step& step) const;
+  std::uint32_t receiver_of(const PlacedUnit& unit, const Step& step) const;
+  TimelineState snapshot() const;
+  void restore(const TimelineState& state);
+  bool meets(const TimelineState& other, const Schedule& schedule) const;
+  std::int64_t next_time() const;
+
+  const Schedule* schedule_ = nullptr;
+  TimelineState state_;              // its `waits` and `open` are kept in those below
+  std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
+  std::vector<std::uint16_t> waits_;
+  std::vector<std::uint32_t> open_;  // per unit
+  std::vector<std::uint32_t> touched_streams_, touched_egress_, touched_ingress_;
+  std::int64_t now_ = 0;
+  std::uint32_t round_ = 0;  // of the instant now_
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace hipress::planner

@@ -1,0 +1,149 @@
+#include "planner/evaluator.hpp"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "casync/strategy.hpp"
+#include "sim/folding.hpp"
+#include "tests/planner/random_problem.hpp"
+
+namespace hipress::planner {
+namespace {
+
+Candidate random_candidate(const Choices& choices, std::mt19937_64& draws) {
+  Candidate candidate = {static_cast<std::uint32_t>(draws() % choices.shapes.size()), {}};
+  for (const auto& options : choices.gradients) {
+    candidate.options.push_back(static_cast<std::uint16_t>(draws() % options.size()));
+  }
+  return candidate;
+}
+
+/// The same, with K = N wherever there is such an option.
+Candidate rotating_candidate(const Problem& problem, const Choices& choices,
+                             std::mt19937_64& draws) {
+  Candidate candidate = random_candidate(choices, draws);
+  for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
+    const auto& options = choices.gradients[g];
+    for (std::uint16_t i = 0; i < options.size(); ++i) {
+      const bool rotates = options[i].partitions % static_cast<int>(problem.nodes) == 0;
+      if (rotates && (draws() % 3 == 0 || i == 0)) candidate.options[g] = i;
+    }
+  }
+  return candidate;
+}
+
+std::int64_t simulated(const Problem& problem, const Choices& choices, const Candidate& candidate,
+                       casync::Folding folding) {
+  const casync::Plan plan = make_plan(problem, choices, candidate.shape, candidate.options);
+  const sim::TaskCosts costs(*problem.profile, plan.algorithms);
+  return sim::simulate(casync::expand(problem.model, plan, folding), costs,
+                       problem.machines->cluster,
+                       {.network = sim::Network::kPort,
+                        .transfer_order = choices.shapes[candidate.shape].transfer_order})
+      .iteration.count();
+}
+
+Problem everything(RandomProblem& random) {
+  Problem problem = random.problem(sim::Network::kPort);
+  problem.grouping = Grouping::kAny;
+  problem.transfer_order = OrderChoice::kBest;
+  problem.strategy = "best";
+  return problem;
+}
+
+TEST_CASE("Exact timelines end when the simulator says, to the picosecond") {
+  std::mt19937_64 draws(1);
+  Timeline timeline;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    RandomProblem random(seed, {.most_gradients = 12, .most_nodes = 16});
+    if (seed % 4 == 0) random.profile.merge = {};  // rounds of one instant
+    if (seed % 5 == 0) random.model.forward_s = 1e-3;
+    if (seed % 3 == 0) {
+      for (auto& gradient : random.model.gradients) gradient.ready_s = seed % 2 == 0 ? 0 : 1e-3;
+    }
+    if (seed % 7 == 0) {
+      random.machines.cluster.gpus_per_node = 4;
+      random.machines.cluster.gpu_link = {2e-6, 20e9};
+      random.machines.cluster.compute_speed.assign(random.machines.cluster.nodes, 0.75);
+    }
+    const Problem problem = everything(random);
+    const Choices choices = make_choices(problem);
+    Evaluator evaluator(problem, choices);
+    REQUIRE(evaluator.has_exact());
+    for (int i = 0; i < 6; ++i) {
+      const Candidate candidate = random_candidate(choices, draws);
+      if (!evaluator.can_be_exact(candidate)) continue;
+      CAPTURE(seed, i, candidate.shape, problem.nodes);
+      CHECK(timeline.run(evaluator.exact(candidate)) ==
+            simulated(problem, choices, candidate, casync::Folding::kNone));
+    }
+  }
+}
+
+TEST_CASE("Folded timelines end when the simulator says, to the picosecond") {
+  std::mt19937_64 draws(2);
+  Timeline timeline;
+  int folded = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    RandomProblem random(seed, {.most_gradients = 8, .most_nodes = 16});
+    if (seed % 4 == 0) random.profile.merge = {};
+    for (auto& gradient : random.model.gradients) {
+      gradient.elements = (gradient.elements / 2048 + 1) * 2048;  // equal slices for K <= 4·16
+    }
+    const Problem problem = everything(random);
+    const Choices choices = make_choices(problem);
+    Evaluator evaluator(problem, choices);
+    for (int i = 0; i < 4; ++i) {
+      const Candidate candidate = rotating_candidate(problem, choices, draws);
+      if (!evaluator.can_be_exact(candidate)) continue;
+      const Schedule schedule = evaluator.exact(candidate);
+      if (schedule.orbits > 1) continue;
+      ++folded;
+      CAPTURE(seed, i, candidate.shape, problem.nodes);
+      const std::int64_t time = timeline.run(schedule);
+      CHECK(time == simulated(problem, choices, candidate, casync::Folding::kFolded));
+      CHECK(time == simulated(problem, choices, candidate, casync::Folding::kNone));
+    }
+  }
+  CHECK(folded > 20);
+}
+
+TEST_CASE("A timeline that begins or ends with another is as one from the start") {
+  std::mt19937_64 draws(3);
+  Timeline fresh, reusing;
+  int abandoned = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    RandomProblem random(seed, {.least_gradients = 4, .most_gradients = 40, .most_nodes = 8});
+    const Problem problem = everything(random);
+    const Choices choices = make_choices(problem);
+    Evaluator evaluator(problem, choices);
+    const Candidate start = random_candidate(choices, draws);
+    for (const bool coarse : {true, false}) {
+      if (!coarse && !evaluator.can_be_exact(start)) continue;
+      const auto schedule = [&](const Candidate& candidate) {
+        return coarse ? evaluator.coarse(candidate) : evaluator.exact(candidate);
+      };
+      const Recording base = reusing.record(schedule(start));
+      CHECK(base.iteration == fresh.run(schedule(start)));
+      for (int i = 0; i < 25; ++i) {
+        Candidate changed = start;
+        for (int changes = 0; changes < 1 + i % 3; ++changes) {
+          const std::size_t g = draws() % changed.options.size();
+          changed.options[g] = static_cast<std::uint16_t>(draws() % choices.gradients[g].size());
+        }
+        CAPTURE(seed, coarse, i);
+        const std::int64_t time = fresh.run(schedule(changed));
+        CHECK(reusing.run(schedule(changed), kNever, &base) == time);
+        // A limit only ever leaves out what is beyond it.
+        const std::int64_t limited = reusing.run(schedule(changed), base.iteration, &base);
+        CHECK(limited == (time <= base.iteration ? time : kNever));
+        abandoned += limited == kNever;
+      }
+    }
+  }
+  CHECK(abandoned > 100);
+  CHECK(reusing.steps() < 2 * fresh.steps());
+}
+
+}  // namespace
+}  // namespace hipress::planner

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "costs/cluster.hpp"
+#include "planner/search.hpp"
+
+namespace hipress::planner {
+
+/// A random model on random machines, the same for the same seed everywhere: sizes over six
+/// decades, random ready times, 2 to 64 nodes, and raw communication that takes 0.3 to 10 times as
+/// long as backward.
+class RandomProblem {
+ public:
+  struct Range {
+    std::uint32_t least_gradients = 3, most_gradients = 24;
+    std::uint32_t most_nodes = 64;
+  };
+
+  RandomProblem(std::uint64_t seed, const Range& range) : draws_(seed) {
+    const std::uint32_t nodes = std::uint32_t{1}
+                                << (1 + below(std::bit_width(range.most_nodes) - 1));
+    const std::uint32_t count =
+        range.least_gradients + below(range.most_gradients - range.least_gradients + 1);
+    const double backward_s = 0.01 * std::pow(10.0, share());
+    std::int64_t elements = 0;
+    for (std::uint32_t g = 0; g < count; ++g) {
+      const auto size = static_cast<std::int64_t>(32 * std::pow(10.0, 6 * share()));
+      model.gradients.push_back({.name = "g" + std::to_string(g),
+                                 .elements = size,
+                                 .ready_s = std::round(backward_s * share() * 1e9) * 1e-9});
+      elements += size;
+    }
+    make_machines(nodes, elements, backward_s);
+  }
+
+  /// On `network`, with Problem::machines pointing into this object.
+  Problem problem(sim::Network network) {
+    machines.network = network;
+    return {.model = model,
+            .strategy = strategy,
+            .nodes = machines.cluster.nodes,
+            .algorithms = {"onebit", "tbq", "fp16"},
+            .profile = &profile,
+            .machines = &machines};
+  }
+
+  models::Model model;
+  costs::Profile profile;
+  Machines machines{profile, {}};
+  std::string strategy;
+
+ private:
+  std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(draws_() % bound); }
+  double share() { return static_cast<double>(draws_() >> 11) * 0x1p-53; }
+  double between(double low, double high) { return low * std::pow(high / low, share()); }
+
+  void make_machines(std::uint32_t nodes, std::int64_t elements, double backward_s) {
+    strategy = below(2) == 0 ? "ps" : "ring";
+    const double ratio = between(0.3, 10);  // raw communication to backward
+    const double bytes = 8.0 * static_cast<double>(elements) * (nodes - 1) / nodes;
+    const double bandwidth = bytes / (ratio * backward_s);
+    profile.name = "random";
+    profile.link = {.overhead_s = between(1e-6, 50e-6),
+                    .bandwidth = bandwidth,
+                    .bandwidth_both_ways = bandwidth,
+                    .latency_s = below(2) == 0 ? 0 : between(1e-6, 50e-6)};
+    const double launch_s = between(2e-6, 30e-6);
+    const double element_s = between(1e-12, 3e-10);
+    const auto curve = [&](double factor) {
+      return costs::Curve{{{0, launch_s, element_s * factor}}, 0};
+    };
+    profile.codecs["onebit"] = {curve(1.5), curve(0.5), curve(1)};
+    profile.codecs["tbq"] = {curve(1.2), curve(0.5), curve(1)};
+    profile.codecs["fp16"] = {curve(0.6), curve(0.6), curve(1)};
+    profile.merge = curve(1.2);
+    machines.cluster = costs::cluster_from_profile(profile, nodes);
+  }
+
+  std::mt19937_64 draws_;
+};
+
+}  // namespace hipress::planner
