@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,22 +11,30 @@
 
 namespace hipress::planner {
 
-/// A plan that needs no search, which every searched plan is compared with. Adding one is one row.
+/// A plan that needs no budget, which every searched plan is compared with. Adding one is one row.
 struct BaselineRow {
   std::string_view name;
   std::string_view help;
   casync::Plan (*make)(const Problem& problem);
 };
 
-/// none, fp16, all, threshold_262144, secopa.
+/// none, fp16, all, threshold_262144, secopa: those that nothing is simulated for.
 std::span<const BaselineRow> baselines();
 
-struct BaselineTime {
+struct Baseline {
   std::string_view name;
-  double iteration_s = 0;
+  casync::Plan plan;
+  std::optional<double> iteration_s;  ///< none: its graph is too large to simulate
+  std::string remark;                 ///< what was given up to simulate it; mostly empty
 };
 
-/// The simulated iteration time of every baseline, in the order of baselines().
-std::vector<BaselineTime> simulate_baselines(const Problem& problem, const Machines& machines);
+/// Every baseline with its simulated iteration time, in the order of baselines(), and behind them
+/// greedy. With several topologies to choose from, each as it is best.
+std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines);
+
+/// The fastest baseline that is faster than `planned_s` and compresses with nothing that the
+/// problem does not allow; null if there is none.
+const Baseline* faster_baseline(const Problem& problem, const std::vector<Baseline>& baselines,
+                                double planned_s);
 
 }  // namespace hipress::planner

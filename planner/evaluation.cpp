@@ -1,17 +1,75 @@
 #include "planner/evaluation.hpp"
 
+#include <fmt/format.h>
+
+#include "casync/layout.hpp"
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "sim/folding.hpp"
 
 namespace hipress::planner {
+namespace {
+
+constexpr double kMostTasks = 8e6;      // of a graph: about 500 MB
+constexpr double kMostFlowTasks = 1e8;  // of the whole graph, where flows share links
+constexpr double kTasksPerMessage = 3.5;
+
+/// About how many tasks the plan's whole graph has.
+double whole_tasks(const models::Model& model, const casync::Plan& plan) {
+  const casync::Layout layout = casync::make_layout(model, plan);
+  double messages = 0;
+  for (const std::uint32_t index : layout.order) {
+    const casync::Unit& unit = layout.units[index];
+    const std::int64_t slice = casync::slice(unit.elements, unit.partitions, 0).elements;
+    messages += 2.0 * (plan.nodes - 1) * static_cast<double>((unit.elements + slice - 1) / slice);
+  }
+  return messages * kTasksPerMessage;
+}
+
+sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
+                           const Machines& machines, sim::TransferOrder order) {
+  sim::Scenario scenario = {.model = model,
+                            .plan = plan,
+                            .profile = machines.profile,
+                            .cluster = machines.cluster,
+                            .network = machines.network,
+                            .transfer_order = order};
+  scenario.plan.gpus_per_node = machines.cluster.gpus_per_node;
+  return scenario;
+}
+
+double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
+  return casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario, fold).graph));
+}
+
+}  // namespace
 
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
-                             const Machines& machines) {
-  const sim::TaskCosts costs(machines.profile, plan.algorithms);
-  casync::Plan on_machines = plan;
-  on_machines.gpus_per_node = machines.cluster.gpus_per_node;
-  const sim::Result result = sim::simulate(casync::expand(model, on_machines), costs,
-                                           machines.cluster, {.network = machines.network});
-  return casync::to_seconds(result.iteration);
+                             const Machines& machines, sim::TransferOrder order) {
+  return seconds_of(scenario_for(model, plan, machines, order), sim::Fold::kExactly);
+}
+
+AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
+                                    const Machines& machines, sim::TransferOrder order) {
+  const double tasks = whole_tasks(model, plan);
+  if (tasks <= kMostTasks) return {simulated_iteration_s(model, plan, machines, order)};
+  sim::Scenario scenario = scenario_for(model, plan, machines, order);
+  std::optional<sim::ExpandedGraph> folded;
+  try {
+    folded = sim::expand(scenario, sim::Fold::kAlways);
+  } catch (const io::InputError& error) {
+    return {std::nullopt,
+            fmt::format("not simulated: about {:.0e} tasks, and {}", tasks, error.what())};
+  }
+  AffordableTime time;
+  if (!folded->exact) time.remark = "simulated with all slices as long as the longest";
+  if (scenario.network == sim::Network::kFair && tasks > kMostFlowTasks) {
+    scenario.network = sim::Network::kPort;
+    time.remark += time.remark.empty() ? "simulated" : ",";
+    time.remark += " on network port: there are too many flows for fair";
+  }
+  time.iteration_s = casync::to_seconds(sim::iteration_time(scenario, folded->graph));
+  return time;
 }
 
 }  // namespace hipress::planner

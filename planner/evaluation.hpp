@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "casync/plan.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
@@ -15,9 +18,23 @@ struct Machines {
   sim::Network network = sim::Network::kFair;
 };
 
-/// Simulated iteration time in seconds. io::InputError if the profile lacks an algorithm of the
-/// plan.
+/// Simulated iteration time in seconds, of a folded graph where that changes nothing.
+/// io::InputError if the profile lacks an algorithm of the plan.
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
-                             const Machines& machines);
+                             const Machines& machines,
+                             sim::TransferOrder order = sim::TransferOrder::kReady);
+
+/// A time that large clusters can afford, and what was given up for it.
+struct AffordableTime {
+  std::optional<double> iteration_s;  ///< none: not even so
+  std::string remark = {};            ///< empty: it is simulated_iteration_s()
+};
+
+/// The same where a graph has so many tasks that it does not fit in memory or time: folded with all
+/// slices as long as the longest, and on network port where flows would be too many. None for plans
+/// whose nodes do different things.
+AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
+                                    const Machines& machines,
+                                    sim::TransferOrder order = sim::TransferOrder::kReady);
 
 }  // namespace hipress::planner

@@ -9,6 +9,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::int64_t kWord = 32;
+constexpr std::size_t kMostPatternBytes = std::size_t{48} << 20;
 constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
 
 bool nodes_are_alike(const costs::Cluster& cluster) {
@@ -30,7 +31,8 @@ struct OpenGroup {
 Evaluator::Evaluator(const Problem& problem, const Choices& choices)
     : problem_(problem),
       choices_(choices),
-      book_(choices.algorithms, *problem.machines),
+      coarse_book_(choices.algorithms, *problem.machines),
+      exact_book_(choices.algorithms, *problem.machines),
       exact_(nodes_are_alike(problem.machines->cluster)),
       order_(casync::backward_order(problem.model)) {
   const std::vector<double>& speeds = problem.machines->cluster.compute_speed;
@@ -52,6 +54,10 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
     compute_end_ += work;
     ready_.push_back(compute_end_);
     round_.push_back(round);
+  }
+  first_option_ = {0};
+  for (const auto& options : choices.gradients) {
+    first_option_.push_back(first_option_.back() + options.size());
   }
   for (const Shape& shape : choices.shapes) {
     strategies_.push_back(&casync::find_strategy(shape.strategy));
@@ -84,21 +90,56 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
   schedule.transfer_order = choices_.shapes[candidate.shape].transfer_order;
   schedule.units.reserve(units_.size());
   for (const Unit& unit : units_) {
-    const PatternKey key = {.elements = unit.elements,
-                            .partitions = unit.decision.partitions,
-                            .algorithm = unit.decision.algorithm,
-                            .strategy = strategies_[candidate.shape],
-                            .fidelity = fidelity};
     schedule.units.push_back({.ready = ready_[unit.position],
                               .round = round_[unit.position],
                               .index = unit.index,
                               .need = unit.position,
-                              .pattern = &book_.find(key)});
+                              .pattern = &pattern(unit, strategies_[candidate.shape], fidelity)});
   }
   return schedule;
 }
 
+const Pattern& Evaluator::pattern(const Unit& unit, const casync::Strategy* strategy,
+                                  Fidelity fidelity) {
+  if (unit.index < order_.size()) {
+    return pattern_of_gradient(unit.index, candidate_->options[unit.index], strategy, fidelity);
+  }
+  return book(fidelity).find({.elements = unit.elements,
+                              .partitions = unit.decision.partitions,
+                              .algorithm = unit.decision.algorithm,
+                              .strategy = strategy,
+                              .fidelity = fidelity});
+}
+
+const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t option,
+                                              const casync::Strategy* strategy, Fidelity fidelity) {
+  std::vector<const Pattern*>& known = singles_[{strategy, fidelity}];
+  if (known.empty()) known.resize(first_option_.back(), nullptr);
+  const Pattern*& entry = known[first_option_[g] + option];
+  if (!entry) {
+    const casync::Decision& decision = choices_.gradients[g][option];
+    entry = &book(fidelity).find({.elements = problem_.model.gradients[g].elements,
+                                  .partitions = decision.partitions,
+                                  .algorithm = decision.algorithm,
+                                  .strategy = strategy,
+                                  .fidelity = fidelity});
+  }
+  return *entry;
+}
+
+Evaluator::Load Evaluator::load(std::uint32_t shape, std::size_t gradient, std::uint16_t option) {
+  const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option,
+                                               strategies_[shape], Fidelity::kCoarse);
+  return {static_cast<double>(pattern.codec_work), static_cast<double>(pattern.port_work)};
+}
+
+void Evaluator::trim() {
+  if (!exact_book_.trim(kMostPatternBytes)) return;
+  std::erase_if(singles_, [](const auto& row) { return row.first.second != Fidelity::kCoarse; });
+}
+
 void Evaluator::lay_out(const Candidate& candidate) {
+  candidate_ = &candidate;
   units_.clear();
   if (choices_.shapes[candidate.shape].bulk.threshold_bytes > 0) return group(candidate);
   for (std::uint32_t place = 0; place < order_.size(); ++place) {

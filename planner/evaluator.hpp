@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/choices.hpp"
@@ -27,25 +29,31 @@ class Evaluator {
   /// cores are shared.
   bool has_exact() const { return exact_; }
 
-  /// Coarse: for any candidate. Not to be called by two threads at once; what it returns is valid
-  /// until the next trim().
+  /// Coarse: for any candidate. Not to be called by two threads at once.
   Schedule coarse(const Candidate& candidate);
   /// Exact, if has_exact() and the shape has no batches: folded where the graph can be, or where
-  /// rotations_only() (then with every slice as long as the first), else whole.
+  /// rotations_only() (then with every slice as long as the first), else whole. Valid until the
+  /// next trim(). Not to be called by two threads at once.
   Schedule exact(const Candidate& candidate);
   bool can_be_exact(const Candidate& candidate) const {
     return exact_ && choices_.shapes[candidate.shape].batch.threshold_bytes == 0;
   }
 
-  /// Frees memory if patterns take too much; schedules made before are invalid then.
-  void trim() { book_.trim(std::size_t{48} << 20); }
+  /// Frees memory if exact patterns take too much; exact schedules made before are invalid then.
+  void trim();
+
+  /// One node's codec and port work of a gradient that is synchronised on its own, in ps.
+  struct Load {
+    double codec = 0, port = 0;
+  };
+  Load load(std::uint32_t shape, std::size_t gradient, std::uint16_t option);
 
   const Choices& choices() const { return choices_; }
 
  private:
   struct Unit {
     std::uint32_t position;  ///< of its last member in the order of backward
-    std::uint32_t index;
+    std::uint32_t index;     ///< a gradient's, or from their number on a group's
     std::int64_t elements;
     casync::Decision decision;
   };
@@ -53,10 +61,16 @@ class Evaluator {
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
   bool folds(const Unit& unit) const;
+  PatternBook& book(Fidelity fidelity) {
+    return fidelity == Fidelity::kCoarse ? coarse_book_ : exact_book_;
+  }
+  const Pattern& pattern(const Unit& unit, const casync::Strategy* strategy, Fidelity fidelity);
+  const Pattern& pattern_of_gradient(std::uint32_t g, std::uint16_t option,
+                                     const casync::Strategy* strategy, Fidelity fidelity);
 
   const Problem& problem_;
   const Choices& choices_;
-  PatternBook book_;
+  PatternBook coarse_book_, exact_book_;
   const bool exact_;
   std::vector<std::uint32_t> order_;      // gradients as backward completes them
   std::vector<std::int64_t> ready_;       // per place in that order, ps
@@ -65,6 +79,10 @@ class Evaluator {
   std::int64_t compute_end_ = 0;
   std::vector<const casync::Strategy*> strategies_;  // per shape
   std::vector<Unit> units_;                          // of the candidate at hand
+  const Candidate* candidate_ = nullptr;
+  std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows
+  /// Of gradients on their own, by strategy and fidelity; null: not looked up yet.
+  std::map<std::pair<const casync::Strategy*, Fidelity>, std::vector<const Pattern*>> singles_;
 };
 
 }  // namespace hipress::planner

@@ -303,10 +303,11 @@ const Pattern& PatternBook::find(const PatternKey& key) {
   return *entry;
 }
 
-void PatternBook::trim(std::size_t most_bytes) {
-  if (bytes_ <= most_bytes) return;
+bool PatternBook::trim(std::size_t most_bytes) {
+  if (bytes_ <= most_bytes) return false;
   patterns_.clear();
   bytes_ = 0;
+  return true;
 }
 
 }  // namespace hipress::planner

@@ -29,8 +29,8 @@ struct Step {
   std::int64_t delay = 0;        ///< ps from then until its successors may start (the wire)
   std::uint32_t successors = 0;  ///< index into Pattern::successors of the first; the next step's
                                  ///< ends them
-  std::uint32_t node = 0;   ///< before the unit's rotation
-  std::uint32_t shift = 0;  ///< (receiver - sender) mod N
+  std::uint32_t node = 0;        ///< before the unit's rotation
+  std::uint32_t shift = 0;       ///< (receiver - sender) mod N
   Resource resource = Resource::kCodec;
 };
 
@@ -81,8 +81,8 @@ class PatternBook {
   /// stays valid until trim().
   const Pattern& find(const PatternKey& key);
 
-  /// Forgets all patterns if they take more than `most_bytes`.
-  void trim(std::size_t most_bytes);
+  /// Forgets all patterns if they take more than `most_bytes`; whether it did.
+  bool trim(std::size_t most_bytes);
   std::size_t bytes() const { return bytes_; }
 
  private:

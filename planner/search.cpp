@@ -10,6 +10,7 @@
 #include "io/suggestion.hpp"
 #include "kernels/codec.hpp"
 #include "planner/secopa.hpp"
+#include "planner/timeline_search.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr std::array kSearches = {
     SearchRow{"secopa", "each gradient alone, by the cost model published with SeCoPa",
               search_secopa},
+    SearchRow{"timeline", "everything together, by the simulated iteration time", search_timeline,
+              true},
 };
 
 }  // namespace

@@ -64,6 +64,9 @@ struct SearchRow {
   std::string_view name;
   std::string_view help;
   SearchResult (*search)(const Problem& problem);
+  /// It asks Problem::machines, minds Problem::limits, and its plan is never to be worse than a
+  /// baseline.
+  bool simulates = false;
 };
 
 std::span<const SearchRow> searches();

@@ -1,0 +1,365 @@
+#include "planner/timeline_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "planner/budget.hpp"
+#include "planner/moves.hpp"
+#include "planner/starts.hpp"
+
+namespace hipress::planner {
+namespace {
+
+// Shares of the budget after which something is over.
+constexpr double kGreedyShare = 0.15;
+constexpr double kStartShare = 0.4;
+constexpr double kSearchShare = 0.9;  // the rest simulates on the network asked for
+
+constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
+constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
+constexpr std::size_t kFinalists = 4;
+constexpr double kLeastExactRuns = 150;  // that the budget must allow for a local search with them
+constexpr double kWorthLooking = 1.03;   // coarse time over the best's, up to which to look closely
+constexpr double kLookDirectly = 4;      // exact over coarse steps, up to which not to look first
+constexpr double kWarmth = 0.02;  // how much worse a local optimum may be to go on from, at first
+
+enum class Level : std::uint8_t { kCoarse, kExact };
+
+/// A candidate from which search goes on.
+struct Incumbent {
+  Candidate candidate;
+  std::int64_t time = kNever;         ///< at its level
+  std::int64_t coarse_time = kNever;  ///< with level kExact, for comparison
+  Recording recording;
+};
+
+/// Calls work(i, job) for i of 0 … count−1; `job` is below `jobs` and one thread's at a time.
+template <class Work>
+void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
+  if (jobs <= 1 || count <= 1) {
+    for (std::size_t i = 0; i < count; ++i) work(i, 0u);
+    return;
+  }
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto serve = [&](unsigned job) {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i, job);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned job = 1; job < jobs; ++job) helpers.emplace_back(serve, job);
+    serve(0);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+class TimelineSearch {
+ public:
+  explicit TimelineSearch(const Problem& problem)
+      : problem_(problem),
+        budget_(problem.limits),
+        choices_(make_choices(problem)),
+        evaluator_(problem, choices_),
+        neighbourhoods_(problem, choices_),
+        draws_(problem.limits.seed),
+        timelines_(std::max(1u, problem.limits.jobs)) {}
+
+  SearchResult run() {
+    begin();
+    if (!problem_.model.gradients.empty() && problem_.nodes > 1) iterate();
+    return finish();
+  }
+
+ private:
+  struct Found {
+    Candidate candidate;
+    std::int64_t time;  ///< exact where that can be had, else coarse
+  };
+
+  // ---- simulating ----
+
+  Schedule schedule(Level level, const Candidate& candidate) {
+    return level == Level::kCoarse ? evaluator_.coarse(candidate) : evaluator_.exact(candidate);
+  }
+
+  /// Times of candidates up to `limit`; beyond, kNever.
+  std::vector<std::int64_t> times(Level level, const std::vector<Candidate>& candidates,
+                                  std::int64_t limit, const Recording* base) {
+    std::vector<Schedule> schedules;
+    for (const Candidate& candidate : candidates) schedules.push_back(schedule(level, candidate));
+    std::vector<std::int64_t> result(candidates.size());
+    run_parallel(candidates.size(), problem_.limits.jobs, [&](std::size_t i, unsigned job) {
+      result[i] = timelines_[job].run(schedules[i], limit, base);
+    });
+    budget_.count(static_cast<std::int64_t>(candidates.size()));
+    return result;
+  }
+
+  Incumbent make_incumbent(Level level, const Candidate& candidate) {
+    Incumbent incumbent;
+    incumbent.candidate = candidate;
+    incumbent.recording = timelines_[0].record(schedule(level, candidate));
+    incumbent.time = incumbent.recording.iteration;
+    incumbent.coarse_time =
+        level == Level::kCoarse ? incumbent.time : timelines_[0].run(evaluator_.coarse(candidate));
+    return incumbent;
+  }
+
+  /// Simulates a candidate as exactly as can be, and remembers it if it is among the best.
+  std::int64_t verify(const Candidate& candidate) {
+    for (const Found& known : pool_) {
+      if (known.candidate == candidate) return known.time;
+    }
+    std::int64_t time = 0;
+    if (evaluator_.can_be_exact(candidate)) {
+      const double before_s = budget_.elapsed_s();
+      time = timelines_[0].run(evaluator_.exact(candidate));
+      exact_s_ = budget_.elapsed_s() - before_s;
+      evaluator_.trim();
+    } else {
+      time = asked_for(candidate).value_or(kNever);
+    }
+    budget_.count(1);
+    remember(candidate, time);
+    return time;
+  }
+
+  void remember(const Candidate& candidate, std::int64_t time) {
+    const auto same = [&](const Found& known) { return known.candidate == candidate; };
+    if (std::any_of(pool_.begin(), pool_.end(), same)) return;
+    const auto place = std::find_if(pool_.begin(), pool_.end(),
+                                    [&](const Found& known) { return time < known.time; });
+    const bool best = place == pool_.begin();
+    pool_.insert(place, {candidate, time});
+    if (pool_.size() > kFinalists) pool_.pop_back();
+    if (best) report();
+  }
+
+  /// On the network asked for.
+  std::optional<std::int64_t> asked_for(const Candidate& candidate) {
+    const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const AffordableTime time = affordable_iteration(
+        problem_.model, plan, *problem_.machines, choices_.shapes[candidate.shape].transfer_order);
+    if (!time.iteration_s) return std::nullopt;
+    return casync::from_seconds(*time.iteration_s).count();
+  }
+
+  void report() {
+    if (!problem_.limits.progress) return;
+    const std::int64_t best = pool_.empty() ? coarse_best_ : pool_.front().time;
+    problem_.limits.progress(std::min(1.0, budget_.share()),
+                             casync::to_seconds(casync::Picoseconds(best)));
+  }
+
+  // ---- searching ----
+
+  /// Simulates the starts of every topology; the first of them whatever the budget is.
+  void begin() {
+    const std::function<bool()> stop = [&] { return budget_.over(kGreedyShare); };
+    std::int64_t evaluations = 0;
+    for (const std::uint32_t shape : neighbourhoods_.shapes()) {
+      if (choices_.shapes[shape].bulk.threshold_bytes > 0) continue;
+      const StartContext context = {problem_, choices_, neighbourhoods_, evaluator_,
+                                    shape,    stop,     evaluations};
+      for (const Start& start : starts()) {
+        if (!starts_.empty() && budget_.over(kStartShare)) return;
+        std::vector<Candidate> candidates = start.make(context);
+        budget_.count(std::exchange(evaluations, 0));
+        const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+          starts_.push_back({std::move(candidates[i]), found[i]});
+        }
+      }
+    }
+  }
+
+  void iterate() {
+    std::stable_sort(starts_.begin(), starts_.end(),
+                     [](const Found& a, const Found& b) { return a.time < b.time; });
+    const auto same = [](const Found& a, const Found& b) { return a.time == b.time; };
+    starts_.erase(std::unique(starts_.begin(), starts_.end(), same), starts_.end());
+    verify(starts_.front().candidate);
+    Candidate current = starts_.front().candidate;
+    std::int64_t current_time = kNever;
+    for (std::size_t round = 0; !budget_.over(kSearchShare); ++round) {
+      const bool first = round < std::min(kFirstStarts, starts_.size());
+      const Candidate from =
+          first ? starts_[round].candidate : apply(neighbourhoods_.kick(current, draws_), current);
+      const Found found = search_from(from);
+      const double warmth = kWarmth * std::max(0.0, 1 - budget_.share());
+      const auto limit =
+          current_time == kNever
+              ? kNever
+              : static_cast<std::int64_t>(static_cast<double>(current_time) * (1 + warmth));
+      if (found.time <= limit) {
+        current = found.candidate;
+        current_time = found.time;
+      }
+      if (round + 1 == kFirstStarts && !pool_.empty()) current = pool_.front().candidate;
+      report();
+    }
+  }
+
+  /// The local optimum that a candidate leads to, at the closest level that can be afforded.
+  Found search_from(const Candidate& from) {
+    Incumbent coarse = make_incumbent(Level::kCoarse, from);
+    improve(Level::kCoarse, coarse);
+    coarse_best_ = std::min(coarse_best_, coarse.time);
+    const std::int64_t time = verify(coarse.candidate);
+    const bool affordable = evaluator_.can_be_exact(coarse.candidate) &&
+                            budget_.affords(exact_s_, kSearchShare) >= kLeastExactRuns;
+    if (!affordable || budget_.over(kSearchShare)) return {coarse.candidate, time};
+    Incumbent exact = make_incumbent(Level::kExact, coarse.candidate);
+    improve(Level::kExact, exact);
+    remember(exact.candidate, exact.time);
+    return {exact.candidate, exact.time};
+  }
+
+  /// Goes through the neighbourhoods until none has anything better.
+  void improve(Level level, Incumbent& incumbent) {
+    const auto rows = Neighbourhoods::rows();
+    std::size_t in_vain = 0;
+    for (std::size_t row = 0; in_vain < rows.size(); row = (row + 1) % rows.size()) {
+      if (level == Level::kExact) refresh(incumbent);
+      const std::vector<Move> moves =
+          (neighbourhoods_.*rows[row].moves)(incumbent.candidate, draws_);
+      in_vain = improve_by(level, moves, incumbent) ? 0 : in_vain + 1;
+      if (budget_.over(kSearchShare)) return;
+    }
+  }
+
+  /// Exact patterns may take much memory.
+  void refresh(Incumbent& incumbent) {
+    evaluator_.trim();
+    incumbent.recording = timelines_[0].record(evaluator_.exact(incumbent.candidate));
+  }
+
+  bool improve_by(Level level, const std::vector<Move>& moves, Incumbent& incumbent) {
+    bool improved = false;
+    for (std::size_t first = 0; first < moves.size(); first += kBatch) {
+      if (budget_.over(kSearchShare)) break;
+      std::vector<Candidate> candidates;
+      for (std::size_t i = first; i < std::min(first + kBatch, moves.size()); ++i) {
+        Candidate changed = apply(moves[i], incumbent.candidate);
+        if (!(changed == incumbent.candidate)) candidates.push_back(std::move(changed));
+      }
+      if (level == Level::kExact) candidates = worth_looking(std::move(candidates), incumbent);
+      const std::vector<std::int64_t> found =
+          times(level, candidates, incumbent.time - 1, &incumbent.recording);
+      const auto best = std::min_element(found.begin(), found.end());
+      if (best == found.end() || *best == kNever) continue;
+      incumbent = make_incumbent(level, candidates[static_cast<std::size_t>(best - found.begin())]);
+      improved = true;
+    }
+    return improved;
+  }
+
+  /// Those that are coarsely not much worse than the incumbent, unless looking exactly costs hardly
+  /// more.
+  std::vector<Candidate> worth_looking(std::vector<Candidate> candidates,
+                                       const Incumbent& incumbent) {
+    std::erase_if(candidates,
+                  [&](const Candidate& candidate) { return !evaluator_.can_be_exact(candidate); });
+    if (candidates.empty()) return candidates;
+    const auto count = [](const Schedule& schedule) {
+      double steps = 0;
+      for (const PlacedUnit& unit : schedule.units) steps += unit.pattern->count();
+      return steps;
+    };
+    const double coarse_steps = count(evaluator_.coarse(incumbent.candidate));
+    if (count(incumbent.recording.schedule) <= kLookDirectly * coarse_steps) return candidates;
+    const auto limit =
+        static_cast<std::int64_t>(static_cast<double>(incumbent.coarse_time) * kWorthLooking);
+    const std::vector<std::int64_t> coarse = times(Level::kCoarse, candidates, limit, nullptr);
+    std::vector<Candidate> kept;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (coarse[i] != kNever) kept.push_back(std::move(candidates[i]));
+    }
+    return kept;
+  }
+
+  // ---- finishing ----
+
+  /// The best of those found, and of these with batches, on the network asked for. At least one is
+  /// returned; each other one costs a simulation that the budget must have left.
+  SearchResult finish() {
+    if (pool_.empty()) {
+      const auto best =
+          std::min_element(starts_.begin(), starts_.end(),
+                           [](const Found& a, const Found& b) { return a.time < b.time; });
+      pool_.push_back(*best);
+    }
+    std::vector<Candidate> finalists;
+    for (const Found& found : pool_) finalists.push_back(found.candidate);
+    for (const std::uint32_t shape : with_batches(pool_.front().candidate.shape)) {
+      finalists.push_back(pool_.front().candidate);
+      finalists.back().shape = shape;
+    }
+    Candidate best = finalists.front();
+    std::int64_t best_time = kNever;
+    for (const Candidate& finalist : finalists) {
+      if (finalists.size() == 1 || budget_.over()) break;
+      const double before_s = budget_.elapsed_s();
+      const std::int64_t time = asked_for(finalist).value_or(kNever);
+      budget_.count(1);
+      if (time < best_time) {
+        best_time = time;
+        best = finalist;
+      }
+      if (budget_.affords(budget_.elapsed_s() - before_s, 1) < 1) break;
+    }
+    return {.plan = make_plan(problem_, choices_, best.shape, best.options),
+            .remarks = {},
+            .evaluations = budget_.used(),
+            .transfer_order = choices_.shapes[best.shape].transfer_order};
+  }
+
+  /// The shapes that differ from this one in their batches alone.
+  std::vector<std::uint32_t> with_batches(std::uint32_t like) const {
+    std::vector<std::uint32_t> shapes;
+    for (std::uint32_t i = 0; i < choices_.shapes.size(); ++i) {
+      Shape shape = choices_.shapes[i];
+      if (shape.batch.threshold_bytes == 0) continue;
+      shape.batch = {};
+      if (shape == choices_.shapes[like]) shapes.push_back(i);
+    }
+    return shapes;
+  }
+
+  const Problem& problem_;
+  Budget budget_;
+  const Choices choices_;
+  Evaluator evaluator_;
+  const Neighbourhoods neighbourhoods_;
+  Neighbourhoods::Draws draws_;
+  std::vector<Timeline> timelines_;  // one per job
+  std::vector<Found> starts_;
+  std::vector<Found> pool_;  // the best first
+  double exact_s_ = 0;       // that the last exact simulation took
+  std::int64_t coarse_best_ = kNever;
+};
+
+}  // namespace
+
+SearchResult search_timeline(const Problem& problem) {
+  if (!problem.machines) {
+    throw std::invalid_argument("search timeline simulates: it needs a profile and a cluster");
+  }
+  return TimelineSearch(problem).run();
+}
+
+}  // namespace hipress::planner
