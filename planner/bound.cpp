@@ -11,9 +11,9 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPrecision = 1e-4;        // relative: of the bound
-constexpr double kFirstStep = 1e-3;        // relative, of the search for the bound
-constexpr double kSafely = 1e-9;           // relative, more than rounding loses
+constexpr double kPrecision = 1e-4;  // relative: of the bound
+constexpr double kFirstStep = 1e-3;  // relative, of the search for the bound
+constexpr double kSafely = 1e-9;     // relative, more than rounding loses
 constexpr double kSecondsPerPicosecond = 1e-12;
 
 /// What shapes have in common as far as the bound goes.
@@ -68,9 +68,8 @@ class BoundSearch {
     double high = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
     double step = kFirstStep;
     while (low < high * (1 - kPrecision)) {
-      const double end = high < kInfinity && low * (1 + step) >= high
-                             ? low + (high - low) / 2
-                             : low * (1 + step);
+      const double end =
+          high < kInfinity && low * (1 + step) >= high ? low + (high - low) / 2 : low * (1 + step);
       if (refuted(end)) {
         low = end;
         step *= 4;

@@ -12,10 +12,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostNodesWithLines = 64;
-constexpr int kMostRounds = 60;
-constexpr double kNear = 5e-5;      // relative; closer the program is not solved
-constexpr double kSafely = 1e-10;   // relative, more than sums in double precision lose
-constexpr double kKept = 0.5;       // of the best prices so far, when the next are tried
+constexpr double kNear = 5e-5;     // relative; closer the program is not solved
+constexpr double kSafely = 1e-10;  // relative, more than sums in double precision lose
+constexpr double kKept = 0.5;      // of the best prices so far, when the next are tried
 
 /// Sums over nodes g, g+1, … mod N of numbers per node.
 class RingSums {
@@ -124,33 +123,48 @@ void Relaxation::drop_dominated(std::size_t place) {
   open_[place] = std::move(kept);
 }
 
-/// What a line has besides the work: when it can begin, and what comes behind it.
+/// What a line has besides the work: when it can begin, and what comes behind it. The same for all
+/// nodes of one speed.
 void Relaxation::find_constants() {
-  constants_.assign(kSorts * scopes() * places(), 0.0);
+  constants_.resize(kSorts * scopes() * places());
+  std::vector<std::size_t> done(ready_.speeds.size(), scopes());  // a scope of each speed
   for (std::size_t scope = 0; scope < scopes(); ++scope) {
-    std::array<double, kSorts> start, tail;
-    start.fill(kInfinity);
-    tail.fill(kInfinity);
-    const std::vector<double>& own =
-        ready_.of_speed[scope == 0 ? 0 : ready_.speed_of[nodes_[scope - 1]]];
-    for (std::size_t place = places(); place-- > 0;) {
-      const double first = ready_.first(place);
-      // With both directions in one sum, the others' messages may come before a node is ready.
-      const double for_port = limit_.factor > 1 ? first : own[place];
-      for (const std::uint16_t option : open_[place]) {
-        const OptionWork& work = work_[place][option];
-        start[kPort] = std::min(start[kPort], for_port + work.port_head);
-        start[kCodec] = std::min(
-            start[kCodec], std::max(first + work.codec_head, own[place] + work.own_head));
-        start[kLocal] = std::min(start[kLocal], first);
-        tail[kPort] = std::min(tail[kPort], work.port_tail);
-        tail[kCodec] = std::min(tail[kCodec], work.codec_tail);
-        tail[kLocal] = 0;
-      }
-      for (std::size_t sort = 0; sort < kSorts; ++sort) {
-        const double credit = sort == kPort ? limit_.factor * limit_.credit : 0;
-        constants_[line(sort, scope, place)] = start[sort] + tail[sort] - credit;
-      }
+    const std::size_t speed = scope == 0 ? 0 : ready_.speed_of[nodes_[scope - 1]];
+    if (done[speed] == scopes()) {
+      done[speed] = scope;
+      find_constants(scope, ready_.of_speed[speed]);
+      continue;
+    }
+    for (std::size_t sort = 0; sort < kSorts; ++sort) {
+      const auto first =
+          constants_.begin() + static_cast<std::ptrdiff_t>(line(sort, done[speed], 0));
+      std::copy_n(first, places(),
+                  constants_.begin() + static_cast<std::ptrdiff_t>(line(sort, scope, 0)));
+    }
+  }
+}
+
+void Relaxation::find_constants(std::size_t scope, const std::vector<double>& own) {
+  std::array<double, kSorts> start, tail;
+  start.fill(kInfinity);
+  tail.fill(kInfinity);
+  for (std::size_t place = places(); place-- > 0;) {
+    const double first = ready_.first(place);
+    // With both directions in one sum, the others' messages may come before a node is ready.
+    const double for_port = limit_.factor > 1 ? first : own[place];
+    for (const std::uint16_t option : open_[place]) {
+      const OptionWork& work = work_[place][option];
+      start[kPort] = std::min(start[kPort], for_port + work.port_head);
+      start[kCodec] =
+          std::min(start[kCodec], std::max(first + work.codec_head, own[place] + work.own_head));
+      start[kLocal] = std::min(start[kLocal], first);
+      tail[kPort] = std::min(tail[kPort], work.port_tail);
+      tail[kCodec] = std::min(tail[kCodec], work.codec_tail);
+      tail[kLocal] = 0;
+    }
+    for (std::size_t sort = 0; sort < kSorts; ++sort) {
+      const double credit = sort == kPort ? limit_.factor * limit_.credit : 0;
+      constants_[line(sort, scope, place)] = start[sort] + tail[sort] - credit;
     }
   }
 }
@@ -178,7 +192,8 @@ double Relaxation::least_cost(const std::vector<Priced>& prices,
       if (sort == kLocal) {
         local += weight;
       } else if (scope == 0) {
-        (sort == kPort ? port_average : codec_average) += weight * (sort == kPort ? limit_.factor : 1);
+        (sort == kPort ? port_average : codec_average) +=
+            weight * (sort == kPort ? limit_.factor : 1);
       } else if (sort == kPort) {
         port.add(nodes_[scope - 1], weight * limit_.factor);
       } else {
@@ -263,7 +278,7 @@ Mixture Relaxation::mixture(const std::vector<Column>& columns,
   return mixture;
 }
 
-Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
+Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed, int most_rounds) {
   Verdict verdict;
   if (!narrow(end, allowed)) {
     verdict.refuted = true;
@@ -274,8 +289,8 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
   for (std::size_t place = 0; place < places(); ++place) drop_dominated(place);
 
   if (prices_.empty()) {
-    prices_ = {{line(kPort, 0, 0), 0.5}, {line(kCodec, 0, 0), 0.25},
-               {line(kPort, 0, places() - 1), 0.25}};
+    prices_ = {
+        {line(kPort, 0, 0), 0.5}, {line(kCodec, 0, 0), 0.25}, {line(kPort, 0, places() - 1), 0.25}};
   }
   std::vector<std::size_t> lines;
   for (const Priced& priced : prices_) lines.push_back(priced.line);
@@ -294,7 +309,7 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
     return cost > end;
   };
   verdict.refuted = price(prices_);
-  for (int round = 0; round < kMostRounds && !verdict.refuted; ++round) {
+  for (int round = 0; round < most_rounds && !verdict.refuted; ++round) {
     std::vector<double> game;
     for (const std::size_t index : lines) {
       for (const Column& plan : columns) game.push_back(plan.values[index]);
@@ -305,7 +320,8 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
     std::vector<double> values(constants_.size(), 0.0);
     for (std::size_t j = 0; j < columns.size(); ++j) {
       if (weights[j] <= 0) continue;
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] += weights[j] * columns[j].values[i];
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] += weights[j] * columns[j].values[i];
     }
     const auto fullest = std::max_element(values.begin(), values.end());
     if (*fullest <= end || *fullest - best_cost <= kNear * *fullest) break;
@@ -321,7 +337,8 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
     for (std::size_t i = 0; i < found.rows.size(); ++i) {
       if (found.rows[i] > 0) prices.push_back({lines[i], found.rows[i]});
     }
-    for (const Priced& priced : prices) smooth.push_back({priced.line, (1 - kKept) * priced.weight});
+    for (const Priced& priced : prices)
+      smooth.push_back({priced.line, (1 - kKept) * priced.weight});
     for (const Priced& priced : best) smooth.push_back({priced.line, kKept * priced.weight});
     verdict.refuted = price(smooth) || price(prices);
   }

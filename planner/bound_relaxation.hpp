@@ -37,8 +37,8 @@ class Relaxation {
     Mixture mixture;       ///< unless refuted by an empty choice: near the program's optimum
   };
   /// Whether a plan with these options could end at `end` (picoseconds), as far as the program
-  /// knows.
-  Verdict test(double end, const Allowed& allowed);
+  /// knows, solved in at most so many rounds; more: plans are refuted that are nearly possible.
+  Verdict test(double end, const Allowed& allowed, int most_rounds = 60);
 
   std::span<const OptionWork> work(std::size_t place) const { return work_[place]; }
   std::size_t places() const { return work_.size(); }
@@ -66,6 +66,7 @@ class Relaxation {
   void drop_dominated(std::size_t place);
   bool dominates(const OptionWork& a, const OptionWork& b) const;
   void find_constants();
+  void find_constants(std::size_t scope, const std::vector<double>& own);
   double least_cost(const std::vector<Priced>& prices, std::vector<std::uint16_t>& options) const;
   Column column(std::vector<std::uint16_t> options) const;
   Mixture mixture(const std::vector<Column>& columns, const std::vector<double>& weights) const;

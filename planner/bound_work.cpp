@@ -78,7 +78,8 @@ class LeastCost {
     double constant = kInfinity;
     each_end([&](double x) { constant = std::min(constant, lines.at(x) - slope * x); });
     constant = std::max(constant, 0.0);
-    line_ = {slow(constant * kPicosecondsPerSecond - 1), slow(slope * kPicosecondsPerSecond / gpus_)};
+    line_ = {slow(constant * kPicosecondsPerSecond - 1),
+             slow(slope * kPicosecondsPerSecond / gpus_)};
     line_ = {std::max(line_.a * kSlack, 0.0), std::max(line_.b * kSlack, 0.0)};
   }
 
@@ -326,24 +327,27 @@ class WorkMaker {
     const SliceCosts first_load = load_of(form, longest, slices.first);
     const SliceCosts last_load = load_of(form, shortest, slices.last);
     slices.total = total(count, first_load, last_load);
-    const double local = picoseconds(costs::local_s(
-        machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
+    const double local = picoseconds(
+        costs::local_s(machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
     Relative result;
     OptionWork& work = result.work;
     const bool raw = form.algorithm == nullptr;
     add_loads(slices, first_load, last_load, ring, work);
     work.local = 2 * local;
     work.port_head = local + std::min(slices.first.encode, slices.last.encode);
-    work.port_tail = message_.latency() + local + (raw ? 0 : std::min(last_of(slices).decode, last_of(slices).add));
+    work.port_tail = message_.latency() + local +
+                     (raw ? 0 : std::min(last_of(slices).decode, last_of(slices).add));
     work.codec_head = local + (raw ? shortest_of(slices).message_first(message_) : 0);
     work.own_head = local;
     work.codec_tail = local;
-    if (raw && nodes_ > 1) work.codec_tail += message_.latency() + shortest_of(slices).mean_behind(message_, ring, n_);
+    if (raw && nodes_ > 1)
+      work.codec_tail += message_.latency() + shortest_of(slices).mean_behind(message_, ring, n_);
     const double chain = ring ? ring_chain(slices, raw) : ps_chain(slices, raw);
     const double piped = ring ? ring_piped(slices, raw) : ps_piped(slices, raw, nodes_);
     const double loads = busiest(work, slices);
     result.after_first = 2 * local + std::max({chain, piped, loads});
-    result.after_last = 2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, raw, ring));
+    result.after_last =
+        2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, raw, ring));
     return result;
   }
 
@@ -410,8 +414,7 @@ class WorkMaker {
     const double decodes = std::max(0.0, slices.total.decode - others * slices.first.decode);
     const SliceCosts& least = slices.last;
     const double latency = message_.latency();
-    const double coded =
-        encodes + hop(least) + latency + least.add + ps_spread(least);
+    const double coded = encodes + hop(least) + latency + least.add + ps_spread(least);
     const double spread = ps_gathered(least) + least.encode + hop(least) + latency + decodes;
     return std::max(coded, spread);
   }
@@ -447,12 +450,20 @@ class WorkMaker {
     const double rounds = std::floor(static_cast<double>(slices.count - 1) / n_);
     const auto most = [&](const Work& on) {
       // The first server has a full round more than the last partition's, which may be short.
-      const double at_first = work.servers == 0 ? 0 : rounds * on.served + (slices.count > 1 && std::fmod(static_cast<double>(slices.count - 1), n_) > 0 ? on.served : on.served_last);
+      const double at_first =
+          work.servers == 0
+              ? 0
+              : rounds * on.served +
+                    (slices.count > 1 && std::fmod(static_cast<double>(slices.count - 1), n_) > 0
+                         ? on.served
+                         : on.served_last);
       return std::max(on.average, on.all + at_first);
     };
     const PortLimit limit = port_limit(machines_);
     const double local = work.local / 2;
-    const double on_port = work.port_head + limit.factor * std::max(0.0, most(work.port) - limit.credit) + work.port_tail;
+    const double on_port = work.port_head +
+                           limit.factor * std::max(0.0, most(work.port) - limit.credit) +
+                           work.port_tail;
     const double on_codec = work.codec_head + most(work.codec) + work.codec_tail;
     return (nodes_ == 1 ? on_codec : std::max(on_port, on_codec)) - 2 * local;
   }
@@ -507,23 +518,26 @@ class WorkMaker {
     slices.total = slices.first;
     const bool raw = form.algorithm == nullptr;
     const bool ring = is_ring(strategy);
-    const double local = picoseconds(costs::local_s(
-        machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
+    const double local = picoseconds(
+        costs::local_s(machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
     work.local = 2 * local_slope() * static_cast<double>(elements) * sizeof(float);
     work.port_head = local + slices.first.encode;
-    work.port_tail = local + message_.latency() + (raw ? 0 : std::min(slices.last.decode, slices.last.add));
+    work.port_tail =
+        local + message_.latency() + (raw ? 0 : std::min(slices.last.decode, slices.last.add));
     work.codec_head = work.own_head = local;
     work.codec_tail = local;
     Relative relative;
     relative.after_first = 2 * local + (ring ? ring_chain(slices, raw) : ps_chain(slices, raw));
-    relative.after_last = 2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, raw, ring));
+    relative.after_last =
+        2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, raw, ring));
     finish(place, relative, work);
     return work;
   }
 
   /// A slice of so many elements or more.
   SliceCosts costs_of_at_least(const Form& form, std::int64_t elements) const {
-    const auto bytes = static_cast<std::int64_t>(form.bytes_per_element * static_cast<double>(elements));
+    const auto bytes =
+        static_cast<std::int64_t>(form.bytes_per_element * static_cast<double>(elements));
     return {.encode = form.encode.of(elements),
             .decode = form.decode.of(elements),
             .add = form.add.of(elements),
@@ -534,7 +548,8 @@ class WorkMaker {
   double local_slope() const {
     const double gpus = machines_.cluster.gpus_per_node;
     if (gpus == 1) return 0;
-    return kSlack * (gpus - 1) / gpus / machines_.cluster.gpu_link.bandwidth * kPicosecondsPerSecond;
+    return kSlack * (gpus - 1) / gpus / machines_.cluster.gpu_link.bandwidth *
+           kPicosecondsPerSecond;
   }
 
   /// Per place, how many members the largest group can have that the gradient can be in; 0: none.
@@ -648,7 +663,8 @@ PortLimit port_limit(const Machines& machines) {
   const costs::LinkCosts& link = cluster.link;
   limit.credit = picoseconds(static_cast<double>(link.burst_bytes) / link.bandwidth);
   // Credit comes back while the other direction has the link.
-  if (link.burst_bytes == 0) limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
+  if (link.burst_bytes == 0)
+    limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
   return limit;
 }
 

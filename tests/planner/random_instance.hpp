@@ -31,9 +31,9 @@ class Draws {
 
 /// What of the simulator an instance may use besides links, codecs and gradients.
 struct Features {
-  bool grouping = true;   ///< bulk groups and batches
-  bool uneven = true;     ///< stragglers, overlap factors, shared cores, bursts, half duplex
-  bool layered = true;    ///< several GPUs per node, hosts and racks, all-reduce
+  bool grouping = true;  ///< bulk groups and batches
+  bool uneven = true;    ///< stragglers, overlap factors, shared cores, bursts, half duplex
+  bool layered = true;   ///< several GPUs per node, hosts and racks, all-reduce
   std::uint32_t most_nodes = 16;
   std::size_t most_gradients = 8;
   std::size_t most_options = 8;
