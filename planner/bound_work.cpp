@@ -334,35 +334,28 @@ class WorkMaker {
     const bool raw = form.algorithm == nullptr;
     add_loads(slices, first_load, last_load, ring, work);
     work.local = 2 * local;
-    work.port_head = local + std::min(slices.first.encode, slices.last.encode);
-    work.port_tail = message_.latency() + local +
-                     (raw ? 0 : std::min(last_of(slices).decode, last_of(slices).add));
-    work.codec_head = local + (raw ? shortest_of(slices).message_first(message_) : 0);
-    work.own_head = local;
-    work.codec_tail = local;
-    if (raw && nodes_ > 1)
-      work.codec_tail += message_.latency() + shortest_of(slices).mean_behind(message_, ring, n_);
-    const double chain = ring ? ring_chain(slices, raw) : ps_chain(slices, raw);
-    const double piped = ring ? ring_piped(slices, raw) : ps_piped(slices, raw, nodes_);
+    work.port_head = work.port_tail = work.codec_head = work.own_head = work.codec_tail = local;
+    if (nodes_ > 1) {
+      work.port_head += slices.last.encode;
+      work.port_tail +=
+          message_.latency() + (raw ? 0 : std::min(slices.last.decode, slices.last.add));
+      if (raw) work.codec_head += first_arrival(slices);
+      if (raw) work.codec_tail += mean_behind(slices, ring);
+    }
+    const double chain = ring ? ring_chain(slices) : ps_chain(slices);
+    const double piped = raw || nodes_ == 1 ? 0 : ring ? ring_piped(slices) : ps_piped(slices);
     const double loads = busiest(work, slices);
     result.after_first = 2 * local + std::max({chain, piped, loads});
-    result.after_last =
-        2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, raw, ring));
+    result.after_last = 2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, ring));
     return result;
   }
 
-  struct Shortest {
-    const SliceCosts& slice;
-    double message_first(const LeastMessage& message) const {
-      return message.through_port(slice.message) + message.latency();
-    }
-    double mean_behind(const LeastMessage& message, bool ring, double n) const {
-      return ring ? (n - 1) * message.through_port(slice.message) + (n - 2) * message.latency()
-                  : message.through_port((n - 1) * slice.message);
-    }
-  };
-  static Shortest shortest_of(const Slices& slices) { return {last_of(slices)}; }
-  static const SliceCosts& last_of(const Slices& slices) { return slices.last; }
+  /// From the first node's ready time to the first message's arrival, at least.
+  double first_arrival(const Slices& slices) const { return hop(slices.last) + message_.latency(); }
+  /// From a partition's last sum to the mean's last arrival, at least; raw.
+  double mean_behind(const Slices& slices, bool ring) const {
+    return ring ? ring_spread(slices.last) : fan(slices.last) + message_.latency();
+  }
 
   void add_loads(const Slices& slices, const SliceCosts& first, const SliceCosts& last, bool ring,
                  OptionWork& work) const {
@@ -400,15 +393,14 @@ class WorkMaker {
   double ps_spread(const SliceCosts& slice) const {
     return slice.encode + fan(slice) + message_.latency() + slice.decode;
   }
-  double ps_chain(const Slices& slices, bool) const {
+  double ps_chain(const Slices& slices) const {
     if (nodes_ == 1) return slices.first.encode + slices.first.decode;
     return ps_gathered(slices.first) + ps_spread(slices.first);
   }
 
   /// A node codes one slice after the other before its last one travels, and decodes them one
   /// after the other once the first has come.
-  double ps_piped(const Slices& slices, bool raw, std::uint32_t nodes) const {
-    if (nodes == 1 || raw) return 0;
+  double ps_piped(const Slices& slices) const {
     const double others = std::floor(static_cast<double>(slices.count) / n_);
     const double encodes = std::max(0.0, slices.total.encode - others * slices.first.encode);
     const double decodes = std::max(0.0, slices.total.decode - others * slices.first.decode);
@@ -425,18 +417,17 @@ class WorkMaker {
   double ring_spread(const SliceCosts& slice) const {
     return (n_ - 1) * (hop(slice) + message_.latency()) + slice.decode;
   }
-  double ring_chain(const Slices& slices, bool) const {
+  double ring_chain(const Slices& slices) const {
     return ring_reduced(slices.first) + ring_spread(slices.first);
   }
-  double ring_piped(const Slices& slices, bool raw) const {
-    if (raw) return 0;
+  double ring_piped(const Slices& slices) const {
     const double coded = slices.total.encode + ring_spread(slices.last);
     const double spread = ring_reduced(slices.last) + slices.total.decode;
     return std::max(coded, spread);
   }
 
   /// From the ready time of the node that is last.
-  double slowest_chain(const Slices& slices, bool, bool ring) const {
+  double slowest_chain(const Slices& slices, bool ring) const {
     const SliceCosts& slice = slices.first;
     if (nodes_ == 1) return slice.encode + slice.decode;
     if (ring) return slice.add + slice.encode + ring_spread(slice);
@@ -496,7 +487,7 @@ class WorkMaker {
     if (strategy.form == casync::Strategy::Form::kRawAndWhole) {
       const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
       work = all_reduced(place, bytes);
-      work.local = local_slope() * static_cast<double>(bytes);
+      work.local = 2 * local_slope() * static_cast<double>(bytes);
       work.port.average = work.port.all = 0;
       return work;
     }
@@ -521,15 +512,15 @@ class WorkMaker {
     const double local = picoseconds(
         costs::local_s(machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
     work.local = 2 * local_slope() * static_cast<double>(elements) * sizeof(float);
-    work.port_head = local + slices.first.encode;
-    work.port_tail =
-        local + message_.latency() + (raw ? 0 : std::min(slices.last.decode, slices.last.add));
-    work.codec_head = work.own_head = local;
-    work.codec_tail = local;
+    work.port_head = work.port_tail = work.codec_head = work.own_head = work.codec_tail = local;
+    if (nodes_ > 1) {
+      work.port_head += slices.first.encode;
+      work.port_tail +=
+          message_.latency() + (raw ? 0 : std::min(slices.first.decode, slices.first.add));
+    }
     Relative relative;
-    relative.after_first = 2 * local + (ring ? ring_chain(slices, raw) : ps_chain(slices, raw));
-    relative.after_last =
-        2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, raw, ring));
+    relative.after_first = 2 * local + (ring ? ring_chain(slices) : ps_chain(slices));
+    relative.after_last = 2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, ring));
     finish(place, relative, work);
     return work;
   }

@@ -12,7 +12,10 @@ constexpr double kTiny = 1e-11;
 class Tableau {
  public:
   Tableau(const std::vector<double>& values, std::size_t rows, std::size_t columns)
-      : rows_(rows), columns_(columns), width_(rows + columns + 1), cells_((rows + 1) * width_, 0.0) {
+      : rows_(rows),
+        columns_(columns),
+        width_(rows + columns + 1),
+        cells_((rows + 1) * width_, 0.0) {
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     const double range = *most > *least ? *most - *least : 1;
     for (std::size_t row = 0; row < rows; ++row) {

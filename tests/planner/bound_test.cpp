@@ -1,5 +1,6 @@
 #include "planner/bound.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -47,6 +48,27 @@ TEST_CASE("The bound is below random plans on uneven machines") {
 
 TEST_CASE("The bound is below random plans on machines with layers") {
   for (std::uint64_t seed = 3000; seed < 3060; ++seed) check_instance(seed, {}, 10);
+}
+
+TEST_CASE("The bound of a single node is what coding takes") {
+  // Nothing is sent, so raw gradients end with backward; a compressed one is coded and decoded.
+  RandomInstance instance(1, {.uneven = false, .layered = false});
+  models::Model model = instance.model();
+  const Machines machines = {instance.machines().profile,
+                             costs::cluster_from_profile(instance.machines().profile, 1)};
+  Choices choices = instance.choices();
+  const double computed = model.forward_s + models::backward_s(model);
+  for (auto& options : choices.gradients) options = {{casync::kRaw, 1}, {0, 1}};
+  CHECK(lower_bound(model, machines, choices).seconds == Approx(computed));
+  for (auto& options : choices.gradients) options = {{0, 1}};
+  const models::Gradient& last =
+      *std::max_element(model.gradients.begin(), model.gradients.end(),
+                        [](const auto& a, const auto& b) { return a.ready_s < b.ready_s; });
+  const costs::CodecCosts& codec = machines.profile.codec("onebit");
+  choices.shapes.resize(1);
+  choices.shapes.front() = {.strategy = "ps"};
+  CHECK(lower_bound(model, machines, choices).seconds >=
+        Approx(computed + codec.encode(last.elements) + codec.decode(last.elements)));
 }
 
 TEST_CASE("The bound is below random plans of 2000 random instances", "[long]") {
