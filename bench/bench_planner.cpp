@@ -1,4 +1,5 @@
-// Time to plan each shipped model with SeCoPa's search, beside one simulation of the plan it finds.
+// Time to plan each shipped model with SeCoPa's search, beside one simulation of the plan it finds;
+// and with search timeline, beside SeCoPa and greedy: time to plan, and how fast the plans are.
 #include <CLI/CLI.hpp>
 #include <string>
 
@@ -7,7 +8,9 @@
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "planner/evaluation.hpp"
+#include "planner/greedy.hpp"
 #include "planner/secopa.hpp"
+#include "planner/timeline_search.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::bench {
@@ -17,6 +20,16 @@ constexpr std::uint32_t kNodes = 16;
 
 planner::Problem problem_for(const models::Model& model) {
   return {.model = model, .strategy = "ps", .nodes = kNodes, .algorithms = {"onebit", "fp16"}};
+}
+
+/// What search timeline is asked: three algorithms and fp16, on one network port per node.
+planner::Problem timeline_problem(const models::Model& model, const planner::Machines& machines) {
+  planner::Problem problem = problem_for(model);
+  problem.algorithms = {"onebit", "tbq", "terngrad", "fp16"};
+  problem.profile = &machines.profile;
+  problem.machines = &machines;
+  problem.grouping = planner::Grouping::kAny;
+  return problem;
 }
 
 /// The search must give the published plan before its speed means anything.
@@ -47,14 +60,54 @@ void time_model(Report& report, const std::string& name, const planner::Machines
       {"secopa." + name, "s", times.subject.median_s, "one_simulation", times.reference.median_s});
 }
 
-int run_all(const std::string& json) {
+/// A search's plan, and how long it took.
+struct Planned {
+  double search_s = 0;
+  double iteration_s = 0;
+};
+
+Planned plan_with(planner::SearchResult (*search)(const planner::Problem&),
+                  const planner::Problem& problem) {
+  planner::SearchResult found;
+  Planned planned;
+  planned.search_s = seconds_of([&] { found = search(problem); });
+  planned.iteration_s = planner::simulated_iteration_s(problem.model, found.plan, *problem.machines,
+                                                       found.transfer_order);
+  return planned;
+}
+
+/// Time to plan and quality of the plan of search timeline with that budget, beside SeCoPa and the
+/// Espresso-like greedy.
+void compare_plans(Report& report, const std::string& name, const planner::Machines& machines,
+                   double budget_s) {
+  const models::Model model = models::read_model(name);
+  planner::Problem problem = timeline_problem(model, machines);
+  problem.limits.budget_s = budget_s;
+  const Planned timeline = plan_with(planner::search_timeline, problem);
+  const Planned secopa = plan_with(planner::search_secopa, problem);
+  const Planned greedy = plan_with(planner::search_greedy, problem);
+  report.add({"timeline." + name, "s", timeline.search_s, "secopa", secopa.search_s});
+  report.add({"timeline." + name, "s", timeline.search_s, "greedy", greedy.search_s});
+  report.add(
+      {"timeline." + name, "iteration_s", timeline.iteration_s, "secopa", secopa.iteration_s});
+  report.add(
+      {"timeline." + name, "iteration_s", timeline.iteration_s, "greedy", greedy.iteration_s});
+}
+
+int run_all(const std::string& json, double budget_s) {
   verify();
   const costs::Profile profile = costs::read_profile("sosp21");
   const planner::Machines machines = {.profile = profile,
                                       .cluster = costs::cluster_from_profile(profile, kNodes)};
+  const costs::Profile fast = costs::read_profile("v100_100g");
+  const planner::Machines planned_for = {.profile = fast,
+                                         .cluster = costs::cluster_from_profile(fast, kNodes),
+                                         .network = sim::Network::kPort};
   Report report;
-  for (const std::string& name : io::data_names("models", ".yaml"))
+  for (const std::string& name : io::data_names("models", ".yaml")) {
     time_model(report, name, machines);
+    compare_plans(report, name, planned_for, budget_s);
+  }
   report.write(json);
   return 0;
 }
@@ -64,10 +117,16 @@ int run_all(const std::string& json) {
 
 int main(int argc, char** argv) {
   std::string json;
+  double budget_s = 1;
   return hipress::io::run_tool(
       argc, argv,
       {"bench_planner", "Times the searches on every shipped model, ps among 16 nodes.",
        "bench_planner --json bench_planner.json"},
-      [&](CLI::App& app) { app.add_option("--json", json, "also write the rows to this file"); },
-      [&] { return hipress::bench::run_all(json); });
+      [&](CLI::App& app) {
+        app.add_option("--json", json, "also write the rows to this file");
+        app.add_option("--budget", budget_s, "seconds of search timeline for each model")
+            ->check(CLI::NonNegativeNumber)
+            ->capture_default_str();
+      },
+      [&] { return hipress::bench::run_all(json, budget_s); });
 }

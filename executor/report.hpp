@@ -27,6 +27,7 @@ struct Report {
   Summary measured_iteration_s;
   std::vector<double> each_iteration_s;  ///< in the order in which they were run
   double compute_s = 0;                  ///< forward and backward
+  double process_cpu_s = 0;              ///< rank 0's process, median of the iterations
   std::optional<double> predicted_iteration_s;
   bool verified = false;
   std::vector<std::int64_t> bytes_sent;

@@ -22,10 +22,11 @@ constexpr std::align_val_t kArenaAlignment{64};
 /// A thread that has tasks for longer leaves its core now and then to those that move bytes, which
 /// need it for little. Where cores are few, messages would else wait until the codec has nothing
 /// to do. Shorter: messages leave sooner, but each by itself, which costs more.
-constexpr auto kTurn = std::chrono::microseconds(500);
+constexpr auto kTurn = std::chrono::microseconds(1000);
 
-/// From here on a codec task is longer than such a turn.
-constexpr std::int64_t kLongElements = std::int64_t{1} << 18;
+/// From here on a codec task is so much longer than such a turn that to be interrupted, at the price
+/// of its caches, is the lesser evil.
+constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 
 /// In waits_for_: the task itself is done.
 constexpr std::uint32_t kDone = UINT32_MAX;

@@ -123,6 +123,7 @@ class SelectorEncoder {
  private:
   static constexpr int kArrays = kSelectorArrays<Algorithm>;
   static constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
+  static constexpr std::uint32_t kAboveAll = 0x7f800000u;  ///< a magnitude_key that none reaches
   static constexpr int kSpare = 2 * kWordElements;  ///< entries that may be written past the room
   static constexpr int kMostArrays = kArrays > 0 ? kArrays : 1;
   static constexpr bool kStored = kKept && kScoreArray<Algorithm> >= 0;
@@ -179,17 +180,20 @@ class SelectorEncoder {
     return entry(element);
   }
 
+  /// What the last encode of the slice left.
+  HIPRESS_LANES SelectorHint last_hint() const {
+    SelectorHint hint;
+    if (item_.state.deferred != nullptr)
+      __builtin_memcpy(&hint, item_.state.deferred->wire, sizeof hint);
+    return hint.magic == SelectorHint::kMagic ? hint : SelectorHint{};
+  }
+
   /// Where the first pass begins to collect: what the last encode found good, or what a sample
   /// says. At least 1, so that no zero is collected.
   HIPRESS_LANES std::uint32_t first_threshold() const {
-    if (plan_.sample_rank == 0 || count_ <= 0) return 1;
-    if (item_.state.deferred != nullptr) {
-      SelectorHint hint;
-      __builtin_memcpy(&hint, item_.state.deferred->wire, sizeof hint);
-      if (hint.magic == SelectorHint::kMagic && hint.threshold > 0) {
-        return hint.threshold;
-      }
-    }
+    if (count_ <= 0) return kAboveAll;
+    if (const SelectorHint hint = last_hint(); hint.threshold > 0) return hint.threshold;
+    if (plan_.sample_rank == 0) return 1;
     return sampled_threshold([&](std::int64_t element)
                                  __attribute__((always_inline)) { return entry(element); });
   }
@@ -217,7 +221,7 @@ class SelectorEncoder {
   HIPRESS_LANES bool collect(std::uint32_t threshold) {
     threshold_ = threshold;
     collected_ = 0;
-    const F least = broadcast<F>(as_float(threshold));
+    F least = broadcast<F>(as_float(threshold));
     U flags = {};
     read_in_fp32<F>(
         item_.values, item_.type, item_.elements,
@@ -236,7 +240,7 @@ class SelectorEncoder {
   }
 
   /// The word that begins with element `first`, whose values lie at `from`.
-  HIPRESS_LANES void collect_word(const float* from, std::int64_t first, int count, F least,
+  HIPRESS_LANES void collect_word(const float* from, std::int64_t first, int count, F& least,
                                   U& flags) {
     prefetch_word(from);
     const Word<F> inputs = load_word<F>(from, count);
@@ -263,12 +267,20 @@ class SelectorEncoder {
     if constexpr (kKept) {
       for (int i = 0; i < kArrays; ++i) store_word(array(i) + first, states[i], count);
     }
-    take(chosen & first_bits(count), first, entries);
+    take(chosen & first_bits(count), first, entries, least);
   }
 
-  /// Notes a word's chosen entries. Past the room there is, they are only counted.
-  HIPRESS_LANES void take(std::uint32_t chosen, std::int64_t first, const Word<F>& entries) {
-    if (collected_ > plan_.capacity) return;
+  /// Notes a word's chosen entries, and raises the threshold when there is no more room.
+  HIPRESS_LANES void take(std::uint32_t chosen, std::int64_t first, const Word<F>& entries,
+                          F& least) {
+    note(chosen, first, entries);
+    if (collected_ > plan_.capacity) {
+      keep_largest();
+      least = broadcast<F>(as_float(threshold_));
+    }
+  }
+
+  HIPRESS_LANES void note(std::uint32_t chosen, std::int64_t first, const Word<F>& entries) {
 #if defined(__AVX512F__)
     if constexpr (Lanes<F>::kWidth == 16) {
       for (int v = 0; v < kVectors<F>; ++v) {
@@ -295,13 +307,28 @@ class SelectorEncoder {
     }
   }
 
+  /// Leaves of the entries noted those that can still be among the ones to send: the largest, of
+  /// equal ones the first. Later ones must be larger.
+  __attribute__((noinline)) void keep_largest() {
+    const RankedKey least = ranked_entry(count_);
+    std::int64_t ties = count_ - least.larger, kept = 0;
+    for (std::int64_t i = 0; i < collected_; ++i) {
+      const float value = values()[i];
+      const std::uint32_t key = magnitude_key(value);
+      indices()[kept] = indices()[i];
+      values()[kept] = value;
+      kept += key > least.key ? 1 : 0;
+      if (key == least.key && ties-- > 0) ++kept;
+    }
+    collected_ = kept;
+    threshold_ = least.key + 1;
+  }
+
   // ---- what is sent ----
 
-  /// Fewer than the entries wanted were collected though there are more, or more than there is room
-  /// for: again, with a threshold that a sample says now, or that a count of all entries says.
-  HIPRESS_LANES bool missed() const {
-    return collected_ > plan_.capacity || (collected_ < count_ && threshold_ > 1);
-  }
+  /// Fewer than the entries wanted were collected though there are more: again, with a threshold
+  /// that a sample says now, or with none.
+  HIPRESS_LANES bool missed() const { return collected_ < count_ && threshold_ > 1; }
 
   /// Collects the entries, now that states are up to date, of at least a threshold.
   HIPRESS_LANES void collect_again(std::uint32_t threshold) {
@@ -310,7 +337,7 @@ class SelectorEncoder {
     } else {
       threshold_ = threshold;
       collected_ = 0;
-      const F least = broadcast<F>(as_float(threshold));
+      F least = broadcast<F>(as_float(threshold));
       const float* const scores = array(kScoreArray<Algorithm>);
       for (std::int64_t word = 0; word < words_of(item_.elements); ++word) {
         const std::int64_t first = word * kWordElements;
@@ -320,22 +347,8 @@ class SelectorEncoder {
         for (int v = 0; v < kVectors<F>; ++v) {
           chosen |= bits_of_mask(is_entry(entries.part[v], least)) << (v * Lanes<F>::kWidth);
         }
-        take(chosen & first_bits(count), first, entries);
+        take(chosen & first_bits(count), first, entries, least);
       }
-    }
-  }
-
-  /// Collects exactly the entries to send, given the smallest of them.
-  HIPRESS_LANES void collect_exactly(const RankedKey& least) {
-    threshold_ = at_least_one(least.key);
-    collected_ = 0;
-    std::int64_t ties = count_ - least.larger;
-    for (std::int64_t i = 0; i < item_.elements; ++i) {
-      const float entry = entry_now(i);
-      const std::uint32_t key = magnitude_key(entry);
-      if (key < threshold_ || (key == least.key && ties-- <= 0)) continue;
-      indices()[collected_] = static_cast<std::uint32_t>(i);
-      values()[collected_++] = entry;
     }
   }
 
@@ -346,11 +359,7 @@ class SelectorEncoder {
         return entry_now(element);
       }));
     }
-    if (missed()) {
-      collect_exactly(ranked_key<F>(count_, [&](const auto& take) {
-        for (std::int64_t i = 0; i < item_.elements; ++i) take(magnitude_key(entry_now(i)));
-      }));
-    }
+    if (missed()) collect_again(1);
     if (collected_ <= count_) return {};
     return ranked_entry(count_);
   }
@@ -363,13 +372,27 @@ class SelectorEncoder {
         });
   }
 
-  /// The threshold for the next encode: one that collects between 1.06 and 1.4 times the entries
-  /// wanted, so that it holds where gradients shrink a little and costs little where it is too low.
-  HIPRESS_LANES std::uint32_t next_threshold() const {
-    if (collected_ < count_ || plan_.sample_rank == 0) return 0;
+  /// A threshold that collects between 1.06 and 1.4 times the entries wanted from what was encoded
+  /// now, so that it holds where gradients shrink a little and costs little where it is too low.
+  HIPRESS_LANES std::uint32_t good_threshold() const {
+    if (collected_ < count_) return 0;
     if (collected_ * 10 > count_ * 14) return at_least_one(ranked_entry(count_ * 12 / 10).key);
     if (collected_ * 100 >= count_ * 106) return threshold_;
     return at_least_one(as_bits(as_float(threshold_) * 0.97f));
+  }
+
+  /// For the next encode, given the smallest entry sent (0: the threshold). Accumulators that began
+  /// with nothing grow for many steps, by a factor that nears 1: of what it was above 1, seven
+  /// tenths are expected again, and a twentieth is taken off for safety.
+  HIPRESS_LANES SelectorHint next_hint(std::uint32_t least) const {
+    SelectorHint hint{SelectorHint::kMagic, good_threshold(), least > 0 ? least : threshold_};
+    const SelectorHint last = last_hint();
+    if (hint.threshold == 0 || last.least == 0) return hint;
+    const float growth = as_float(hint.least) / as_float(last.least);
+    if (growth <= 1.0f) return hint;
+    const float expected = 0.95f * (1.0f + 0.7f * ((growth < 2.0f ? growth : 2.0f) - 1.0f));
+    hint.threshold = at_least_one(as_bits(as_float(hint.least) * expected));
+    return hint;
   }
 
   /// Writes the entries and returns their number.
@@ -392,7 +415,7 @@ class SelectorEncoder {
     }
     if constexpr (kKept) clear(to_indices, sent);
     if (item_.state.deferred != nullptr) {
-      const SelectorHint hint{SelectorHint::kMagic, next_threshold()};
+      const SelectorHint hint = next_hint(least.key);
       __builtin_memcpy(item_.state.deferred->wire, &hint, sizeof hint);
     }
     return static_cast<std::uint32_t>(sent);

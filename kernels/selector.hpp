@@ -83,9 +83,10 @@ inline constexpr int kScoreArray = Algorithm::kScore >= 0
 
 /// What an encode remembers for the next one, in Deferred::wire.
 struct SelectorHint {
-  static constexpr std::uint32_t kMagic = 0x4c455354u;
+  static constexpr std::uint32_t kMagic = 0x4c455355u;
   std::uint32_t magic = 0;
   std::uint32_t threshold = 0;  ///< magnitude_key from which on to collect; 0: not known
+  std::uint32_t least = 0;      ///< that of the smallest entry sent; 0: not known
 };
 
 /// How many entries a first pass collects: those of at least a threshold that is below the

@@ -119,9 +119,9 @@ std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
     largest = std::max(largest, gradient.elements * models::size_of(gradient.dtype));
   }
   const bool timed = models::backward_s(problem.model) > 0;
-  for (std::int64_t kib = 64; kib <= 16 << 10; kib *= 4) {
+  for (std::int64_t kib = 64; kib <= 256 << 10; kib *= 4) {
     const std::int64_t threshold = kib << 10;
-    for (const int part : {64, 16, 4}) {
+    for (const int part : {64, 16, 4, 1}) {
       if (timed) {
         rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, part)});
       }

@@ -4,7 +4,7 @@
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
-#include "io/error.hpp"
+#include "planner/evaluator.hpp"
 #include "sim/folding.hpp"
 
 namespace hipress::planner {
@@ -53,22 +53,26 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
                                     const Machines& machines, sim::TransferOrder order) {
   const double tasks = whole_tasks(model, plan);
   if (tasks <= kMostTasks) return {simulated_iteration_s(model, plan, machines, order)};
-  sim::Scenario scenario = scenario_for(model, plan, machines, order);
-  std::optional<sim::ExpandedGraph> folded;
-  try {
-    folded = sim::expand(scenario, sim::Fold::kAlways);
-  } catch (const io::InputError& error) {
-    return {std::nullopt,
-            fmt::format("not simulated: about {:.0e} tasks, and {}", tasks, error.what())};
+  const casync::Foldability verdict = casync::foldable(model, plan);
+  if (verdict.kind == casync::Foldability::kImpossible || !nodes_are_alike(machines.cluster)) {
+    return {std::nullopt, fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})",
+                                      tasks, verdict.why.empty() ? "machines" : verdict.why)};
   }
   AffordableTime time;
-  if (!folded->exact) time.remark = "simulated with all slices as long as the longest";
+  if (verdict.kind == casync::Foldability::kBounded) {
+    time.remark = "simulated with all slices as long as the longest";
+  }
+  sim::Scenario scenario = scenario_for(model, plan, machines, order);
   if (scenario.network == sim::Network::kFair && tasks > kMostFlowTasks) {
     scenario.network = sim::Network::kPort;
     time.remark += time.remark.empty() ? "simulated" : ",";
     time.remark += " on network port: there are too many flows for fair";
   }
-  time.iteration_s = casync::to_seconds(sim::iteration_time(scenario, folded->graph));
+  const bool from_patterns = scenario.network == sim::Network::kPort && plan.raw_strategy.empty();
+  time.iteration_s =
+      from_patterns
+          ? casync::to_seconds(casync::Picoseconds(folded_iteration(model, plan, machines, order)))
+          : seconds_of(scenario, sim::Fold::kAlways);
   return time;
 }
 

@@ -12,13 +12,6 @@ constexpr std::int64_t kWord = 32;
 constexpr std::size_t kMostPatternBytes = std::size_t{48} << 20;
 constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
 
-bool nodes_are_alike(const costs::Cluster& cluster) {
-  const std::vector<double>& speeds = cluster.compute_speed;
-  return costs::is_uniform(cluster) && cluster.cores_per_host == 0 &&
-         cluster.overlap == costs::OverlapFactors{} &&
-         std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>()) == speeds.end();
-}
-
 /// A group that more gradients may join; as in casync/layout.cpp.
 struct OpenGroup {
   casync::Picoseconds first_ready{};
@@ -27,6 +20,13 @@ struct OpenGroup {
 };
 
 }  // namespace
+
+bool nodes_are_alike(const costs::Cluster& cluster) {
+  const std::vector<double>& speeds = cluster.compute_speed;
+  return costs::is_uniform(cluster) && cluster.cores_per_host == 0 &&
+         cluster.overlap == costs::OverlapFactors{} &&
+         std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>()) == speeds.end();
+}
 
 Evaluator::Evaluator(const Problem& problem, const Choices& choices)
     : problem_(problem),
@@ -75,6 +75,11 @@ Schedule Evaluator::exact(const Candidate& candidate) {
       rotations_only(problem_) ||
       std::all_of(units_.begin(), units_.end(), [&](const Unit& unit) { return folds(unit); });
   return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
+}
+
+Schedule Evaluator::folded(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kFolded);
 }
 
 bool Evaluator::folds(const Unit& unit) const {
@@ -196,6 +201,23 @@ void Evaluator::group(const Candidate& candidate) {
   for (Unit& unit : units_) {
     if (unit.index == kGroup) unit.index = index++;
   }
+}
+
+std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
+                              const Machines& machines, sim::TransferOrder order) {
+  const Problem problem = {.model = model,
+                           .strategy = plan.strategy,
+                           .nodes = plan.nodes,
+                           .algorithms = {},
+                           .machines = &machines};
+  Choices only = {
+      .algorithms = plan.algorithms,
+      .gradients = {},
+      .shapes = {{.strategy = plan.strategy, .bulk = plan.bulk, .transfer_order = order}}};
+  for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
+  const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
+  Evaluator evaluator(problem, only);
+  return Timeline().run(evaluator.folded(candidate));
 }
 
 }  // namespace hipress::planner

@@ -18,6 +18,10 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// Whether all nodes do the same where their tasks are the same, and nothing but a link's messages
+/// slow each other: then network port is all that there is to simulate.
+bool nodes_are_alike(const costs::Cluster& cluster);
+
 /// Puts candidates of one problem's option set together for Timeline.
 class Evaluator {
  public:
@@ -35,6 +39,8 @@ class Evaluator {
   /// rotations_only() (then with every slice as long as the first), else whole. Valid until the
   /// next trim(). Not to be called by two threads at once.
   Schedule exact(const Candidate& candidate);
+  /// Folded, every slice as long as the first: where the graph can be folded at least so.
+  Schedule folded(const Candidate& candidate);
   bool can_be_exact(const Candidate& candidate) const {
     return exact_ && choices_.shapes[candidate.shape].batch.threshold_bytes == 0;
   }
@@ -84,5 +90,11 @@ class Evaluator {
   /// Of gradients on their own, by strategy and fidelity; null: not looked up yet.
   std::map<std::pair<const casync::Strategy*, Fidelity>, std::vector<const Pattern*>> singles_;
 };
+
+/// A plan's iteration on network port in ps, from patterns: folded with every slice as long as the
+/// first. It must be foldable at least so, without batches and raw strategy, on machines that
+/// Evaluator::has_exact() holds for.
+std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
+                              const Machines& machines, sim::TransferOrder order);
 
 }  // namespace hipress::planner

@@ -23,10 +23,12 @@ constexpr double kSearchShare = 0.9;  // the rest simulates on the network asked
 
 constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
 constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
+constexpr std::size_t kVerifiedStarts = 12;
 constexpr std::size_t kFinalists = 4;
 constexpr double kLeastExactRuns = 150;  // that the budget must allow for a local search with them
-constexpr double kWorthLooking = 1.03;   // coarse time over the best's, up to which to look closely
-constexpr double kLookDirectly = 4;      // exact over coarse steps, up to which not to look first
+constexpr std::size_t kMostExactSteps = 50000;  // the same, with a budget in evaluations
+constexpr double kWorthLooking = 1.03;  // coarse time over the best's, up to which to look closely
+constexpr std::size_t kLookDirectly = 4;  // exact over coarse steps, up to which not to look first
 constexpr double kWarmth = 0.02;  // how much worse a local optimum may be to go on from, at first
 
 enum class Level : std::uint8_t { kCoarse, kExact };
@@ -193,13 +195,20 @@ class TimelineSearch {
     const auto same = [](const Found& a, const Found& b) { return a.time == b.time; };
     starts_.erase(std::unique(starts_.begin(), starts_.end(), same), starts_.end());
     verify(starts_.front().candidate);
-    Candidate current = starts_.front().candidate;
+    for (std::size_t i = 1; i < std::min(kVerifiedStarts, starts_.size()); ++i) {
+      if (budget_.over(kStartShare) || !affords_exact(starts_[i].candidate)) break;
+      verify(starts_[i].candidate);
+    }
+    Candidate current = pool_.front().candidate;
     std::int64_t current_time = kNever;
     for (std::size_t round = 0; !budget_.over(kSearchShare); ++round) {
       const bool first = round < std::min(kFirstStarts, starts_.size());
-      const Candidate from =
+      Candidate from =
           first ? starts_[round].candidate : apply(neighbourhoods_.kick(current, draws_), current);
-      const Found found = search_from(from);
+      // Where nodes differ, coarse times are too short; where they all do the same, they are not.
+      const bool rotate = round % 2 == 1;
+      if (rotate) from = rotating(std::move(from));
+      const Found found = search_from(from, rotate);
       const double warmth = kWarmth * std::max(0.0, 1 - budget_.share());
       const auto limit =
           current_time == kNever
@@ -215,18 +224,69 @@ class TimelineSearch {
   }
 
   /// The local optimum that a candidate leads to, at the closest level that can be afforded.
-  Found search_from(const Candidate& from) {
+  Found search_from(const Candidate& from, bool rotate) {
     Incumbent coarse = make_incumbent(Level::kCoarse, from);
+    rotating_only_ = rotate;
+    halve_the_rest();
     improve(Level::kCoarse, coarse);
+    rotating_only_ = false;
     coarse_best_ = std::min(coarse_best_, coarse.time);
     const std::int64_t time = verify(coarse.candidate);
-    const bool affordable = evaluator_.can_be_exact(coarse.candidate) &&
-                            budget_.affords(exact_s_, kSearchShare) >= kLeastExactRuns;
-    if (!affordable || budget_.over(kSearchShare)) return {coarse.candidate, time};
-    Incumbent exact = make_incumbent(Level::kExact, coarse.candidate);
+    if (!affords_exact(coarse.candidate) || budget_.over(kSearchShare)) {
+      return {coarse.candidate, time};
+    }
+    const bool back = !(from == coarse.candidate) && verify(from) < time;
+    halve_the_rest();
+    Incumbent exact = make_incumbent(Level::kExact, back ? from : coarse.candidate);
     improve(Level::kExact, exact);
     remember(exact.candidate, exact.time);
     return {exact.candidate, exact.time};
+  }
+
+  /// Local search may take half of what is left of the budget, so that others have their turn.
+  void halve_the_rest() { improve_share_ = (budget_.share() + kSearchShare) / 2; }
+
+  bool rotates(const casync::Decision& decision) const {
+    return decision.partitions % static_cast<std::int64_t>(problem_.nodes) == 0;
+  }
+
+  /// The move leaves as many nodes with the same work as there were.
+  bool rotates(const Move& move) const {
+    return std::all_of(move.changes.begin(), move.changes.end(), [&](const Move::Change& change) {
+      return rotates(choices_.gradients[change.gradient][change.option]);
+    });
+  }
+
+  /// The same with K = N, or the first multiple of it that there is, wherever it can be.
+  Candidate rotating(Candidate candidate) const {
+    for (std::size_t g = 0; g < candidate.options.size(); ++g) {
+      const std::vector<casync::Decision>& options = choices_.gradients[g];
+      const casync::Decision& now = options[candidate.options[g]];
+      if (rotates(now)) continue;
+      const auto found =
+          std::find_if(options.begin(), options.end(), [&](const casync::Decision& option) {
+            return option.algorithm == now.algorithm && rotates(option);
+          });
+      if (found != options.end()) {
+        candidate.options[g] = static_cast<std::uint16_t>(found - options.begin());
+      }
+    }
+    return candidate;
+  }
+
+  /// Whether the budget is enough for a local search with exact simulations.
+  bool affords_exact(const Candidate& candidate) {
+    if (!evaluator_.can_be_exact(candidate)) return false;
+    if (!budget_.in_evaluations()) {
+      return budget_.affords(exact_s_, kSearchShare) >= kLeastExactRuns;
+    }
+    return steps_of(evaluator_.exact(candidate)) <= kMostExactSteps;
+  }
+
+  static std::size_t steps_of(const Schedule& schedule) {
+    std::size_t steps = 0;
+    for (const PlacedUnit& unit : schedule.units) steps += unit.pattern->count();
+    return steps;
   }
 
   /// Goes through the neighbourhoods until none has anything better.
@@ -238,7 +298,7 @@ class TimelineSearch {
       const std::vector<Move> moves =
           (neighbourhoods_.*rows[row].moves)(incumbent.candidate, draws_);
       in_vain = improve_by(level, moves, incumbent) ? 0 : in_vain + 1;
-      if (budget_.over(kSearchShare)) return;
+      if (budget_.over(improve_share_)) return;
     }
   }
 
@@ -251,10 +311,11 @@ class TimelineSearch {
   bool improve_by(Level level, const std::vector<Move>& moves, Incumbent& incumbent) {
     bool improved = false;
     for (std::size_t first = 0; first < moves.size(); first += kBatch) {
-      if (budget_.over(kSearchShare)) break;
+      if (budget_.over(improve_share_)) break;
       std::vector<Candidate> candidates;
       for (std::size_t i = first; i < std::min(first + kBatch, moves.size()); ++i) {
         Candidate changed = apply(moves[i], incumbent.candidate);
+        if (rotating_only_ && !rotates(moves[i])) continue;
         if (!(changed == incumbent.candidate)) candidates.push_back(std::move(changed));
       }
       if (level == Level::kExact) candidates = worth_looking(std::move(candidates), incumbent);
@@ -275,13 +336,8 @@ class TimelineSearch {
     std::erase_if(candidates,
                   [&](const Candidate& candidate) { return !evaluator_.can_be_exact(candidate); });
     if (candidates.empty()) return candidates;
-    const auto count = [](const Schedule& schedule) {
-      double steps = 0;
-      for (const PlacedUnit& unit : schedule.units) steps += unit.pattern->count();
-      return steps;
-    };
-    const double coarse_steps = count(evaluator_.coarse(incumbent.candidate));
-    if (count(incumbent.recording.schedule) <= kLookDirectly * coarse_steps) return candidates;
+    const std::size_t coarse_steps = steps_of(evaluator_.coarse(incumbent.candidate));
+    if (steps_of(incumbent.recording.schedule) <= kLookDirectly * coarse_steps) return candidates;
     const auto limit =
         static_cast<std::int64_t>(static_cast<double>(incumbent.coarse_time) * kWorthLooking);
     const std::vector<std::int64_t> coarse = times(Level::kCoarse, candidates, limit, nullptr);
@@ -351,6 +407,8 @@ class TimelineSearch {
   std::vector<Found> pool_;  // the best first
   double exact_s_ = 0;       // that the last exact simulation took
   std::int64_t coarse_best_ = kNever;
+  double improve_share_ = kSearchShare;
+  bool rotating_only_ = false;  // moves to plans of which nodes do different things are left out
 };
 
 }  // namespace

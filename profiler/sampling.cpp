@@ -50,7 +50,7 @@ std::uint32_t job_nodes(const Options& options, std::uint32_t least) {
 
 executor::ReplayResult run(const Calibration& calibration, const Options& options) {
   executor::ReplayOptions replay;
-  replay.warmup = 1;
+  replay.warmup = 3;  // in the first, states and what codecs remember of them are unusual
   replay.iterations = options.effort == Effort::kQuick ? 3 : 7;
   replay.verify = false;
   replay.timeline = true;

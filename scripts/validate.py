@@ -22,7 +22,7 @@ from validation.cases import LOOPBACK, Case, ConditionError
 from validation.evaluation import Result, Summary, different, groups, pairs, summarise
 from validation.measurement import Bench, Plan, by_group
 from validation.network import CommandError, Network, Unavailable, remove_leftovers
-from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed
+from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed, short_turns
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ALGORITHMS = "fp16,onebit,terngrad,dgc"
@@ -223,7 +223,8 @@ def main() -> int:
         run = Run(options, Bench(launcher, ROOT / "models", options.output,
                                  Plan(options.rounds, options.iterations, options.again), say), chosen)
         print(HEADER, flush=True)
-        run.run()
+        with short_turns() if real_time else contextlib.nullcontext():
+            run.run()
         return run.finish()
     except ConditionError as error:
         say(str(error))

@@ -13,7 +13,7 @@ RATES = (200, 500, 1000)  #: Mbit/s each way
 LOOPBACK = "loopback"  #: as a rate: nothing but the cores limits it
 
 #: Bytes of gradients that a model is scaled to at 200 Mbit/s; in proportion at other rates.
-SCALED_BYTES = 16e6
+SCALED_BYTES = 48e6
 #: Computation is scaled so that it relates to communication as in the unscaled model on links of so many Mbit/s: so
 #: slow that communication shows in every case, since what hides behind computation tests nothing.
 EMULATED_RATE = 100

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import statistics
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,6 +13,8 @@ from .ranks import Launcher, Processors, disturbance
 
 #: Other programs that keep more than this many processors busy disturb a measurement.
 DISTURBED = 0.25
+#: Iterations before the measured ones: of algorithms whose states are unusual in the first.
+WARMUPS = {"dgc": 3}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,16 +23,28 @@ class Plan:
     touches all of them alike."""
 
     rounds: int = 3
-    iterations: int = 2  #: per round, after a warm-up
+    iterations: int = 4  #: per round, after a warm-up, at most; one in the first round, which tells how long it takes
+    #: Of a case that takes long, as many iterations a round as fit into so many seconds, but one; and once two rounds
+    #: have taken three times as long, no more rounds.
+    ROUND_S = 1.0
     #: Rounds of a case that are thrown away because other programs were busy, at most; then they are kept and counted.
     again: int = 2
 
     #: Seconds for a case beside its iterations, per round: starting processes, meeting, verifying.
-    OVERHEAD_S = 0.6
-    TYPICAL_ITERATION_S = 0.25
+    OVERHEAD_S = 1.0
+    TYPICAL_ITERATION_S = 0.6
 
     def estimate_s(self, cases: int) -> float:
-        return cases * self.rounds * (self.OVERHEAD_S + (1 + self.iterations) * self.TYPICAL_ITERATION_S)
+        return cases * self.rounds * (self.OVERHEAD_S + 2 * self.TYPICAL_ITERATION_S)
+
+    def next_iterations(self, measured: "Repetitions") -> int:
+        """How many iterations the next round of a case has; 0: it has been measured enough."""
+        if not measured.seconds:
+            return 1
+        iteration_s = statistics.median(measured.seconds)
+        if measured.rounds >= 2 and 2 * measured.rounds * iteration_s > 3 * self.ROUND_S:
+            return 0
+        return min(self.iterations, max(1, int(self.ROUND_S / iteration_s)))
 
 
 @dataclasses.dataclass
@@ -66,22 +81,22 @@ class Bench:
 
     def run_once(self, case: Case, model: pathlib.Path, repetitions: "Repetitions") -> None:
         """One round of one case, again if other programs disturbed it."""
-        while True:
+        iterations = self.plan.next_iterations(repetitions)
+        while iterations > 0:
             before = Processors.read()
             report = self.launcher.run_json(case.nnodes, "hipress-exec", *self.arguments(case, model),
-                                            "--iterations", self.plan.iterations)
+                                            "--iterations", iterations)
             disturbed = disturbance(before, Processors.read()) > DISTURBED
-            if disturbed and repetitions.repeated < self.plan.again * self.plan.iterations:
-                repetitions.repeated += self.plan.iterations
-                continue
-            return repetitions.add(report, disturbed)
+            if not disturbed or repetitions.thrown_away >= self.plan.again:
+                return repetitions.add(report, disturbed)
+            repetitions.throw_away(report)
 
     def arguments(self, case: Case, model: pathlib.Path) -> list[object]:
         plan = case.algorithm if case.algorithm in ("none", "fp16") else "all"
         algorithm = () if plan != "all" else ("--algorithm", case.algorithm)
         profile = f"loopback_{case.nnodes}" if case.rate == LOOPBACK else case.rate
-        return ["--input", model, "--plan", plan, "--topology", case.topology, *algorithm, "--warmup", 1,
-                "--profile", self.profile_path(profile)]
+        return ["--input", model, "--plan", plan, "--topology", case.topology, *algorithm, "--warmup",
+                WARMUPS.get(case.algorithm, 1), "--profile", self.profile_path(profile)]
 
     def trace(self, case: Case, path: pathlib.Path) -> None:
         """Predicted and measured timeline of the median of some iterations."""
@@ -95,12 +110,19 @@ class Repetitions:
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+        self.rounds = 0
+        self.thrown_away = 0  #: rounds
         self.disturbed = 0
         self.repeated = 0
         self.report: dict = {}
 
+    def throw_away(self, report: dict) -> None:
+        self.thrown_away += 1
+        self.repeated += len(report["each_measured_iteration_s"])
+
     def add(self, report: dict, disturbed: bool) -> None:
         self.report = report
+        self.rounds += 1
         self.seconds += report["each_measured_iteration_s"]
         self.disturbed += len(report["each_measured_iteration_s"]) if disturbed else 0
 

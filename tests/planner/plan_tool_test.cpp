@@ -119,8 +119,7 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
   CHECK(report.at("search_s").get<double>() > 0);
   const auto& baselines = report.at("baselines");
   CHECK(baselines.size() == 6);
-  CHECK(baselines.at("greedy").is_null());
-  for (const char* name : {"none", "fp16", "all", "secopa", "threshold_262144"}) {
+  for (const char* name : {"none", "fp16", "all", "secopa", "threshold_262144", "greedy"}) {
     CHECK(baselines.at(name).get<double>() > 0);
   }
   CHECK(report.at("predicted_iteration_s") == baselines.at("secopa"));
@@ -128,7 +127,8 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
 
 TEST_CASE_METHOD(PlanFixture,
                  "With a profile, the baselines are shown, and the faster one is named") {
-  const ToolRun done = run("hipress-plan --nnodes 4 --profile v100_100g --network port");
+  const ToolRun done =
+      run("hipress-plan --nnodes 4 --profile v100_100g --network port --search secopa");
   CHECK(done.status == 0);
   CHECK_THAT(done.out, Contains("profile v100_100g, network port") && Contains("none") &&
                            Contains("fp16") && Contains("threshold_262144") && Contains("secopa") &&
@@ -147,7 +147,8 @@ TEST_CASE_METHOD(PlanFixture, "A cluster file sets nodes and links") {
   write("slow.yaml", "nodes: 4\nlink: {bandwidth: 1Gbps}\n");
   write("fast.yaml", "nodes: 4\nlink: {bandwidth: 400Gbps}\n");
   const auto predicted = [&](const std::string& cluster) {
-    const ToolRun done = run("hipress-plan --profile v100_100g --json --cluster " + cluster);
+    const ToolRun done =
+        run("hipress-plan --profile v100_100g --budget 0 --json --cluster " + cluster);
     CHECK(done.status == 0);
     return nlohmann::json::parse(done.out).at("baselines").at("none").get<double>();
   };
@@ -168,10 +169,11 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with t
   SECTION("no algorithm") { refuses("--algorithm onebit,", "unknown algorithm", "onebit"); }
   SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }
   SECTION("unknown search") { refuses("--search magic", "magic", "secopa"); }
-  SECTION("searches to come") {
-    refuses("--search timeline", "timeline", "secopa");
-    refuses("--search exhaustive", "exhaustive", "secopa");
-  }
+  SECTION("searches to come") { refuses("--search exhaustive", "exhaustive", "secopa"); }
+  SECTION("best topology without simulation") { refuses("--topology BEST", "BEST", "timeline"); }
+  SECTION("nothing to decide on") { refuses("--algorithm none", "secopa", "timeline"); }
+  SECTION("unknown coarsest") { refuses("--coarsest onebot", "onebot", "onebit"); }
+  SECTION("negative budget") { refuses("--search timeline --budget=-1", "budget", ""); }
   SECTION("no nodes") { refuses("--nnodes 0", "0", "1 to"); }
   SECTION("negative nodes") { refuses("--nnodes=-4", "-4", "nnodes"); }
   SECTION("no input") { refuses("--input absent.txt", "absent.txt", ""); }
@@ -213,6 +215,64 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with t
   SECTION("no folder for the output") {
     refuses("--output no/such/folder/plan.txt", "no/such/folder", "");
   }
+}
+
+/// A plan of search timeline and what is said of it.
+nlohmann::json timeline_report(const Workplace& workplace, const std::string& arguments) {
+  const ToolRun done =
+      workplace.run("hipress-plan --search timeline --network port --json " + arguments);
+  INFO(arguments << ": " << done.err);
+  REQUIRE(done.status == 0);
+  nlohmann::json report = nlohmann::json::parse(done.out);
+  for (const auto& [name, time] : report.at("baselines").items()) {
+    CAPTURE(name);
+    CHECK(report.at("predicted_iteration_s").get<double>() <= time.get<double>());
+  }
+  return report;
+}
+
+TEST_CASE_METHOD(PlanFixture, "A timeline plan replays as predicted") {
+  const std::string arguments = "--profile v100_100g --nnodes 4 --evaluations 600 --output ";
+  for (const std::string plan : {"plan.yaml", "plan.txt"}) {
+    CAPTURE(plan);
+    const nlohmann::json report = timeline_report(*this, arguments + plan);
+    CHECK(report.at("evaluations").get<int>() >= 500);  // some are kept for the end
+    CHECK(report.at("evaluations").get<int>() < 700);
+    const ToolRun replayed =
+        run("hipress-sim --input input.txt --nnodes 4 --profile v100_100g "
+            "--network port --json --plan " +
+            plan);
+    REQUIRE(replayed.status == 0);
+    CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
+          report.at("predicted_iteration_s"));
+  }
+}
+
+TEST_CASE_METHOD(PlanFixture, "With a profile, the default search is timeline") {
+  const ToolRun done =
+      run("hipress-plan --nnodes 4 --profile v100_100g --evaluations 50 "
+          "--output plan.yaml");
+  CHECK(done.status == 0);
+  CHECK_THAT(read("plan.yaml"), Contains("search: timeline"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "Search timeline plans whatever there is") {
+  write("empty.txt", "");
+  write("one.txt", "g,1000000\n");
+  write("tiny.txt", "a,1\nb,2\nc,3\n");
+  CHECK(timeline_report(*this, "--nnodes 1 --evaluations 50").at("compressed") == 0);
+  CHECK(timeline_report(*this, "--input empty.txt --evaluations 50").at("gradients") == 0);
+  CHECK(timeline_report(*this, "--input one.txt --evaluations 50").at("gradients") == 1);
+  CHECK(timeline_report(*this, "--input tiny.txt --evaluations 50").at("compressed") == 0);
+  CHECK(timeline_report(*this, "--topology BEST --budget 0").at("gradients") == 38);
+  CHECK(timeline_report(*this, "--evaluations 0").at("gradients") == 38);
+  const ToolRun none =
+      run("hipress-plan --search timeline --algorithm none --evaluations 50 --json");
+  CHECK(none.status == 0);
+  CHECK(nlohmann::json::parse(none.out).at("compressed") == 0);
+  const ToolRun casts = run("hipress-plan --search timeline --coarsest fp16 --evaluations 50");
+  CHECK(casts.status == 0);
+  CHECK_THAT(casts.out, Contains("compressed with fp16"));
 }
 
 TEST_CASE_METHOD(PlanFixture, "A failing request leaves an earlier plan as it was") {

@@ -17,7 +17,7 @@ namespace hipress::planner {
 class RandomProblem {
  public:
   struct Range {
-    std::uint32_t least_gradients = 3, most_gradients = 24;
+    std::uint32_t least_gradients = 3, most_gradients = 100;
     std::uint32_t most_nodes = 64;
   };
 
@@ -65,12 +65,13 @@ class RandomProblem {
     const double bytes = 8.0 * static_cast<double>(elements) * (nodes - 1) / nodes;
     const double bandwidth = bytes / (ratio * backward_s);
     profile.name = "random";
-    profile.link = {.overhead_s = between(1e-6, 50e-6),
+    profile.link = {.overhead_s = between(1e-6, 100e-6),
                     .bandwidth = bandwidth,
                     .bandwidth_both_ways = bandwidth,
                     .latency_s = below(2) == 0 ? 0 : between(1e-6, 50e-6)};
     const double launch_s = between(2e-6, 30e-6);
-    const double element_s = between(1e-12, 3e-10);
+    // Per element, a node of a ring or with its share of servers encodes, adds and decodes once.
+    const double element_s = between(0.03, 3) * backward_s / (3 * static_cast<double>(elements));
     const auto curve = [&](double factor) {
       return costs::Curve{{{0, launch_s, element_s * factor}}, 0};
     };

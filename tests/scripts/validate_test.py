@@ -224,6 +224,26 @@ class Files(unittest.TestCase):
                              ([kept], disturbed, repeated))
 
 
+    def test_what_takes_long_is_repeated_less(self):
+        wanted = measurement.Plan(rounds=3, iterations=4)
+        repetitions = measurement.Repetitions()
+        self.assertEqual(wanted.next_iterations(repetitions), 1)
+        for iteration_s, rounds, expected in ((0.1, 1, 4), (0.1, 2, 4), (0.4, 1, 2), (2.0, 1, 1), (2.0, 2, 0)):
+            repetitions.seconds, repetitions.rounds = [iteration_s], rounds
+            self.assertEqual(wanted.next_iterations(repetitions), expected, (iteration_s, rounds))
+
+    def test_turns_are_short_meanwhile_and_as_before_afterwards(self):
+        turn = self.folder / "turn"
+        turn.write_text("100\n")
+        with mock.patch.object(ranks, "TURN", turn):
+            with self.assertRaises(SystemExit), ranks.short_turns():
+                self.assertEqual(int(turn.read_text()), ranks.TURN_MS)
+                raise SystemExit
+        self.assertEqual(int(turn.read_text()), 100)
+        with mock.patch.object(ranks, "TURN", self.folder / "none/turn"), ranks.short_turns():
+            pass
+
+
 class Machine(unittest.TestCase):
     """A machine on which ip and tc only take notes."""
 

@@ -1,0 +1,176 @@
+#include "planner/timeline_search.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "planner/baselines.hpp"
+#include "planner/choices.hpp"
+#include "tests/planner/random_problem.hpp"
+
+namespace hipress::planner {
+namespace {
+
+bool same(const casync::Plan& a, const casync::Plan& b) {
+  if (a.strategy != b.strategy || !(a.bulk == b.bulk) || !(a.batch == b.batch)) return false;
+  return std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), b.decisions.end(),
+                    [](const casync::Decision& x, const casync::Decision& y) {
+                      return x.algorithm == y.algorithm && x.partitions == y.partitions;
+                    });
+}
+
+struct Compared {
+  double planned_s = 0;
+  double best_baseline_s = INFINITY;
+};
+
+/// As hipress-plan: the search, and a baseline instead if that is faster.
+Compared plan_and_compare(RandomProblem& random, sim::Network network, std::int64_t evaluations) {
+  Problem problem = random.problem(network);
+  problem.grouping = Grouping::kAny;
+  problem.limits.evaluations = evaluations;
+  const SearchResult found = search_timeline(problem);
+  Compared compared = {
+      simulated_iteration_s(problem.model, found.plan, random.machines, found.transfer_order),
+      INFINITY};
+  const std::vector<Baseline> baselines = simulate_baselines(problem, random.machines);
+  for (const Baseline& baseline : baselines) {
+    compared.best_baseline_s = std::min(compared.best_baseline_s, baseline.iteration_s.value());
+  }
+  if (const Baseline* faster = faster_baseline(problem, baselines, compared.planned_s)) {
+    compared.planned_s = faster->iteration_s.value();
+  }
+  return compared;
+}
+
+/// How many of the instances from `first` to before `last` are at least 5 % faster than every
+/// baseline; none may be slower.
+int clear_wins(std::uint64_t first, std::uint64_t last, const RandomProblem::Range& range) {
+  int wins = 0;
+  for (std::uint64_t seed = first; seed < last; ++seed) {
+    RandomProblem random(seed, range);
+    const Compared compared = plan_and_compare(random, sim::Network::kPort, 1000);
+    CAPTURE(seed);
+    CHECK(compared.planned_s <= compared.best_baseline_s);
+    wins += compared.planned_s * 1.05 <= compared.best_baseline_s;
+  }
+  return wins;
+}
+
+TEST_CASE("Random instances get plans not worse than any baseline, and often clearly better") {
+  CHECK(4 * clear_wins(0, 40, {.most_gradients = 40, .most_nodes = 16}) >= 40);
+}
+
+TEST_CASE("A thousand random instances get plans not worse than any baseline", "[long]") {
+  CHECK(4 * clear_wins(0, 1000, {}) >= 1000);
+}
+
+TEST_CASE("Plans do not depend on the number of jobs, and on the seed alone") {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    RandomProblem random(seed, {.most_gradients = 30, .most_nodes = 8});
+    Problem problem = random.problem(sim::Network::kPort);
+    problem.grouping = Grouping::kAny;
+    problem.strategy = "best";
+    problem.limits.evaluations = 500;
+    problem.limits.seed = seed;
+    const SearchResult one = search_timeline(problem);
+    problem.limits.jobs = 3;
+    const SearchResult three = search_timeline(problem);
+    CHECK(same(one.plan, three.plan));
+    CHECK(one.evaluations == three.evaluations);
+    CHECK(one.transfer_order == three.transfer_order);
+  }
+}
+
+TEST_CASE("More evaluations never give a slower plan on network port") {
+  for (std::uint64_t seed = 100; seed < 106; ++seed) {
+    RandomProblem random(seed, {.most_gradients = 12, .most_nodes = 8});
+    Problem problem = random.problem(sim::Network::kPort);
+    problem.limits.evaluations = 300;
+    const auto time = [&] {
+      return simulated_iteration_s(problem.model, search_timeline(problem).plan, random.machines);
+    };
+    const double few = time();
+    problem.limits.evaluations = 3000;
+    CHECK(time() <= few * 1.001);  // other draws, so no promise
+  }
+}
+
+TEST_CASE("An interrupted search returns a plan") {
+  RandomProblem random(7, {});
+  Problem problem = random.problem(sim::Network::kPort);
+  const std::atomic<bool> interrupted = true;
+  problem.limits.budget_s = 1000;
+  problem.limits.interrupted = &interrupted;
+  CHECK(search_timeline(problem).plan.decisions.size() == problem.model.gradients.size());
+}
+
+TEST_CASE("Without machines there is nothing to simulate") {
+  RandomProblem random(7, {});
+  Problem problem = random.problem(sim::Network::kPort);
+  problem.machines = nullptr;
+  CHECK_THROWS_AS(search_timeline(problem), std::invalid_argument);
+}
+
+TEST_CASE("What there is to choose from lists every baseline") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    RandomProblem random(seed, {});
+    const Problem problem = random.problem(sim::Network::kPort);
+    const Choices choices = make_choices(problem);
+    for (const BaselineRow& row : baselines()) {
+      const casync::Plan plan = row.make(problem);
+      for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+        const auto named = [](const auto& algorithms, std::int8_t index) {
+          return index == casync::kRaw ? std::string()
+                                       : algorithms[static_cast<std::size_t>(index)].name;
+        };
+        const casync::Decision& wanted = plan.decisions[g];
+        const auto& options = choices.gradients[g];
+        CAPTURE(seed, row.name, g);
+        CHECK(std::any_of(options.begin(), options.end(), [&](const casync::Decision& option) {
+          return option.partitions == wanted.partitions &&
+                 named(choices.algorithms, option.algorithm) ==
+                     named(plan.algorithms, wanted.algorithm);
+        }));
+      }
+    }
+  }
+}
+
+TEST_CASE("Options begin with what sends a gradient as it is, and K keeps slices of 32 elements") {
+  models::Model model;
+  model.gradients = {{.name = "tiny", .elements = 5},
+                     {.name = "small", .elements = 200},
+                     {.name = "large", .elements = 1 << 22},
+                     {.name = "half", .elements = 1 << 22, .dtype = models::Dtype::kFloat16}};
+  const Problem problem = {.model = model, .nodes = 8, .algorithms = {"onebit"}};
+  const Choices choices = make_choices(problem);
+  const auto of = [&](std::size_t g, int algorithm) {
+    std::vector<int> partitions;
+    for (const casync::Decision& option : choices.gradients[g]) {
+      if (option.algorithm == algorithm) partitions.push_back(option.partitions);
+    }
+    std::sort(partitions.begin(), partitions.end());
+    return partitions;
+  };
+  CHECK(choices.algorithms[0].name == "onebit");
+  CHECK(choices.gradients[0].front().algorithm == casync::kRaw);
+  CHECK(of(0, casync::kRaw) == std::vector{1, 8});        // 8: the baselines'
+  CHECK(of(1, casync::kRaw) == std::vector{1, 2, 4, 8});  // 200/4 elements a slice, but not 200/8
+  CHECK(of(2, casync::kRaw) == std::vector{1, 2, 4, 8, 16, 32});
+  CHECK(of(3, casync::kRaw).empty());
+  const auto first = static_cast<std::size_t>(choices.gradients[3].front().algorithm);
+  CHECK(choices.algorithms[first].name == "fp16");
+  CHECK(choices.shapes.size() == 1);
+}
+
+TEST_CASE("Algorithms are ordered by how much of a gradient they give up") {
+  const std::vector<std::string> all = {"dgc", "onebit", "tbq(tau=0.1)", "fp16"};
+  CHECK(not_coarser(all, "graddrop") == all);
+  CHECK(not_coarser(all, "onebit") == std::vector<std::string>{"onebit", "tbq(tau=0.1)", "fp16"});
+  CHECK(not_coarser(all, "bf16") == std::vector<std::string>{"fp16"});
+  CHECK(not_coarser(all, "none").empty());
+  CHECK_THROWS_AS(not_coarser(all, "onebot"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace hipress::planner
