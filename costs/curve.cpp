@@ -15,10 +15,10 @@ namespace {
 // better.
 constexpr double kGoodEnough = 0.02;
 // One more piece must lower the mean robust loss to below this fraction.
-constexpr double kClearGain = 0.5;
+constexpr double kClearGain = 0.7;
 // A piece explains at least this many samples; with fewer, it would describe noise.
 constexpr std::size_t kLeastSamplesPerPiece = 3;
-constexpr std::size_t kMostPieces = 3;
+constexpr std::size_t kMostPieces = 4;
 
 using Samples = std::span<const Sample>;
 

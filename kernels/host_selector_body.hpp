@@ -383,15 +383,18 @@ class SelectorEncoder {
 
   /// For the next encode, given the smallest entry sent (0: the threshold). Accumulators that began
   /// with nothing grow for many steps, by a factor that nears 1: of what it was above 1, seven
-  /// tenths are expected again, and a twentieth is taken off for safety.
+  /// tenths are expected again, less what the smallest of so many entries varies by.
   HIPRESS_LANES SelectorHint next_hint(std::uint32_t least) const {
     SelectorHint hint{SelectorHint::kMagic, good_threshold(), least > 0 ? least : threshold_};
     const SelectorHint last = last_hint();
     if (hint.threshold == 0 || last.least == 0) return hint;
     const float growth = as_float(hint.least) / as_float(last.least);
     if (growth <= 1.0f) return hint;
-    const float expected = 0.95f * (1.0f + 0.7f * ((growth < 2.0f ? growth : 2.0f) - 1.0f));
-    hint.threshold = at_least_one(as_bits(as_float(hint.least) * expected));
+    const float expected = 1.0f + 0.7f * ((growth < 2.0f ? growth : 2.0f) - 1.0f);
+    const float margin = 0.02f + 0.7f / __builtin_sqrtf(static_cast<float>(count_));
+    if (margin < 1) {
+      hint.threshold = at_least_one(as_bits(as_float(hint.least) * expected * (1.0f - margin)));
+    }
     return hint;
   }
 

@@ -61,8 +61,8 @@ Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) :
 
 std::span<const Neighbourhoods::Row> Neighbourhoods::rows() {
   static constexpr std::array kRows = {
-      Row{"classes", "all gradients of a size", &Neighbourhoods::class_moves},
       Row{"shapes", "another topology, bulk rule or transfer order", &Neighbourhoods::shape_moves},
+      Row{"classes", "all gradients of a size", &Neighbourhoods::class_moves},
       Row{"parts", "the first or last of a size that backward completes",
           &Neighbourhoods::part_moves},
       Row{"singles", "one gradient", &Neighbourhoods::single_moves},

@@ -9,6 +9,7 @@
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
 #include "kernels/codec.hpp"
+#include "planner/exhaustive.hpp"
 #include "planner/secopa.hpp"
 #include "planner/timeline_search.hpp"
 
@@ -20,6 +21,8 @@ constexpr std::array kSearches = {
               search_secopa},
     SearchRow{"timeline", "everything together, by the simulated iteration time", search_timeline,
               true},
+    SearchRow{"exhaustive", "the proven best of a small problem: raw or compressed, K = 1 or N",
+              search_exhaustive, true},
 };
 
 }  // namespace

@@ -14,15 +14,12 @@ using casync::TaskId;
 constexpr std::int64_t kColdElements = std::int64_t{24} << 20;
 constexpr std::uint32_t kMostSlices = 256;
 
-/// Powers of two up to 2^24 or 2^26 elements: every one where codecs change their ways (a
-/// selector's sample is smaller than larger slices), and further on close enough that a fit finds
-/// where data leaves the caches.
+/// Powers of two up to 2^24 or 2^26 elements: all of them, since codecs change their ways (a
+/// selector's sample is smaller than larger slices), and data leaves one cache after the other.
 std::vector<std::int64_t> sizes(Effort effort) {
-  constexpr int kFirst = 8, kEveryOneTo = 18;
   std::vector<std::int64_t> all;
   const int last = effort == Effort::kQuick ? 24 : 26;
-  for (int exponent = kFirst; exponent <= last; exponent += exponent < kEveryOneTo ? 1 : 2)
-    all.push_back(std::int64_t{1} << exponent);
+  for (int exponent = 8; exponent <= last; ++exponent) all.push_back(std::int64_t{1} << exponent);
   return all;
 }
 

@@ -14,7 +14,7 @@ from .ranks import Launcher, Processors, disturbance
 #: Other programs that keep more than this many processors busy disturb a measurement.
 DISTURBED = 0.25
 #: Iterations before the measured ones: of algorithms whose states are unusual in the first.
-WARMUPS = {"dgc": 3}
+WARMUPS = {"dgc": 6}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/choices.hpp"
+#include "planner/evaluator.hpp"
+#include "planner/search.hpp"
+
+namespace hipress::planner {
+
+/// The most plans that an exhaustive search takes on: 12 gradients of 8 options each, 6.9e10.
+inline constexpr double kMostPlans = 68719476736.0;
+
+/// What an exhaustive search chooses from: every gradient raw or with one of the problem's
+/// algorithms, whole (K = 1) or a slice for every node (K = N); nothing grouped. With three
+/// algorithms that is 8 options per gradient.
+Choices exhaustive_choices(const Problem& problem);
+
+/// How many plans there are in an option set.
+double count_plans(const Choices& choices);
+
+/// The best plan of an option set, and how it was found.
+struct Optimum {
+  Candidate candidate;
+  double iteration_s = 0;
+  std::int64_t simulated = 0;  ///< plans
+  std::int64_t bounded = 0;    ///< parts of the option set for which a linear program was solved
+};
+
+/// Finds the plan of `choices` that the simulator calls the fastest, with the network of
+/// Problem::machines, by branch and bound: parts of the option set whose lower bound (bound.hpp) is
+/// not below the best plan so far are left out. Of equally fast plans it takes the one that it
+/// meets first, always the same. io::InputError for more than kMostPlans plans, with an estimate of
+/// the time that they would take.
+Optimum find_optimum(const Problem& problem, const Choices& choices);
+
+/// `--search exhaustive`: the optimum of exhaustive_choices(). std::invalid_argument without
+/// Problem::machines.
+SearchResult search_exhaustive(const Problem& problem);
+
+}  // namespace hipress::planner

@@ -1,0 +1,143 @@
+#include "planner/exhaustive.hpp"
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <vector>
+
+#include "planner/bound.hpp"
+#include "tests/planner/random_instance.hpp"
+#include "tests/planner/tool_run.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// Simulates every plan.
+double brute_force(const RandomInstance& instance) {
+  const Choices& choices = instance.choices();
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t shape = 0; shape < choices.shapes.size(); ++shape) {
+    std::vector<std::uint16_t> options(choices.gradients.size(), 0);
+    for (std::size_t g = 0; g < options.size();) {
+      best = std::min(best, instance.iteration_s(shape, options));
+      for (g = 0; g < options.size() && ++options[g] == choices.gradients[g].size(); ++g) {
+        options[g] = 0;
+      }
+    }
+  }
+  return best;
+}
+
+TEST_CASE("Branch and bound finds what simulating every plan finds") {
+  const Features small = {.most_nodes = 8, .most_gradients = 4, .most_options = 4};
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const RandomInstance instance(seed, small);
+    INFO("seed " << seed);
+    const double best = brute_force(instance);
+    const Optimum optimum = find_optimum(instance.problem(), instance.choices());
+    CHECK(optimum.iteration_s == best);
+    CHECK(instance.iteration_s(optimum.candidate.shape, optimum.candidate.options) == best);
+    CHECK(lower_bound(instance.model(), instance.machines(), instance.choices()).seconds <= best);
+  }
+}
+
+/// The bound, with and without branches, against the proven optimum.
+void check_against_optimum(std::uint64_t first, std::uint64_t count, const Features& features) {
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const RandomInstance instance(seed, features);
+    INFO("seed " << seed);
+    const double best = find_optimum(instance.problem(), instance.choices()).iteration_s;
+    CHECK(lower_bound(instance.model(), instance.machines(), instance.choices()).seconds <= best);
+    CHECK(lower_bound(instance.model(), instance.machines(), instance.choices(),
+                      {.branch_nodes = 50, .known_s = best})
+              .seconds <= best);
+  }
+}
+
+TEST_CASE("The bound is never above the optimum of random instances") {
+  check_against_optimum(500, 25, {.most_gradients = 5, .most_options = 4});
+}
+
+TEST_CASE("The bound is never above the optimum of 300 random instances", "[long]") {
+  check_against_optimum(20000, 150, {.uneven = false, .layered = false, .most_options = 3});
+  // Where the bound leaves things out, more plans have to be simulated.
+  check_against_optimum(30000, 150, {.most_gradients = 5, .most_options = 4});
+}
+
+models::Model equal_gradients(std::size_t count) {
+  models::Model model;
+  for (std::size_t g = 0; g < count; ++g) {
+    model.gradients.push_back({.name = "g" + std::to_string(g),
+                               .elements = 1 << 20,
+                               .ready_s = 1e-3 * static_cast<double>(g)});
+  }
+  return model;
+}
+
+TEST_CASE("Three algorithms give eight options, and too many gradients are refused") {
+  const costs::Profile profile = costs::read_profile("v100_100g");
+  const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
+  const auto problem = [&](const models::Model& model) {
+    return Problem{.model = model,
+                   .nodes = 4,
+                   .algorithms = {"onebit", "tbq", "fp16"},
+                   .profile = &profile,
+                   .machines = &machines};
+  };
+  const models::Model twelve = equal_gradients(12);
+  const Choices choices = exhaustive_choices(problem(twelve));
+  for (const auto& options : choices.gradients) CHECK(options.size() == 8);
+  CHECK(count_plans(choices) == kMostPlans);  // 8^12
+
+  const models::Model thirteen = equal_gradients(13);
+  CHECK_THROWS_WITH(search_exhaustive(problem(thirteen)),
+                    Catch::Contains("at most 6.9e+10 plans") && Catch::Contains("years") &&
+                        Catch::Contains("--search timeline"));
+}
+
+TEST_CASE("An exhaustive search of eight gradients beats every baseline that it may choose") {
+  const costs::Profile profile = costs::read_profile("v100_100g");
+  const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
+  const models::Model model = equal_gradients(8);
+  const Problem problem = {.model = model,
+                           .nodes = 4,
+                           .algorithms = {"onebit", "tbq", "fp16"},
+                           .profile = &profile,
+                           .machines = &machines};
+  const SearchResult found = search_exhaustive(problem);
+  const double best = simulated_iteration_s(model, found.plan, machines);
+  for (const std::int8_t algorithm : {-1, 0, 1, 2}) {
+    for (const std::int32_t k : {1, 4}) {
+      casync::Plan plan = found.plan;
+      for (casync::Decision& decision : plan.decisions) decision = {algorithm, k};
+      CHECK(best <= simulated_iteration_s(model, plan, machines));
+    }
+  }
+}
+
+TEST_CASE("hipress-plan --search exhaustive plans small models and refuses large ones") {
+  const Workplace place;
+  place.write("small.csv", "name,elements,ready_us\na,1000000,10\nb,64,20\n");
+  const ToolRun done =
+      place.run("hipress-plan --input small.csv --nnodes 4 --search exhaustive --json");
+  CHECK(done.status == 0);
+  const ToolRun refused = place.run("hipress-plan --input vgg19 --nnodes 4 --search exhaustive");
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Catch::Contains("--search exhaustive is for at most 6.9e+10 plans"));
+}
+
+TEST_CASE("A model without gradients has one plan") {
+  const costs::Profile profile = costs::read_profile("v100_100g");
+  const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
+  models::Model model;
+  model.forward_s = 1;
+  const Problem problem = {.model = model,
+                           .nodes = 4,
+                           .algorithms = {"onebit"},
+                           .profile = &profile,
+                           .machines = &machines};
+  CHECK(find_optimum(problem, exhaustive_choices(problem)).iteration_s == 1);
+  CHECK(lower_bound(model, machines, exhaustive_choices(problem)).seconds == Approx(1));
+}
+
+}  // namespace
+}  // namespace hipress::planner
