@@ -179,7 +179,8 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
 
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
                  const Found& found) {
-  Analysis analysis = {.plan = found.plan};
+  Analysis analysis;
+  analysis.plan = found.plan;
   if (search.simulates && options.plan.empty()) polish(options, problem, found, analysis);
   if (options.robust) make_robust(options, problem, search, found, analysis);
   if (options.explain) analysis.explanation = explain(problem, analysis.plan);

@@ -18,7 +18,9 @@ TimedPlan timed(const Problem& problem, casync::Plan plan) {
 }
 
 casync::Plan one_decision(const Problem& problem, const casync::Decision& decision) {
-  casync::Plan plan = {.strategy = problem.strategy, .nodes = problem.nodes, .decisions = {}};
+  casync::Plan plan;
+  plan.strategy = problem.strategy;
+  plan.nodes = problem.nodes;
   for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
   plan.decisions.assign(problem.model.gradients.size(), decision);
   return plan;

@@ -27,7 +27,9 @@ TimedPlan timed(const Problem& problem, casync::Plan plan) {
 
 /// Everything with the first algorithm, K = N.
 TimedPlan all_compressed(const Problem& problem) {
-  casync::Plan plan = {.strategy = problem.strategy, .nodes = problem.nodes, .decisions = {}};
+  casync::Plan plan;
+  plan.strategy = problem.strategy;
+  plan.nodes = problem.nodes;
   for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
   plan.decisions.assign(problem.model.gradients.size(),
                         {0, static_cast<std::int32_t>(problem.nodes)});

@@ -12,7 +12,9 @@ namespace {
 const RandomProblem::Range kSmall = {.most_gradients = 8, .most_nodes = 4};
 
 TimedPlan decide_all(const Problem& problem, const casync::Decision& decision) {
-  casync::Plan plan = {.strategy = problem.strategy, .nodes = problem.nodes, .decisions = {}};
+  casync::Plan plan;
+  plan.strategy = problem.strategy;
+  plan.nodes = problem.nodes;
   for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
   plan.decisions.assign(problem.model.gradients.size(), decision);
   return {std::move(plan), sim::TransferOrder::kReady, 0};
