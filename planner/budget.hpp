@@ -7,6 +7,16 @@
 
 namespace hipress::planner {
 
+/// A part of what a search may spend, for one that is run beside others.
+inline Limits share_of(const Limits& limits, double share) {
+  Limits part = limits;
+  part.budget_s *= share;
+  if (limits.evaluations >= 0) {
+    part.evaluations = static_cast<std::int64_t>(share * static_cast<double>(limits.evaluations));
+  }
+  return part;
+}
+
 /// What a search may still spend: seconds or, where these are limited, plans to simulate.
 class Budget {
  public:

@@ -14,18 +14,6 @@ constexpr double kMostTasks = 8e6;      // of a graph: about 500 MB
 constexpr double kMostFlowTasks = 1e8;  // of the whole graph, where flows share links
 constexpr double kTasksPerMessage = 3.5;
 
-/// About how many tasks the plan's whole graph has.
-double whole_tasks(const models::Model& model, const casync::Plan& plan) {
-  const casync::Layout layout = casync::make_layout(model, plan);
-  double messages = 0;
-  for (const std::uint32_t index : layout.order) {
-    const casync::Unit& unit = layout.units[index];
-    const std::int64_t slice = casync::slice(unit.elements, unit.partitions, 0).elements;
-    messages += 2.0 * (plan.nodes - 1) * static_cast<double>((unit.elements + slice - 1) / slice);
-  }
-  return messages * kTasksPerMessage;
-}
-
 sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
                            const Machines& machines, sim::TransferOrder order) {
   sim::Scenario scenario = {.model = model,
@@ -44,36 +32,57 @@ double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
 
 }  // namespace
 
+double whole_tasks(const models::Model& model, const casync::Plan& plan) {
+  const casync::Layout layout = casync::make_layout(model, plan);
+  double messages = 0;
+  for (const std::uint32_t index : layout.order) {
+    const casync::Unit& unit = layout.units[index];
+    const std::int64_t slice = casync::slice(unit.elements, unit.partitions, 0).elements;
+    messages += 2.0 * (plan.nodes - 1) * static_cast<double>((unit.elements + slice - 1) / slice);
+  }
+  return messages * kTasksPerMessage;
+}
+
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines, sim::TransferOrder order) {
   return seconds_of(scenario_for(model, plan, machines, order), sim::Fold::kExactly);
 }
 
-AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
-                                    const Machines& machines, sim::TransferOrder order) {
+AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
+                                       const Machines& machines, sim::TransferOrder order) {
+  AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
   const double tasks = whole_tasks(model, plan);
-  if (tasks <= kMostTasks) return {simulated_iteration_s(model, plan, machines, order)};
+  if (tasks <= kMostTasks) return how;
   const casync::Foldability verdict = casync::foldable(model, plan);
   if (verdict.kind == casync::Foldability::kImpossible || !nodes_are_alike(machines.cluster)) {
-    return {std::nullopt, fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})",
-                                      tasks, verdict.why.empty() ? "machines" : verdict.why)};
+    how.possible = false;
+    how.remark = fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})", tasks,
+                             verdict.why.empty() ? "machines" : verdict.why);
+    return how;
   }
-  AffordableTime time;
+  how.fold = sim::Fold::kAlways;
   if (verdict.kind == casync::Foldability::kBounded) {
-    time.remark = "simulated with all slices as long as the longest";
+    how.remark = "simulated with all slices as long as the longest";
   }
-  sim::Scenario scenario = scenario_for(model, plan, machines, order);
-  if (scenario.network == sim::Network::kFair && tasks > kMostFlowTasks) {
-    scenario.network = sim::Network::kPort;
-    time.remark += time.remark.empty() ? "simulated" : ",";
-    time.remark += " on network port: there are too many flows for fair";
+  if (how.scenario.network == sim::Network::kFair && tasks > kMostFlowTasks) {
+    how.scenario.network = sim::Network::kPort;
+    how.remark += how.remark.empty() ? "simulated" : ",";
+    how.remark += " on network port: there are too many flows for fair";
   }
-  const bool from_patterns = scenario.network == sim::Network::kPort && plan.raw_strategy.empty();
-  time.iteration_s =
-      from_patterns
-          ? casync::to_seconds(casync::Picoseconds(folded_iteration(model, plan, machines, order)))
-          : seconds_of(scenario, sim::Fold::kAlways);
-  return time;
+  return how;
+}
+
+AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
+                                    const Machines& machines, sim::TransferOrder order) {
+  const AffordableScenario how = affordable_scenario(model, plan, machines, order);
+  if (!how.possible) return {std::nullopt, how.remark};
+  const bool from_patterns = how.fold == sim::Fold::kAlways &&
+                             how.scenario.network == sim::Network::kPort &&
+                             plan.raw_strategy.empty();
+  return {from_patterns ? casync::to_seconds(
+                              casync::Picoseconds(folded_iteration(model, plan, machines, order)))
+                        : seconds_of(how.scenario, how.fold),
+          how.remark};
 }
 
 }  // namespace hipress::planner

@@ -7,7 +7,7 @@
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
 #include "models/model.hpp"
-#include "sim/simulator.hpp"
+#include "sim/folding.hpp"
 
 namespace hipress::planner {
 
@@ -23,6 +23,20 @@ struct Machines {
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines,
                              sim::TransferOrder order = sim::TransferOrder::kReady);
+
+/// How a plan is simulated where its graph may have too many tasks for memory or time.
+struct AffordableScenario {
+  sim::Scenario scenario;
+  sim::Fold fold = sim::Fold::kExactly;
+  bool possible = true;     ///< false: not even folded
+  std::string remark = {};  ///< what was given up, or why it is impossible; mostly empty
+};
+AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
+                                       const Machines& machines,
+                                       sim::TransferOrder order = sim::TransferOrder::kReady);
+
+/// About how many tasks the plan's whole graph has.
+double whole_tasks(const models::Model& model, const casync::Plan& plan);
 
 /// A time that large clusters can afford, and what was given up for it.
 struct AffordableTime {

@@ -57,6 +57,11 @@ struct SearchResult {
   std::vector<std::string> remarks;  ///< for the user: what was interpolated, assumed, left out
   std::int64_t evaluations = 0;      ///< plans that were simulated
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that the plan is made for
+  struct Finalist {
+    casync::Plan plan;
+    sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
+  };
+  std::vector<Finalist> finalists = {};  ///< other plans that were nearly as good, the best first
 };
 
 /// One row per search; adding one is one file and one row.

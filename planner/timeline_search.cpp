@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 
 #include "planner/budget.hpp"
 #include "planner/moves.hpp"
+#include "planner/parallel.hpp"
 #include "planner/starts.hpp"
 
 namespace hipress::planner {
@@ -43,34 +40,6 @@ struct Incumbent {
   std::int64_t coarse_time = kNever;  ///< with level kExact, for comparison
   Recording recording;
 };
-
-/// Calls work(i, job) for i of 0 … count−1; `job` is below `jobs` and one thread's at a time.
-template <class Work>
-void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
-  if (jobs <= 1 || count <= 1) {
-    for (std::size_t i = 0; i < count; ++i) work(i, 0u);
-    return;
-  }
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto serve = [&](unsigned job) {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        work(i, job);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned job = 1; job < jobs; ++job) helpers.emplace_back(serve, job);
-    serve(0);
-  }
-  if (error) std::rethrow_exception(error);
-}
 
 class TimelineSearch {
  public:
@@ -398,10 +367,17 @@ class TimelineSearch {
     if (problem_.machines->network != sim::Network::kPort && best_time != kNever) {
       descend_on_network(best, best_time);
     }
-    return {.plan = make_plan(problem_, choices_, best.shape, best.options),
-            .remarks = {},
-            .evaluations = budget_.used(),
-            .transfer_order = choices_.shapes[best.shape].transfer_order};
+    SearchResult result = {.plan = make_plan(problem_, choices_, best.shape, best.options),
+                           .remarks = {},
+                           .evaluations = budget_.used(),
+                           .transfer_order = choices_.shapes[best.shape].transfer_order};
+    for (const Found& found : pool_) {
+      const Candidate& other = found.candidate;
+      if (other == best) continue;
+      result.finalists.push_back({make_plan(problem_, choices_, other.shape, other.options),
+                                  choices_.shapes[other.shape].transfer_order});
+    }
+    return result;
   }
 
   /// Takes every move that is better on the network asked for until the budget is over: what is

@@ -110,7 +110,8 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 8);
+  CHECK(report.size() == 9);
+  CHECK(report.at("passes") == nlohmann::json::array());  // secopa's plans stay as they are
   CHECK(report.at("gradients") == 38);
   CHECK(report.at("compressed") == 11);  // lines with y in secopa_vgg19_PS_4.txt
   CHECK(report.at("lower_bound_s").is_null());
@@ -273,6 +274,133 @@ TEST_CASE_METHOD(PlanFixture, "Search timeline plans whatever there is") {
   const ToolRun casts = run("hipress-plan --search timeline --coarsest fp16 --evaluations 50");
   CHECK(casts.status == 0);
   CHECK_THAT(casts.out, Contains("compressed with fp16"));
+}
+
+// ---- passes, explanations, comparisons, robust plans ----
+
+TEST_CASE_METHOD(PlanFixture, "Passes are listed, reported and left out on request") {
+  const ToolRun listed = run("hipress-plan --list-passes");
+  CHECK(listed.status == 0);
+  CHECK_THAT(listed.out, Contains("more_accurate ") && Contains("unused_algorithms "));
+  const std::string arguments = "--nnodes 4 --profile v100_100g --evaluations 300";
+  const auto names = [&](const std::string& more) {
+    const nlohmann::json passes = timeline_report(*this, arguments + more).at("passes");
+    std::vector<std::string> found;
+    for (const auto& pass : passes) {
+      CHECK(pass.at("s").get<double>() >= 0);
+      CHECK(pass.at("changed").is_boolean());
+      CHECK(pass.at("iteration_after_s").get<double>() <=
+            pass.at("iteration_before_s").get<double>());
+      found.push_back(pass.at("name"));
+    }
+    return found;
+  };
+  CHECK(names("") == std::vector<std::string>{"shape", "more_accurate", "fewer_partitions",
+                                              "unused_algorithms"});
+  CHECK(names(" --disable-pass shape,fewer_partitions") ==
+        std::vector<std::string>{"more_accurate", "unused_algorithms"});
+}
+
+TEST_CASE_METHOD(PlanFixture, "Option --explain says why of every gradient, in text and JSON") {
+  const std::string arguments =
+      "hipress-plan --nnodes 4 --profile v100_100g --network port --evaluations 300 --explain ";
+  const ToolRun text = run(arguments);
+  REQUIRE(text.status == 0);
+  CHECK_THAT(text.out, Contains("memory per node: residuals ") && Contains("runner-up") &&
+                           Contains("vgg0_conv0_weight") && Contains("-bound"));
+  const ToolRun json = run(arguments + "--json");
+  REQUIRE(json.status == 0);
+  const nlohmann::json explained = nlohmann::json::parse(json.out).at("explain");
+  CHECK(explained.at("gradients").size() == 38);
+  CHECK(explained.at("buffer_bytes_per_node").get<std::int64_t>() > 0);
+  for (const auto& row : explained.at("gradients")) {
+    CHECK(row.at("option").get<std::string>().find("K = ") != std::string::npos);
+    CHECK(row.at("runner_up_cost_s").is_number());
+    CHECK(row.at("done_s").get<double>() >= row.at("ready_s").get<double>());
+  }
+}
+
+TEST_CASE_METHOD(PlanFixture, "Explaining SeCoPa's plan leaves it as it is") {
+  CHECK(run("hipress-plan --nnodes 16 --explain").status == 0);
+  CHECK(read("SeCoPaPlan.txt") == data("secopa_vgg19_PS_16.txt"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "Two plans are laid side by side") {
+  const std::string arguments = "hipress-plan --nnodes 4 --network port --plan all --compare ";
+  const std::size_t before = files();
+  const ToolRun same = run(arguments + "all");
+  REQUIRE(same.status == 0);
+  CHECK_THAT(same.out, Contains("the plans decide the same"));
+  const ToolRun text = run(arguments + "none");
+  REQUIRE(text.status == 0);
+  CHECK_THAT(text.out, Contains("38 differences") && Contains("exposed communication") &&
+                           Contains("sent per node"));
+  const ToolRun json = run(arguments + "none --json");
+  REQUIRE(json.status == 0);
+  const nlohmann::json report = nlohmann::json::parse(json.out);
+  const nlohmann::json& compared = report.at("compare");
+  CHECK(compared.at("differences").size() == 38);
+  CHECK(compared.at("first").at("iteration_s") == report.at("baselines").at("all"));
+  CHECK(compared.at("second").at("iteration_s") == report.at("baselines").at("none"));
+  // Raw, each of four nodes sends 2 · 3/4 of 143,667,240 fp32 numbers; slices are whole words.
+  CHECK(compared.at("second").at("bytes_sent_per_node").get<double>() ==
+        Approx(1.5 * 4 * 143'667'240).epsilon(1e-3));
+  CHECK(files() == before);  // nothing was planned, so nothing is written
+}
+
+TEST_CASE_METHOD(PlanFixture, "A plan YAML of another topology can be compared with") {
+  REQUIRE(run("hipress-plan --nnodes 4 --topology RING --output ring.yaml").status == 0);
+  const ToolRun done = run("hipress-plan --nnodes 4 --compare ring.yaml");
+  REQUIRE(done.status == 0);
+  CHECK_THAT(done.out, Contains("topology") && Contains("ring"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "A robust plan's percentiles are given beside the nominal one's") {
+  const std::string arguments =
+      "--nnodes 4 --profile v100_100g --evaluations 200 --robust --replicas 12 --jitter "
+      "lognormal:0.1 --bandwidth-uncertainty 0.3 --json --network port";
+  const auto robust = [&](const std::string& more) {
+    const ToolRun done = run("hipress-plan " + arguments + more);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out).at("robust");
+  };
+  const nlohmann::json one = robust("");
+  CHECK(one.at("robust").at("p90_s").get<double>() <= one.at("nominal").at("p90_s").get<double>());
+  CHECK(one.at("nominal").at("replicas") == 12);
+  CHECK(one.at("candidates").size() >= 5);
+  CHECK(robust(" --jobs 2") == one);
+  CHECK(robust(" --seed 1") != one);
+}
+
+TEST_CASE_METHOD(PlanFixture, "Wrong requests about a plan are refused with their remedy") {
+  SECTION("unknown pass") {
+    refuses("--disable-pass more_acurate", "more_acurate", "did you mean 'more_accurate'");
+  }
+  SECTION("a plan for nothing") { refuses("--plan all", "--plan", "--explain"); }
+  SECTION("a plan and a search for one") {
+    refuses("--plan all --explain --robust --jitter uniform:0.1", "--robust", "leave one");
+  }
+  SECTION("nothing uncertain") { refuses("--robust", "uncertain", "--jitter lognormal:0.1"); }
+  SECTION("no such jitter") {
+    refuses("--nnodes 2 --robust --jitter often:0.1", "often", "lognormal");
+  }
+  SECTION("all of the bandwidth") {
+    refuses("--robust --bandwidth-uncertainty 1", "bandwidth-uncertainty", "0.99");
+  }
+  SECTION("no such plan") { refuses("--nnodes 2 --compare absent.yaml", "absent.yaml", ""); }
+  SECTION("a plan for another model") {
+    write("bad.txt", "conv1,y,2\n");
+    const ToolRun run_ = run("hipress-plan --nnodes 2 --compare bad.txt");
+    CHECK(run_.status == 2);
+    CHECK_THAT(run_.err, Contains("bad.txt:1") && Contains("conv1"));
+  }
+}
+
+TEST_CASE_METHOD(PlanFixture, "Options about a plan that have no effect are said to have none") {
+  const ToolRun done = run("hipress-plan --jitter uniform:0.1 --replicas 5 --disable-pass shape");
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("--jitter has no effect") && Contains("--replicas has no effect") &&
+                           Contains("--disable-pass has no effect"));
 }
 
 TEST_CASE_METHOD(PlanFixture, "A failing request leaves an earlier plan as it was") {

@@ -1,0 +1,140 @@
+#include "planner/command_options.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cctype>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "planner/choices.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
+
+/// Splits at commas outside parentheses: "tbq(tau=0.25),fp16".
+std::vector<std::string> split_algorithms(const std::string& text) {
+  if (text == "none") return {};
+  std::vector<std::string> names(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      names.emplace_back();
+    } else {
+      names.back() += c;
+    }
+  }
+  for (const std::string& name : names) algorithm(name);  // refuses what is unknown
+  return names;
+}
+
+Limits limits_of(const Options& options) {
+  return {.budget_s = options.budget_s.value_or(Limits{}.budget_s),
+          .evaluations = options.evaluations.value_or(-1),
+          .seed = options.seed,
+          .jobs = options.jobs};
+}
+
+}  // namespace
+
+void declare_options(CLI::App& app, Options& options) {
+  app.add_option("--input", options.input,
+                 "Gradients: name,elements lines, CSV, model YAML or a shipped model")
+      ->capture_default_str();
+  app.add_option("--topology", options.topology, "PS, RING, or BEST of both (search timeline)")
+      ->capture_default_str();
+  app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
+      ->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--profile", options.profile,
+                 "Costs: a profile.yaml or a shipped profile (default: published with SeCoPa)");
+  app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's");
+  app.add_option("--algorithm", options.algorithms,
+                 "Algorithms that the plan may use, with commas; none")
+      ->capture_default_str();
+  app.add_option("--coarsest", options.coarsest,
+                 "Leave out algorithms that give up more than this one: none < fp16, bf16 < "
+                 "terngrad, tbq < onebit < dgc, graddrop");
+  app.add_option(
+      "--search", options.search,
+      "One of: " + search_names() + " (default: timeline with a profile or cluster, else secopa)");
+  app.add_option("--grouping", options.grouping,
+                 "Whether to search bulk groups and batches too: any, none, or auto (any if the "
+                 "output is X.yaml, which can say them)")
+      ->check(CLI::IsMember({"any", "none", "auto"}))
+      ->capture_default_str();
+  app.add_option("--transfer-order", options.transfer_order,
+                 "Which waiting message goes first: ready, need (as in hipress-sim), or the best")
+      ->check(CLI::IsMember({"ready", "need", "best"}))
+      ->capture_default_str();
+  app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
+      ->capture_default_str();
+  app.add_option("--budget", options.budget_s,
+                 "Seconds for a search that iterates (default 2); secopa does not")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--evaluations", options.evaluations,
+                 "Simulations for a search that iterates, instead of --budget")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", options.seed, "Of the search's random moves")->capture_default_str();
+  app.add_option("--jobs", options.jobs, "Threads that simulate")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  app.add_option("--output", options.output,
+                 "Plan to write: SeCoPa's text, or X.yaml with everything")
+      ->capture_default_str();
+  app.add_flag(
+      "--baselines", options.baselines,
+      "Simulate the plan and its baselines (implied by --json, --profile, --cluster, X.yaml)");
+  declare(app, options.analysis);
+  app.add_flag("--json", options.json, "Print one JSON object instead of the report");
+}
+
+std::string topology_of(const Options& options, const SearchRow& search) {
+  std::string name = options.topology;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name != "best") return std::string(casync::find_strategy(options.topology).name);
+  if (!search.simulates) {
+    throw io::InputError(fmt::format(
+        "--topology BEST compares simulated times; search {} simulates nothing: take --search "
+        "timeline, or PS or RING",
+        search.name));
+  }
+  return name;
+}
+
+Problem problem_of(const Options& options, const SearchRow& search, const models::Model& model) {
+  Problem problem = {.model = model,
+                     .strategy = topology_of(options, search),
+                     .nodes = options.nodes > 0 ? options.nodes : kDefaultNodes,
+                     .algorithms = split_algorithms(options.algorithms)};
+  if (!options.coarsest.empty()) {
+    problem.algorithms = not_coarser(problem.algorithms, options.coarsest);
+  }
+  if (problem.algorithms.empty() && !search.simulates) {
+    throw io::InputError(
+        fmt::format("search {} needs an algorithm to decide on: allow one, or take --search "
+                    "timeline",
+                    search.name));
+  }
+  const bool any = options.grouping == "any" || (options.grouping == "auto" && options.yaml());
+  problem.grouping = any ? Grouping::kAny : Grouping::kNone;
+  problem.transfer_order = options.transfer_order == "best"   ? OrderChoice::kBest
+                           : options.transfer_order == "need" ? OrderChoice::kNeed
+                                                              : OrderChoice::kReady;
+  problem.limits = limits_of(options);
+  return problem;
+}
+
+void warn_of_unused(const Options& options, const SearchRow& search) {
+  if (search.simulates) return;
+  if (options.budget_s)
+    spdlog::warn("--budget has no effect: search {} does not iterate", search.name);
+  if (options.evaluations) {
+    spdlog::warn("--evaluations has no effect: search {} does not iterate", search.name);
+  }
+}
+
+}  // namespace hipress::planner

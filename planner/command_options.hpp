@@ -1,0 +1,59 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "planner/command_analysis.hpp"
+#include "planner/search.hpp"
+
+/// The command line of hipress-plan.
+namespace hipress::planner {
+
+struct Options {
+  std::string input = "input.txt";
+  std::string topology = "PS";
+  std::uint32_t nodes = 0;  ///< 0: the cluster file's, else kDefaultNodes
+  std::string profile;      ///< empty: the costs published with SeCoPa
+  std::string cluster;
+  std::string algorithms = "onebit,fp16";
+  std::string coarsest;  ///< empty: any
+  std::string search;    ///< empty: timeline with a profile or cluster, else secopa
+  std::string grouping = "auto";
+  std::string transfer_order = "ready";
+  std::string network = "fair";
+  std::optional<double> budget_s;
+  std::optional<std::int64_t> evaluations;
+  std::uint64_t seed = 0;
+  unsigned jobs = 1;
+  std::string output = "SeCoPaPlan.txt";
+  bool json = false;
+  bool baselines = false;
+  AnalysisOptions analysis;
+
+  bool yaml() const { return output.ends_with(".yaml") || output.ends_with(".yml"); }
+  /// The drop-in for SeCoPa.py answers at once: it simulates nothing.
+  bool simulates() const {
+    return json || baselines || yaml() || !profile.empty() || !cluster.empty() || analysis.any();
+  }
+  /// What the report calls the plan.
+  const std::string& plan_name() const { return analysis.plan.empty() ? output : analysis.plan; }
+  std::string search_name() const {
+    if (!search.empty()) return search;
+    return profile.empty() && cluster.empty() ? "secopa" : "timeline";
+  }
+};
+
+void declare_options(CLI::App& app, Options& options);
+
+/// What is to be planned, without machines, progress and interrupts. io::InputError for what the
+/// search cannot do.
+Problem problem_of(const Options& options, const SearchRow& search, const models::Model& model);
+
+/// The row of casync::strategies(), or "best"; io::InputError if the search cannot choose.
+std::string topology_of(const Options& options, const SearchRow& search);
+
+void warn_of_unused(const Options& options, const SearchRow& search);
+
+}  // namespace hipress::planner

@@ -1,0 +1,127 @@
+#include "planner/command_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "planner/bound.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::size_t count_compressed(const models::Model& model, const casync::Plan& plan) {
+  std::size_t count = 0;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    count += plans::is_raw(model.gradients[g], plan, plan.decisions[g]) ? 0 : 1;
+  }
+  return count;
+}
+
+/// "onebit and fp16": what the plan compresses with, or if nothing, what it might have.
+std::string algorithms_of(const Problem& problem, const casync::Plan& plan) {
+  std::string names;
+  for (std::size_t i = 0; i < plan.algorithms.size(); ++i) {
+    bool used = false;
+    for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+      used = used || (plan.decisions[g].algorithm == static_cast<std::int8_t>(i) &&
+                      !plans::is_raw(problem.model.gradients[g], plan, plan.decisions[g]));
+    }
+    if (used) names += (names.empty() ? "" : ", ") + plan.algorithms[i].name;
+  }
+  if (!names.empty()) return names;
+  return problem.algorithms.empty() ? "nothing" : first_lossy(problem.algorithms);
+}
+
+}  // namespace
+
+std::optional<double> Comparison::gap() const {
+  if (!planned_s || !lower_bound_s) return std::nullopt;
+  return planner::gap(*planned_s, *lower_bound_s);
+}
+
+void write_plan(const Options& options, const models::Model& model, const casync::Plan& plan,
+                const costs::Profile& profile, const std::optional<Comparison>& comparison) {
+  if (options.yaml() && !comparison->planned_s) {
+    throw io::InputError(
+        "a plan YAML says the predicted time, but this plan's graph is too large "
+        "to simulate; write the plan as text");
+  }
+  if (!options.yaml()) return plans::write_plan_text(options.output, model, plan);
+  plans::write_plan_yaml(options.output, model, plan,
+                         {.predicted_iteration_s = *comparison->planned_s,
+                          .search = options.search_name(),
+                          .profile = profile.name + " " + profile.fingerprint,
+                          .network = options.network,
+                          .lower_bound_s = comparison->lower_bound_s});
+}
+
+void print_json(const Problem& problem, const SearchResult& found, double search_s,
+                const Comparison& comparison, const Analysis& analysis) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json baselines;
+  for (const Baseline& baseline : comparison.baselines) {
+    baselines[std::string(baseline.name)] = number(baseline.iteration_s);
+  }
+  Json report = {{"gradients", found.plan.decisions.size()},
+                 {"compressed", count_compressed(problem.model, found.plan)},
+                 {"predicted_iteration_s", number(comparison.planned_s)},
+                 {"lower_bound_s", number(comparison.lower_bound_s)},
+                 {"gap", number(comparison.gap())},
+                 {"evaluations", found.evaluations},
+                 {"search_s", search_s},
+                 {"baselines", baselines}};
+  add_to(report, problem, analysis);
+  std::cout << report.dump(2) << '\n';
+}
+
+void print_table(const Options& options, const Problem& problem, const costs::Profile& profile,
+                 const Comparison& comparison) {
+  fmt::print(std::cout, "\nsimulated iteration, profile {}, network {}:\n", profile.name,
+             options.network);
+  const auto line = [](std::string_view name, const std::optional<double>& seconds) {
+    fmt::print(std::cout, "  {:<18}{:>10}\n", name,
+               seconds ? io::format_duration(*seconds) : "too large");
+  };
+  for (const Baseline& baseline : comparison.baselines) {
+    line(baseline.name, baseline.iteration_s);
+  }
+  line("this plan", comparison.planned_s);
+  if (!comparison.planned_s) return;
+  if (const auto gap = comparison.gap()) {
+    line("lower bound", comparison.lower_bound_s);
+    fmt::print(std::cout, "  this plan is at most {:.1f} % slower than the best possible\n",
+               100 * *gap);
+  }
+  if (const auto* faster = faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
+    fmt::print(std::cout, "  '{}' is faster than this plan\n", faster->name);
+  }
+}
+
+void print_report(const Options& options, const Problem& problem, const casync::Plan& plan) {
+  const std::string& name = options.plan_name();
+  fmt::print(std::cout, "{}: {} gradients, {}, N = {}; {} compressed with {}\n", name,
+             plan.decisions.size(), plan.strategy, plan.nodes,
+             count_compressed(problem.model, plan), algorithms_of(problem, plan));
+}
+
+void add_replay_remarks(const Options& options, SearchResult& found) {
+  if (found.transfer_order == sim::TransferOrder::kNeed) {
+    found.remarks.push_back("the plan is for --transfer-order need, which plan files do not say");
+  }
+  const bool grouped = found.plan.bulk.threshold_bytes > 0 || found.plan.batch.threshold_bytes > 0;
+  if (grouped && !options.yaml()) {
+    found.remarks.push_back(
+        "the plan has bulk groups or batches, which only a plan YAML says: take --output X.yaml");
+  }
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,248 @@
+#include "planner/explain.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "casync/strategy.hpp"
+#include "planner/compare.hpp"
+#include "planner/timeline_search.hpp"
+#include "tests/planner/random_problem.hpp"
+
+namespace hipress::planner {
+namespace {
+
+TimedPlan timed(const Problem& problem, casync::Plan plan) {
+  const double iteration_s = simulated_iteration_s(problem.model, plan, *problem.machines);
+  return {std::move(plan), sim::TransferOrder::kReady, iteration_s};
+}
+
+casync::Plan one_decision(const Problem& problem, const casync::Decision& decision) {
+  casync::Plan plan;
+  plan.strategy = problem.strategy;
+  plan.nodes = problem.nodes;
+  for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
+  plan.decisions.assign(problem.model.gradients.size(), decision);
+  return plan;
+}
+
+/// The plan with gradient g decided as "onebit, K = 4" says, simulated anew.
+double swapped_s(const Problem& problem, casync::Plan plan, std::size_t g,
+                 const std::string& option) {
+  const std::string name = option.substr(0, option.find(", K = "));
+  casync::Decision& decision = plan.decisions.at(g);
+  decision.algorithm = casync::kRaw;
+  for (std::size_t i = 0; i < plan.algorithms.size(); ++i) {
+    if (plan.algorithms[i].name == name) decision.algorithm = static_cast<std::int8_t>(i);
+  }
+  decision.partitions = std::stoi(option.substr(option.find("K = ") + 4));
+  return simulated_iteration_s(problem.model, plan, *problem.machines);
+}
+
+TEST_CASE("Runner-ups cost what a simulation with them says, and none is better than said") {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
+      CAPTURE(seed, static_cast<int>(network));
+      RandomProblem random(seed, {.most_gradients = 10, .most_nodes = 4});
+      const Problem problem = random.problem(network);
+      const TimedPlan plan =
+          timed(problem, one_decision(problem, {0, static_cast<std::int32_t>(problem.nodes)}));
+      const Explanation explanation = explain(problem, plan);
+      REQUIRE(explanation.rows.size() == problem.model.gradients.size());
+      CHECK_FALSE(explanation.sketched);
+      for (const GradientRow& row : explanation.rows) {
+        REQUIRE(row.runner_up);
+        const double expected = swapped_s(problem, plan.plan, row.gradient, *row.runner_up);
+        CHECK(plan.iteration_s + row.runner_up_cost_s.value() == Approx(expected).margin(2e-12));
+        if (network != sim::Network::kPort) continue;
+        for (const char* other : {"raw, K = 1", "fp16, K = 1", "tbq, K = 1", "onebit, K = 1"}) {
+          if (row.option == other) continue;
+          CHECK(expected <= swapped_s(problem, plan.plan, row.gradient, other) + 2e-12);
+        }
+      }
+    }
+  }
+}
+
+/// Two gradients on four nodes of a parameter server; the first is ready long before the second.
+class TwoGradients {
+ public:
+  TwoGradients() {
+    random.strategy = "ps";
+    random.model.gradients = {{.name = "early", .elements = 4096, .ready_s = 0.001},
+                              {.name = "late", .elements = 4'096'000, .ready_s = 0.5}};
+    set(1e9, 1e-6, 0, 1e-12);
+  }
+
+  void set(double bandwidth, double overhead_s, double latency_s, double element_s) {
+    random.profile.link = {.overhead_s = overhead_s,
+                           .bandwidth = bandwidth,
+                           .bandwidth_both_ways = bandwidth,
+                           .latency_s = latency_s};
+    const costs::Curve curve = {{{0, 0, element_s}}, 0};
+    for (auto& [name, codec] : random.profile.codecs) codec = {curve, curve, curve};
+    random.profile.merge = curve;
+    random.machines.cluster = costs::cluster_from_profile(random.profile, 4);
+  }
+
+  Explanation explained(const casync::Decision& decision) {
+    const Problem problem = random.problem(sim::Network::kPort);
+    return explain(problem, timed(problem, one_decision(problem, decision)));
+  }
+
+  RandomProblem random{1, {.most_gradients = 4, .most_nodes = 4}};
+};
+
+TEST_CASE_METHOD(TwoGradients,
+                 "What hides behind backward is told from what the iteration waits for") {
+  const Explanation explanation = explained({casync::kRaw, 4});
+  const GradientRow& early = explanation.rows.at(0);
+  const GradientRow& late = explanation.rows.at(1);
+  CHECK(early.place == Place::kHidden);
+  CHECK(early.ready_s == Approx(0.001));
+  CHECK(early.done_s < 0.5);
+  CHECK(early.on_path_s == 0);
+  CHECK(late.place == Place::kCritical);
+  CHECK(late.ready_s == Approx(0.5));
+  CHECK(late.on_path_s == Approx(late.done_s - late.ready_s));
+  CHECK(late.why() == "on the critical path, bandwidth-bound");
+}
+
+TEST_CASE_METHOD(TwoGradients, "What a gradient's work is bound by is named") {
+  SECTION("bytes") { CHECK(explained({casync::kRaw, 4}).rows.at(1).bound == Bound::kBandwidth); }
+  SECTION("latency") {
+    set(1e12, 1e-6, 10e-3, 1e-12);
+    CHECK(explained({casync::kRaw, 4}).rows.at(1).bound == Bound::kLatency);
+  }
+  SECTION("overheads") {
+    set(1e12, 1e-2, 0, 1e-12);
+    CHECK(explained({casync::kRaw, 4}).rows.at(1).bound == Bound::kLatency);
+  }
+  SECTION("codecs") {
+    set(1e12, 1e-9, 0, 1e-6);
+    CHECK(explained({0, 4}).rows.at(1).bound == Bound::kCodec);
+  }
+}
+
+TEST_CASE_METHOD(TwoGradients, "A plan's memory is that of its messages and residuals") {
+  random.model.gradients.erase(random.model.gradients.begin());  // 4,096,000 elements on 4 nodes
+  const std::int64_t slice = 4'096'000 / 4;
+  SECTION("raw") {
+    // Each node receives three slices to add to its own; the means arrive in place.
+    const PlanMemory memory = explained({casync::kRaw, 4}).memory;
+    CHECK(memory.residual_bytes == 0);
+    CHECK(memory.buffer_bytes == 3 * slice * 4);
+  }
+  SECTION("onebit") {
+    // Each node encodes three slices for others and the mean of its own, which all keep a residual,
+    // and receives three and three messages.
+    const PlanMemory memory = explained({0, 4}).memory;
+    CHECK(memory.residual_bytes == 4 * slice * 4);
+    CHECK(memory.buffer_bytes == 10 * algorithm("onebit").encoded_bytes(slice));
+  }
+  SECTION("fp16 keeps no residual") {
+    const PlanMemory memory = explained({2, 4}).memory;
+    CHECK(memory.residual_bytes == 0);
+    CHECK(memory.buffer_bytes == 10 * algorithm("fp16").encoded_bytes(slice));
+  }
+}
+
+TEST_CASE("Members of bulk groups are said to be") {
+  RandomProblem random(4, {.least_gradients = 6, .most_gradients = 12, .most_nodes = 4});
+  const Problem problem = random.problem(sim::Network::kFair);
+  casync::Plan plan = one_decision(problem, {0, 1});
+  plan.bulk.threshold_bytes = std::int64_t{1} << 40;
+  const Explanation explanation = explain(problem, timed(problem, plan));
+  for (const GradientRow& row : explanation.rows) {
+    CHECK(row.group == "bulk0");
+    CHECK_THAT(row.why(), Catch::Contains("in bulk0"));
+    // Another K would change nothing.
+    CHECK(row.runner_up.value_or("raw, K = 1").substr(0, 6) != "onebit");
+  }
+}
+
+TEST_CASE("Size classes count every gradient once") {
+  RandomProblem random(4, {.least_gradients = 6, .most_gradients = 12, .most_nodes = 4});
+  random.model.gradients[1].elements = random.model.gradients[0].elements;
+  const Problem problem = random.problem(sim::Network::kPort);
+  const Explanation explanation = explain(problem, timed(problem, one_decision(problem, {0, 1})));
+  std::size_t count = 0;
+  for (const SizeClass& size : explanation.classes) {
+    count += size.count;
+    CHECK(size.options.at(0) == std::pair<std::string, std::size_t>("onebit, K = 1", size.count));
+    if (size.elements == random.model.gradients[0].elements) CHECK(size.count >= 2);
+  }
+  CHECK(count == problem.model.gradients.size());
+  CHECK(std::is_sorted(
+      explanation.classes.begin(), explanation.classes.end(),
+      [](const SizeClass& a, const SizeClass& b) { return a.elements > b.elements; }));
+}
+
+TEST_CASE("An empty model and a single node are explained too") {
+  RandomProblem random(4, {.most_gradients = 4, .most_nodes = 4});
+  SECTION("empty") { random.model.gradients.clear(); }
+  SECTION("one node") { random.machines.cluster = costs::cluster_from_profile(random.profile, 1); }
+  const Problem problem = random.problem(sim::Network::kFair);
+  const TimedPlan plan = timed(problem, one_decision(problem, {casync::kRaw, 1}));
+  const Explanation explanation = explain(problem, plan);
+  CHECK(explanation.rows.size() == problem.model.gradients.size());
+  for (const GradientRow& row : explanation.rows) {
+    CHECK(row.bound == Bound::kNothing);
+    CHECK(row.runner_up_cost_s.value_or(0) == 0);  // nobody to send to, whatever is decided
+  }
+  CHECK(compare_plans(problem, plan, plan).differences.empty());
+}
+
+// ---- comparing ----
+
+TEST_CASE("Each difference between plans is worth what a simulation with it alone says") {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
+      CAPTURE(seed, static_cast<int>(network));
+      RandomProblem random(seed, {.most_gradients = 10, .most_nodes = 4});
+      Problem problem = random.problem(network);
+      problem.limits.evaluations = 300;
+      const TimedPlan first = timed(problem, search_timeline(problem).plan);
+      const TimedPlan second = timed(problem, one_decision(problem, {0, 1}));
+      const PlanComparison comparison = compare_plans(problem, first, second);
+      CHECK(comparison.first.iteration_s == first.iteration_s);
+      CHECK(comparison.second.iteration_s == second.iteration_s);
+      CHECK(comparison.second.compressed == problem.model.gradients.size());
+      for (const Difference& difference : comparison.differences) {
+        const auto gradient =
+            std::find_if(problem.model.gradients.begin(), problem.model.gradients.end(),
+                         [&](const models::Gradient& g) { return g.name == difference.what; });
+        REQUIRE(gradient != problem.model.gradients.end());
+        const auto g = static_cast<std::size_t>(gradient - problem.model.gradients.begin());
+        CHECK(difference.second == "onebit, K = 1");
+        CHECK(describe_option(problem.model, first.plan, g) == difference.first);
+        CHECK(first.iteration_s + difference.alone_s.value() ==
+              Approx(swapped_s(problem, first.plan, g, difference.second)).margin(2e-12));
+      }
+    }
+  }
+}
+
+TEST_CASE("What whole plans decide is compared too") {
+  RandomProblem random(6, {.least_gradients = 6, .most_gradients = 10, .most_nodes = 4});
+  const Problem problem = random.problem(sim::Network::kFair);
+  casync::Plan plan = one_decision(problem, {0, 4});
+  plan.strategy = "ps";
+  const TimedPlan first = timed(problem, plan);
+  plan.strategy = "ring";
+  plan.bulk = {.threshold_bytes = 1 << 20};
+  const TimedPlan second = timed(problem, plan);
+  const PlanComparison comparison = compare_plans(problem, first, second);
+  REQUIRE(comparison.differences.size() == 2);
+  CHECK(comparison.differences[0].what == "topology");
+  CHECK(comparison.differences[0].second == "ring");
+  CHECK(comparison.differences[1].what == "bulk groups");
+  CHECK(comparison.differences[1].first == "off");
+  CHECK(comparison.differences[1].second == "below 1MiB");
+  plan.bulk = {};
+  CHECK(first.iteration_s + comparison.differences[0].alone_s.value() ==
+        Approx(simulated_iteration_s(problem.model, plan, random.machines)).margin(2e-12));
+}
+
+}  // namespace
+}  // namespace hipress::planner

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+
+#include "io/error.hpp"
+#include "planner/passes/runner.hpp"
+#include "planner/timeline_search.hpp"
+#include "tests/planner/random_problem.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Contains;
+
+const RandomProblem::Range kSmall = {.most_gradients = 25, .most_nodes = 8};
+
+Problem limited(RandomProblem& random, sim::Network network) {
+  Problem problem = random.problem(network);
+  problem.limits.evaluations = 3000;
+  return problem;
+}
+
+TimedPlan timed(const Problem& problem, casync::Plan plan) {
+  const double iteration_s = simulated_iteration_s(problem.model, plan, *problem.machines);
+  return {std::move(plan), sim::TransferOrder::kReady, iteration_s};
+}
+
+/// Everything with the first algorithm, K = N.
+TimedPlan all_compressed(const Problem& problem) {
+  casync::Plan plan;
+  plan.strategy = problem.strategy;
+  plan.nodes = problem.nodes;
+  for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
+  plan.decisions.assign(problem.model.gradients.size(),
+                        {0, static_cast<std::int32_t>(problem.nodes)});
+  return timed(problem, std::move(plan));
+}
+
+int total_coarseness(const Problem& problem, const casync::Plan& plan) {
+  int total = 0;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    total += coarseness_of(problem.model.gradients[g], plan, plan.decisions[g]);
+  }
+  return total;
+}
+
+std::int64_t total_partitions(const casync::Plan& plan) {
+  std::int64_t total = 0;
+  for (const casync::Decision& decision : plan.decisions) total += decision.partitions;
+  return total;
+}
+
+TEST_CASE("Passes never make an iteration longer, and what they predict is what is simulated") {
+  int changed = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    RandomProblem random(seed, kSmall);
+    for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
+      Problem problem = limited(random, network);
+      problem.grouping = Grouping::kAny;
+      problem.transfer_order = OrderChoice::kBest;
+      const TimedPlan before = all_compressed(problem);
+      const PolishedPlan polished = run_passes(problem, before, {});
+      CHECK(polished.warnings.empty());
+      CHECK(polished.plan.iteration_s <= before.iteration_s);
+      CHECK(polished.plan.iteration_s == simulated_iteration_s(problem.model, polished.plan.plan,
+                                                               random.machines,
+                                                               polished.plan.transfer_order));
+      CHECK(verify(problem, polished.plan.plan).empty());
+      REQUIRE(polished.reports.size() == passes().size());
+      for (std::size_t i = 0; i < passes().size(); ++i) {
+        const PassReport& report = polished.reports[i];
+        CHECK(report.name == passes()[i].name);
+        CHECK(report.iteration_after_s <= report.iteration_before_s);
+        changed += report.changed ? 1 : 0;
+      }
+    }
+  }
+  CHECK(changed >= 24);
+}
+
+TEST_CASE("A pass gives back accuracy or partitions, and takes neither") {
+  int finer = 0, fewer = 0;
+  for (std::uint64_t seed = 20; seed < 32; ++seed) {
+    CAPTURE(seed);
+    RandomProblem random(seed, kSmall);
+    const Problem problem = limited(random, sim::Network::kPort);
+    const TimedPlan before = timed(problem, search_timeline(problem).plan);
+    Budget budget(problem.limits);
+    const PassContext context = {problem, budget, 1};
+    const TimedPlan accurate = more_accurate(context, before);
+    CHECK(total_coarseness(problem, accurate.plan) <= total_coarseness(problem, before.plan));
+    finer += total_coarseness(problem, accurate.plan) < total_coarseness(problem, before.plan);
+    Budget other(problem.limits);
+    const TimedPlan cut = fewer_partitions({problem, other, 1}, before);
+    CHECK(total_coarseness(problem, cut.plan) == total_coarseness(problem, before.plan));
+    CHECK(total_partitions(cut.plan) <= total_partitions(before.plan));
+    fewer += total_partitions(cut.plan) < total_partitions(before.plan);
+  }
+  CHECK(finer >= 3);
+  CHECK(fewer >= 3);
+}
+
+TEST_CASE("What hides behind backward anyway is sent as it is") {
+  RandomProblem random(1, kSmall);
+  // The first gradient's 4 MB are sent in 10 ms or less while the second, of 32 elements, is not
+  // ready for a second.
+  random.model.gradients = {{.name = "early", .elements = 1'000'000, .ready_s = 0},
+                            {.name = "late", .elements = 32, .ready_s = 1}};
+  random.profile.link.bandwidth = random.profile.link.bandwidth_both_ways = 1e9;
+  random.machines.cluster = costs::cluster_from_profile(random.profile, 4);
+  Problem problem = limited(random, sim::Network::kFair);
+  const PolishedPlan polished = run_passes(problem, all_compressed(problem), {});
+  CHECK(polished.plan.plan.decisions[0].algorithm == casync::kRaw);
+}
+
+TEST_CASE("Algorithms that no gradient uses are dropped") {
+  RandomProblem random(3, kSmall);
+  const Problem problem = limited(random, sim::Network::kPort);
+  TimedPlan plan = all_compressed(problem);
+  for (casync::Decision& decision : plan.plan.decisions) decision.algorithm = 2;
+  plan.plan.decisions[0].algorithm = casync::kRaw;
+  Budget budget(problem.limits);
+  const TimedPlan changed = unused_algorithms({problem, budget, 1}, plan);
+  REQUIRE(changed.plan.algorithms.size() == 1);
+  CHECK(changed.plan.algorithms[0].name == plan.plan.algorithms[2].name);
+  CHECK(changed.plan.decisions[0].algorithm == casync::kRaw);
+  CHECK(changed.plan.decisions[1].algorithm == 0);
+}
+
+TEST_CASE("The same evaluations give the same polished plan") {
+  RandomProblem random(5, kSmall);
+  Problem problem = limited(random, sim::Network::kFair);
+  problem.limits.evaluations = 60;
+  const TimedPlan before = all_compressed(problem);
+  CHECK(same_plan(run_passes(problem, before, {}).plan, run_passes(problem, before, {}).plan));
+}
+
+TEST_CASE("Without a budget, passes simulate nothing and leave the decisions") {
+  RandomProblem random(5, kSmall);
+  Problem problem = limited(random, sim::Network::kFair);
+  problem.limits.evaluations = 0;
+  const TimedPlan before = all_compressed(problem);
+  const TimedPlan after = run_passes(problem, before, {}).plan;
+  CHECK(after.iteration_s == before.iteration_s);
+  CHECK(total_coarseness(problem, after.plan) == total_coarseness(problem, before.plan));
+}
+
+// ---- the runner ----
+
+TimedPlan no_partitions(const PassContext&, const TimedPlan& plan) {
+  TimedPlan broken = plan;
+  broken.plan.decisions.front().partitions = 0;
+  return broken;
+}
+TimedPlan no_such_algorithm(const PassContext&, const TimedPlan& plan) {
+  TimedPlan broken = plan;
+  broken.plan.decisions.front().algorithm = 9;
+  return broken;
+}
+TimedPlan forgets_a_gradient(const PassContext&, const TimedPlan& plan) {
+  TimedPlan broken = plan;
+  broken.plan.decisions.pop_back();
+  return broken;
+}
+TimedPlan thousands_of_partitions(const PassContext&, const TimedPlan& plan) {
+  TimedPlan slow = plan;
+  for (casync::Decision& decision : slow.plan.decisions) decision.partitions = 1000;
+  slow.iteration_s = 0;  // the runner does not believe it
+  return slow;
+}
+
+TEST_CASE("A pass that breaks the plan is named") {
+  RandomProblem random(5, kSmall);
+  const Problem problem = limited(random, sim::Network::kPort);
+  const TimedPlan before = all_compressed(problem);
+  for (const Pass& broken : {Pass{"cuts", "", no_partitions}, Pass{"picks", "", no_such_algorithm},
+                             Pass{"forgets", "", forgets_a_gradient}}) {
+    const std::array rows = {broken};
+    CHECK_THROWS_WITH(run_passes(problem, before, {}, rows),
+                      Contains("'" + std::string(broken.name) + "'") && Contains("internal"));
+    CHECK(run_passes(problem, before, {std::string(broken.name)}, rows).reports.empty());
+  }
+}
+
+TEST_CASE("A pass that makes the plan slower is undone with a warning") {
+  RandomProblem random(5, kSmall);
+  const Problem problem = limited(random, sim::Network::kPort);
+  const TimedPlan before = all_compressed(problem);
+  const std::array rows = {Pass{"slows", "", thousands_of_partitions}};
+  const PolishedPlan polished = run_passes(problem, before, {}, rows);
+  CHECK(same_plan(polished.plan, before));
+  CHECK_FALSE(polished.reports.at(0).changed);
+  REQUIRE(polished.warnings.size() == 1);
+  CHECK_THAT(polished.warnings[0], Contains("'slows'"));
+}
+
+TEST_CASE("Passes are named as they are called") {
+  CHECK(parse_pass_names("shape,more_accurate") ==
+        std::vector<std::string>{"shape", "more_accurate"});
+  CHECK_THROWS_WITH(parse_pass_names("more_acurate"),
+                    Contains("'more_acurate'") && Contains("did you mean 'more_accurate'"));
+  CHECK_THROWS_AS(parse_pass_names(""), io::InputError);
+}
+
+}  // namespace
+}  // namespace hipress::planner
