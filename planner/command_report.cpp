@@ -8,6 +8,7 @@
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "planner/bound.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -40,6 +41,11 @@ std::string algorithms_of(const Problem& problem, const casync::Plan& plan) {
 
 }  // namespace
 
+std::optional<double> Comparison::gap() const {
+  if (!planned_s || !lower_bound_s) return std::nullopt;
+  return planner::gap(*planned_s, *lower_bound_s);
+}
+
 void write_plan(const Options& options, const models::Model& model, const casync::Plan& plan,
                 const costs::Profile& profile, const std::optional<Comparison>& comparison) {
   if (options.yaml() && !comparison->planned_s) {
@@ -52,23 +58,24 @@ void write_plan(const Options& options, const models::Model& model, const casync
                          {.predicted_iteration_s = *comparison->planned_s,
                           .search = options.search_name(),
                           .profile = profile.name + " " + profile.fingerprint,
-                          .network = options.network});
+                          .network = options.network,
+                          .lower_bound_s = comparison->lower_bound_s});
 }
 
 void print_json(const Problem& problem, const SearchResult& found, double search_s,
                 const Comparison& comparison, const Analysis& analysis) {
-  const auto seconds = [](const std::optional<double>& time) {
-    return time ? Json(*time) : Json(nullptr);
+  const auto number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
   };
   Json baselines;
   for (const Baseline& baseline : comparison.baselines) {
-    baselines[std::string(baseline.name)] = seconds(baseline.iteration_s);
+    baselines[std::string(baseline.name)] = number(baseline.iteration_s);
   }
   Json report = {{"gradients", found.plan.decisions.size()},
                  {"compressed", count_compressed(problem.model, found.plan)},
-                 {"predicted_iteration_s", seconds(comparison.planned_s)},
-                 {"lower_bound_s", nullptr},  // no search gives a bound
-                 {"gap", nullptr},
+                 {"predicted_iteration_s", number(comparison.planned_s)},
+                 {"lower_bound_s", number(comparison.lower_bound_s)},
+                 {"gap", number(comparison.gap())},
                  {"evaluations", found.evaluations},
                  {"search_s", search_s},
                  {"baselines", baselines}};
@@ -89,6 +96,11 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
   }
   line("this plan", comparison.planned_s);
   if (!comparison.planned_s) return;
+  if (const auto gap = comparison.gap()) {
+    line("lower bound", comparison.lower_bound_s);
+    fmt::print(std::cout, "  this plan is at most {:.1f} % slower than the best possible\n",
+               100 * *gap);
+  }
   if (const auto* faster = faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
     fmt::print(std::cout, "  '{}' is faster than this plan\n", faster->name);
   }

@@ -13,6 +13,9 @@ namespace hipress::planner {
 struct Comparison {
   std::optional<double> planned_s;  ///< none: its graph is too large
   std::vector<Baseline> baselines;
+  std::optional<double> lower_bound_s;  ///< of the plans that the search chose from
+  /// How far from the best of them the plan can be at most.
+  std::optional<double> gap() const;
 };
 
 /// Writes the plan as the options say. io::InputError for a plan YAML whose time is not known.

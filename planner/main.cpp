@@ -15,6 +15,8 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
+#include "planner/bound.hpp"
+#include "planner/choices.hpp"
 #include "planner/command_report.hpp"
 
 namespace {
@@ -47,7 +49,9 @@ Comparison compare(const planner::Problem& problem, planner::SearchResult& found
   const planner::Machines& machines = *problem.machines;
   const planner::AffordableTime time =
       planner::affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
-  Comparison comparison = {time.iteration_s, planner::simulate_baselines(problem, machines)};
+  Comparison comparison = {.planned_s = time.iteration_s,
+                           .baselines = planner::simulate_baselines(problem, machines),
+                           .lower_bound_s = {}};
   if (!time.remark.empty()) found.remarks.push_back("this plan: " + time.remark);
   for (const planner::Baseline& baseline : comparison.baselines) {
     if (!baseline.remark.empty()) {
@@ -94,6 +98,14 @@ planner::Analysis analyse(const Options& options, const planner::Problem& proble
   found.remarks.insert(found.remarks.end(), analysis.remarks.begin(), analysis.remarks.end());
   comparison.planned_s = analysis.plan.iteration_s;
   return analysis;
+}
+
+/// Of all plans that the search could have returned.
+double bound(const planner::Problem& problem, std::optional<double> known_s) {
+  constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
+  return planner::lower_bound(problem.model, *problem.machines, planner::make_choices(problem),
+                              {.branch_nodes = kBranchNodes, .known_s = known_s.value_or(0)})
+      .seconds;
 }
 
 /// A bar on terminals only.
@@ -161,6 +173,9 @@ int run(const Options& options) {
     comparison = compare(problem, found);
     if (search.simulates && searches) take_faster_baseline(problem, *comparison, found);
     analysis = analyse(options, problem, search, search_s, *comparison, found);
+  }
+  if (comparison && search.simulates && searches) {
+    comparison->lower_bound_s = bound(problem, comparison->planned_s);
   }
   if (interrupted) found.remarks.push_back("interrupted: this is the best plan so far");
   if (searches) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "planner/baselines.hpp"
+#include "planner/bound.hpp"
 #include "planner/greedy.hpp"
 #include "plans/plan_builder.hpp"
 
@@ -109,9 +110,19 @@ std::vector<Candidate> prices(const StartContext& context) {
   return candidates;
 }
 
+/// What the lower bound's linear program takes most of, for every gradient.
+std::vector<Candidate> of_bound(const StartContext& context) {
+  Choices choices = context.choices;
+  choices.shapes = {context.choices.shapes[context.shape]};
+  const Bound bound = lower_bound(context.problem.model, *context.problem.machines, choices);
+  if (bound.options.empty()) return {};
+  return {{context.shape, bound.options}};
+}
+
 constexpr std::array kStarts = {
     Start{"none", "nothing compressed", none},
     Start{"prices", "each gradient's cheapest option at some prices of ports and codecs", prices},
+    Start{"bound", "what the lower bound on all plans suggests", of_bound, true},
     Start{"thresholds", "compressed from some sizes on, with each algorithm", thresholds},
     Start{"baselines", "what the baselines decide, SeCoPa's among them", of_baselines},
     Start{"greedy", "one gradient after the other", greedy},

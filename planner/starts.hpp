@@ -26,6 +26,8 @@ struct Start {
   std::string_view name;
   std::string_view help;
   std::vector<Candidate> (*make)(const StartContext& context);
+  /// Worth a simulation on the network asked for, however the search's own simulations find it.
+  bool for_any_network = false;
 };
 std::span<const Start> starts();
 

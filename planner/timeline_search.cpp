@@ -16,7 +16,9 @@ namespace {
 // Shares of the budget after which something is over.
 constexpr double kGreedyShare = 0.15;
 constexpr double kStartShare = 0.4;
-constexpr double kSearchShare = 0.9;  // the rest simulates on the network asked for
+constexpr double kSearchShare = 0.9;  // the rest simulates on the network asked for,
+constexpr double kOwnSearchShare =
+    0.75;  // of which there is more where that is not the search's own
 
 constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
 constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
@@ -48,6 +50,8 @@ class TimelineSearch {
         evaluator_(problem, choices_),
         neighbourhoods_(problem, choices_),
         draws_(problem.limits.seed),
+        search_share_(problem.machines->network == sim::Network::kPort ? kSearchShare
+                                                                       : kOwnSearchShare),
         timelines_(std::max(1u, problem.limits.jobs)) {}
 
   SearchResult run() {
@@ -152,6 +156,8 @@ class TimelineSearch {
         std::vector<Candidate> candidates = start.make(context);
         budget_.count(std::exchange(evaluations, 0));
         const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
+        if (start.for_any_network)
+          std::ranges::copy(candidates, std::back_inserter(for_any_network_));
         for (std::size_t i = 0; i < candidates.size(); ++i) {
           starts_.push_back({std::move(candidates[i]), found[i]});
         }
@@ -171,7 +177,7 @@ class TimelineSearch {
     }
     Candidate current = pool_.front().candidate;
     std::int64_t current_time = kNever;
-    for (std::size_t round = 0; !budget_.over(kSearchShare); ++round) {
+    for (std::size_t round = 0; !budget_.over(search_share_); ++round) {
       const bool first = round < std::min(kFirstStarts, starts_.size());
       Candidate from =
           first ? starts_[round].candidate : apply(neighbourhoods_.kick(current, draws_), current);
@@ -202,7 +208,7 @@ class TimelineSearch {
     rotating_only_ = false;
     coarse_best_ = std::min(coarse_best_, coarse.time);
     const std::int64_t time = verify(coarse.candidate);
-    if (!affords_exact(coarse.candidate) || budget_.over(kSearchShare)) {
+    if (!affords_exact(coarse.candidate) || budget_.over(search_share_)) {
       return {coarse.candidate, time};
     }
     const bool back = !(from == coarse.candidate) && verify(from) < time;
@@ -214,7 +220,7 @@ class TimelineSearch {
   }
 
   /// Local search may take half of what is left of the budget, so that others have their turn.
-  void halve_the_rest() { improve_share_ = (budget_.share() + kSearchShare) / 2; }
+  void halve_the_rest() { improve_share_ = (budget_.share() + search_share_) / 2; }
 
   bool rotates(const casync::Decision& decision) const {
     return decision.partitions % static_cast<std::int64_t>(problem_.nodes) == 0;
@@ -248,7 +254,7 @@ class TimelineSearch {
   bool affords_exact(const Candidate& candidate) {
     if (!evaluator_.can_be_exact(candidate)) return false;
     if (!budget_.in_evaluations()) {
-      return budget_.affords(exact_s_, kSearchShare) >= kLeastExactRuns;
+      return budget_.affords(exact_s_, search_share_) >= kLeastExactRuns;
     }
     return steps_of(evaluator_.exact(candidate)) <= kMostExactSteps;
   }
@@ -337,22 +343,29 @@ class TimelineSearch {
       best_time = front.time;  // that is what the network asked for gives
     } else {
       for (const Found& found : pool_) finalists.push_back(found.candidate);
+      for (std::size_t i = 0; i < std::min(kFirstStarts, starts_.size()); ++i) {
+        finalists.push_back(starts_[i].candidate);
+      }
+      std::ranges::copy(for_any_network_, std::back_inserter(finalists));
     }
     for (const std::uint32_t shape : with_batches(best.shape)) {
       finalists.push_back({shape, front.candidate.options});
     }
     if (finalists.size() == 1 && best_time == kNever)
       finalists.clear();  // nothing to compare it with
-    double cost_s = kFairOverPort * exact_s_;
+    asked_for_s_ = kFairOverPort * exact_s_;
     for (const Candidate& finalist : finalists) {
-      if (budget_.interrupted() || budget_.affords(cost_s, 1) < 1) break;
+      if (budget_.interrupted() || budget_.affords(asked_for_s_, 1) < 1) break;
       const double before_s = budget_.elapsed_s();
       const std::int64_t time = asked_for(finalist).value_or(kNever);
-      cost_s = budget_.elapsed_s() - before_s;
+      asked_for_s_ = budget_.elapsed_s() - before_s;
       budget_.count(1);
       if (time >= best_time) continue;
       best_time = time;
       best = finalist;
+    }
+    if (problem_.machines->network != sim::Network::kPort && best_time != kNever) {
+      descend_on_network(best, best_time);
     }
     SearchResult result = {.plan = make_plan(problem_, choices_, best.shape, best.options),
                            .remarks = {},
@@ -365,6 +378,37 @@ class TimelineSearch {
                                   choices_.shapes[other.shape].transfer_order});
     }
     return result;
+  }
+
+  /// Takes every move that is better on the network asked for until the budget is over: what is
+  /// best where ports serve one message at a time need not be where flows share links.
+  void descend_on_network(Candidate& best, std::int64_t& best_time) {
+    const auto rows = Neighbourhoods::rows();
+    std::size_t in_vain = 0;
+    std::int64_t coarse_limit = worth_looking(best);
+    for (std::size_t row = 0; in_vain < rows.size(); row = (row + 1) % rows.size()) {
+      const std::int64_t before = best_time;
+      for (const Move& move : (neighbourhoods_.*rows[row].moves)(best, draws_)) {
+        if (budget_.interrupted() || budget_.affords(asked_for_s_, 1) < 1) return;
+        const Candidate candidate = apply(move, best);
+        if (candidate == best) continue;
+        budget_.count(1);
+        if (timelines_[0].run(evaluator_.coarse(candidate), coarse_limit) == kNever) continue;
+        const std::int64_t time = asked_for(candidate).value_or(kNever);
+        budget_.count(1);
+        if (time >= best_time) continue;
+        best_time = time;
+        best = candidate;
+        coarse_limit = worth_looking(best);
+      }
+      in_vain = best_time < before ? 0 : in_vain + 1;
+    }
+  }
+
+  /// The coarse time up to which to look closely at candidates beside this one.
+  std::int64_t worth_looking(const Candidate& best) {
+    return static_cast<std::int64_t>(
+        static_cast<double>(timelines_[0].run(evaluator_.coarse(best))) * kWorthLooking);
   }
 
   /// The shapes that differ from this one in their batches alone.
@@ -385,10 +429,13 @@ class TimelineSearch {
   Evaluator evaluator_;
   const Neighbourhoods neighbourhoods_;
   Neighbourhoods::Draws draws_;
+  const double search_share_;        // of the budget, after which search on network port is over
   std::vector<Timeline> timelines_;  // one per job
   std::vector<Found> starts_;
   std::vector<Found> pool_;  // the best first
-  double exact_s_ = 0;       // that the last exact simulation took
+  std::vector<Candidate> for_any_network_;
+  double exact_s_ = 0;      // that the last exact simulation took
+  double asked_for_s_ = 0;  // the same on the network asked for
   std::int64_t coarse_best_ = kNever;
   double improve_share_ = kSearchShare;
   bool rotating_only_ = false;  // moves to plans of which nodes do different things are left out

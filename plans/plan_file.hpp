@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,10 @@ void write_plan_text(const std::string& path, const models::Model& model, const 
 /// What a plan YAML says beside the decisions.
 struct PlanReport {
   double predicted_iteration_s = 0;
-  std::string search;   ///< "secopa", "timeline"
-  std::string profile;  ///< name and fingerprint
-  std::string network;  ///< "port", "fair"
+  std::string search;                        ///< "secopa", "timeline"
+  std::string profile;                       ///< name and fingerprint
+  std::string network;                       ///< "port", "fair"
+  std::optional<double> lower_bound_s = {};  ///< of all plans that were searched
 };
 
 /// Writes the plan YAML: schema hipress.plan/1, the report, this tool's version, and every

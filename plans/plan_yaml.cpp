@@ -178,8 +178,8 @@ void write_aggregations(YAML::Emitter& out, const models::Model& model, const ca
 
 ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
   const io::YamlNode root = io::YamlNode::load(file);
-  root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "search",
-                    "network", "profile", "tool", "raw", "bulk", "batch", "gradients"});
+  root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "lower_bound",
+                    "search", "network", "profile", "tool", "raw", "bulk", "batch", "gradients"});
   require_schema(root);
   require_agreement(root, context);
   PlanMatcher matcher(file, context);
@@ -205,6 +205,9 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
   entry("topology", plan.strategy);
   entry("nodes", plan.nodes);
   entry("predicted_iteration", io::format_duration(report.predicted_iteration_s, kDigits));
+  if (report.lower_bound_s) {
+    entry("lower_bound", io::format_duration(*report.lower_bound_s, kDigits));
+  }
   entry("search", report.search);
   entry("network", report.network);
   entry("profile", report.profile);

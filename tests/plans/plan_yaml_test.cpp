@@ -13,7 +13,11 @@ using namespace hipress::tests;
 
 namespace {
 
-const PlanReport kReport{0.123456789012, "timeline", "sosp21 (0123456789abcdef)", "fair"};
+const PlanReport kReport{.predicted_iteration_s = 0.123456789012,
+                         .search = "timeline",
+                         .profile = "sosp21 (0123456789abcdef)",
+                         .network = "fair",
+                         .lower_bound_s = 0.12};
 
 std::string valid_head() { return "schema: hipress.plan/1\ntopology: ps\nnodes: 4\ngradients:\n"; }
 
@@ -46,6 +50,7 @@ TEST_CASE("a plan YAML says where it comes from") {
   const io::YamlNode root = io::YamlNode::load(path);
   CHECK(root.at("model").text() == "small");
   CHECK(root.at("predicted_iteration").text() == "123.456789012ms");
+  CHECK(root.at("lower_bound").text() == "120ms");
   CHECK(root.at("search").text() == "timeline");
   CHECK(root.at("network").text() == "fair");
   CHECK(root.at("profile").text() == "sosp21 (0123456789abcdef)");
