@@ -44,17 +44,17 @@ class Dissection {
     return found == units_.end() ? UnitUse{} : found->second;
   }
 
-  Bound bound(std::uint32_t unit) const {
+  Limiter limiter(std::uint32_t unit) const {
     const UnitUse of = use(unit);
-    const std::pair<double, Bound> work[] = {
-        {of.bytes_s, Bound::kBandwidth},
-        {of.overhead_s + of.hops * cluster_.link.latency_s, Bound::kLatency},
-        {of.codec_s, Bound::kCodec},
-        {of.local_s, Bound::kLocal}};
+    const std::pair<double, Limiter> work[] = {
+        {of.bytes_s, Limiter::kBandwidth},
+        {of.overhead_s + of.hops * cluster_.link.latency_s, Limiter::kLatency},
+        {of.codec_s, Limiter::kCodec},
+        {of.local_s, Limiter::kLocal}};
     const auto* most =
         std::max_element(std::begin(work), std::end(work),
                          [](const auto& a, const auto& b) { return a.first < b.first; });
-    return most->first > 0 ? most->second : Bound::kNothing;
+    return most->first > 0 ? most->second : Limiter::kNothing;
   }
 
  private:
@@ -127,7 +127,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   row.place = use.on_path.count() > 0                ? Place::kCritical
               : use.done <= dissection.compute_end() ? Place::kHidden
                                                      : Place::kOffPath;
-  row.bound = dissection.bound(unit);
+  row.limiter = dissection.limiter(unit);
   return row;
 }
 
@@ -186,24 +186,24 @@ const char* to_string(Place place) {
   return "after backward, off the critical path";
 }
 
-const char* to_string(Bound bound) {
-  switch (bound) {
-    case Bound::kBandwidth:
+const char* to_string(Limiter limiter) {
+  switch (limiter) {
+    case Limiter::kBandwidth:
       return "bandwidth-bound";
-    case Bound::kLatency:
+    case Limiter::kLatency:
       return "latency-bound";
-    case Bound::kCodec:
+    case Limiter::kCodec:
       return "codec-bound";
-    case Bound::kLocal:
+    case Limiter::kLocal:
       return "bound by the GPUs' links";
-    case Bound::kNothing:
+    case Limiter::kNothing:
       break;
   }
   return "nothing to do";
 }
 
 std::string GradientRow::why() const {
-  return std::string(to_string(place)) + ", " + to_string(bound) +
+  return std::string(to_string(place)) + ", " + to_string(limiter) +
          (group.empty() ? "" : ", in " + group);
 }
 

@@ -19,14 +19,14 @@ enum class Place : std::uint8_t {
 const char* to_string(Place place);  ///< "hidden behind backward" …
 
 /// What most of a gradient's own work is.
-enum class Bound : std::uint8_t {
+enum class Limiter : std::uint8_t {
   kNothing,    ///< it has none
   kBandwidth,  ///< bytes over the link's bandwidth
   kLatency,    ///< what messages take however short they are: overheads, and latency per hop
   kCodec,      ///< encoding, decoding and merging
   kLocal,      ///< between the GPUs of a node
 };
-const char* to_string(Bound bound);  ///< "bandwidth-bound" …
+const char* to_string(Limiter limiter);  ///< "bandwidth-bound" …
 
 /// Why one gradient is decided as it is.
 struct GradientRow {
@@ -35,7 +35,7 @@ struct GradientRow {
   std::optional<std::string> runner_up;    ///< the best other option; none: there is no other
   std::optional<double> runner_up_cost_s;  ///< that the iteration would take longer with it
   Place place = Place::kHidden;
-  Bound bound = Bound::kNothing;
+  Limiter limiter = Limiter::kNothing;
   std::string group;        ///< of the bulk group that it is in; empty: none
   double ready_s = 0;       ///< its Backward's end, from the iteration's start
   double done_s = 0;        ///< synchronised on every node

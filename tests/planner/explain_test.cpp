@@ -109,18 +109,20 @@ TEST_CASE_METHOD(TwoGradients,
 }
 
 TEST_CASE_METHOD(TwoGradients, "What a gradient's work is bound by is named") {
-  SECTION("bytes") { CHECK(explained({casync::kRaw, 4}).rows.at(1).bound == Bound::kBandwidth); }
+  SECTION("bytes") {
+    CHECK(explained({casync::kRaw, 4}).rows.at(1).limiter == Limiter::kBandwidth);
+  }
   SECTION("latency") {
     set(1e12, 1e-6, 10e-3, 1e-12);
-    CHECK(explained({casync::kRaw, 4}).rows.at(1).bound == Bound::kLatency);
+    CHECK(explained({casync::kRaw, 4}).rows.at(1).limiter == Limiter::kLatency);
   }
   SECTION("overheads") {
     set(1e12, 1e-2, 0, 1e-12);
-    CHECK(explained({casync::kRaw, 4}).rows.at(1).bound == Bound::kLatency);
+    CHECK(explained({casync::kRaw, 4}).rows.at(1).limiter == Limiter::kLatency);
   }
   SECTION("codecs") {
     set(1e12, 1e-9, 0, 1e-6);
-    CHECK(explained({0, 4}).rows.at(1).bound == Bound::kCodec);
+    CHECK(explained({0, 4}).rows.at(1).limiter == Limiter::kCodec);
   }
 }
 
@@ -187,7 +189,7 @@ TEST_CASE("An empty model and a single node are explained too") {
   const Explanation explanation = explain(problem, plan);
   CHECK(explanation.rows.size() == problem.model.gradients.size());
   for (const GradientRow& row : explanation.rows) {
-    CHECK(row.bound == Bound::kNothing);
+    CHECK(row.limiter == Limiter::kNothing);
     CHECK(row.runner_up_cost_s.value_or(0) >= 0);  // nothing is less than nothing
   }
   CHECK(compare_plans(problem, plan, plan).differences.empty());
