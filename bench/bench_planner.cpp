@@ -7,6 +7,8 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
+#include "planner/bound.hpp"
+#include "planner/choices.hpp"
 #include "planner/evaluation.hpp"
 #include "planner/greedy.hpp"
 #include "planner/secopa.hpp"
@@ -17,6 +19,8 @@ namespace hipress::bench {
 namespace {
 
 constexpr std::uint32_t kNodes = 16;
+constexpr double kWantedGap = 0.01;
+constexpr std::size_t kBranchNodes = 30;  // as hipress-plan
 
 planner::Problem problem_for(const models::Model& model) {
   return {.model = model, .strategy = "ps", .nodes = kNodes, .algorithms = {"onebit", "fp16"}};
@@ -92,6 +96,11 @@ void compare_plans(Report& report, const std::string& name, const planner::Machi
       {"timeline." + name, "iteration_s", timeline.iteration_s, "secopa", secopa.iteration_s});
   report.add(
       {"timeline." + name, "iteration_s", timeline.iteration_s, "greedy", greedy.iteration_s});
+  const planner::Bound bound =
+      planner::lower_bound(model, machines, planner::make_choices(problem),
+                           {.branch_nodes = kBranchNodes, .known_s = timeline.iteration_s});
+  report.add({"timeline." + name, "gap", planner::gap(timeline.iteration_s, bound.seconds),
+              "wanted", kWantedGap});
 }
 
 int run_all(const std::string& json, double budget_s) {
