@@ -144,8 +144,9 @@ class GlooCollective : public WireCollective {
       try {
         gloo::allreduce(options);
       } catch (...) {
-        // What close() wakes buffers with must be over before `options` destroys them.
-        const std::lock_guard wait(closing_);
+        // Who wakes a buffer, another rank's thread or gloo's own, must be done with it before
+        // `options` destroys it; when all pairs are closed, they are.
+        close();
         throw;
       }
     });
