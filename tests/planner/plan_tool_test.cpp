@@ -229,6 +229,11 @@ nlohmann::json timeline_report(const Workplace& workplace, const std::string& ar
     CAPTURE(name);
     CHECK(report.at("predicted_iteration_s").get<double>() <= time.get<double>());
   }
+  const auto predicted_s = report.at("predicted_iteration_s").get<double>();
+  const auto bound_s = report.at("lower_bound_s").get<double>();
+  CHECK(bound_s > 0);
+  CHECK(bound_s <= predicted_s);
+  CHECK(report.at("gap").get<double>() == Approx(predicted_s / bound_s - 1).margin(1e-12));
   return report;
 }
 
