@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "casync/layout.hpp"
-#include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "planner/swaps.hpp"
 #include "plans/plan_builder.hpp"
@@ -110,12 +109,7 @@ std::string describe(const casync::Aggregation& rule) {
 }
 
 PlanFigures plan_figures(const Problem& problem, const TimedPlan& plan) {
-  const AffordableScenario how =
-      affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
-  if (!how.possible) {
-    throw io::InputError("the plan's graph is too large to compare: " + how.remark +
-                         "; take fewer nodes");
-  }
+  const AffordableScenario how = required_scenario(problem, plan, "compare");
   const sim::ExpandedGraph expanded = sim::expand(how.scenario, how.fold);
   const sim::Result result = sim::simulate(how.scenario, expanded.graph);
   PlanFigures figures;

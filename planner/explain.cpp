@@ -4,7 +4,6 @@
 #include <map>
 
 #include "casync/layout.hpp"
-#include "io/error.hpp"
 #include "planner/swaps.hpp"
 #include "sim/critical_path.hpp"
 
@@ -208,12 +207,7 @@ std::string GradientRow::why() const {
 }
 
 Explanation explain(const Problem& problem, const TimedPlan& plan) {
-  const AffordableScenario how =
-      affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
-  if (!how.possible) {
-    throw io::InputError("the plan's graph is too large to explain: " + how.remark +
-                         "; take fewer nodes");
-  }
+  const AffordableScenario how = required_scenario(problem, plan, "explain");
   const sim::ExpandedGraph expanded = sim::expand(how.scenario, how.fold);
   const casync::Layout layout = casync::make_layout(problem.model, how.scenario.plan);
   Explanation explanation;

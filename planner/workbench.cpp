@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "io/error.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -54,6 +55,17 @@ std::string describe_option(const models::Model& model, const casync::Plan& plan
                                ? "raw"
                                : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
   return fmt::format("{}, K = {}", name, decision.partitions);
+}
+
+AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
+                                     std::string_view what) {
+  AffordableScenario how =
+      affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
+  if (!how.possible) {
+    throw io::InputError(
+        fmt::format("the plan's graph is too large to {}: {}; take fewer nodes", what, how.remark));
+  }
+  return how;
 }
 
 int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,

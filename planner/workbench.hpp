@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "planner/budget.hpp"
@@ -26,6 +27,11 @@ std::string describe_option(const models::Model& model, const casync::Plan& plan
 /// algorithm's coarseness().
 int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
                   const casync::Decision& decision);
+
+/// How the plan is simulated. io::InputError if its graph is too large for that, which is needed to
+/// do `what` ("explain") with it.
+AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
+                                     std::string_view what);
 
 /// A plan as a candidate of an option set, and what other candidates take: approximately, many a
 /// second, or on the network asked for.
