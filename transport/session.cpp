@@ -315,6 +315,7 @@ void Session::handle(Peer& peer, const Record& record, std::span<const std::byte
       return;
     }
     case RecordType::kManifest:
+      if (is_over(record.exchange)) return;
       return exchange(record.exchange, peer.rank)->on_manifest(peer.rank, record, content);
     case RecordType::kBegin:
       return exchange(record.exchange, peer.rank)->on_begin(peer.rank, record);
@@ -374,6 +375,11 @@ void Session::lost(Peer& peer) {
     if (peer.left || left_) return;
   }
   fail(peer.rank, fmt::format("rank {} closed the connection", peer.rank));
+}
+
+bool Session::is_over(std::uint32_t id) const {
+  const std::lock_guard lock(mutex_);
+  return id < next_exchange_ && !exchanges_.contains(id);
 }
 
 std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {

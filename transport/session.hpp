@@ -104,6 +104,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void handle_gather(const Peer& peer, const Record& record, std::span<const std::byte> content);
   void handle_end(Peer& peer);
   void lost(Peer& peer);
+  /// This rank has prepared and destroyed the exchange. A rank that neither sends nor awaits
+  /// anything of a peer may be through before the peer has prepared: its manifest is late, not
+  /// wrong. A begin or a message can not be late, as this rank waits for the one before it sends
+  /// and for the other before it finishes.
+  bool is_over(std::uint32_t id) const;
   std::shared_ptr<ExchangeState> exchange(std::uint32_t id, int sender);
 
   void guard();

@@ -171,6 +171,24 @@ TEST_CASE("an exchange without messages, and one that is never begun, are fine")
   CHECK(errors(outcomes) == "");
 }
 
+TEST_CASE("a rank that has nothing to exchange may be through before the other one prepares") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto through_before_the_other_prepares = [](Endpoint& endpoint, const auto& exchange) {
+    if (endpoint.rank() == 0) exchange();
+    endpoint.all_gather("through");
+    if (endpoint.rank() == 1) exchange();
+    endpoint.all_gather("the other one too");
+  };
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    through_before_the_other_prepares(endpoint, [&] { Traffic(endpoint, {}).run(0, 0); });
+    through_before_the_other_prepares(endpoint,
+                                      [&] { const Traffic unused(endpoint, {100'000}); });
+    Traffic(endpoint, {10, 100'000}).run(1, 2);
+  });
+  CHECK(errors(outcomes) == "");
+}
+
 TEST_CASE("all_gather gives every rank the text of every rank") {
   const std::string transport = any_transport();
   const int size = GENERATE(1, 2, 4);
