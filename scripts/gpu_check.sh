@@ -11,11 +11,11 @@ root=$(dirname "$(dirname "$self")")
 # Name, the programs without which it is skipped, what it shows. Each is the function step_NAME: its output is the
 # log, `detail` says in a line what came out, `metric NAME NUMBER` gives figures; it fails by a status other than 0.
 steps=(
-  "tests|test_kernels|CUDA codecs do what their tests say"
+  "tests|test_kernels test_executor|the tests of CUDA codecs and of ranks on GPUs"
   "bits|test_kernels|messages, states and values from the GPU have the CPU's bits"
   "memcheck|test_kernels compute-sanitizer|no access out of bounds or to freed memory"
   "racecheck|test_kernels compute-sanitizer|no race on shared memory"
-  "kernels|hipress-profile|kernels against the GPU's copy bandwidth"
+  "kernels|hipress-profile|kernels against the GPU's memory bandwidth"
   "nccl|hipress-exec|four processes share the GPU over NCCL, every value verified"
   "threads|hipress-exec|four thread ranks share the GPU over gloo, every value verified"
   "predict|hipress-profile hipress-plan hipress-exec|profile, plan, exec: predicted beside measured"
@@ -84,7 +84,7 @@ find_programs() {
     [[ -n $build ]] || build=$root/build/$([[ -d $root/build/cuda ]] && echo cuda || echo release)
     [[ -x $build/bin/hipress-exec ]] || refuse "no tools in $build/bin; build them (cmake --preset cuda) or name --build"
     build=$(cd "$build" && pwd)
-    folder=$build/bin:$build/tests/kernels
+    folder=$build/bin:$build/tests/kernels:$build/tests/executor
   fi
   export PATH=$folder:$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 }
@@ -177,17 +177,27 @@ limited() { timeout --kill-after=10 "$limit_s" "$@"; }
 # field NAME FILE: the number or truth value of that name in a tool's JSON.
 field() { tr -d '\n ' <"$2" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d : -f 2; }
 
-# Sets the step's detail to how many test cases passed.
-count_tests() { detail "$(grep -oE 'All tests passed \(.*\)|test cases: .*' "$work/log" | tail -n 1)"; }
+# Sets the step's detail to how many test cases each program passed.
+count_tests() { detail "$(grep -oE 'All tests passed \(.*\)|test cases: .*' "$work/log" | paste -s -d ';')"; }
+
+# run_tests PROGRAM TESTS
+run_tests() {
+  limited "$1" "$2" --warn NoTests || failed=1
+}
 
 step_tests() {
-  limited test_kernels '*GPU*,*CUDA*' --warn NoTests
+  local failed=0
+  run_tests test_kernels '*GPU*,*CUDA*'
+  run_tests test_executor '*GPU*'
   count_tests
+  return $failed
 }
 
 step_bits() {
-  limited test_kernels "*GPU*CPU's*,*CPU's*GPU*" --warn NoTests
+  local failed=0
+  run_tests test_kernels "*GPU*CPU's*,*CPU's*GPU*"
   count_tests
+  return $failed
 }
 
 # sanitize TOOL TESTS: the tests under compute-sanitizer, whose finding fails the step.
@@ -201,16 +211,16 @@ step_racecheck() { sanitize racecheck "special inputs*"; }
 
 step_kernels() {
   limited hipress-profile --device cuda --quick --output "$work/profile.yaml" --json >"$work/profile.json"
-  local ceiling rate codec
-  ceiling=$(field copy_Bps "$work/profile.json")
-  [[ -z $ceiling ]] || metric copy_Bps "$ceiling"
+  local ceiling rate codec best=""
+  ceiling=$(field memory_bandwidth_Bps "$work/profile.json")
+  metric memory_bandwidth_Bps "$ceiling"
   for codec in onebit tbq terngrad dgc graddrop fp16 bf16; do
     rate=$(tr -d '\n ' <"$work/profile.json" | grep -o "\"$codec\":{[^}]*}" | grep -o '"encode_Bps":[^,}]*' |
       cut -d : -f 2) || continue
     metric "$codec.encode_Bps" "$rate"
+    best+=" $codec $(awk "BEGIN { printf \"%.0f\", $rate / 1e9 }")"
   done
-  detail "onebit encodes $(awk "BEGIN { printf \"%.0f\", $(grep onebit "$work/metrics" | cut -d ' ' -f 2) / 1e9 }")" \
-    "GB/s of gradient, copies reach $(awk "BEGIN { printf \"%.0f\", ${ceiling:-0} / 1e9 }") GB/s"
+  detail "GB/s of gradient encoded:$best; memory traffic of a copy $(awk "BEGIN { printf \"%.0f\", $ceiling / 1e9 }")"
 }
 
 # NCCL refuses two ranks on one GPU unless they seem to be on different hosts; timings then mean nothing.

@@ -14,8 +14,9 @@ STEPS = ["tests", "bits", "memcheck", "racecheck", "kernels", "nccl", "threads",
 HEALTHY = {
     "nvidia-smi": 'echo "A \\"GPU\\", 580.1"',
     "test_kernels": 'echo "All tests passed (7 assertions in 2 test cases)"',
+    "test_executor": 'echo "All tests passed (1 assertion in 1 test case)"',
     "compute-sanitizer": 'echo "========= ERROR SUMMARY: 0 errors"',
-    "hipress-profile": """echo '{"profile": "p", "copy_Bps": 2e12, "codecs": {"onebit": {"encode_Bps": 1.5e12}}}'""",
+    "hipress-profile": """echo '{"profile": "p", "memory_bandwidth_Bps": 2e12, "codecs": {"onebit": {"encode_Bps": 1.5e12}}}'""",
     "hipress-plan": "exit 0",
     "hipress-exec": """
         case "$*" in --version) echo "hipress-exec 0.1.0"; exit ;; esac
@@ -59,10 +60,11 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual([step["name"] for step in report["steps"]], STEPS)
         self.assertEqual({step["result"] for step in report["steps"]}, {"passed"})
         steps = self.steps()
-        self.assertEqual(steps["tests"]["detail"], "All tests passed (7 assertions in 2 test cases)")
+        self.assertEqual(steps["tests"]["detail"], "All tests passed (7 assertions in 2 test cases);"
+                         "All tests passed (1 assertion in 1 test case)")
         self.assertEqual(steps["memcheck"]["detail"], "ERROR SUMMARY: 0 errors")
-        self.assertEqual(steps["kernels"]["metrics"], {"copy_Bps": 2e12, "onebit.encode_Bps": 1.5e12})
-        self.assertEqual(steps["kernels"]["detail"], "onebit encodes 1500 GB/s of gradient, copies reach 2000 GB/s")
+        self.assertEqual(steps["kernels"]["metrics"], {"memory_bandwidth_Bps": 2e12, "onebit.encode_Bps": 1.5e12})
+        self.assertEqual(steps["kernels"]["detail"], "GB/s of gradient encoded: onebit 1500; memory traffic of a copy 2000")
         self.assertEqual(steps["predict"]["detail"], "worst error 4.0 %, at most 10 % wanted")
         self.assertEqual(steps["predict"]["metrics"]["ring.relative_error"], -0.04)
         rows = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
@@ -110,6 +112,12 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.check("--only", "predict").returncode, 1)
         self.assertEqual(self.steps()["predict"]["detail"], "worst error 10.1 %, at most 10 % wanted")
         self.assertEqual(self.steps()["predict"]["metrics"]["ps.relative_error"], 0.101)
+
+    def test_a_failing_test_fails_its_step_and_is_counted(self):
+        self.provide("test_executor", "echo 'test cases: 2 | 1 passed | 1 failed'; exit 1")
+        self.assertEqual(self.check("--only", "tests,bits").returncode, 1)
+        self.assertEqual([step["result"] for step in self.steps().values()], ["failed", "passed"])
+        self.assertIn("1 failed", self.steps()["tests"]["detail"])
 
     def test_a_finding_of_the_sanitizer_fails(self):
         self.provide("compute-sanitizer", 'echo "========= ERROR SUMMARY: 2 errors"; exit 1')
