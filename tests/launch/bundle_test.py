@@ -89,6 +89,14 @@ class BundleTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("verified: yes", done.stdout)
 
+    def test_a_machine_with_a_new_c_library_and_no_ibverbs_lends_the_one_and_is_given_the_other(self):
+        for folder in (self.root / "lib64", self.root / "lib/x86_64-linux-gnu"):
+            shutil.copytree(self.bundle / "lib/hipress/glibc", folder)
+            self.addCleanup(shutil.rmtree, self.root / folder.relative_to(self.root).parts[0])
+        done = self.in_root("sh", "-x", self.tool("hipress-exec"), "--version")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"\+ exec /lib64/ld-linux-x86-64.so.2 --library-path \S*/lib/hipress/ibverbs ")
+
     def test_here_the_machine_s_own_c_library_is_taken_with_the_bundle_s_libraries(self):
         command = [self.bundle / "bin/hipress-sim", "--input", "resnet50", "--plan", "all", "--topology", "ring",
                    "--nnodes", "4"]
