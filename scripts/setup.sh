@@ -124,7 +124,10 @@ install_requirements() {
 install_launch_requirements() {
   find_missing "${launch_requirements[@]}"
   [[ ${#missing[@]} -gt 0 ]] || return 0
-  if ! command -v apt-get >/dev/null || ! install_without_services "${missing[@]}"; then
+  if command -v apt-get >/dev/null && install_without_services "${missing[@]}"; then
+    find_missing "${launch_requirements[@]}"
+  fi
+  if [[ ${#missing[@]} -gt 0 ]]; then
     say "'ctest -L launch' will fail without what these Debian 12 packages hold: ${missing[*]}"
   fi
 }
