@@ -50,7 +50,9 @@ struct Wound {
   std::uint64_t draw;
   std::shared_ptr<std::atomic<bool>> struck = std::make_shared<std::atomic<bool>>(false);
 
-  bool before_last_words() const { return site.at != RecordType::kGather; }
+  bool before_last_words() const {
+    return site.at != RecordType::kGather && site.at != RecordType::kEnd;
+  }
 };
 
 /// A job and what goes wrong in it.
@@ -98,10 +100,12 @@ Site draw_site(Draws& draws, const Schedule& schedule, int rank) {
   const std::uint64_t peers = schedule.nodes - 1;
   const std::uint64_t messages = kIterations * messages_from(schedule.job.graph, rank);
   const std::uint64_t kind = draws.below(20);
-  if (messages > 0 && kind < 10) return {RecordType::kMessage, draws.below(messages)};
-  if (messages > 0 && kind < 13) return {std::nullopt, draws.below(messages)};
-  if (messages > 0 && kind < 15) return {RecordType::kBegin, draws.below(kIterations)};
-  if (kind < 16) return {RecordType::kManifest, draws.below(peers)};
+  if (messages > 0 && kind < 9) return {RecordType::kMessage, draws.below(messages)};
+  if (messages > 0 && kind < 12) return {std::nullopt, draws.below(messages)};
+  if (messages > 0 && kind < 14) return {RecordType::kBegin, draws.below(kIterations)};
+  if (kind < 15) return {RecordType::kManifest, draws.below(peers)};
+  if (kind < 16) return {RecordType::kHello, draws.below(peers)};
+  if (kind < 17) return {RecordType::kEnd, draws.below(peers)};
   return {RecordType::kGather, draws.below((kFirstGathers + kIterations * kGathers) * peers)};
 }
 

@@ -43,6 +43,7 @@ struct FaultyWire::Parcel {
   std::size_t offset = 0, window_offset = 0;
   int copies = 1;
   std::chrono::nanoseconds delay{};
+  int completes = 1;  ///< puts of the rank
 };
 
 /// What is on its way to one peer.
@@ -84,7 +85,7 @@ class FaultyWire::Relay {
       const bool delivered = deliver(parcel);
       lock.lock();
       closed_ = closed_ || !delivered;
-      ++parcel.way->left;
+      parcel.way->left += static_cast<std::uint64_t>(parcel.completes);
       changed_.notify_all();
     }
   }
@@ -134,7 +135,9 @@ class FaultyWire::FaultyWriter : public Writer {
 };
 
 FaultyWire::FaultyWire(std::unique_ptr<Wire> wire, int ranks, Strike strike)
-    : wire_(std::move(wire)), strike_(std::move(strike)) {
+    : wire_(std::move(wire)),
+      strike_(std::move(strike)),
+      streams_(static_cast<std::size_t>(ranks)) {
   for (int peer = 0; peer < ranks; ++peer) relays_.push_back(std::make_unique<Relay>());
 }
 
@@ -164,9 +167,36 @@ void FaultyWire::send(Put put, Parcel parcel) {
     close();
     throw WireClosed("cut");
   }
-  parcel.copies = put.copies;
   parcel.delay = put.delay;
+  if (put.slot == kRingSlot) return send_record(put, std::move(parcel));
+  parcel.copies = put.copies;
   relays_[static_cast<std::size_t>(put.peer)]->add(std::move(parcel));
+}
+
+void FaultyWire::send_record(Put put, Parcel parcel) {
+  const auto peer = static_cast<std::size_t>(put.peer);
+  Stream& stream = streams_[peer];
+  const int copies = std::max(put.copies, 1);  // a lost one leaves its place as it was
+  parcel.copies = std::min(put.copies, 1);
+  for (int copy = 1; copy <= copies; ++copy) {
+    if (stream.repeated > 0) {
+      Record record = *put.record();
+      record.sequence += copy == 1 ? stream.repeated : 1;
+      put.replace(record);
+    }
+    const Place place = place_at(stream.position);
+    // The first put is as long as the ring, whatever its record takes.
+    stream.position +=
+        place.skipped + (put.bytes.size() == kRingBytes ? footprint(0) : put.bytes.size());
+    parcel.offset = parcel.window_offset = place.offset;
+    parcel.completes = copy == copies ? 1 : 0;
+    if (copy < copies) ++stream.repeated;
+    relays_[peer]->add(parcel);
+    if (put.bytes.size() == kRingBytes) {
+      parcel.bytes.resize(footprint(0));
+      put.bytes = parcel.bytes;
+    }
+  }
 }
 
 // -------------------------------------------------------------------------------------- faults

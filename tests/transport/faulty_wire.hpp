@@ -23,7 +23,7 @@ struct Put {
   int slot = kRingSlot;
   std::span<std::byte> bytes;  ///< a copy of what is put: may be changed
   // What becomes of it.
-  int copies = 1;                    ///< 0: it is lost; 2: it comes twice
+  int copies = 1;                    ///< 0: it is lost; 2: it comes twice, a record as two of them
   std::chrono::nanoseconds delay{};  ///< it, and all that follow it to this peer, leave later
   bool cut = false;                  ///< all connections of the rank close instead
 
@@ -56,13 +56,21 @@ class FaultyWire : public Wire {
   /// From one piece of memory into one window: the writer of the wire below, and what it reads.
   struct Way;
   struct Parcel;
+  /// The records to one peer as they really come: once one has come twice, those behind it lie
+  /// elsewhere in the ring than the rank thinks, and have other numbers.
+  struct Stream {
+    std::uint64_t position = 0;
+    std::uint64_t repeated = 0;
+  };
 
   /// Throws WireClosed if the put cuts the connections, or they are closed.
   void send(Put put, Parcel parcel);
+  void send_record(Put put, Parcel parcel);
 
   std::unique_ptr<Wire> wire_;
   std::mutex mutex_;
   Strike strike_;
+  std::vector<Stream> streams_;                 ///< by peer
   std::vector<std::unique_ptr<Relay>> relays_;  ///< by peer
 };
 
