@@ -85,7 +85,7 @@ class FaultyWire::Relay {
       const bool delivered = deliver(parcel);
       lock.lock();
       closed_ = closed_ || !delivered;
-      parcel.way->left += static_cast<std::uint64_t>(parcel.completes);
+      if (delivered) parcel.way->left += static_cast<std::uint64_t>(parcel.completes);
       changed_.notify_all();
     }
   }
