@@ -3,6 +3,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
+#include <map>
 #include <thread>
 
 #include "tests/transport/faulty_wire.hpp"
@@ -31,23 +32,27 @@ void require_culprit(const std::vector<Outcome>& outcomes, int culprit, int exce
   }
 }
 
-/// Runs a job in which `strike` sees what `culprit` puts.
-std::vector<Outcome> run_struck(const JobOptions& job, int culprit, const Strike& strike,
+/// Runs a job in which `strikes` see what their ranks put.
+std::vector<Outcome> run_struck(const JobOptions& job, const std::map<int, Strike>& strikes,
                                 const std::function<void(Endpoint&)>& rank_main) {
   return run_ranks(job.size, [&](int rank) {
     JobOptions mine = job;
     mine.rank = rank;
     auto wire = make_memory_wire(mine);
-    if (rank == culprit) wire = std::make_unique<FaultyWire>(std::move(wire), job.size, strike);
+    if (strikes.contains(rank)) {
+      wire = std::make_unique<FaultyWire>(std::move(wire), job.size, strikes.at(rank));
+    }
     const auto endpoint = connect_over(mine, std::move(wire));
     rank_main(*endpoint);
   });
 }
 
-bool is_message(const Put& put) {
+bool is_record(const Put& put, RecordType type) {
   const std::optional<Record> record = put.record();
-  return record && record->type == RecordType::kMessage;
+  return record && record->type == type;
 }
+
+bool is_message(const Put& put) { return is_record(put, RecordType::kMessage); }
 
 /// Returns when all ranks have called it, even if one of them ends the job right after.
 void meet(Endpoint& endpoint) {
@@ -203,12 +208,25 @@ TEST_CASE("a byte that changes on the way names the sender on every rank") {
     if (wanted && !done.exchange(true)) put.bytes[offset] ^= std::byte{1};
   };
   const auto outcomes =
-      run_struck(thread_job(3), 1, strike,
+      run_struck(thread_job(3), {{1, strike}},
                  [&, length = bytes](Endpoint& endpoint) { run_for_ever(endpoint, {length}); });
   require_culprit(outcomes, 1);
   CHECK_THAT(outcomes[1].peer_error->what(), Contains(what == "segment"   ? "damaged on the way"
                                                       : what == "content" ? "does not match its CRC"
                                                                           : "a damaged record"));
+}
+
+TEST_CASE("a rank that fails before all have heard from it tells those, too, who is to blame") {
+  // Rank 0 hears from rank 1 what it should not while rank 2 still waits for its first word.
+  const Strike late = [](Put& put) {
+    if (put.peer == 1 && is_record(put, RecordType::kHello)) put.delay = std::chrono::seconds(1);
+  };
+  const Strike wrong = [](Put& put) {
+    if (put.peer == 0 && is_record(put, RecordType::kHello)) put.bytes[60] ^= std::byte{1};
+  };
+  const auto outcomes = run_struck(thread_job(3), {{0, late}, {1, wrong}},
+                                   [](Endpoint& endpoint) { run_for_ever(endpoint, {100}); });
+  require_culprit(outcomes, 1);
 }
 
 TEST_CASE("a rank that falls silent is named on every other") {
@@ -217,7 +235,7 @@ TEST_CASE("a rank that falls silent is named on every other") {
     if (is_message(put) && ++messages == 5) silent = true;
     if (silent) put.copies = 0;
   };
-  const auto outcomes = run_struck(thread_job(3, kShort), 1, strike,
+  const auto outcomes = run_struck(thread_job(3, kShort), {{1, strike}},
                                    [&](Endpoint& endpoint) { run_for_ever(endpoint, {300'000}); });
   require_culprit(outcomes, 1);
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 was silent for 1 s"));
