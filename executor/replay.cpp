@@ -8,6 +8,7 @@
 #include <atomic>
 #include <exception>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "executor/clock.hpp"
@@ -59,6 +60,19 @@ class Gradients {
   std::vector<std::span<float>> units_;
 };
 
+/// Calls `work`; if a rank is lost meanwhile and the error names no task that waits for it, it says
+/// what this rank was doing: "rank 2 closed the connection; rank 0 was verifying iteration 3".
+template <class Work>
+auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work& work) {
+  try {
+    return work();
+  } catch (const transport::PeerError& error) {
+    if (!error.awaited.empty()) throw;
+    throw transport::PeerError(error.culprit, fmt::format("{}; rank {} was {} iteration {}",
+                                                          error.what(), rank, what, iteration));
+  }
+}
+
 /// One rank's part in a replay: prepared once, run iteration after iteration.
 class Replay {
  public:
@@ -105,19 +119,34 @@ class Replay {
                 program_.layout().units[u], model_, 0, gradients_.units()[u]);
     }
     if (options_.progress) options_.progress(static_cast<int>(iteration));
-    runtime_.begin(iteration);
-    const Clock::time_point start = clock_.agree_on_start();
+    const auto while_doing = [&](std::string_view what, const auto& work) {
+      return doing(endpoint_.rank(), what, iteration, work);
+    };
+    const Clock::time_point start = while_doing("beginning", [&] {
+      runtime_.begin(iteration);
+      return clock_.agree_on_start();
+    });
+    while_doing("in", [&] { synchronise(start); });
+    while_doing("ending", [&] { tell(start, measured); });
+    if (!verifier_) return;
+    while_doing("verifying", [&] { verifier_->verify(iteration, gradients_.units()); });
+  }
+
+  void synchronise(Clock::time_point start) {
     runtime_.wait_until(start);
-    const double cpu_before_s = process_cpu_s();
+    cpu_before_s_ = process_cpu_s();
     runtime_.start(start);
     produce_gradients(start);
     runtime_.wait();
+  }
+
+  /// Exchanges what the ranks saw of the iteration.
+  void tell(Clock::time_point start, bool measured) {
     const std::vector<Outcome> outcomes = gather(endpoint_, outcome(start));
-    const double cpu_s = process_cpu_s() - cpu_before_s;
+    const double cpu_s = process_cpu_s() - cpu_before_s_;
     // A second exchange, so that no rank begins to verify while another still reads its CPU time.
     const double rank_zeros_cpu_s = gather(endpoint_, cpu_s).front();
     if (measured) record(start, outcomes, rank_zeros_cpu_s);
-    if (verifier_) verifier_->verify(iteration, gradients_.units());
   }
 
   /// Backward: hands over every gradient at its ready time, those of one instant together.
@@ -174,6 +203,7 @@ class Replay {
   Runtime runtime_;
   CommonClock clock_;
   std::unique_ptr<Verifier> verifier_;
+  double cpu_before_s_ = 0;  ///< the process had used when the iteration started
   std::vector<RecordedRun> recorded_;
   ReplayResult result_;
 };
