@@ -28,6 +28,9 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
+  /// This rank has failed: what is under way is to end without the others.
+  void abandon() noexcept { failed_ = true; }
+
   /// Enqueues a group on a CUDA stream, and returns when NCCL has taken it over, which is before it
   /// is done, except for a first message between two ranks, which makes their connection. PeerError
   /// as wait_failed().
