@@ -85,6 +85,7 @@ class DeviceRuntime : public RankRuntime {
 
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);
+  std::chrono::nanoseconds patience() const;
   void look_after_device();
   void serve(Helper& helper, const std::function<void(const LocalTask&, std::uint32_t)>& work);
   void issue(std::uint32_t index);
@@ -108,6 +109,7 @@ class DeviceRuntime : public RankRuntime {
   std::uint32_t waits_at_first(const LocalTask& local) const;
 
   void copy_units(bool to_device);
+  void set_origin();
   void wait_for(Event event);
   void settle_intervals();
 

