@@ -35,6 +35,7 @@ struct ReplayOptions {
   /// What moves messages between devices; null: the endpoint's transport, through the host.
   transport::NcclLibrary* nccl = nullptr;
   bool timeline = false;  ///< keep the timeline of the median iteration (rank 0 gets all ranks')
+  bool every_timeline = false;  ///< keep the timelines of all measured iterations
 };
 
 /// What rank 0 learns of a replay (others: the same numbers, without a timeline).
@@ -44,8 +45,9 @@ struct ReplayResult {
   std::vector<double>
       process_cpu_s;      ///< per measured iteration: user + system time of this process
   bool verified = false;  ///< every iteration, every gradient, on every rank
-  std::vector<std::int64_t> bytes_sent;  ///< per rank and iteration
-  traces::Timeline timeline;             ///< of the iteration whose time is the median
+  std::vector<std::int64_t> bytes_sent;     ///< per rank and iteration
+  traces::Timeline timeline;                ///< of the iteration whose time is the median
+  std::vector<traces::Timeline> timelines;  ///< of every measured iteration, if asked for
 };
 
 /// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments.

@@ -15,7 +15,7 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-/// Gives every rank what rank 0 knows.
+/// Gives every rank what rank 0 knows. Collective.
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   for (auto* const times : {&timeline.start, &timeline.end}) {
     const std::span<const casync::Picoseconds> mine(*times);
@@ -56,14 +56,14 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
   replay.timeout_s = options.timeout_s;
   replay.device = options.device;
   replay.nccl = options.nccl;
-  replay.timeline = true;
+  replay.every_timeline = true;
   if (options.endpoint == nullptr) {
     return executor::replay_threads(options.transport, calibration.model, calibration.plan,
                                     calibration.graph, replay);
   }
   executor::ReplayResult result = executor::replay(*options.endpoint, calibration.model,
                                                    calibration.plan, calibration.graph, replay);
-  share(*options.endpoint, result.timeline);
+  for (traces::Timeline& timeline : result.timelines) share(*options.endpoint, timeline);
   return result;
 }
 
@@ -75,14 +75,6 @@ void on_all_ranks(const Options& options, const std::function<void(transport::En
   if (options.endpoint != nullptr) return body(*options.endpoint);
   executor::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
                              body);
-}
-
-double least_s(const executor::ReplayResult& result) {
-  return *std::min_element(result.iteration_s.begin(), result.iteration_s.end());
-}
-
-double median_s(const executor::ReplayResult& result) {
-  return summarise(0, result.iteration_s).median_s;
 }
 
 }  // namespace hipress::profiler

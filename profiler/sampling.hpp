@@ -38,8 +38,4 @@ int own_rank(const Options& options);
 /// process's rank, or of all, on threads of their own. Rethrows what one of them throws.
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body);
 
-/// Least time of the measured iterations: what the machine does when nothing else disturbs it.
-double least_s(const executor::ReplayResult& result);
-double median_s(const executor::ReplayResult& result);
-
 }  // namespace hipress::profiler
