@@ -117,8 +117,8 @@ void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
 void NcclCommunicator::fail(int culprit, const std::string& reason,
                             std::span<const NcclOperation> awaited) {
   failed_ = true;
+  control_.abort(culprit, reason);  // first: the others wait meanwhile
   if (link_) link_->abort();
-  control_.abort(culprit, reason);
   // Of several failures at once, the one that all ranks have agreed on.
   if (const auto agreed = hear_of_failure()) {
     throw PeerError(agreed->culprit, agreed->what(), tags_from(agreed->culprit, awaited));
