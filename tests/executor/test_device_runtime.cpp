@@ -5,6 +5,7 @@
 
 #include "executor/device_choice.hpp"
 #include "executor/device_runtime.hpp"
+#include "executor/inputs.hpp"
 #include "executor/replay.hpp"
 #include "executor/verify.hpp"
 #include "tests/executor/fake_device.hpp"
@@ -245,6 +246,33 @@ TEST_CASE("GPUs verify as thread ranks over gloo through pinned memory") {
       CHECK(replay_threads("gloo", made.model, made.plan, made.graph, options).verified);
     }
   }
+}
+
+TEST_CASE("a GPU's matrix product is the host's, bit for bit") {
+  if (cuda_devices() == 0) {
+    WARN("skipped: no GPU on this machine");
+    return;
+  }
+  // Both add up in the order of the columns, and round every product and every sum.
+  constexpr std::int64_t kRows = 192, kBytes = kRows * kRows * 4;
+  std::vector<float> a(kRows * kRows), b(a.size());
+  fill_inputs({.seed = 1}, 0, a);
+  fill_inputs({.seed = 2}, 0, b);
+  const auto product_on = [&](Device& device) {
+    std::byte* const memory = device.allocate(3 * kBytes);
+    auto* const matrices = reinterpret_cast<float*>(memory);
+    std::vector<float> c(a.size());
+    constexpr Stream kStream = Stream::kOwnCodec;
+    device.copy(memory, a.data(), kBytes, kStream);
+    device.copy(memory + kBytes, b.data(), kBytes, kStream);
+    device.multiply(matrices, matrices + a.size(), matrices + 2 * a.size(), kRows, kStream);
+    device.copy(c.data(), memory + 2 * kBytes, kBytes, kStream);
+    device.drain();
+    return c;
+  };
+  FakeDevice host({});
+  const auto gpu = make_cuda_device(0);
+  CHECK(product_on(*gpu) == product_on(host));
 }
 
 TEST_CASE("one GPU verifies over NCCL as one rank") {
