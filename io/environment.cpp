@@ -116,4 +116,9 @@ std::vector<std::string> cuda_toolkits() {
   return folders;
 }
 
+std::string nccl_path() {
+  const char* value = std::getenv("HIPRESS_NCCL");
+  return value ? value : "";
+}
+
 }  // namespace hipress::io

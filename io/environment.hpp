@@ -48,4 +48,7 @@ std::string cxx_compiler();
 /// is looked for in their lib64 and lib first.
 std::vector<std::string> cuda_toolkits();
 
+/// The file of NCCL's library: HIPRESS_NCCL, else nothing; the loader then looks for it.
+std::string nccl_path();
+
 }  // namespace hipress::io
