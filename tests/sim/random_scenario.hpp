@@ -102,11 +102,7 @@ class RandomScenario {
         after_some(builder,
                    builder.add({.node = below(cluster_.nodes), .kind = casync::Kind::kJoin}));
       } else if (cluster_.gpus_per_node > 1 && chance(6)) {
-        const auto kind = chance(2) ? casync::Kind::kLocalReduce : casync::Kind::kLocalBroadcast;
-        after_some(builder, builder.add({.amount = pick(std::array<std::int64_t, 3>{0, 999, 80000}),
-                                         .gradient = below(3),
-                                         .node = below(cluster_.nodes),
-                                         .kind = kind}));
+        add_local_tasks(builder);
       } else if (chance(20)) {
         add_all_reduce(builder);
       } else {
@@ -114,6 +110,20 @@ class RandomScenario {
       }
     }
     graph_ = std::move(builder).build();
+  }
+
+  /// A sum over a node's GPUs, and somewhere behind it its gathering.
+  void add_local_tasks(casync::GraphBuilder& builder) {
+    casync::Task task{.amount = pick(std::array<std::int64_t, 3>{0, 999, 80000}),
+                      .gradient = below(3),
+                      .node = below(cluster_.nodes),
+                      .kind = casync::Kind::kLocalReduce};
+    const casync::TaskId sum = builder.add(task);
+    after_some(builder, sum);
+    task.kind = casync::Kind::kLocalBroadcast;
+    const casync::TaskId gathered = builder.add(task);
+    builder.edge(sum, gathered);
+    after_some(builder, gathered);
   }
 
   /// Of a kind before Recv, after up to three of the tasks before it; a Send brings its Recv, and
