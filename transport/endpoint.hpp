@@ -49,7 +49,8 @@ struct Events {
   /// A whole, verified message is in its destination. One call at a time per sending peer; messages
   /// of different peers may be reported by several threads at once.
   std::function<void(std::uint32_t tag, std::int64_t bytes, Clock::time_point at)> arrived;
-  /// The exchange is over: no further event follows.
+  /// The exchange is over: no further event follows. May come before prepare() has returned, also
+  /// on the thread that called it.
   std::function<void(const PeerError&)> failed;
 };
 

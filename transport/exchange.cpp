@@ -42,8 +42,10 @@ void ExchangeState::define(std::vector<Outgoing> outgoing, std::vector<Incoming>
   check_messages(outgoing, session_.rank(), session_.size());
   check_messages(incoming, session_.rank(), session_.size());
   {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock delivering(delivery_);
+    std::unique_lock lock(mutex_);
     events_ = std::move(events);
+    owned_ = true;
     for (const Outgoing& message : outgoing) {
       other(message.peer).outgoing.push_back(departures_.size());
       departures_.push_back({.message = message, .writer = nullptr});
@@ -54,6 +56,8 @@ void ExchangeState::define(std::vector<Outgoing> outgoing, std::vector<Incoming>
       other(message.peer).tags.push_back(message.tag);
     }
     for (Other& each : others_) std::ranges::sort(each.tags);
+    lock.unlock();
+    if (failed()) deliver_failure();
   }
   for (int peer = 0; peer < session_.size(); ++peer) {
     if (peer != session_.rank()) publish_manifest(peer);
@@ -372,6 +376,15 @@ bool ExchangeState::active() const {
 void ExchangeState::report_failure(const Failure& failure) {
   wake(failure);
   const std::unique_lock last_delivery(delivery_);
+  if (owned_) deliver_failure();  // else define() will
+}
+
+bool ExchangeState::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.has_value();
+}
+
+void ExchangeState::deliver_failure() {
   if (std::exchange(over_, true) || !events_.failed) return;
   std::unique_lock lock(mutex_);
   const PeerError why = error();

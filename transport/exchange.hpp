@@ -92,6 +92,10 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   PeerError error() const;
   PeerError stall();
 
+  bool failed() const;
+  /// The event, unless it has been. With delivery_ held, not mutex_.
+  void deliver_failure();
+
   Session& session_;
   const std::uint32_t id_;
 
@@ -112,6 +116,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// that.
   std::shared_mutex delivery_;
   Events events_;
+  bool owned_ = false;  ///< the events are known
   bool over_ = false;
 };
 

@@ -64,6 +64,11 @@ void Session::connect() {
     }
     tell_failure(peer);  // one that came before this peer could be told
   });
+  {
+    const std::lock_guard lock(mutex_);
+    greeted_all_ = true;
+    changed_.notify_all();
+  }
   const auto deadline = Clock::now() + timeout_;
   for_peers([&](Peer& peer) {
     std::unique_lock lock(mutex_);
@@ -443,6 +448,7 @@ void Session::end_job(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   for (const auto& [id, state] : all) state->report_failure(failure);
   lock.lock();
+  changed_.wait_for(lock, silence_, [this] { return greeted_all_; });  // all are told
   changed_.wait_for(lock, grace_, [this] {
     return std::ranges::all_of(peers_, [](const auto& peer) { return !peer || peer->receipt; });
   });

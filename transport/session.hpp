@@ -134,8 +134,9 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Failure> failure_;
-  bool stopping_ = false;  ///< the guardian is to return
-  bool closed_ = false;    ///< the wire is
+  bool greeted_all_ = false;  ///< every peer was sent this rank's hello, and may be sent an abort
+  bool stopping_ = false;     ///< the guardian is to return
+  bool closed_ = false;       ///< the wire is
   bool left_ = false;
   std::uint32_t next_exchange_ = 0;
   std::map<std::uint32_t, std::shared_ptr<ExchangeState>> exchanges_;
