@@ -1,26 +1,22 @@
 #include "planner/swaps.hpp"
 
-#include "casync/folding.hpp"
+#include <algorithm>
 
 namespace hipress::planner {
 namespace {
 
-constexpr double kMostTasks = 20e6;  // of all simulations on the network asked for together
-
-double simulated_tasks(const Problem& problem, const TimedPlan& plan) {
-  const double tasks = whole_tasks(problem.model, plan.plan);
-  const bool folds = nodes_are_alike(problem.machines->cluster) &&
-                     casync::foldable(problem.model, plan.plan).kind == casync::Foldability::kExact;
-  return folds ? tasks / problem.nodes : tasks;
-}
+constexpr std::size_t kMostSketches = 3;  // per gradient, of options that are coarsely best
+constexpr double kMostTasks = 20e6;       // of all simulations on the network asked for together
 
 }  // namespace
 
 Swaps::Swaps(Workbench& bench, const Problem& problem, const TimedPlan& plan, std::size_t swaps)
     : bench_(bench), iteration_s_(plan.iteration_s) {
   base_ = bench_.sketch_base(bench_.plan());
-  sketched_ = !bench_.sketches_are_exact() &&
-              simulated_tasks(problem, plan) * static_cast<double>(swaps) > kMostTasks;
+  sketched_ =
+      !bench_.sketches_are_exact() &&
+      simulated_tasks(problem.model, plan.plan, *problem.machines) * static_cast<double>(swaps) >
+          kMostTasks;
 }
 
 std::optional<double> Swaps::cost_s(std::size_t g, std::uint16_t option) {
@@ -35,22 +31,39 @@ std::optional<double> Swaps::cost_s(std::size_t g, std::uint16_t option) {
 }
 
 std::optional<std::uint16_t> Swaps::runner_up(std::size_t g, Membership membership) {
-  const std::vector<casync::Decision>& options = bench_.choices().gradients[g];
+  std::vector<std::uint16_t> others = worth_sketching(g, membership);
+  if (others.size() < 2) return others.empty() ? std::nullopt : std::optional(others.front());
+  std::sort(others.begin(), others.end());
   Candidate swapped = bench_.plan();
-  const std::uint16_t chosen = swapped.options[g];
   std::optional<std::uint16_t> best;
   std::int64_t best_time = kNever;
-  for (std::uint16_t i = 0; i < options.size(); ++i) {
-    if (i == chosen) continue;
-    const bool same_algorithm = options[i].algorithm == options[chosen].algorithm;
-    if (membership == Membership::kInGroup && same_algorithm) continue;
-    swapped.options[g] = i;
+  for (const std::uint16_t other : others) {
+    swapped.options[g] = other;
     const std::int64_t time = bench_.sketch(swapped, best_time == kNever ? kNever : best_time - 1);
     if (time == kNever) continue;
-    best = i;
+    best = other;
     best_time = time;
   }
   return best;
+}
+
+/// The other options of gradient g with which the iteration is coarsely the shortest.
+std::vector<std::uint16_t> Swaps::worth_sketching(std::size_t g, Membership membership) {
+  const std::vector<casync::Decision>& options = bench_.choices().gradients[g];
+  Candidate swapped = bench_.plan();
+  const std::uint16_t chosen = swapped.options[g];
+  std::vector<std::pair<std::int64_t, std::uint16_t>> timed;
+  for (std::uint16_t i = 0; i < options.size(); ++i) {
+    const bool same_algorithm = options[i].algorithm == options[chosen].algorithm;
+    if (i == chosen || (membership == Membership::kInGroup && same_algorithm)) continue;
+    swapped.options[g] = i;
+    timed.emplace_back(bench_.coarse_sketch(swapped), i);
+  }
+  std::sort(timed.begin(), timed.end());
+  if (timed.size() > kMostSketches) timed.resize(kMostSketches);
+  std::vector<std::uint16_t> kept;
+  for (const auto& [time, option] : timed) kept.push_back(option);
+  return kept;
 }
 
 }  // namespace hipress::planner
