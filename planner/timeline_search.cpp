@@ -162,20 +162,58 @@ class TimelineSearch {
     std::int64_t evaluations = 0;
     for (const std::uint32_t shape : neighbourhoods_.shapes()) {
       if (choices_.shapes[shape].bulk.threshold_bytes > 0) continue;
+      const std::size_t first = starts_.size();
       const StartContext context = {problem_, choices_, neighbourhoods_, evaluator_,
                                     shape,    stop,     evaluations};
       for (const Start& start : starts()) {
         if (!starts_.empty() && budget_.over(kStartShare)) return;
         std::vector<Candidate> candidates = start.make(context);
         budget_.count(std::exchange(evaluations, 0));
-        const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
         if (start.for_any_network)
           std::ranges::copy(candidates, std::back_inserter(for_any_network_));
-        for (std::size_t i = 0; i < candidates.size(); ++i) {
-          starts_.push_back({std::move(candidates[i]), found[i]});
-        }
+        const bool is_first = starts_.size() == first;
+        add_starts(std::move(candidates));
+        if (is_first) group_starts(first);
       }
     }
+  }
+
+  void add_starts(std::vector<Candidate> candidates) {
+    const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      starts_.push_back({std::move(candidates[i]), found[i]});
+    }
+  }
+
+  std::size_t best_start(std::size_t first) const {
+    const auto best =
+        std::min_element(starts_.begin() + static_cast<std::ptrdiff_t>(first), starts_.end(),
+                         [](const Found& a, const Found& b) { return a.time < b.time; });
+    return static_cast<std::size_t>(best - starts_.begin());
+  }
+
+  /// The best of the starts from `first` on with every bulk rule, and all of them with the best
+  /// rule: where messages cost more than their bytes, that matters more than gradients' options.
+  void group_starts(std::size_t first) {
+    const std::size_t last = starts_.size();
+    const Candidate best = starts_[best_start(first)].candidate;
+    std::vector<Candidate> grouped;
+    for (const std::uint32_t shape : neighbourhoods_.shapes()) {
+      Shape plain = choices_.shapes[shape];
+      plain.bulk = {};
+      if (shape != best.shape && plain == choices_.shapes[best.shape]) {
+        grouped.push_back({shape, best.options});
+      }
+    }
+    if (grouped.empty()) return;
+    add_starts(std::move(grouped));
+    const std::uint32_t shape = starts_[best_start(first)].candidate.shape;
+    if (shape == best.shape) return;
+    std::vector<Candidate> others;
+    for (std::size_t i = first; i < last; ++i) {
+      others.push_back({shape, starts_[i].candidate.options});
+    }
+    add_starts(std::move(others));
   }
 
   void iterate() {
