@@ -21,11 +21,14 @@ TaskId reduce(PartitionTasks& tasks, const GradientWork& work, std::uint32_t nod
     const std::uint32_t node = tasks.node(start + hop);
     const bool last = hop == nodes - 1;
     const TaskId arrival = tasks.transfer(tasks.node(start + hop - 1), node, message);
-    const std::uint8_t flags = own | (last && !tasks.divide_first() ? kDivideSum : 0);
-    message = tasks.add(node, arrival, work.ready[node], kNext, flags);
-    if (tasks.compressed()) {
-      message = tasks.encode(node, last ? Role::kServer : Role::kHop, kNext, message);
+    const bool sum_is_whole = last && !tasks.divide_first();
+    if (!tasks.compressed()) {
+      message = tasks.add(node, arrival, work.ready[node], kNext, sum_is_whole ? kDivideSum : 0);
+      continue;
     }
+    message = tasks.add(node, arrival, work.ready[node], kNext, own);
+    message = tasks.encode(node, last ? Role::kServer : Role::kHop, kNext, message,
+                           sum_is_whole ? kDivideOwn : 0);
   }
   return message;
 }

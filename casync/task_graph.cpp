@@ -121,6 +121,36 @@ void check_collectives(const TaskGraph& graph) {
   }
 }
 
+/// What the GPUs of a node sum up is spread over them until it is gathered again: a LocalReduce
+/// needs a LocalBroadcast of the same gradient and bytes after it, on its node.
+void check_local_tasks(const TaskGraph& graph) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, TaskId> reduced;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    if (!is_local(task)) continue;
+    const auto key = std::pair(task.node, task.gradient);
+    const auto before = reduced.find(key);
+    if (task.kind == Kind::kLocalReduce) {
+      if (before != reduced.end()) {
+        reject(describe(graph, id) + " follows another one, but no LocalBroadcast of it");
+      }
+      reduced.emplace(key, id);
+      continue;
+    }
+    if (before == reduced.end()) {
+      reject(describe(graph, id) + " has no LocalReduce before it; it needs exactly one");
+    }
+    if (task.amount != graph[before->second].amount) {
+      reject(describe(graph, id) + " gathers " + std::to_string(task.amount) +
+             " bytes, but its LocalReduce sums " + std::to_string(graph[before->second].amount));
+    }
+    reduced.erase(before);
+  }
+  if (!reduced.empty()) {
+    reject(describe(graph, reduced.begin()->second) + " has no LocalBroadcast after it");
+  }
+}
+
 }  // namespace
 
 const char* to_string(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
@@ -210,6 +240,7 @@ void check(const TaskGraph& graph) {
   }
   check_collectives(graph);
   check_acyclic(graph);
+  check_local_tasks(graph);
 }
 
 std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {

@@ -67,7 +67,8 @@ inline constexpr std::int8_t kRaw = -1;
 // Task::flags.
 inline constexpr std::uint8_t kAccumulate =
     1;  ///< Decode: add to the slice instead of overwriting it
-inline constexpr std::uint8_t kDivideOwn = 2;  ///< the slice is divided by N before it is used
+inline constexpr std::uint8_t kDivideOwn = 2;  ///< the slice is divided by N before it is used; an
+                                               ///< Encode divides what it reads, not the slice
 inline constexpr std::uint8_t kDivideSum = 4;  ///< the result is divided by N: the sum is complete
 inline constexpr std::uint8_t kLeader = 8;  ///< runs a batch: its own work and its members', in one
                                             ///< launch; `amount` is the sum

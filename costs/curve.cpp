@@ -14,11 +14,13 @@ namespace {
 // A fit that misses its samples by less than this is not split: timers and schedulers repeat no
 // better.
 constexpr double kGoodEnough = 0.02;
-// One more piece must lower the mean robust loss to below this fraction.
-constexpr double kClearGain = 0.7;
-// A piece explains at least this many samples; with fewer, it would describe noise.
-constexpr std::size_t kLeastSamplesPerPiece = 3;
-constexpr std::size_t kMostPieces = 4;
+// One more piece must lower the mean robust loss to below this fraction. Samples are medians of
+// many repetitions, so that a curve through them errs less than one beside them.
+constexpr double kClearGain = 0.8;
+// A piece explains at least this many samples; the last one more, since it tells of larger sizes.
+constexpr std::size_t kLeastSamplesPerPiece = 2;
+constexpr std::size_t kLeastSamplesOfLast = 3;
+constexpr std::size_t kMostPieces = 6;
 
 using Samples = std::span<const Sample>;
 
@@ -145,8 +147,10 @@ std::optional<std::vector<Segment>> split_once(Samples samples,
   std::optional<std::vector<Segment>> best;
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const Segment& whole = segments[s];
-    for (std::size_t cut = whole.begin + kLeastSamplesPerPiece;
-         cut + kLeastSamplesPerPiece <= whole.end; ++cut) {
+    const std::size_t least_behind =
+        whole.end == samples.size() ? kLeastSamplesOfLast : kLeastSamplesPerPiece;
+    for (std::size_t cut = whole.begin + kLeastSamplesPerPiece; cut + least_behind <= whole.end;
+         ++cut) {
       if (samples[cut - 1].x == samples[cut].x) continue;
       std::vector<Segment> candidate = segments;
       candidate[s] = fit_segment(samples, whole.begin, cut);

@@ -44,7 +44,7 @@ struct Fit {
 
 /// Fits A + B·x to samples by iteratively reweighted least squares (Huber weights on relative
 /// residuals, so one bad sample does not bend the line), B and the first piece's A not negative;
-/// splits into two or three pieces where that lowers the residual clearly and the curve does not
+/// splits into up to six pieces where that lowers the residual clearly and the curve does not
 /// fall at the split. At least one sample, in any order, each with a positive, finite median
 /// (std::invalid_argument otherwise); one sample gives a constant.
 Fit fit_curve(const std::vector<Sample>& samples);

@@ -85,6 +85,10 @@ class Replay {
     if (options_.timeline && !result_.iteration_s.empty()) {
       result_.timeline = gather_timeline(endpoint_, program_, recorded_[median_iteration()]);
     }
+    if (options_.every_timeline) {
+      for (const RecordedRun& run : recorded_)
+        result_.timelines.push_back(gather_timeline(endpoint_, program_, run));
+    }
     return std::move(result_);
   }
 
@@ -148,7 +152,8 @@ class Replay {
     }
     result_.iteration_s.push_back(seconds(last_end));
     result_.process_cpu_s.push_back(cpu_s);
-    if (options_.timeline) recorded_.push_back(record_run(runtime_.intervals(), start));
+    if (options_.timeline || options_.every_timeline)
+      recorded_.push_back(record_run(runtime_.intervals(), start));
   }
 
   std::size_t median_iteration() const {

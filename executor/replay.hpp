@@ -29,6 +29,7 @@ struct ReplayOptions {
   std::uint64_t seed = 1;
   std::function<void(int iteration)> progress;  ///< called on each rank as an iteration begins
   bool timeline = false;  ///< keep the timeline of the median iteration (rank 0 gets all ranks')
+  bool every_timeline = false;  ///< keep the timelines of all measured iterations
 };
 
 /// What rank 0 learns of a replay (others: the same numbers, without a timeline).
@@ -38,8 +39,9 @@ struct ReplayResult {
   std::vector<double>
       process_cpu_s;      ///< per measured iteration: user + system time of this process
   bool verified = false;  ///< every iteration, every gradient, on every rank
-  std::vector<std::int64_t> bytes_sent;  ///< per rank and iteration
-  traces::Timeline timeline;             ///< of the iteration whose time is the median
+  std::vector<std::int64_t> bytes_sent;     ///< per rank and iteration
+  traces::Timeline timeline;                ///< of the iteration whose time is the median
+  std::vector<traces::Timeline> timelines;  ///< of every measured iteration, if asked for
 };
 
 /// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments.

@@ -23,13 +23,14 @@ std::vector<std::int64_t> sizes(Effort effort) {
   return all;
 }
 
-/// Durations of the tasks that `wanted` accepts, from the timeline of the median iteration.
+/// Durations of the tasks that `wanted` accepts, in all iterations: one alone may be disturbed.
 template <class Predicate>
-std::vector<double> durations(const casync::TaskGraph& graph, const traces::Timeline& timeline,
-                              Predicate wanted) {
+std::vector<double> durations(const casync::TaskGraph& graph,
+                              const std::vector<traces::Timeline>& timelines, Predicate wanted) {
   std::vector<double> seconds;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
-    if (wanted(graph[id]))
+    if (!wanted(graph[id])) continue;
+    for (const traces::Timeline& timeline : timelines)
       seconds.push_back(casync::to_seconds(timeline.end[id] - timeline.start[id]));
   }
   return seconds;
@@ -51,7 +52,7 @@ CodecSamples sample_codec(const std::string& algorithm, const Options& options) 
     const Calibration calibration = codec_calibration(nodes, algorithm, elements, slices, ranks);
     const executor::ReplayResult result = run(calibration, options);
     const auto sample = [&](auto wanted) {
-      return summarise(elements, durations(calibration.graph, result.timeline, wanted));
+      return summarise(elements, durations(calibration.graph, result.timelines, wanted));
     };
     const auto adds = [](const casync::Task& task) {
       return (task.flags & casync::kAccumulate) != 0;
@@ -74,7 +75,7 @@ std::vector<costs::Sample> sample_merge(const Options& options) {
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
     const executor::ReplayResult result = run(calibration, options);
     samples.push_back(summarise(
-        elements, durations(calibration.graph, result.timeline,
+        elements, durations(calibration.graph, result.timelines,
                             [](const casync::Task& task) { return task.kind == Kind::kMerge; })));
   }
   return samples;

@@ -15,7 +15,7 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-/// Gives every rank what rank 0 knows.
+/// Gives every rank what rank 0 knows. Collective.
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   for (auto* const times : {&timeline.start, &timeline.end}) {
     const std::span<const casync::Picoseconds> mine(*times);
@@ -53,23 +53,15 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
   replay.warmup = 3;  // in the first, states and what codecs remember of them are unusual
   replay.iterations = options.effort == Effort::kQuick ? 3 : 7;
   replay.verify = false;
-  replay.timeline = true;
+  replay.every_timeline = true;
   if (options.endpoint == nullptr) {
     return executor::replay_threads(options.transport, calibration.model, calibration.plan,
                                     calibration.graph, replay);
   }
   executor::ReplayResult result = executor::replay(*options.endpoint, calibration.model,
                                                    calibration.plan, calibration.graph, replay);
-  share(*options.endpoint, result.timeline);
+  for (traces::Timeline& timeline : result.timelines) share(*options.endpoint, timeline);
   return result;
-}
-
-double least_s(const executor::ReplayResult& result) {
-  return *std::min_element(result.iteration_s.begin(), result.iteration_s.end());
-}
-
-double median_s(const executor::ReplayResult& result) {
-  return summarise(0, result.iteration_s).median_s;
 }
 
 }  // namespace hipress::profiler

@@ -30,8 +30,4 @@ std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 /// of a job get the same result.
 executor::ReplayResult run(const Calibration& calibration, const Options& options);
 
-/// Least time of the measured iterations: what the machine does when nothing else disturbs it.
-double least_s(const executor::ReplayResult& result);
-double median_s(const executor::ReplayResult& result);
-
 }  // namespace hipress::profiler

@@ -23,7 +23,7 @@ class Plan:
     touches all of them alike."""
 
     rounds: int = 3
-    iterations: int = 4  #: per round, after a warm-up, at most; one in the first round, which tells how long it takes
+    iterations: int = 12  #: per round, after a warm-up, at most; one in the first round, which tells how long it takes
     #: Of a case that takes long, as many iterations a round as fit into so many seconds, but one; and once two rounds
     #: have taken three times as long, no more rounds.
     ROUND_S = 1.0

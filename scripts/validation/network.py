@@ -103,6 +103,12 @@ class Network:
             call("tc", "-n", name, "qdisc", "replace", "dev", "eth0", *limit)
             call("tc", "-n", self.switch, "qdisc", "replace", "dev", f"port{host}", *limit)
 
+    def lift(self) -> None:
+        """Removes the limits."""
+        for host, name in enumerate(self.names):
+            attempt("tc", "-n", name, "qdisc", "del", "dev", "eth0", "root")
+            attempt("tc", "-n", self.switch, "qdisc", "del", "dev", f"port{host}", "root")
+
     def remove(self) -> None:
         remove_namespaces([*self.names, self.switch])
 

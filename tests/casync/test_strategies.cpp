@@ -69,22 +69,29 @@ TEST_CASE("raw graphs merge instead of coding, and one node needs no communicati
 }
 
 TEST_CASE("every node gets every slice of the mean, and the divisions are where they belong") {
-  for (const std::string strategy : {"ps", "ring"}) {
-    for (const bool half_precision : {false, true}) {
-      const bool divide_first = half_precision && strategy == "ring";
-      const TaskGraph graph =
-          expand(model_of({kElements}), plan_of(strategy, 4, 0, 4, 1, half_precision));
-      int sums = 0, own = 0, overwrites = 0;
-      for (TaskId id = 0; id < graph.tasks(); ++id) {
-        sums += (graph[id].flags & kDivideSum) != 0;
-        own += (graph[id].flags & kDivideOwn) != 0;
-        overwrites += graph[id].kind == Kind::kDecode && !(graph[id].flags & kAccumulate);
-      }
-      CHECK(sums == (divide_first ? 0 : 4));     // once per partition
-      CHECK(own == (divide_first ? 4 * 4 : 0));  // every node's contribution to every partition
-      CHECK(overwrites == 4 * 4);                // every node decodes every partition of the mean
-    }
+  enum class Form { kRaw, kCoded, kHalfPrecision };
+  const std::string strategy = GENERATE("ps", "ring");
+  const Form form = GENERATE(Form::kRaw, Form::kCoded, Form::kHalfPrecision);
+  CAPTURE(strategy, form);
+  const bool coded = form != Form::kRaw;
+  const bool divide_first = form == Form::kHalfPrecision && strategy == "ring";
+  const TaskGraph graph = expand(model_of({kElements}), plan_of(strategy, 4, coded ? 0 : kRaw, 4, 1,
+                                                                form == Form::kHalfPrecision));
+  int sums = 0, own = 0, means_coded = 0, overwrites = 0;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    const bool divides = (task.flags & kDivideOwn) != 0;
+    sums += (task.flags & kDivideSum) != 0;
+    own += divides;
+    means_coded += divides && task.kind == Kind::kEncode && task.role == Role::kServer;
+    overwrites += task.kind == Kind::kDecode && !(task.flags & kAccumulate);
   }
+  // Once per partition: by the last addition, or by who codes the mean; or every node its own
+  // contribution to every partition.
+  CHECK(sums == (coded ? 0 : 4));
+  CHECK(means_coded == (coded && !divide_first ? 4 : 0));
+  CHECK(own == (divide_first ? 4 * 4 : means_coded));
+  CHECK(overwrites == (coded ? 4 * 4 : 0));  // every node decodes every partition of the mean
 }
 
 TEST_CASE("the server adds its own slice first, then those of ranks server-1, server-2, …") {

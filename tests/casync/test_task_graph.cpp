@@ -16,6 +16,8 @@ Task recv(std::uint32_t node, std::uint32_t rotation, std::int64_t bytes) {
   return {.amount = bytes, .node = node, .rotation = rotation, .kind = Kind::kRecv};
 }
 
+Task local(Kind kind, std::int64_t bytes) { return {.amount = bytes, .node = 1, .kind = kind}; }
+
 TEST_CASE("seconds become whole picoseconds, rounded to the nearest") {
   CHECK(from_seconds(1e-12).count() == 1);
   CHECK(from_seconds(1.4e-12).count() == 1);
@@ -106,6 +108,31 @@ TEST_CASE("a broken graph is refused with the culprit's name") {
   SECTION("negative amount") {
     builder.add({.amount = -1, .kind = Kind::kEncode});
     CHECK_THROWS_WITH(check(std::move(builder).build()), Contains("negative amount, -1"));
+  }
+  SECTION("sum over a node's GPUs that is not gathered again") {
+    builder.add(local(Kind::kLocalReduce, 8));
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("LocalReduce g0 on node 1 has no LocalBroadcast"));
+  }
+  SECTION("gathering of what was not summed over a node's GPUs") {
+    const TaskId a = builder.add(local(Kind::kLocalBroadcast, 8));
+    builder.edge(a, builder.add(local(Kind::kLocalReduce, 8)));
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("LocalBroadcast g0 on node 1 has no LocalReduce"));
+  }
+  SECTION("two sums over a node's GPUs, gathered once") {
+    const TaskId a = builder.add(local(Kind::kLocalReduce, 8));
+    const TaskId b = builder.add(local(Kind::kLocalReduce, 8));
+    builder.edge(a, b);
+    builder.edge(b, builder.add(local(Kind::kLocalBroadcast, 8)));
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("LocalReduce g0 on node 1 follows another one"));
+  }
+  SECTION("other number of bytes within a node") {
+    const TaskId a = builder.add(local(Kind::kLocalReduce, 8));
+    builder.edge(a, builder.add(local(Kind::kLocalBroadcast, 12)));
+    CHECK_THROWS_WITH(check(std::move(builder).build()),
+                      Contains("gathers 12 bytes, but its LocalReduce sums 8"));
   }
 }
 

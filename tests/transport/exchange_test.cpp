@@ -182,8 +182,7 @@ TEST_CASE("a rank that has nothing to exchange may be through before the other o
   };
   const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
     through_before_the_other_prepares(endpoint, [&] { Traffic(endpoint, {}).run(0, 0); });
-    through_before_the_other_prepares(endpoint,
-                                      [&] { const Traffic unused(endpoint, {100'000}); });
+    through_before_the_other_prepares(endpoint, [&] { const Traffic unused(endpoint, {100'000}); });
     Traffic(endpoint, {10, 100'000}).run(1, 2);
   });
   CHECK(errors(outcomes) == "");
