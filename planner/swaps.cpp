@@ -1,12 +1,9 @@
 #include "planner/swaps.hpp"
 
-#include <algorithm>
-
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMostSketches = 3;  // per gradient, of options that are coarsely best
-constexpr double kMostTasks = 20e6;       // of all simulations on the network asked for together
+constexpr double kMostTasks = 3e6;  // of all simulations on the network asked for together
 
 }  // namespace
 
@@ -31,39 +28,22 @@ std::optional<double> Swaps::cost_s(std::size_t g, std::uint16_t option) {
 }
 
 std::optional<std::uint16_t> Swaps::runner_up(std::size_t g, Membership membership) {
-  std::vector<std::uint16_t> others = worth_sketching(g, membership);
-  if (others.size() < 2) return others.empty() ? std::nullopt : std::optional(others.front());
-  std::sort(others.begin(), others.end());
-  Candidate swapped = bench_.plan();
-  std::optional<std::uint16_t> best;
-  std::int64_t best_time = kNever;
-  for (const std::uint16_t other : others) {
-    swapped.options[g] = other;
-    const std::int64_t time = bench_.sketch(swapped, best_time == kNever ? kNever : best_time - 1);
-    if (time == kNever) continue;
-    best = other;
-    best_time = time;
-  }
-  return best;
-}
-
-/// The other options of gradient g with which the iteration is coarsely the shortest.
-std::vector<std::uint16_t> Swaps::worth_sketching(std::size_t g, Membership membership) {
   const std::vector<casync::Decision>& options = bench_.choices().gradients[g];
   Candidate swapped = bench_.plan();
   const std::uint16_t chosen = swapped.options[g];
-  std::vector<std::pair<std::int64_t, std::uint16_t>> timed;
+  std::optional<std::uint16_t> best;
+  std::int64_t best_time = kNever;
   for (std::uint16_t i = 0; i < options.size(); ++i) {
+    if (i == chosen) continue;
     const bool same_algorithm = options[i].algorithm == options[chosen].algorithm;
-    if (i == chosen || (membership == Membership::kInGroup && same_algorithm)) continue;
+    if (membership == Membership::kInGroup && same_algorithm) continue;
     swapped.options[g] = i;
-    timed.emplace_back(bench_.coarse_sketch(swapped), i);
+    const std::int64_t time = bench_.sketch(swapped, best_time == kNever ? kNever : best_time - 1);
+    if (time == kNever) continue;
+    best = i;
+    best_time = time;
   }
-  std::sort(timed.begin(), timed.end());
-  if (timed.size() > kMostSketches) timed.resize(kMostSketches);
-  std::vector<std::uint16_t> kept;
-  for (const auto& [time, option] : timed) kept.push_back(option);
-  return kept;
+  return best;
 }
 
 }  // namespace hipress::planner

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "planner/workbench.hpp"
 
@@ -22,15 +21,13 @@ class Swaps {
   /// where the graph would be too large.
   std::optional<double> cost_s(std::size_t g, std::uint16_t option);
 
-  /// The other option of gradient g with which the sketched iteration is shortest, of the few with
-  /// which it is coarsely shortest, and the first of equals; none if there is no other. Of a member
-  /// of a bulk group the K has no effect, so options that differ in K alone are no others then.
+  /// The other option of gradient g with which the (sketched) iteration is shortest, the first of
+  /// equals; none if there is no other. Of a member of a bulk group the K has no effect, so options
+  /// that differ in K alone are no others then.
   enum class Membership : std::uint8_t { kAlone, kInGroup };
   std::optional<std::uint16_t> runner_up(std::size_t g, Membership membership);
 
  private:
-  std::vector<std::uint16_t> worth_sketching(std::size_t g, Membership membership);
-
   Workbench& bench_;
   const double iteration_s_;
   bool sketched_ = false;

@@ -146,7 +146,6 @@ std::int64_t Workbench::sketch_base(const Candidate& candidate) {
   exact_ = affords_exact(candidate);
   base_candidate_ = candidate;
   base_ = timeline_.record(schedule(candidate));
-  coarse_base_ = exact_ ? timeline_.record(evaluator_->coarse(candidate)) : base_;
   return base_.iteration;
 }
 
@@ -154,11 +153,6 @@ std::int64_t Workbench::sketch(const Candidate& candidate, std::int64_t limit) {
   if (--until_trim_ == 0) sketch_base(Candidate(base_candidate_));
   ++simulations_;
   return timeline_.run(schedule(candidate), limit, &base_);
-}
-
-std::int64_t Workbench::coarse_sketch(const Candidate& candidate) {
-  ++simulations_;
-  return timeline_.run(evaluator_->coarse(candidate), kNever, &coarse_base_);
 }
 
 bool Workbench::sketches_are_exact() const {

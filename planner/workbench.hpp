@@ -68,9 +68,6 @@ class Workbench {
   /// ps, or kNever where it is more than `limit`. The candidate must have batches if and only if
   /// the base has.
   std::int64_t sketch(const Candidate& candidate, std::int64_t limit = kNever);
-  /// Its iteration on network port in ps, coarsely: quicker, and good to tell which are worth a
-  /// sketch.
-  std::int64_t coarse_sketch(const Candidate& candidate);
   /// Whether sketches are the times on the network asked for.
   bool sketches_are_exact() const;
 
@@ -94,7 +91,7 @@ class Workbench {
   std::optional<Evaluator> evaluator_;  // of the choices as they are at last
   Timeline timeline_;
   Candidate base_candidate_;
-  Recording base_, coarse_base_;
+  Recording base_;
   bool exact_ = false;  // sketches are
   int until_trim_ = 0;
   std::int64_t simulations_ = 0;
