@@ -13,15 +13,15 @@ foreach(folder io models kernels transport casync traces costs plans sim planner
 endforeach()
 # Data lies in share/hipress as in the source tree, where io::data_file looks for it.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/models
-        FILES_MATCHING PATTERN "*.yaml")
+        COMPONENT data FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/profiler
-        FILES_MATCHING PATTERN "*.yaml")
+        COMPONENT data FILES_MATCHING PATTERN "*.yaml")
 # What code generated at run time includes.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress
-        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "compll" EXCLUDE)
+        COMPONENT data FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "compll" EXCLUDE)
 # What hipress-compll fills in for a framework.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/compll/wrappers
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/kernels/compll)
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/kernels/compll COMPONENT data)
 install(EXPORT hipress NAMESPACE hipress:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress FILE hipressTargets.cmake)
 set(hipress_DATA_DIR ${CMAKE_INSTALL_DATADIR}/hipress)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hipressConfig.cmake.in

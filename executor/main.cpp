@@ -9,6 +9,7 @@
 #include "casync/strategy.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
+#include "executor/device_choice.hpp"
 #include "executor/replay.hpp"
 #include "executor/report.hpp"
 #include "io/environment.hpp"
@@ -52,8 +53,8 @@ void declare(CLI::App& app, Request& request) {
                  "what compressed means where the plan does not say")
       ->capture_default_str();
   plans::declare(app, request.plan_options);
-  app.add_option("--device", request.device, "where codecs run; this version replays on the cpu")
-      ->check(CLI::IsMember({"cpu"}))
+  app.add_option("--device", request.device, "where gradients lie and codecs run: cpu, or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--iterations", request.replay.iterations, "measured iterations")
       ->check(CLI::Range(1, 1000000))
@@ -72,7 +73,10 @@ void declare(CLI::App& app, Request& request) {
                  "cluster YAML to predict for; default: as the profile was measured");
   app.add_option("--network", request.network, "how predicted transfers share links: port or fair")
       ->capture_default_str();
-  app.add_option("--transport", request.transport, "gloo (TCP) or memory (threads of one process)")
+  app.add_option(
+         "--transport", request.transport,
+         "gloo (TCP), memory (threads of one process), or nccl (between GPUs; its ranks meet "
+         "over gloo). With --device cuda, gloo and memory go through pinned host memory")
       ->capture_default_str();
   app.add_option("--rendezvous", request.rendezvous,
                  "where the processes of a job meet: file:///shared/folder or redis://host:port");
@@ -155,22 +159,22 @@ std::optional<sim::Result> predict(const Request& request, const Job& job) {
 }
 
 executor::ReplayResult replay(const Request& request, const std::optional<io::Launch>& launch,
-                              const Job& job) {
+                              const std::string& transport, const Job& job) {
   if (!launch || launch->size == 1) {
-    return executor::replay_threads(request.transport, job.model, job.plan, job.graph,
-                                    request.replay);
+    return executor::replay_threads(transport, job.model, job.plan, job.graph, request.replay);
   }
-  const std::string plan =
-      fmt::format("{} {}+{} iterations, seed {}", plans::plan_fingerprint(job.model, job.plan.plan),
-                  request.replay.warmup, request.replay.iterations, request.replay.seed);
-  const auto endpoint = transport::find_transport(request.transport)
-                            .connect({.rank = launch->rank,
-                                      .size = launch->size,
-                                      .job = request.job,
-                                      .plan = plan,
-                                      .rendezvous = request.rendezvous,
-                                      .interface = request.interface,
-                                      .timeout_s = request.replay.timeout_s});
+  const std::string plan = fmt::format("{} {}+{} iterations, seed {}, {} {}",
+                                       plans::plan_fingerprint(job.model, job.plan.plan),
+                                       request.replay.warmup, request.replay.iterations,
+                                       request.replay.seed, request.device, request.transport);
+  const auto endpoint =
+      transport::find_transport(transport).connect({.rank = launch->rank,
+                                                    .size = launch->size,
+                                                    .job = request.job,
+                                                    .plan = plan,
+                                                    .rendezvous = request.rendezvous,
+                                                    .interface = request.interface,
+                                                    .timeout_s = request.replay.timeout_s});
   return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
 }
 
@@ -188,7 +192,13 @@ void write_trace(const std::string& path, const Job& job, const executor::Replay
 
 int run(Request& request) {
   const std::optional<io::Launch> launch = io::read_launch();
-  const Job job = make_job(request, count_ranks(request, launch));
+  const std::uint32_t ranks = count_ranks(request, launch);
+  const executor::DeviceChoice choice = executor::choose_device(
+      {.device = request.device, .transport = request.transport, .ranks = static_cast<int>(ranks)},
+      launch);
+  request.replay.device = choice.device;
+  request.replay.nccl = choice.nccl;
+  const Job job = make_job(request, ranks);
   request.replay.backward =
       request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;
   const bool reports = !launch || launch->rank == 0;
@@ -197,7 +207,7 @@ int run(Request& request) {
   if (request.verbose) {
     request.replay.progress = [](int iteration) { spdlog::info("iteration {}", iteration); };
   }
-  const executor::ReplayResult replayed = replay(request, launch, job);
+  const executor::ReplayResult replayed = replay(request, launch, choice.transport, job);
   if (!reports) return 0;
   const executor::Report report =
       executor::make_report(job.model, job.graph, replayed, predicted ? &*predicted : nullptr);

@@ -30,20 +30,26 @@ std::int64_t encode(const casync::Task& task, std::uint32_t nodes, const kernels
   return bytes;
 }
 
-void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec,
-            std::span<std::int64_t> bytes) {
+std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t nodes) {
   std::vector<kernels::EncodeItem> items;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const Operands& operands = batch[i].operands;
-    const auto elements = static_cast<std::int64_t>(operands.slice.size());
-    bytes[i] = codec.encoded_bytes(elements);
+  for (const Work& work : batch) {
+    const Operands& operands = work.operands;
     items.push_back({.values = operands.slice.data(),
-                     .elements = elements,
-                     .divisor = divisor(*batch[i].task, casync::kDivideOwn, nodes),
+                     .elements = static_cast<std::int64_t>(operands.slice.size()),
+                     .divisor = divisor(*work.task, casync::kDivideOwn, nodes),
                      .state = operands.state,
                      .message = operands.message.data(),
-                     .key = operands.draws,
-                     .message_bytes = &bytes[i]});
+                     .key = operands.draws});
+  }
+  return items;
+}
+
+void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec,
+            std::span<std::int64_t> bytes) {
+  std::vector<kernels::EncodeItem> items = encode_items(batch, nodes);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    bytes[i] = codec.encoded_bytes(items[i].elements);
+    items[i].message_bytes = &bytes[i];
   }
   codec.encode(items);
 }
@@ -54,34 +60,38 @@ void decode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec&
   decode({&work, 1}, nodes, codec);
 }
 
-void decode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec) {
-  // Items point into these, so they must not grow.
-  std::vector<const std::byte*> messages(batch.size());
-  std::vector<std::int64_t> bytes(batch.size());
-  std::vector<kernels::DecodeItem> items;
+DecodeItems::DecodeItems(std::span<const Work> batch, std::uint32_t nodes)
+    : messages_(batch.size()), bytes_(batch.size()) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const casync::Task& task = *batch[i].task;
     const Operands& operands = batch[i].operands;
-    messages[i] = operands.message.data();
-    bytes[i] = static_cast<std::int64_t>(operands.message.size());
+    messages_[i] = operands.message.data();
+    bytes_[i] = static_cast<std::int64_t>(operands.message.size());
     const bool add = (task.flags & casync::kAccumulate) != 0;
-    items.push_back({.messages = {&messages[i], 1},
-                     .message_bytes = {&bytes[i], 1},
-                     .elements = static_cast<std::int64_t>(operands.slice.size()),
-                     .values = operands.slice.data(),
-                     .mode = add ? kernels::DecodeMode::kAdd : kernels::DecodeMode::kOverwrite,
-                     .own_divisor = divisor(task, casync::kDivideOwn, nodes),
-                     .sum_divisor = divisor(task, casync::kDivideSum, nodes)});
+    items_.push_back({.messages = {&messages_[i], 1},
+                      .message_bytes = {&bytes_[i], 1},
+                      .elements = static_cast<std::int64_t>(operands.slice.size()),
+                      .values = operands.slice.data(),
+                      .mode = add ? kernels::DecodeMode::kAdd : kernels::DecodeMode::kOverwrite,
+                      .own_divisor = divisor(task, casync::kDivideOwn, nodes),
+                      .sum_divisor = divisor(task, casync::kDivideSum, nodes)});
   }
-  codec.decode(items);
+}
+
+void decode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec) {
+  codec.decode(DecodeItems(batch, nodes).items());
+}
+
+MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t nodes) {
+  return {divisor(task, casync::kDivideOwn, nodes), divisor(task, casync::kDivideSum, nodes)};
 }
 
 void merge(const casync::Task& task, std::uint32_t nodes, const Operands& operands) {
   // Message buffers are aligned, so the bytes that arrived are fp32 values as they lie.
   const auto* const other = reinterpret_cast<const float*>(operands.message.data());
+  const MergeDivisors divisors = merge_divisors(task, nodes);
   kernels::merge({&other, 1}, static_cast<std::int64_t>(operands.slice.size()),
-                 operands.slice.data(), divisor(task, casync::kDivideOwn, nodes),
-                 divisor(task, casync::kDivideSum, nodes));
+                 operands.slice.data(), divisors.own, divisors.sum);
 }
 
 void all_reduce(std::uint32_t nodes, transport::Collective& collective, std::span<float> slice) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "casync/task_graph.hpp"
 #include "kernels/codec.hpp"
@@ -31,6 +32,28 @@ struct Work {
   const casync::Task* task = nullptr;
   Operands operands;
 };
+
+/// What a codec is told of the Encodes of a batch, in memory of any device. No item says where the
+/// message's length goes.
+std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t nodes);
+
+/// What a codec is told of the Decodes of a batch; items point into it.
+class DecodeItems {
+ public:
+  DecodeItems(std::span<const Work> batch, std::uint32_t nodes);
+  std::span<const kernels::DecodeItem> items() const { return items_; }
+
+ private:
+  std::vector<const std::byte*> messages_;
+  std::vector<std::int64_t> bytes_;
+  std::vector<kernels::DecodeItem> items_;
+};
+
+/// By what a Merge divides: the slice before it adds, and the sum.
+struct MergeDivisors {
+  float own = 1, sum = 1;
+};
+MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t nodes);
 
 /// Runs Encodes in one launch; `bytes[i]` is what message i uses.
 void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec,

@@ -8,9 +8,11 @@
 #include <atomic>
 #include <exception>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "executor/clock.hpp"
+#include "executor/device_runtime.hpp"
 #include "executor/gather.hpp"
 #include "executor/inputs.hpp"
 #include "executor/runtime.hpp"
@@ -59,6 +61,19 @@ class Gradients {
   std::vector<std::span<float>> units_;
 };
 
+/// Calls `work`; if a rank is lost meanwhile and the error names no task that waits for it, it says
+/// what this rank was doing: "rank 2 closed the connection; rank 0 was verifying iteration 3".
+template <class Work>
+auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work& work) {
+  try {
+    return work();
+  } catch (const transport::PeerError& error) {
+    if (!error.awaited.empty()) throw;
+    throw transport::PeerError(error.culprit, fmt::format("{}; rank {} was {} iteration {}",
+                                                          error.what(), rank, what, iteration));
+  }
+}
+
 /// One rank's part in a replay: prepared once, run iteration after iteration.
 class Replay {
  public:
@@ -69,8 +84,7 @@ class Replay {
         options_(options),
         program_(graph, model, plan, static_cast<std::uint32_t>(endpoint.rank())),
         gradients_(program_.layout()),
-        runtime_(endpoint, program_, gradients_.units(), states_,
-                 {.seed = options.seed, .timeout_s = options.timeout_s}),
+        runtime_(make_runtime()),
         clock_(endpoint) {
     if (options.verify) {
       verifier_ = std::make_unique<Verifier>(endpoint, graph, model, plan, options.seed);
@@ -99,25 +113,53 @@ class Replay {
     std::int64_t bytes_sent;
   };
 
+  std::unique_ptr<RankRuntime> make_runtime() {
+    if (!options_.device) {
+      return std::make_unique<Runtime>(
+          endpoint_, program_, gradients_.units(), states_,
+          RuntimeOptions{.seed = options_.seed, .timeout_s = options_.timeout_s});
+    }
+    device_ = options_.device(endpoint_.rank());
+    return std::make_unique<DeviceRuntime>(
+        endpoint_, program_, gradients_.units(), *device_,
+        DeviceRuntimeOptions{
+            .seed = options_.seed, .timeout_s = options_.timeout_s, .nccl = options_.nccl});
+  }
+
   void run_iteration(std::uint64_t iteration, bool measured) {
     for (std::uint32_t u = 0; u < gradients_.units().size(); ++u) {
       fill_unit({.seed = options_.seed, .iteration = iteration, .node = program_.node()},
                 program_.layout().units[u], model_, 0, gradients_.units()[u]);
     }
     if (options_.progress) options_.progress(static_cast<int>(iteration));
-    runtime_.begin(iteration);
-    const Clock::time_point start = clock_.agree_on_start();
-    runtime_.wait_until(start);
-    const double cpu_before_s = process_cpu_s();
-    runtime_.start(start);
+    const auto while_doing = [&](std::string_view what, const auto& work) {
+      return doing(endpoint_.rank(), what, iteration, work);
+    };
+    const Clock::time_point start = while_doing("beginning", [&] {
+      runtime_->begin(iteration);
+      return clock_.agree_on_start();
+    });
+    while_doing("in", [&] { synchronise(start); });
+    while_doing("ending", [&] { tell(start, measured); });
+    if (!verifier_) return;
+    while_doing("verifying", [&] { verifier_->verify(iteration, gradients_.units()); });
+  }
+
+  void synchronise(Clock::time_point start) {
+    runtime_->wait_until(start);
+    cpu_before_s_ = process_cpu_s();
+    runtime_->start(start);
     produce_gradients(start);
-    runtime_.wait();
+    runtime_->wait();
+  }
+
+  /// Exchanges what the ranks saw of the iteration.
+  void tell(Clock::time_point start, bool measured) {
     const std::vector<Outcome> outcomes = gather(endpoint_, outcome(start));
-    const double cpu_s = process_cpu_s() - cpu_before_s;
+    const double cpu_s = process_cpu_s() - cpu_before_s_;
     // A second exchange, so that no rank begins to verify while another still reads its CPU time.
     const double rank_zeros_cpu_s = gather(endpoint_, cpu_s).front();
     if (measured) record(start, outcomes, rank_zeros_cpu_s);
-    if (verifier_) verifier_->verify(iteration, gradients_.units());
   }
 
   /// Backward: hands over every gradient at its ready time, those of one instant together.
@@ -129,18 +171,18 @@ class Replay {
         while (Clock::now() < due) {
         }
       }
-      runtime_.wait_until(due);
+      runtime_->wait_until(due);
       const Clock::time_point now = Clock::now();
       for (; next < schedule.size() && start + schedule[next].after_start <= now; ++next) {
-        runtime_.gradient_ready(schedule[next].gradient, now);
+        runtime_->gradient_ready(schedule[next].gradient, now);
       }
     }
   }
 
   Outcome outcome(Clock::time_point start) const {
     Clock::time_point last = start;
-    for (const Interval& interval : runtime_.intervals()) last = std::max(last, interval.end);
-    return {last - start, runtime_.bytes_sent()};
+    for (const Interval& interval : runtime_->intervals()) last = std::max(last, interval.end);
+    return {last - start, runtime_->bytes_sent()};
   }
 
   void record(Clock::time_point start, const std::vector<Outcome>& outcomes, double cpu_s) {
@@ -153,7 +195,7 @@ class Replay {
     result_.iteration_s.push_back(seconds(last_end));
     result_.process_cpu_s.push_back(cpu_s);
     if (options_.timeline || options_.every_timeline)
-      recorded_.push_back(record_run(runtime_.intervals(), start));
+      recorded_.push_back(record_run(runtime_->intervals(), start));
   }
 
   std::size_t median_iteration() const {
@@ -171,9 +213,11 @@ class Replay {
   Program program_;
   Gradients gradients_;
   kernels::StateStore states_;
-  Runtime runtime_;
+  std::unique_ptr<Device> device_;  ///< null on CPUs
+  std::unique_ptr<RankRuntime> runtime_;
   CommonClock clock_;
   std::unique_ptr<Verifier> verifier_;
+  double cpu_before_s_ = 0;  ///< the process had used when the iteration started
   std::vector<RecordedRun> recorded_;
   ReplayResult result_;
 };
@@ -231,33 +275,42 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
   }
 }
 
-ReplayResult replay_threads(const std::string& transport, const models::Model& model,
-                            const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
-                            const ReplayOptions& options) {
+void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
+                      const std::function<void(transport::Endpoint&)>& body) {
   static std::atomic<int> jobs{0};
   const transport::TransportRow& row = transport::find_transport(transport);
   const std::string job = fmt::format("threads-{}-{}", getpid(), jobs++);
-  std::vector<ReplayResult> results(graph.nodes);
-  std::vector<std::exception_ptr> errors(graph.nodes);
-  const auto run_rank = [&](std::uint32_t rank) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+  const auto run_rank = [&](int rank) {
     try {
-      const auto endpoint = row.connect({.rank = static_cast<int>(rank),
-                                         .size = static_cast<int>(graph.nodes),
+      const auto endpoint = row.connect({.rank = rank,
+                                         .size = ranks,
                                          .job = job,
                                          .plan = {},
                                          .rendezvous = "local:" + job,
                                          .interface = {},
-                                         .timeout_s = options.timeout_s});
-      results[rank] = replay(*endpoint, model, plan, graph, options);
+                                         .timeout_s = timeout_s});
+      body(*endpoint);
     } catch (...) {
-      errors[rank] = std::current_exception();
+      errors[static_cast<std::size_t>(rank)] = std::current_exception();
     }
   };
   {
-    std::vector<std::jthread> ranks;
-    for (std::uint32_t rank = 0; rank < graph.nodes; ++rank) ranks.emplace_back(run_rank, rank);
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run_rank, rank);
   }
   rethrow_cause(errors);
+}
+
+ReplayResult replay_threads(const std::string& transport, const models::Model& model,
+                            const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
+                            const ReplayOptions& options) {
+  std::vector<ReplayResult> results(graph.nodes);
+  run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s,
+                   [&](transport::Endpoint& endpoint) {
+                     results[static_cast<std::size_t>(endpoint.rank())] =
+                         replay(endpoint, model, plan, graph, options);
+                   });
   return std::move(results.at(0));
 }
 

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
+#include "executor/device.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
+#include "transport/nccl_library.hpp"
 
 namespace hipress::executor {
 
@@ -28,6 +30,10 @@ struct ReplayOptions {
   double timeout_s = 30;  ///< without progress for so long, the job ends
   std::uint64_t seed = 1;
   std::function<void(int iteration)> progress;  ///< called on each rank as an iteration begins
+  /// Makes the device that a rank runs on; none: its CPU.
+  std::function<std::unique_ptr<Device>(int rank)> device = {};
+  /// What moves messages between devices; null: the endpoint's transport, through the host.
+  transport::NcclLibrary* nccl = nullptr;
   bool timeline = false;  ///< keep the timeline of the median iteration (rank 0 gets all ranks')
   bool every_timeline = false;  ///< keep the timelines of all measured iterations
 };
@@ -50,6 +56,11 @@ struct ReplayResult {
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options);
+
+/// Calls `body` as every rank of a job of this process's threads, over the named transport, and
+/// rethrows the error that says most.
+void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
+                      const std::function<void(transport::Endpoint&)>& body);
 
 /// Runs all ranks as threads of this process over the named transport ("gloo": loopback TCP,
 /// "memory").

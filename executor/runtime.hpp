@@ -13,31 +13,22 @@
 
 #include "executor/operations.hpp"
 #include "executor/program.hpp"
+#include "executor/rank_runtime.hpp"
 #include "kernels/codec.hpp"
 #include "kernels/state_store.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::executor {
 
-using transport::Clock;
-
 struct RuntimeOptions {
   std::uint64_t seed = 1;  ///< of the codecs' random draws
   double timeout_s = 30;   ///< wait() ends the iteration after so long without a task done
 };
 
-/// When a task ran. A Send's end here is when the transport took it over.
-struct Interval {
-  Clock::time_point start, end;
-};
-
-/// Runs one rank's program, iteration after iteration. It owns two threads, one for codecs and one
-/// that issues sends, and a third where there are all-reduces, which sleep when there is nothing to
-/// do; it owns neither the process nor the thread that calls it. An iteration is
-///   begin(i) on every rank, then start(t), gradient_ready(g, t) for every gradient, wait().
-/// The gradients' memory is the caller's: inputs before gradient_ready, means over nodes after
-/// wait().
-class Runtime {
+/// Runs one rank's program on CPUs. It owns two threads, one for codecs and one that issues sends,
+/// and a third where there are all-reduces, which sleep when there is nothing to do; it owns
+/// neither the process nor the thread that calls it. Inputs may change until gradient_ready.
+class Runtime : public RankRuntime {
  public:
   /// `units[u]` has as many values as unit u of Program::layout() has elements, and stays in place
   /// while the runtime lives, as does `states`, where encoders find what they keep between
@@ -46,27 +37,17 @@ class Runtime {
   Runtime(transport::Endpoint& endpoint, const Program& program,
           std::vector<std::span<float>> units, kernels::StateStore& states,
           const RuntimeOptions& options);
-  ~Runtime();
+  ~Runtime() override;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  /// Posts all receives. Every rank must have returned from here before any rank calls start().
-  void begin(std::uint64_t iteration);
-  /// Starts the tasks that wait for nothing; `at` is their ready time.
-  void start(Clock::time_point at);
-  /// The gradient is complete on this rank, in any order; std::invalid_argument if the graph has no
-  /// Backward task for it here.
-  void gradient_ready(std::uint32_t gradient, Clock::time_point at);
-  /// Sleeps until then, or throws like wait() as soon as the iteration has failed.
-  void wait_until(Clock::time_point at);
-  /// Returns when every task of this rank is done and its messages have left. Throws PeerError if a
-  /// rank is lost or nothing happens for timeout_s, std::runtime_error naming the task if one
-  /// fails. A runtime that has failed is good for nothing but destruction.
-  void wait();
-
-  // Of the last iteration, after wait().
-  std::span<const Interval> intervals() const { return intervals_; }  ///< per Program::tasks()
-  std::int64_t bytes_sent() const { return bytes_sent_; }
+  void begin(std::uint64_t iteration) override;
+  void start(Clock::time_point at) override;
+  void gradient_ready(std::uint32_t gradient, Clock::time_point at) override;
+  void wait_until(Clock::time_point at) override;
+  void wait() override;
+  std::span<const Interval> intervals() const override { return intervals_; }
+  std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
   /// A task whose predecessors are done.

@@ -47,9 +47,11 @@ void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Tim
   }
   for (auto& [pair, sends] : pairs) {
     std::ranges::stable_sort(sends, {}, [&](TaskId id) { return timeline.end[id]; });
-    for (std::size_t i = 1; i < sends.size(); ++i) {
+    for (std::size_t i = 0; i < sends.size(); ++i) {
       Picoseconds& start = timeline.start[sends[i]];
-      start = std::max(start, timeline.end[sends[i - 1]]);
+      if (i > 0) start = std::max(start, timeline.end[sends[i - 1]]);
+      // Devices' clocks are known to some microseconds only, and it arrives by another's.
+      start = std::min(start, timeline.end[sends[i]]);
     }
   }
 }

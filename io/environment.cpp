@@ -31,6 +31,12 @@ constexpr Launcher kLaunchers[] = {
     {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", true},
 };
 
+/// The variable's value; empty if it is not set.
+std::string text_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
+}
+
 int parse_rank(const char* variable, const char* text, int least, int most) {
   return static_cast<int>(
       parse_integer(text, fmt::format("environment variable {}", variable), least, most));
@@ -67,21 +73,34 @@ std::optional<Launch> read_launch() {
   return std::nullopt;
 }
 
+int choose_gpu(const std::optional<Launch>& launch, int visible) {
+  if (visible < 1) {
+    throw InputError(
+        "CUDA shows this process no GPU; see that nvidia-smi lists one, and what "
+        "CUDA_VISIBLE_DEVICES says");
+  }
+  const int local_rank = launch ? launch->local_rank : 0;
+  if (visible == 1) return 0;
+  if (local_rank < visible) return local_rank;
+  throw InputError(
+      fmt::format("local rank {} has no GPU of its own: CUDA shows {}; start at most {} ranks per "
+                  "machine",
+                  local_rank, visible, visible));
+}
+
 bool no_color() {
   const char* value = std::getenv("NO_COLOR");
   return value && *value;
 }
 
 std::string cache_folder() {
-  const auto set = [](const char* variable) -> std::string {
-    const char* value = std::getenv(variable);
-    return value ? value : "";
-  };
-  if (const std::string own = set("HIPRESS_CACHE"); !own.empty()) return own;
-  if (const std::string xdg = set("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/hipress";
-  if (const std::string home = set("HOME"); !home.empty()) return home + "/.cache/hipress";
+  if (const std::string own = text_of("HIPRESS_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = text_of("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/hipress";
+  if (const std::string home = text_of("HOME"); !home.empty()) return home + "/.cache/hipress";
   throw InputError("no folder for compiled algorithms is known; set HIPRESS_CACHE to one");
 }
+
+std::string data_folder() { return text_of("HIPRESS_DATA"); }
 
 std::string cxx_compiler() {
   const char* value = std::getenv("CXX");
@@ -95,6 +114,11 @@ std::vector<std::string> cuda_toolkits() {
     if (value && *value) folders.emplace_back(value);
   }
   return folders;
+}
+
+std::string nccl_path() {
+  const char* value = std::getenv("HIPRESS_NCCL");
+  return value ? value : "";
 }
 
 }  // namespace hipress::io

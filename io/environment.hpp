@@ -24,6 +24,12 @@ struct Launch {
 /// so that a tool works in an interactive job.
 std::optional<Launch> read_launch();
 
+/// The GPU of this process, among the `visible` ones that CUDA numbers from 0: that of the local
+/// rank. Where the launcher shows each process one GPU of its own (srun --gpus-per-task=1,
+/// CUDA_VISIBLE_DEVICES) it is that one; so ranks may also share a machine's only GPU. 0 without a
+/// launcher. InputError if there is no GPU, or none for this local rank.
+int choose_gpu(const std::optional<Launch>& launch, int visible);
+
 /// NO_COLOR is set and not empty.
 bool no_color();
 
@@ -31,11 +37,18 @@ bool no_color();
 /// .cache/hipress in HOME. InputError if none of the three is set.
 std::string cache_folder();
 
+/// HIPRESS_DATA: the folder with models/ and profiler/, for an installation whose tools are not run
+/// in place, such as the bundle's under its own dynamic loader. Empty if it is not set.
+std::string data_folder();
+
 /// The C++ compiler for algorithms compiled at run time: CXX, else "c++".
 std::string cxx_compiler();
 
 /// The CUDA toolkits that the user points to, those that are set of CUDA_HOME and CUDA_PATH. NVRTC
 /// is looked for in their lib64 and lib first.
 std::vector<std::string> cuda_toolkits();
+
+/// The file of NCCL's library: HIPRESS_NCCL, else nothing; the loader then looks for it.
+std::string nccl_path();
 
 }  // namespace hipress::io

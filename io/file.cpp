@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "io/environment.hpp"
 #include "io/error.hpp"
 
 namespace hipress::io {
@@ -82,7 +82,8 @@ void require_text(const std::string& path, int line_number, std::string_view lin
 
 /// Where data files lie. An installed tool prefers what was installed with it to a source tree that
 /// has moved on.
-std::array<fs::path, 2> data_roots() {
+std::vector<fs::path> data_roots() {
+  if (const std::string folder = data_folder(); !folder.empty()) return {folder};
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error);
   return {binary.parent_path().parent_path() / "share/hipress", fs::path(HIPRESS_DATA_ROOT)};

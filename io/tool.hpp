@@ -24,6 +24,9 @@ struct ToolInfo {
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run);
 
+/// "0.1.0": ranks of one job must be of one release.
+std::string release();
+
 /// "0.1.0 (git 1a2b3c4, CUDA 13.0, NCCL 2.27.7)": for --version and for provenance in files.
 std::string version();
 

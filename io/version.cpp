@@ -4,6 +4,8 @@
 
 namespace hipress::io {
 
+std::string release() { return HIPRESS_VERSION; }
+
 std::string version() {
   return fmt::format("{} (git {}, CUDA {}, NCCL {})", HIPRESS_VERSION, HIPRESS_GIT_HASH,
                      HIPRESS_CUDA_VERSION, HIPRESS_NCCL_VERSION);

@@ -14,6 +14,8 @@ constexpr std::uint32_t kFewMessages = 100, kManyMessages = 400;
 /// Elements of the largest message, where the link carries it within kLongest_s.
 constexpr std::int64_t kLargest = 1 << 22;
 constexpr double kLongest_s = 0.2;
+/// The same between GPUs, where megabytes take no longer than a launch.
+constexpr std::int64_t kLargestBetweenGpus = 1 << 24;
 
 std::int64_t bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
@@ -52,6 +54,8 @@ double slope(const std::vector<costs::Sample>& samples,
 /// Messages so large that they take long, but not too long.
 Sizes choose_sizes(const Options& options, std::uint32_t nodes) {
   Sizes sizes;
+  const bool full = options.effort == Effort::kFull;
+  if (options.nccl != nullptr && full) sizes.largest = kLargestBetweenGpus;
   constexpr std::int64_t kProbe = 1 << 18;
   const double probe_s =
       sample(options, streams(nodes, {{0, 1}}, kProbe, 1), kProbe).median_s / kProbe;
@@ -116,8 +120,8 @@ double measure_message_cores(const Options& options, const costs::Profile& profi
     double known_s = 0;
     for (const std::int64_t elements : sizes) {
       const std::int64_t bytes = calibration.plan.plan.algorithms.front().encoded_bytes(elements);
-      known_s += codec.encode(elements) + codec.decode(elements) +
-                 profile.link.core_s_per_byte * static_cast<double>(bytes);
+      known_s += profile.link.core_s_per_byte * static_cast<double>(bytes);
+      if (!options.device) known_s += codec.encode(elements) + codec.decode(elements);
     }
     if (least == 0 || known_s < least) {
       least = known_s;
@@ -152,7 +156,9 @@ void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& p
 /// Bytes per second of each direction while both are busy; not more than one way.
 double measure_both_ways(const Options& options, const Sizes& sizes, costs::Profile& profile) {
   // On one host's loopback both directions are limited by the cores, which are counted already.
-  if (options.endpoint == nullptr || options.base == nullptr) return profile.link.bandwidth;
+  const bool own_links =
+      options.nccl != nullptr || (options.endpoint != nullptr && options.base != nullptr);
+  if (!own_links) return profile.link.bandwidth;
   const auto samples = sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes);
   fit_and_keep(profile, "link.both_ways", samples);
   return std::min(profile.link.bandwidth, 1 / slope(samples));
@@ -219,7 +225,7 @@ void measure_links(const Options& options, const Progress& progress, costs::Prof
   progress("many messages");
   link.overhead_s = measure_overhead(options, profile);
   link.burst_bytes = std::llround(measure_burst(large, hop_s, link.bandwidth));
-  if (options.base == nullptr) {
+  if (options.base == nullptr && options.nccl == nullptr) {
     progress("all ranks to all ranks");
     measure_cores(options, sizes, profile);
   }

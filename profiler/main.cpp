@@ -1,14 +1,18 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdio>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "executor/device_choice.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
+#include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
 #include "transport/endpoint.hpp"
 
@@ -16,9 +20,10 @@ namespace {
 
 using hipress::costs::Curve;
 using hipress::costs::Profile;
+namespace profiler = hipress::profiler;
 
 struct Arguments {
-  std::string device = "cpu";
+  std::string device = "cpu", transport = "gloo";
   std::vector<std::string> algorithms;
   std::uint32_t nodes = 4;
   std::string output = "profile.yaml";
@@ -30,7 +35,12 @@ struct Arguments {
 };
 
 void declare(CLI::App& app, Arguments& arguments) {
-  app.add_option("--device", arguments.device, "cpu; measuring on cuda is not part of this version")
+  app.add_option("--device", arguments.device, "where codecs run: cpu, or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--transport", arguments.transport,
+                 "what links are measured of: gloo (TCP), or nccl (between GPUs)")
+      ->check(CLI::IsMember({"gloo", "nccl"}))
       ->capture_default_str();
   app.add_option(
          "--algorithm", arguments.algorithms,
@@ -72,9 +82,25 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
                     {"decode_Bps", rate(costs.decode)},
                     {"decode_add_Bps", rate(costs.decode_add)}};
   }
+  nlohmann::json links = nlohmann::json::array();
+  for (const profiler::NcclRow& row : profiler::nccl_rows(profile)) {
+    links.push_back({{"test", row.test},
+                     {"ranks", row.ranks},
+                     {"size_bytes", row.size_bytes},
+                     {"time_s", row.time_s},
+                     {"algbw_Bps", row.algbw},
+                     {"busbw_Bps", row.busbw}});
+  }
   return {{"profile", path},
           {"hardware", profile.hardware},
+          {"device", profile.device},
+          {"memory_bandwidth_Bps", profile.memory_bandwidth},
           {"codecs", codecs},
+          {"overlap",
+           {{"compute_codec", profile.overlap.compute_codec},
+            {"compute_transfer", profile.overlap.compute_transfer},
+            {"codec_transfer", profile.overlap.codec_transfer}}},
+          {"nccl_tests", links},
           {"link",
            {{"bandwidth_Bps", profile.link.bandwidth},
             {"overhead_s", profile.link.overhead_s},
@@ -92,12 +118,25 @@ void print(const Profile& profile, const std::string& path) {
   }
   using hipress::io::format_bandwidth, hipress::io::format_duration;
   fmt::print("{:12} {:>12} {:>12} {:12.2f}\n\n", "raw merge", "", "", rate(profile.merge) / 1e9);
+  if (profile.device == "cuda") {
+    fmt::print(
+        "memory moves {:.1f} GB/s in a copy, reads and writes counted; slower together: "
+        "compute and codec {:.2f} times, compute and transfer {:.2f}, codec and transfer "
+        "{:.2f}\n\n",
+        profile.memory_bandwidth / 1e9, profile.overlap.compute_codec,
+        profile.overlap.compute_transfer, profile.overlap.codec_transfer);
+  }
   fmt::print("one flow {}, per message {} and {} of latency\n",
              format_bandwidth(profile.link.bandwidth), format_duration(profile.link.overhead_s),
              format_duration(profile.link.latency_s));
   fmt::print("a byte costs {:.3f} ns of a core, a message {}; {} cores\n",
              profile.link.core_s_per_byte * 1e9, format_duration(profile.link.core_s_per_message),
              profile.cores);
+  const std::vector<profiler::NcclRow> rows = profiler::nccl_rows(profile);
+  fmt::print("\nlinks, in the terms of nccl-tests:\n");
+  std::fflush(stdout);
+  profiler::print_nccl_table(std::cout, rows);
+  std::cout.flush();
   fmt::print("written to {}\n", path);
 }
 
@@ -116,8 +155,9 @@ std::unique_ptr<hipress::transport::Endpoint> connect(const Arguments& arguments
       {.rank = launch->rank,
        .size = launch->size,
        .job = arguments.job,
-       .plan = fmt::format("profile {} {} {}", fmt::join(arguments.algorithms, ","),
-                           arguments.base.empty(), arguments.quick),
+       .plan = fmt::format("profile {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
+                           arguments.base.empty(), arguments.quick, arguments.device,
+                           arguments.transport),
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
        .timeout_s = arguments.timeout_s});
@@ -125,12 +165,6 @@ std::unique_ptr<hipress::transport::Endpoint> connect(const Arguments& arguments
 
 int run(const Arguments& arguments) {
   using namespace hipress;
-  if (arguments.device != "cpu") {
-    throw io::InputError(
-        fmt::format("--device '{}': this version measures on cpu alone; for a GPU use a shipped "
-                    "profile (--profile v100_100g)",
-                    arguments.device));
-  }
   profiler::Options options;
   options.algorithms = arguments.algorithms;
   if (options.algorithms.empty()) {
@@ -139,6 +173,14 @@ int run(const Arguments& arguments) {
   }
   options.nodes = arguments.nodes;
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
+  const executor::DeviceChoice choice =
+      executor::choose_device({.device = arguments.device,
+                               .transport = arguments.transport,
+                               .ranks = static_cast<int>(arguments.nodes)},
+                              io::read_launch());
+  options.device = choice.device;
+  options.nccl = choice.nccl;
+  options.timeout_s = arguments.timeout_s;
   const auto endpoint = connect(arguments);
   if (endpoint) {
     options.endpoint = endpoint.get();

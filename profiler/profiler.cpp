@@ -11,6 +11,7 @@
 #include "io/error.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
+#include "profiler/device_kernels.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -86,13 +87,31 @@ costs::Profile measure_machine(const Options& options, const Progress& progress)
     profile.all_reduce.clear();
     return profile;
   }
-  profile.cores = static_cast<int>(std::thread::hardware_concurrency());
+  // NCCL leaves the cores alone.
+  const bool takes_cores = options.nccl == nullptr;
+  profile.cores = takes_cores ? static_cast<int>(std::thread::hardware_concurrency()) : 0;
+  profile.shared_host = takes_cores;
+  if (options.device) {
+    profile.device = "cuda";
+    measure_device_kernels(options, progress, profile);
+    profile.overlap = measure_overlap(options, progress);
+    return profile;
+  }
   profile.device = "cpu";
-  profile.shared_host = true;
   progress("memory bandwidth");
   profile.memory_bandwidth = measure_memory_once(options, profile.cores);
   measure_codecs(options, progress, profile);
   return profile;
+}
+
+std::string hardware(const Options& options, const costs::Profile& profile) {
+  const std::string_view where = options.nccl != nullptr       ? "over NCCL"
+                                 : options.endpoint != nullptr ? "of a job"
+                                                               : "on loopback";
+  const std::string host = fmt::format("{}, {} cores", processor(), profile.cores);
+  return fmt::format("{}, {} ranks {}",
+                     options.device ? options.device(own_rank(options))->name() : host,
+                     options.nodes, where);
 }
 
 }  // namespace
@@ -102,9 +121,7 @@ costs::Profile measure(const Options& options, const Progress& progress) {
   costs::Profile profile = measure_machine(options, progress);
   profile.name = "measured";
   profile.source = fmt::format("measured by hipress-profile {}", io::version());
-  profile.hardware =
-      fmt::format("{}, {} cores, {} ranks {}", processor(), profile.cores, options.nodes,
-                  options.endpoint != nullptr ? "of a job" : "on loopback");
+  profile.hardware = hardware(options, profile);
   measure_links(options, progress, profile);
   return profile;
 }

@@ -2,11 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "costs/profile.hpp"
+#include "executor/device.hpp"
 #include "transport/endpoint.hpp"
+#include "transport/nccl_library.hpp"
 
 namespace hipress::profiler {
 
@@ -23,6 +26,11 @@ struct Options {
   /// between them are measured; null: the ranks are threads of this process, on loopback. Every
   /// process gets the same profile.
   transport::Endpoint* endpoint = nullptr;
+  /// Makes the device that a rank codes on; none: its CPU.
+  std::function<std::unique_ptr<executor::Device>(int rank)> device = {};
+  /// What moves messages between devices; null: `transport`, through pinned host memory.
+  transport::NcclLibrary* nccl = nullptr;
+  double timeout_s = 60;  ///< without progress for so long, a measurement ends
   /// Kernels, memory and the CPU work of transfers are taken from here, and links alone measured:
   /// for a network too slow to show what a transfer costs the CPU. null: all is measured.
   const costs::Profile* base = nullptr;

@@ -53,6 +53,9 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
   replay.warmup = 3;  // in the first, states and what codecs remember of them are unusual
   replay.iterations = options.effort == Effort::kQuick ? 3 : 7;
   replay.verify = false;
+  replay.timeout_s = options.timeout_s;
+  replay.device = options.device;
+  replay.nccl = options.nccl;
   replay.every_timeline = true;
   if (options.endpoint == nullptr) {
     return executor::replay_threads(options.transport, calibration.model, calibration.plan,
@@ -62,6 +65,16 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
                                                    calibration.plan, calibration.graph, replay);
   for (traces::Timeline& timeline : result.timelines) share(*options.endpoint, timeline);
   return result;
+}
+
+int own_rank(const Options& options) {
+  return options.endpoint != nullptr ? options.endpoint->rank() : 0;
+}
+
+void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body) {
+  if (options.endpoint != nullptr) return body(*options.endpoint);
+  executor::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
+                             body);
 }
 
 }  // namespace hipress::profiler

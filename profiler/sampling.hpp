@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,5 +30,12 @@ std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 /// Replays a calibration, without verification (its graphs are no synchronisation). All processes
 /// of a job get the same result.
 executor::ReplayResult run(const Calibration& calibration, const Options& options);
+
+/// The rank that measures what is one rank's alone: this process's, or the first of its threads.
+int own_rank(const Options& options);
+
+/// Calls `body` as every rank of the job that measures, with an endpoint for control: of this
+/// process's rank, or of all, on threads of their own. Rethrows what one of them throws.
+void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body);
 
 }  // namespace hipress::profiler

@@ -7,7 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=${1:?"usage: scripts/build.sh release|demo"}
 cd "$root"
 
-scripts/setup.sh
+# The demo starts no launchers.
+if [[ $preset == demo ]]; then scripts/setup.sh --no-launch; else scripts/setup.sh; fi
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi

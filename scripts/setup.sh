@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs from Debian's packages what building, testing and the demo need; silent when all of it is there.
 # On a system without apt-get it names what is missing and fails; build by hand there once it is installed.
+# --no-launch leaves out what only `ctest -L launch` needs: Slurm, Open MPI, Redis and a root file system.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -25,56 +26,119 @@ requirements=(
   "python3-matplotlib module matplotlib"
 )
 
+# The same for `ctest -L launch`; without them everything else works.
+launch_requirements=(
+  "slurmctld daemon slurmctld"
+  "slurmd daemon slurmd"
+  "slurm-client program srun"
+  "munge daemon munged"
+  "openmpi-bin program mpirun"
+  "redis-server program redis-server"
+  "busybox-static program busybox"
+)
+# Those that Debian would start now and at every boot; the tests start their own.
+services=(slurmctld slurmd munge redis-server)
+
 say() { echo "setup: $*" >&2; }
 
 is_there() {
   local what=$1 name=$2 python
   case $what in
     program) command -v "$name" >/dev/null ;;
+    daemon) PATH=$PATH:/usr/sbin command -v "$name" >/dev/null ;;
     header) g++ -std=c++20 -M -x c++ - <<<"#include <$name>" >/dev/null 2>&1 ;;
     module) python=$("$here/find_python.sh") && "$python" -c "import $name" 2>/dev/null ;;
   esac
 }
 
-# Sets `missing` to the packages whose content is not there.
+# Sets `missing` to the packages among these rows whose content is not there.
 find_missing() {
   local row package what name
   missing=()
-  for row in "${requirements[@]}"; do
+  for row in "$@"; do
     read -r package what name <<<"$row"
     is_there "$what" "$name" || missing+=("$package")
   done
 }
 
-install_packages() {
-  local as_root=()
-  if [[ $EUID -ne 0 ]]; then
-    if ! command -v sudo >/dev/null; then
-      say "neither root nor sudo; as root, run: apt-get install $*"
-      return 1
-    fi
-    as_root=(sudo)
+# Runs a command as root.
+as_root() {
+  if [[ $EUID -eq 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    say "neither root nor sudo; as root, run: $*"
+    return 1
   fi
-  say "installing with apt-get: $*"
-  "${as_root[@]}" apt-get update -qq >&2
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -qq -y --no-install-recommends "$@" >&2
 }
 
-find_missing
-[[ ${#missing[@]} -eq 0 ]] && exit 0
-if ! command -v apt-get >/dev/null; then
-  say "no apt-get here; install what these Debian 12 packages hold, then run this again: ${missing[*]}"
-  exit 1
-fi
-install_packages "${missing[@]}"
-# What bench_sim compares with, while apt-get is at it.
-if [[ ! -e /usr/include/simgrid/s4u.hpp ]] && ! install_packages libsimgrid-dev; then
-  say "no libsimgrid-dev: bench_sim will leave out the rows that compare with SimGrid"
-fi
-find_missing
-if [[ ${#missing[@]} -gt 0 ]]; then
-  say "still not usable after their installation: ${missing[*]}"
-  exit 1
-fi
-say "done"
+install_packages() {
+  say "installing with apt-get: $*"
+  as_root apt-get update -qq >&2 &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >&2
+}
+
+# As install_packages, but starts no service, now or later. Debian asks policy-rc.d before it starts one.
+install_without_services() {
+  local policy=/usr/sbin/policy-rc.d own="" status=0 service
+  if [[ ! -e $policy ]]; then
+    own=$(mktemp)
+    printf '#!/bin/sh\nexit 101\n' >"$own"
+    as_root install -m 755 "$own" "$policy" || return 1
+  fi
+  install_packages "$@" || status=1
+  if [[ -n $own ]]; then
+    as_root rm -f "$policy"
+    rm -f "$own"
+  fi
+  if [[ -d /run/systemd/system ]]; then
+    for service in "${services[@]}"; do
+      [[ " $* " != *" $service "* ]] || as_root systemctl disable --quiet "$service" >&2 || true
+    done
+  fi
+  return $status
+}
+
+install_requirements() {
+  find_missing "${requirements[@]}"
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  if ! command -v apt-get >/dev/null; then
+    say "no apt-get here; install what these Debian 12 packages hold, then run this again: ${missing[*]}"
+    return 1
+  fi
+  install_packages "${missing[@]}"
+  # What bench_sim compares with, while apt-get is at it.
+  if [[ ! -e /usr/include/simgrid/s4u.hpp ]] && ! install_packages libsimgrid-dev; then
+    say "no libsimgrid-dev: bench_sim will leave out the rows that compare with SimGrid"
+  fi
+  find_missing "${requirements[@]}"
+  if [[ ${#missing[@]} -gt 0 ]]; then
+    say "still not usable after their installation: ${missing[*]}"
+    return 1
+  fi
+  say "done"
+}
+
+# Never fails: what is not there fails the test that needs it.
+install_launch_requirements() {
+  find_missing "${launch_requirements[@]}"
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  if command -v apt-get >/dev/null && install_without_services "${missing[@]}"; then
+    find_missing "${launch_requirements[@]}"
+  fi
+  if [[ ${#missing[@]} -gt 0 ]]; then
+    say "'ctest -L launch' will fail without what these Debian 12 packages hold: ${missing[*]}"
+  fi
+}
+
+case ${1:-} in
+  "") wants_launch=yes ;;
+  --no-launch) wants_launch="" ;;
+  *)
+    say "unknown option '$1'; it takes --no-launch or nothing"
+    exit 2
+    ;;
+esac
+install_requirements
+[[ -z $wants_launch ]] || install_launch_requirements

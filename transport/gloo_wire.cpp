@@ -194,6 +194,7 @@ class GlooWire : public Wire {
 
  private:
   using Context = std::shared_ptr<gloo::transport::Context>;
+  class Connecting;
 
   /// The end of this rank, which is `from` or `to`, of the connection that carries data between
   /// them.
@@ -212,6 +213,9 @@ class GlooWire : public Wire {
   std::shared_ptr<gloo::transport::Device> device_;  ///< with its loop thread
   Context upward_;  ///< pairs that carry data from the lower to the higher rank
   Context downward_;
+  std::mutex closing_;
+  bool closed_ = false;
+  Context connecting_;  ///< of a collective that is being made
 };
 
 GlooWire::Context GlooWire::make_pairs() {
@@ -274,11 +278,42 @@ void GlooWire::connect_pairs(int peer, const std::vector<char>& theirs) {
 }
 
 void GlooWire::close() noexcept {
+  Context connecting;
+  {
+    const std::lock_guard lock(closing_);
+    closed_ = true;
+    connecting = connecting_;
+  }
+  if (connecting) close_pairs(*connecting);
   for (const Context& context : {upward_, downward_}) close_pairs(*context);
 }
 
+/// Pairs for a collective, which close() also closes until they are connected: a rank that is lost
+/// meanwhile would be waited for without end.
+class GlooWire::Connecting {
+ public:
+  explicit Connecting(GlooWire& wire) : wire_(wire), pairs_(wire.make_pairs()) {
+    const std::lock_guard lock(wire_.closing_);
+    if (wire_.closed_) throw WireClosed("closed");
+    wire_.connecting_ = pairs_;
+  }
+  ~Connecting() {
+    const std::lock_guard lock(wire_.closing_);
+    wire_.connecting_.reset();
+  }
+  Connecting(const Connecting&) = delete;
+  Connecting& operator=(const Connecting&) = delete;
+
+  const Context& pairs() const { return pairs_; }
+
+ private:
+  GlooWire& wire_;
+  Context pairs_;
+};
+
 std::shared_ptr<WireCollective> GlooWire::collective(const TellAll& tell_all) {
-  const Context pairs = make_pairs();
+  const Connecting connecting(*this);
+  const Context& pairs = connecting.pairs();
   std::string mine;
   const auto length_of = [&](int peer) { return pairs->getPair(peer)->address().bytes().size(); };
   const std::size_t length = size_ > 1 ? length_of(rank_ == 0 ? 1 : 0) : 0;

@@ -20,6 +20,7 @@ void Outbound::hello(int rank) {
   ring_->wait();
   ++sequence_;
   position_ = footprint(0);
+  greeted_ = true;
 }
 
 void Outbound::enqueue(Parcel parcel) {
@@ -86,6 +87,7 @@ bool Outbound::has_space(std::size_t bytes, std::size_t reserve) {
 }
 
 void Outbound::post(Record record, std::span<const std::byte> content, Space space) {
+  if (!greeted_) return;  // nor wait for the lock, which hello() may hold for long
   const std::lock_guard lock(ring_mutex_);
   if (broken_) return;
   const std::size_t kept = space == Space::kAny ? 0 : kRingReserve / 2;

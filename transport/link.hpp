@@ -40,7 +40,8 @@ class Outbound {
   /// Sends queued parcels, in order, as far as the peer's ring has space. One thread at a time does
   /// that: a second one returns at once, and the first sends for it.
   void drain();
-  /// Sends a record past the queue, if the ring has space for it. `content` is inline.
+  /// Sends a record past the queue, if hello() has been and the ring has space for it. `content` is
+  /// inline.
   enum class Space { kAny, kKeepSomeForAborts };
   void post(Record record, std::span<const std::byte> content, Space space);
   /// Tells the peer how much of the ring of this rank it may write again, when that has become
@@ -66,6 +67,7 @@ class Outbound {
 
   const std::uint64_t job_;
   std::atomic<bool> broken_ = false;
+  std::atomic<bool> greeted_ = false;          ///< hello() is through
   std::atomic<std::uint64_t> consumed_ = 0;    ///< of the ring that the peer writes to
   std::atomic<std::uint64_t> advertised_ = 0;  ///< what of that the peer was told
 

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "io/error.hpp"
+#include "io/tool.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -26,8 +27,12 @@ using gloo::rendezvous::PrefixStore;
 using gloo::rendezvous::RedisStore;
 using gloo::rendezvous::Store;
 
-/// Of the records, the card and the keys; ranks with another one do not connect.
-constexpr int kProtocolVersion = 1;
+/// Of the records, the card and the keys; raised when one of them changes within a release.
+constexpr int kProtocol = 1;
+
+/// Ranks with another one do not connect: they may expand a plan to another graph, or draw other
+/// numbers.
+std::string own_version() { return fmt::format("{}, protocol {}", io::release(), kProtocol); }
 
 constexpr std::string_view kAccepted =
     "'file:///shared/folder', 'redis://host:port' or, for ranks that are threads of one process, "
@@ -139,13 +144,17 @@ void Meeting::meet() {
 }
 
 void Meeting::leave_card() {
-  const nlohmann::json card{{"version", kProtocolVersion},
+  const nlohmann::json card{{"version", own_version()},
                             {"size", options_.size},
                             {"plan", options_.plan},
                             {"nonce", stores_->nonce}};
   const std::string text = card.dump();
+  publish("card", {text.begin(), text.end()});
+}
+
+void Meeting::publish(const std::string& key, const std::vector<char>& text) {
   try {
-    publish("card", {text.begin(), text.end()});
+    stores_->job->set(key_of(options_.rank, key), text);
   } catch (const std::exception& error) {
     throw io::InputError(
         fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an "
@@ -166,7 +175,7 @@ void Meeting::compare(int rank, const std::string& text) const {
         "be started alike",
         rank, options_.job, what, theirs.dump(), options_.rank, nlohmann::json(mine).dump()));
   };
-  differs("version", kProtocolVersion);
+  differs("version", own_version());
   differs("size", options_.size);
   differs("plan", options_.plan);
   // A folder's files are not created atomically: of two ranks with one number only the later's card
@@ -175,10 +184,6 @@ void Meeting::compare(int rank, const std::string& text) const {
     throw io::InputError(fmt::format("rank {} of job '{}' exists twice at '{}'", rank, options_.job,
                                      options_.rendezvous));
   }
-}
-
-void Meeting::publish(const std::string& key, const std::vector<char>& text) {
-  stores_->job->set(key_of(options_.rank, key), text);
 }
 
 std::vector<char> Meeting::fetch(int rank, const std::string& key) {

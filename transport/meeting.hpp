@@ -51,7 +51,7 @@ class Meeting {
 
   /// Waits for the cards of all ranks and compares them with this rank's.
   void meet();
-  /// Tells `text` under `key` to all ranks.
+  /// Tells `text` under `key` to all ranks. io::InputError if a rank of this number has done so.
   void publish(const std::string& key, const std::vector<char>& text);
   /// Waits for what `rank` publishes under `key`; PeerError naming it if the deadline passes.
   std::vector<char> fetch(int rank, const std::string& key);

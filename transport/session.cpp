@@ -62,6 +62,7 @@ void Session::connect() {
     } catch (const WireClosed&) {
       lost(peer);
     }
+    tell_failure(peer);  // one that came before this peer could be told
   });
   const auto deadline = Clock::now() + timeout_;
   for_peers([&](Peer& peer) {
@@ -459,13 +460,21 @@ void Session::fail(Failure failure) {
     failure_ = failure;
     all = exchanges_;
   }
-  const Record abort{.type = RecordType::kAbort,
-                     .tag = static_cast<std::uint32_t>(failure.culprit)};
-  for_peers([&](Peer& peer) {
-    peer.out.post(abort, std::as_bytes(std::span(failure.reason)), Outbound::Space::kAny);
-  });
+  for_peers([this](Peer& peer) { tell_failure(peer); });
   for (const auto& [id, state] : all) state->wake(failure);
   changed_.notify_all();
+}
+
+void Session::tell_failure(Peer& peer) {
+  std::optional<Failure> failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = failure_;
+  }
+  if (!failure) return;
+  const Record abort{.type = RecordType::kAbort,
+                     .tag = static_cast<std::uint32_t>(failure->culprit)};
+  peer.out.post(abort, std::as_bytes(std::span(failure->reason)), Outbound::Space::kAny);
 }
 
 // ----------------------------------------------------------------------------------- endpoint

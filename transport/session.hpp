@@ -116,6 +116,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void end_job(std::unique_lock<std::mutex>& lock);
   void close();
   void fail(Failure failure);
+  /// Sends the peer an abort if the job has failed.
+  void tell_failure(Peer& peer);
   void say_goodbye();
   void throw_failure() const;
   Gather& gather(std::uint64_t number);

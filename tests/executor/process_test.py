@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 EXEC = sys.argv.pop(1)
@@ -18,6 +19,13 @@ LAUNCHERS = {  # the variables of rank r of n
     "openmpi": lambda r, n: {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_SIZE": n, "OMPI_COMM_WORLD_LOCAL_RANK": r},
 }
 GRADIENTS = "a,100003\nb,31\nc,4096\n"
+
+
+def wait_for(stream, text):
+    """Returns when a line has come that has the text in it."""
+    for line in stream:
+        if text in line:
+            return
 
 
 class Exec(unittest.TestCase):
@@ -39,11 +47,29 @@ class Exec(unittest.TestCase):
     def command(self, *more, model=None, plan="all", nodes=4):
         return [EXEC, "--input", model or self.model, "--plan", plan, "--topology", "RING", "--nnodes", str(nodes), *more]
 
-    def start_rank(self, rank, ranks, launcher, *more):
+    def start_rank(self, rank, ranks, launcher, *more, **job):
         variables = {key: str(value) for key, value in LAUNCHERS[launcher](rank, ranks).items()}
         return subprocess.Popen(
-            self.command("--rendezvous", "file://" + self.folder.name, *more, nodes=ranks),
+            self.command("--rendezvous", "file://" + self.folder.name, *more, nodes=ranks, **job),
             env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def start_ranks(self, ranks, *more, **job):
+        return [self.start_rank(rank, ranks, "torchrun", *more, **job) for rank in range(ranks)]
+
+    def require_failed(self, ranks, within_s, said):
+        """All of them, by number, end within the time with an error that matches, and call nothing verified."""
+        for number, rank in ranks.items():
+            out, err = rank.communicate(timeout=within_s)
+            self.assertEqual(rank.returncode, 1, f"rank {number}: {err}")
+            self.assertRegex(err.strip().splitlines()[-1], said)
+            self.assertNotIn("verified", out)
+
+    def require_refused(self, rank, *said):
+        out, err = rank.communicate(timeout=100)
+        self.assertEqual(rank.returncode, 2, err)
+        for text in said:
+            self.assertIn(text, err)
+        self.assertNotIn("verified", out)
 
     def refused(self, command, *said):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -87,19 +113,77 @@ class Exec(unittest.TestCase):
 
     def test_survivors_of_a_killed_rank_name_it_and_fail(self):
         timeout_s = 60
-        ranks = [self.start_rank(rank, 4, "torchrun", "--iterations", "1000000", "--verbose", "--timeout", str(timeout_s))
-                 for rank in range(4)]
-        for line in ranks[2].stderr:  # it is in the middle of it
-            if "iteration 3" in line:
-                break
+        ranks = self.start_ranks(4, "--iterations", "1000000", "--verbose", "--timeout", str(timeout_s))
+        wait_for(ranks[2].stderr, "iteration 3")  # it is in the middle of it
         ranks[2].send_signal(signal.SIGKILL)
+        # What was lost is a task's message, or what ranks tell each other around an iteration.
+        self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, 2 * timeout_s,
+                            r"rank 2 closed the connection.*(is 'Recv |iteration \d+)")
+        ranks[2].communicate()
+        self.assertEqual(ranks[2].returncode, -signal.SIGKILL)
+
+    def test_survivors_of_a_stopped_rank_whose_links_are_full_name_it_and_the_task(self):
+        # Rank 2 is stopped before the gradient is ready; 32 MB to and from it then fill every buffer. Half of the
+        # timeout is the silence that tells that it is dead.
+        model = self.write("late.yaml", "name: late\ngradients:\n"
+                           "- {name: early, elements: 64, ready: 0ms}\n"
+                           "- {name: large, elements: 8000000, ready: 2000ms}\n")
+        ranks = self.start_ranks(4, "--verbose", "--timeout", "8", model=model, plan="none")
+        wait_for(ranks[2].stderr, "iteration 0")
+        time.sleep(0.5)
+        ranks[2].send_signal(signal.SIGSTOP)
+        try:
+            self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, 100,
+                                r"rank 2 was silent for 4 s.*(is 'Recv (early|large)|iteration 0)")
+        finally:
+            ranks[2].kill()
+            ranks[2].communicate()
+
+    def test_ranks_with_another_plan_are_refused_by_all(self):
+        ranks = [self.start_rank(rank, 3, "torchrun", plan="none" if rank == 1 else "all") for rank in range(3)]
         for number, rank in enumerate(ranks):
-            _, err = rank.communicate(timeout=2 * timeout_s)
-            if number == 2:
-                self.assertEqual(rank.returncode, -signal.SIGKILL)
-                continue
-            self.assertEqual(rank.returncode, 1, err)
-            self.assertIn("rank 2", err.strip().splitlines()[-1])
+            other = 0 if number == 1 else 1
+            self.require_refused(rank, f"rank {other} of job 'hipress' has plan", f"rank {number} has")
+
+    def test_ranks_of_another_version_are_refused(self):
+        # Rank 1 dies after it has left its card, which is then made one of another version.
+        rank = self.start_rank(1, 2, "torchrun")
+        card = self.wait_for_card()
+        rank.kill()
+        rank.communicate()
+        with open(card, encoding="utf-8") as file:
+            written = json.load(file)
+        self.write(os.path.basename(card), json.dumps({**written, "version": "99.0, protocol 1"}))
+        self.require_refused(self.start_rank(0, 2, "torchrun"), "rank 1 of job 'hipress' has version \"99.0", "rank 0")
+
+    def wait_for_card(self):
+        while True:
+            for name in filter(lambda name: not name.startswith("."), os.listdir(self.folder.name)):
+                with open(self.path(name), encoding="utf-8") as file:
+                    if '"nonce"' in file.read():
+                        return self.path(name)
+            time.sleep(0.01)
+
+    def test_ranks_of_another_job_do_not_meet(self):
+        ranks = [self.start_rank(rank, 2, "torchrun", "--job", f"job {rank}", "--timeout", "2") for rank in range(2)]
+        for number, rank in enumerate(ranks):
+            self.require_failed({number: rank}, 100, f"rank {1 - number} did not come .* 'job {number}'")
+
+    def test_of_two_ranks_with_one_number_the_second_is_refused(self):
+        first = self.start_rank(1, 2, "torchrun")
+        self.wait_for_card()
+        self.require_refused(self.start_rank(1, 2, "torchrun"), "rank 1 of job 'hipress' is taken",
+                             "two ranks have this number")
+        zero = self.start_rank(0, 2, "torchrun")  # the job goes on
+        out, err = zero.communicate(timeout=100)
+        self.assertEqual(zero.returncode, 0, err)
+        self.assertIn("verified: yes", out)
+        self.assertEqual(first.wait(100), 0)
+        first.communicate()
+
+    def test_a_rank_that_comes_too_late_is_named(self):
+        rank = self.start_rank(0, 2, "torchrun", "--timeout", "1")
+        self.require_failed({0: rank}, 100, "rank 1 did not come")
 
     def test_bad_requests_are_refused(self):
         self.refused(self.command(nodes=0), "--nnodes")
@@ -109,6 +193,10 @@ class Exec(unittest.TestCase):
         self.refused(self.command(model=self.write("m", "a,1\nb,-3\n")), "m:2", "'-3'")
         self.refused(self.command("--profile", self.path("none.yaml")), "none.yaml")
         self.refused([*self.command(), "--topology", "MESH"])
+        gpus = self.write("gpus.yaml", "nodes: 4\ngpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s, overhead: 2us}\n")
+        racks = self.write("racks.yaml", "nodes: 4\nrack: {hosts: 2, oversubscription: 4}\n")
+        for cluster in (gpus, racks):
+            self.refused(self.command("--profile", "sosp21", "--cluster", cluster), cluster, "leave them out")
         trace = self.path("trace.json")
         self.refused(self.command("--network", "star", "--trace", trace), "port, fair")
         self.assertFalse(os.path.exists(trace))

@@ -3,11 +3,14 @@
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "io/file.hpp"
 #include "tests/io/temporary_folder.hpp"
 
 using namespace hipress::io;
@@ -24,6 +27,7 @@ constexpr const char* kVariables[] = {"RANK",
                                       "OMPI_COMM_WORLD_RANK",
                                       "OMPI_COMM_WORLD_SIZE",
                                       "OMPI_COMM_WORLD_LOCAL_RANK",
+                                      "HIPRESS_DATA",
                                       "NO_COLOR"};
 
 /// An environment that has these variables and none of the others that io reads, while it lives.
@@ -149,4 +153,37 @@ TEST_CASE("NO_COLOR counts when it is not empty") {
     const Environment environment{{"NO_COLOR", "1"}};
     CHECK(no_color());
   }
+}
+
+TEST_CASE("a process takes the GPU of its local rank") {
+  const auto local = [](int rank) {
+    return std::optional<Launch>(
+        {.rank = 8 + rank, .size = 16, .local_rank = rank, .launcher = ""});
+  };
+  SECTION("one each") {
+    CHECK(choose_gpu(local(0), 8) == 0);
+    CHECK(choose_gpu(local(7), 8) == 7);
+  }
+  SECTION("without a launcher the first") { CHECK(choose_gpu(std::nullopt, 8) == 0); }
+  SECTION("the only one that it sees") { CHECK(choose_gpu(local(3), 1) == 0); }
+  SECTION("more ranks than GPUs") {
+    CHECK(complaint([&] { choose_gpu(local(4), 4); }) ==
+          "local rank 4 has no GPU of its own: CUDA shows 4; start at most 4 ranks per machine");
+  }
+  SECTION("no GPU") {
+    CHECK(complaint([&] { choose_gpu(local(0), 0); }) ==
+          "CUDA shows this process no GPU; see that nvidia-smi lists one, and what "
+          "CUDA_VISIBLE_DEVICES says");
+  }
+}
+
+TEST_CASE("HIPRESS_DATA is where data lies, and nowhere else is") {
+  const hipress::tests::TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("models"));
+  const std::string own = folder.file("models/own.yaml", "");
+  const Environment environment{{"HIPRESS_DATA", folder.path("").c_str()}};
+  CHECK(data_names("models", ".yaml") == std::vector<std::string>{"own"});
+  CHECK(data_file("models/own.yaml") == own);
+  CHECK_THAT(complaint([] { data_file("models/vgg19.yaml"); }),
+             Catch::Matchers::Contains("looked for " + folder.path("")));
 }

@@ -103,6 +103,11 @@ TEST_CASE("messages, states and decoded values of selectors from the GPU are the
   }
 }
 
+TEST_CASE("merges on the GPU have the CPU's bits") {
+  if (!has_gpu()) return;
+  for (const std::int64_t elements : {1, 255, 1024, 1025, 1000003}) require_same_merges(elements);
+}
+
 TEST_CASE("selectors compiled at run time give the CPU's bits on the GPU") {
   if (!has_gpu()) return;
   setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);

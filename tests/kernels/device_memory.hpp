@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "kernels/cuda_merge.hpp"
 #include "tests/kernels/reference.hpp"
 
 /// Slices and messages in device memory, for tests of the CUDA back end on a GPU or emulated.
@@ -112,6 +113,30 @@ inline Stored decode_on_gpu(const Codec& codec, const std::vector<std::vector<st
   codec.decode({&item, 1});
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   return values.on_host();
+}
+
+/// Merges on the GPU; without `y` if it is empty.
+inline std::vector<float> merge_on_gpu_of(const std::vector<float>& y, const std::vector<float>& x,
+                                          float own, float sum) {
+  const DeviceArray<float> other(y), values(x);
+  merge_on_gpu(y.empty() ? nullptr : other.data(), static_cast<std::int64_t>(x.size()),
+               values.data(), own, sum, nullptr);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  return values.on_host();
+}
+
+inline void require_same_merges(std::int64_t elements) {
+  const std::vector<float> x = gaussian(elements, 1), y = gaussian(elements, 2);
+  for (const float own : {1.0f, 3.0f}) {
+    for (const float sum : {1.0f, 7.0f}) {
+      for (const bool adds : {false, true}) {
+        std::vector<float> expected = x;
+        const float* const other = y.data();
+        merge(std::span(&other, adds ? 1 : 0), elements, expected.data(), own, sum);
+        REQUIRE(same_bits(merge_on_gpu_of(adds ? y : std::vector<float>(), x, own, sum), expected));
+      }
+    }
+  }
 }
 
 }  // namespace hipress::kernels::testing

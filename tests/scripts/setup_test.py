@@ -11,9 +11,13 @@ SETUP = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "setup.sh"
 #: What the script itself runs on; the machine under test has these and what a test adds.
 SHELL_TOOLS = ("bash", "env", "dirname", "python3")
 
+#: What only the launch tests need, without daemons, which also /usr/sbin may hold.
+LAUNCHERS = ("srun", "mpirun", "redis-server", "busybox")
+
 APT_GET = """#!/usr/bin/env bash
 echo "$@" >> "{log}"
 [[ $1 == update ]] || ln -sf "$(command -v true)" "{folder}/ninja"
+[[ "$*" != *openmpi* ]] || exit {launch_status}
 """
 
 
@@ -31,8 +35,19 @@ class SetupTest(unittest.TestCase):
         for program in programs:
             (self.bin / program).symlink_to(shutil.which(program))
 
-    def run_setup(self) -> subprocess.CompletedProcess:
-        return subprocess.run([SETUP], env={**os.environ, "PATH": str(self.bin)}, text=True,
+    def provide_stubs(self, *programs: str):
+        for program in programs:
+            (self.bin / program).symlink_to("true")
+
+    def provide_apt_get(self, launch_status: int = 0) -> pathlib.Path:
+        """An apt-get that brings ninja and exits so where it should bring launchers; returns its log."""
+        log, apt_get = self.bin / "log", self.bin / "apt-get"
+        apt_get.write_text(APT_GET.format(log=log, folder=self.bin, launch_status=launch_status))
+        apt_get.chmod(0o755)
+        return log
+
+    def run_setup(self, *options: str) -> subprocess.CompletedProcess:
+        return subprocess.run([SETUP, *options], env={**os.environ, "PATH": str(self.bin)}, text=True,
                               capture_output=True, check=False)
 
     def test_without_apt_get_missing_packages_are_listed(self):
@@ -44,11 +59,8 @@ class SetupTest(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "installs as root")
     def test_only_what_is_missing_is_installed(self):
-        log = self.bin / "log"
-        apt_get = self.bin / "apt-get"
-        apt_get.write_text(APT_GET.format(log=log, folder=self.bin))
-        apt_get.chmod(0o755)
-        done = self.run_setup()
+        log = self.provide_apt_get()
+        done = self.run_setup("--no-launch")
         installed = log.read_text().splitlines()[1].split()
         self.assertIn("ninja-build", installed)
         self.assertNotIn("cmake", installed)
@@ -56,11 +68,37 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1 if "still not usable" in done.stderr else 0)
 
     def test_silent_when_all_is_there(self):
-        (self.bin / "ninja").symlink_to("true")
+        self.provide_stubs("ninja", *LAUNCHERS, "slurmctld", "slurmd", "munged")
         done = self.run_setup()
         if "python3-matplotlib" in done.stderr:
             self.skipTest("matplotlib is not installed")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+    @unittest.skipUnless(os.geteuid() == 0, "installs as root")
+    def test_launchers_that_cannot_be_installed_are_named_and_no_failure(self):
+        self.provide_stubs("ninja", "install")
+        self.provide("mktemp", "rm")
+        log = self.provide_apt_get(launch_status=100)
+        done = self.run_setup()
+        if "python3-matplotlib" in done.stderr:
+            self.skipTest("matplotlib is not installed")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("'ctest -L launch' will fail", done.stderr)
+        for package in ("slurm-client", "openmpi-bin", "redis-server", "busybox-static"):
+            self.assertIn(package, log.read_text())
+
+    def test_launchers_are_left_out_when_not_wanted(self):
+        self.provide_stubs("ninja")
+        done = self.run_setup("--no-launch")
+        if "python3-matplotlib" in done.stderr:
+            self.skipTest("matplotlib is not installed")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_unknown_options_are_refused(self):
+        done = self.run_setup("--launch")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--no-launch", done.stderr)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
+#include <map>
 #include <thread>
 
+#include "tests/transport/faulty_wire.hpp"
 #include "tests/transport/ranks.hpp"
 #include "transport/memory_wire.hpp"
 #include "transport/record.hpp"
@@ -30,78 +32,27 @@ void require_culprit(const std::vector<Outcome>& outcomes, int culprit, int exce
   }
 }
 
-/// A wire that passes every put on to another one, after `tamper` has seen it. `tamper` may change
-/// what is put, or return false: the put is then lost.
-class TamperedWire : public Wire {
- public:
-  using Tamper = std::function<bool(std::span<std::byte> put, int slot)>;
-
-  TamperedWire(std::unique_ptr<Wire> wire, Tamper tamper)
-      : wire_(std::move(wire)), tamper_(std::move(tamper)) {}
-  std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
-    return wire_->expose(peer, slot, memory);
-  }
-  std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
-    return std::make_unique<TamperedWriter>(*this, peer, slot, memory);
-  }
-  std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override {
-    return wire_->collective(tell_all);
-  }
-  void connect() override { wire_->connect(); }
-  void close() noexcept override { wire_->close(); }
-
- private:
-  class TamperedWriter : public Writer {
-   public:
-    TamperedWriter(TamperedWire& wire, int peer, int slot, std::span<const std::byte> memory)
-        : wire_(wire),
-          slot_(slot),
-          memory_(memory),
-          copy_(memory.size()),
-          writer_(wire.wire_->open(peer, slot, copy_)) {}
-    void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) override {
-      const auto part = std::span(copy_).subspan(offset, bytes);
-      std::ranges::copy(memory_.subspan(offset, bytes), part.begin());
-      lost_ = !wire_.tamper_(part, slot_);
-      if (!lost_) writer_->put(offset, bytes, window_offset);
-    }
-    void wait() override {
-      if (!lost_) writer_->wait();
-    }
-
-   private:
-    TamperedWire& wire_;
-    int slot_;
-    std::span<const std::byte> memory_;
-    std::vector<std::byte> copy_;
-    std::unique_ptr<Writer> writer_;
-    bool lost_ = false;
-  };
-
-  std::unique_ptr<Wire> wire_;
-  Tamper tamper_;
-};
-
-/// Runs a job in which what `culprit` puts goes through `tamper`.
-std::vector<Outcome> run_tampered(const JobOptions& job, int culprit,
-                                  const TamperedWire::Tamper& tamper,
-                                  const std::function<void(Endpoint&)>& rank_main) {
+/// Runs a job in which `strikes` see what their ranks put.
+std::vector<Outcome> run_struck(const JobOptions& job, const std::map<int, Strike>& strikes,
+                                const std::function<void(Endpoint&)>& rank_main) {
   return run_ranks(job.size, [&](int rank) {
     JobOptions mine = job;
     mine.rank = rank;
     auto wire = make_memory_wire(mine);
-    if (rank == culprit) wire = std::make_unique<TamperedWire>(std::move(wire), tamper);
+    if (strikes.contains(rank)) {
+      wire = std::make_unique<FaultyWire>(std::move(wire), job.size, strikes.at(rank));
+    }
     const auto endpoint = connect_over(mine, std::move(wire));
     rank_main(*endpoint);
   });
 }
 
-bool is_record(std::span<const std::byte> put, RecordType type) {
-  Record record;
-  if (put.size() < sizeof record) return false;
-  std::memcpy(&record, put.data(), sizeof record);
-  return record.magic == Record::kMagic && record.type == type;
+bool is_record(const Put& put, RecordType type) {
+  const std::optional<Record> record = put.record();
+  return record && record->type == type;
 }
+
+bool is_message(const Put& put) { return is_record(put, RecordType::kMessage); }
 
 /// Returns when all ranks have called it, even if one of them ends the job right after.
 void meet(Endpoint& endpoint) {
@@ -251,33 +202,41 @@ TEST_CASE("a byte that changes on the way names the sender on every rank") {
                                                     {"record", 100, 60}}));
   CAPTURE(what);
   std::atomic<bool> done = false;
-  const auto tamper = [&, inside = what == "segment", offset = at](std::span<std::byte> put,
-                                                                   int slot) {
-    const bool wanted = inside ? slot != kRingSlot && put.size() == 300'000 - 256 * 1024
-                               : is_record(put, RecordType::kMessage);
-    if (wanted && !done.exchange(true)) put[offset] ^= std::byte{1};
-    return true;
+  const auto strike = [&, inside = what == "segment", offset = at](Put& put) {
+    const bool wanted = inside ? put.slot != kRingSlot && put.bytes.size() == 300'000 - 256 * 1024
+                               : is_message(put);
+    if (wanted && !done.exchange(true)) put.bytes[offset] ^= std::byte{1};
   };
   const auto outcomes =
-      run_tampered(thread_job(3), 1, tamper,
-                   [&, length = bytes](Endpoint& endpoint) { run_for_ever(endpoint, {length}); });
+      run_struck(thread_job(3), {{1, strike}},
+                 [&, length = bytes](Endpoint& endpoint) { run_for_ever(endpoint, {length}); });
   require_culprit(outcomes, 1);
   CHECK_THAT(outcomes[1].peer_error->what(), Contains(what == "segment"   ? "damaged on the way"
                                                       : what == "content" ? "does not match its CRC"
                                                                           : "a damaged record"));
 }
 
-TEST_CASE("a rank that falls silent is named on every other") {
-  std::atomic<bool> silent = false;
-  const auto tamper = [&](std::span<std::byte> put, int) {
-    // It gives up in the middle of its third iteration, between a segment and its record.
-    static std::atomic<int> messages = 0;
-    if (is_record(put, RecordType::kMessage) && ++messages == 5) silent = true;
-    return !silent;
+TEST_CASE("a rank that fails before all have heard from it tells those, too, who is to blame") {
+  // Rank 0 hears from rank 1 what it should not while rank 2 still waits for its first word.
+  const Strike late = [](Put& put) {
+    if (put.peer == 1 && is_record(put, RecordType::kHello)) put.delay = std::chrono::seconds(1);
   };
-  const auto outcomes = run_tampered(thread_job(3, kShort), 1, tamper, [&](Endpoint& endpoint) {
-    run_for_ever(endpoint, {300'000});
-  });
+  const Strike wrong = [](Put& put) {
+    if (put.peer == 0 && is_record(put, RecordType::kHello)) put.bytes[60] ^= std::byte{1};
+  };
+  const auto outcomes = run_struck(thread_job(3), {{0, late}, {1, wrong}},
+                                   [](Endpoint& endpoint) { run_for_ever(endpoint, {100}); });
+  require_culprit(outcomes, 1);
+}
+
+TEST_CASE("a rank that falls silent is named on every other") {
+  const auto strike = [silent = false, messages = 0](Put& put) mutable {
+    // It gives up in the middle of its third iteration, between a segment and its record.
+    if (is_message(put) && ++messages == 5) silent = true;
+    if (silent) put.copies = 0;
+  };
+  const auto outcomes = run_struck(thread_job(3, kShort), {{1, strike}},
+                                   [&](Endpoint& endpoint) { run_for_ever(endpoint, {300'000}); });
   require_culprit(outcomes, 1);
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 was silent for 1 s"));
 }

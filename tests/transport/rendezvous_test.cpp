@@ -1,14 +1,25 @@
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <gloo/rendezvous/hash_store.h>
+#include <gloo/rendezvous/prefix_store.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "io/error.hpp"
+#include "io/tool.hpp"
 #include "tests/transport/ranks.hpp"
+#include "transport/meeting.hpp"
 
 namespace hipress::transport::test {
 namespace {
@@ -60,6 +71,44 @@ std::string refusal(const std::string& transport, const JobOptions& job) {
     return error.what();
   }
   return "";
+}
+
+/// Leaves the card of a rank of another version at the place where `job`'s ranks meet, which is
+/// there as long as what is returned.
+[[nodiscard]] std::shared_ptr<void> leave_card_of_version(const JobOptions& job, int rank,
+                                                          const std::string& version) {
+  const auto store = shared_by_name<gloo::rendezvous::HashStore>(job.rendezvous);
+  JobOptions job_only;
+  job_only.job = job.job;
+  gloo::rendezvous::PrefixStore prefixed(fmt::format("hipress/{:016x}", job_hash(job_only)),
+                                         *store);
+  const std::string card = nlohmann::json{
+      {"version", version},
+      {"size", job.size},
+      {"plan", job.plan},
+      {"nonce", "theirs"}}.dump();
+  prefixed.set(fmt::format("{}/card", rank), {card.begin(), card.end()});
+  return store;
+}
+
+/// The IPv4 addresses, with ports, at which this process listens.
+std::set<std::string> listening() {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename().string());
+    int listens = 0;
+    socklen_t length = sizeof listens;
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || !listens) {
+      continue;
+    }
+    sockaddr_in address{};
+    length = sizeof address;
+    ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length);
+    std::array<char, INET_ADDRSTRLEN> text{};
+    ::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+    found.insert(fmt::format("{}:{}", text.data(), ntohs(address.sin_port)));
+  }
+  return found;
 }
 
 }  // namespace
@@ -120,6 +169,34 @@ TEST_CASE("ranks find each other by interface or address") {
   CHECK(errors(outcomes) == "");
 }
 
+TEST_CASE("a rank listens on the interface asked for, and on loopback by default") {
+  struct Case {
+    std::string interface, address;
+  };
+  // All of 127/8 is this host, so that 127.0.0.2 tells an interface asked for from the default.
+  const Case each =
+      GENERATE(Case{"", "127.0.0.1:"}, Case{"lo", "127.0.0.1:"}, Case{"127.0.0.2", "127.0.0.2:"});
+  CAPTURE(each.interface);
+  const std::set<std::string> before = listening();
+  JobOptions job = thread_job(2);
+  job.interface = each.interface;
+  std::vector<std::string> ours;
+  const auto outcomes = run_ranks(2, [&](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    // Rank 0 listens until rank 1 has come, which looks before.
+    while (rank == 1 && ours.empty()) {
+      std::this_thread::yield();
+      std::ranges::set_difference(listening(), before, std::back_inserter(ours));
+    }
+    find_transport("gloo").connect(mine);
+  });
+  CHECK(errors(outcomes) == "");
+  for (const std::string& address : ours) {
+    CHECK_THAT(address, Catch::Matchers::StartsWith(each.address));
+  }
+}
+
 TEST_CASE("what an earlier job left in a folder stops only a job with the same text") {
   const Folder folder;
   JobOptions job = thread_job(2, kShort);
@@ -161,6 +238,17 @@ TEST_CASE("ranks with another plan or size are told so, on both sides") {
       connect_all(transport, thread_job(2), [](JobOptions& o) { o.size = 2 + o.rank; });
   CHECK_THAT(of_size[0].other_error, Contains("has size 3, rank 0 has 2"));
   CHECK_THAT(of_size[1].other_error, Contains("has size 2, rank 1 has 3"));
+}
+
+TEST_CASE("a rank of another version is refused, and told which is which") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const JobOptions job = thread_job(2);
+  const auto store = leave_card_of_version(job, 1, "0.0.1, protocol 1");
+  CHECK_THAT(
+      refusal(transport, job),
+      Contains(R"(rank 1 of job 'transport test' has version "0.0.1, protocol 1", rank 0)") &&
+          Contains('"' + io::release() + ", protocol "));
 }
 
 TEST_CASE("two ranks with one number: the second is refused") {

@@ -395,6 +395,13 @@ TEST_CASE("emulated kernels make NaN of a damaged message") {
   }
 }
 
+TEST_CASE("emulated merges have the host's bits") {
+  for (const std::uint32_t order : kSchedules) {
+    schedule(order);
+    for (const std::int64_t elements : {1, 255, 1024, 1025, 5000}) require_same_merges(elements);
+  }
+}
+
 TEST_CASE("the emulated launchers give back their temporary memory") {
   const std::size_t before = emulation::DeviceMemory::instance().allocations();
   for (const char* algorithm : kAlgorithms) {

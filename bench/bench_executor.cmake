@@ -1,0 +1,1 @@
+hipress_bench(executor LIBRARIES hipress::executor hipress::io gloo)

@@ -1,0 +1,300 @@
+// What the executor costs beyond kernels and bytes: time per task of graphs of tiny tasks, and how
+// much of a link a raw ring uses, beside plain gloo streams over the same link in the same run.
+#include <gloo/transport/buffer.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "bench/report.hpp"
+#include "casync/strategy.hpp"
+#include "executor/clock.hpp"
+#include "executor/gather.hpp"
+#include "executor/reference.hpp"
+#include "executor/replay.hpp"
+#include "io/environment.hpp"
+#include "io/error.hpp"
+#include "io/tool.hpp"
+#include "plans/plan_file.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::bench {
+namespace {
+
+using transport::Clock;
+
+struct Choices {
+  std::string json;
+  std::string rendezvous, interface;
+  std::string network = "loopback";
+  double megabytes = 100;
+  int rounds = 3;
+};
+
+/// Of a task, beyond kernels and bytes.
+constexpr double kAllowed_us = 20;
+constexpr int kRanks = 4;
+
+/// What is replayed.
+struct Job {
+  models::Model model;
+  plans::ResolvedPlan plan;
+  casync::TaskGraph graph;
+};
+
+Job make_job(const std::string& strategy, const std::string& algorithm, std::uint32_t nodes,
+             std::size_t gradients, std::int64_t elements) {
+  Job job{.model = {.name = "bench", .source = {}, .unit = {}, .gradients = {}},
+          .plan = {},
+          .graph = {}};
+  for (std::size_t g = 0; g < gradients; ++g) {
+    job.model.gradients.push_back({.name = "g" + std::to_string(g), .elements = elements});
+  }
+  job.plan = plans::resolve_plan(
+      algorithm, {.model = job.model, .strategy = strategy, .nodes = nodes, .algorithm = "onebit"});
+  job.graph = casync::expand(job.model, job.plan.plan);
+  return job;
+}
+
+// ------------------------------------------------------------------------------------ overhead
+
+/// Tasks that take a thread's time: all but those that only stand for an instant.
+double count_tasks(const casync::TaskGraph& graph) {
+  double tasks = 0;
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    const casync::Kind kind = graph[id].kind;
+    if (kind != casync::Kind::kForward && kind != casync::Kind::kBackward) ++tasks;
+  }
+  return tasks;
+}
+
+/// Seconds for the work of all tasks alone, in one thread.
+double reference_s(const Job& job) {
+  executor::Reference reference(job.graph, job.model, job.plan, 1);
+  return seconds_of([&] {
+    for (std::size_t index = 0; index < reference.partitions().size(); ++index) {
+      reference.run(index, 0, [](const executor::Reference::Block&) {});
+    }
+  });
+}
+
+/// Tiny tasks, all ready at once: what an iteration takes is overhead.
+void time_overhead(Report& report, const std::string& transport, const std::string& strategy,
+                   const std::string& algorithm) {
+  constexpr std::uint32_t kNodes = 2;
+  const Job job = make_job(strategy, algorithm, kNodes, 1000, 64);
+  const executor::ReplayResult result = executor::replay_threads(
+      transport, job.model, job.plan, job.graph, {.iterations = 9, .progress = {}});
+  const std::string name = fmt::format("overhead.{}_{}_{}", transport, strategy, algorithm);
+  const double tasks = count_tasks(job.graph);
+  const double wall_us = 1e6 * summarise(result.iteration_s).median_s / (tasks / kNodes);
+  const double cpu_us = 1e6 * summarise(result.process_cpu_s).median_s / tasks;
+  report.add({name, "us/task", wall_us, "allowed", kAllowed_us});
+  report.add({name, "cpu_us/task", cpu_us, "allowed", kAllowed_us});
+  report.add({name, "cpu_us/task", cpu_us, "operations", 1e6 * reference_s(job) / tasks});
+}
+
+// ---------------------------------------------------------------------------------------- link
+
+/// Gloo's connections of one rank with all others, as gloo makes them, over which ranks stream.
+class PlainStream {
+ public:
+  PlainStream(transport::Endpoint& endpoint, const std::string& interface)
+      : endpoint_(endpoint), clock_(endpoint), pairs_(connect(interface)) {}
+
+  /// Every rank sends so many bytes to rank `to` while it gets as many from rank `from`; the
+  /// longest time of any rank.
+  double seconds(int to, int from, std::int64_t bytes) {
+    constexpr std::int64_t kMessageBytes = 1 << 20;
+    const std::int64_t messages = std::max<std::int64_t>(1, bytes / kMessageBytes);
+    std::vector<std::byte> source(kMessageBytes), destination(kMessageBytes);
+    const int slot = next_slot_++;
+    const auto in =
+        pairs_->getPair(from)->createRecvBuffer(slot, destination.data(), destination.size());
+    const auto out = pairs_->getPair(to)->createSendBuffer(slot, source.data(), source.size());
+    const Clock::time_point start = clock_.agree_on_start();
+    std::this_thread::sleep_until(start);
+    for (std::int64_t i = 0; i < messages; ++i) out->send(0, source.size(), 0);
+    for (std::int64_t i = 0; i < messages; ++i) in->waitRecv();
+    const double taken_s = std::chrono::duration<double>(Clock::now() - start).count();
+    for (std::int64_t i = 0; i < messages; ++i) out->waitSend();
+    const std::vector<double> all = executor::gather(endpoint_, taken_s);
+    return *std::ranges::max_element(all) * static_cast<double>(bytes) /
+           static_cast<double>(messages * kMessageBytes);
+  }
+
+ private:
+  std::shared_ptr<gloo::transport::Context> connect(const std::string& interface) {
+    gloo::transport::tcp::attr attributes;
+    attributes.hostname = interface.empty() ? "127.0.0.1" : interface;
+    device_ = gloo::transport::tcp::CreateDevice(attributes);
+    auto pairs = device_->createContext(endpoint_.rank(), endpoint_.size());
+    std::vector<std::vector<std::string>> addresses;  // by receiver, then sender
+    for (int peer = 0; peer < endpoint_.size(); ++peer) {
+      std::vector<char> mine;
+      if (peer != endpoint_.rank()) mine = pairs->createPair(peer)->address().bytes();
+      addresses.push_back(endpoint_.all_gather({mine.begin(), mine.end()}));
+    }
+    const auto& for_me = addresses[static_cast<std::size_t>(endpoint_.rank())];
+    for (int peer = 0; peer < endpoint_.size(); ++peer) {
+      if (peer == endpoint_.rank()) continue;
+      const std::string& theirs = for_me[static_cast<std::size_t>(peer)];
+      pairs->getPair(peer)->connect({theirs.begin(), theirs.end()});
+    }
+    return pairs;
+  }
+
+  transport::Endpoint& endpoint_;
+  executor::CommonClock clock_;
+  std::shared_ptr<gloo::transport::Device> device_;
+  std::shared_ptr<gloo::transport::Context> pairs_;
+  int next_slot_ = 0;
+};
+
+/// MB/s each way at every rank, medians over the rounds.
+struct Rates {
+  double ring = 0;       ///< the executor's
+  double both_ways = 0;  ///< of pairs of ranks that stream to each other
+  double around = 0;     ///< of ranks that stream to the next one
+};
+
+/// The ring and the streams in turns, the same bytes per rank each. Collective.
+Rates measure_link(transport::Endpoint& endpoint, const Choices& choices) {
+  const auto size = static_cast<std::uint32_t>(endpoint.size());
+  const Job job =
+      make_job("ring", "none", size, 1, static_cast<std::int64_t>(1e6 * choices.megabytes / 4));
+  PlainStream plain(endpoint, choices.interface);
+  const int rank = endpoint.rank(), ranks = endpoint.size();
+  std::vector<double> ring_s, both_ways_s, around_s;
+  std::int64_t bytes = 0;
+  for (int round = 0; round < choices.rounds; ++round) {
+    const executor::ReplayResult result =
+        executor::replay(endpoint, job.model, job.plan, job.graph,
+                         {.warmup = round == 0 ? 1 : 0, .iterations = 1, .progress = {}});
+    ring_s.push_back(result.iteration_s.at(0));
+    bytes = result.bytes_sent.at(0);
+    both_ways_s.push_back(plain.seconds(rank ^ 1, rank ^ 1, bytes));
+    around_s.push_back(plain.seconds((rank + 1) % ranks, (rank + ranks - 1) % ranks, bytes));
+  }
+  const auto rate = [bytes](const std::vector<double>& seconds) {
+    return 1e-6 * static_cast<double>(bytes) / summarise(seconds).median_s;
+  };
+  return {rate(ring_s), rate(both_ways_s), rate(around_s)};
+}
+
+/// One rank's part, with a connection of its own.
+Rates measure_link(const transport::JobOptions& options, const Choices& choices) {
+  if (options.size < 2 || options.size % 2 != 0) {
+    throw io::InputError(
+        fmt::format("{} ranks: the link is measured by an even number", options.size));
+  }
+  const auto endpoint = transport::find_transport("gloo").connect(options);
+  return measure_link(*endpoint, choices);
+}
+
+Rates measure_link_of_threads(const Choices& choices) {
+  std::vector<Rates> rates(kRanks);
+  std::vector<std::exception_ptr> errors(kRanks);
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto place = static_cast<std::size_t>(rank);
+    ranks.emplace_back([&, rank, place] {
+      try {
+        rates[place] = measure_link({.rank = rank,
+                                     .size = kRanks,
+                                     .job = "bench_executor",
+                                     .plan = {},
+                                     .rendezvous = "local:bench_executor",
+                                     .interface = {}},
+                                    choices);
+      } catch (...) {
+        errors[place] = std::current_exception();
+      }
+    });
+  }
+  ranks.clear();  // joins
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return rates[0];
+}
+
+void add_link(Report& report, int ranks, const Choices& choices, const Rates& rates) {
+  const std::string name = fmt::format("link.ring{}_{}", ranks, choices.network);
+  report.add({name, "MB/s", rates.ring, "gloo_both_ways", rates.both_ways});
+  report.add({name, "MB/s", rates.ring, "gloo_around", rates.around});
+}
+
+// ----------------------------------------------------------------------------------------- run
+
+/// One rank of a job that a launcher started: the link alone.
+int run_rank(const io::Launch& launch, const Choices& choices) {
+  if (choices.rendezvous.empty()) {
+    throw io::InputError(
+        fmt::format("{} started {} ranks, which need --rendezvous: "
+                    "file:///shared/folder or redis://host:port",
+                    launch.launcher, launch.size));
+  }
+  const Rates rates = measure_link({.rank = launch.rank,
+                                    .size = launch.size,
+                                    .job = "bench_executor",
+                                    .plan = fmt::format("{} MB", choices.megabytes),
+                                    .rendezvous = choices.rendezvous,
+                                    .interface = choices.interface},
+                                   choices);
+  if (launch.rank != 0) return 0;
+  Report report;
+  add_link(report, launch.size, choices, rates);
+  report.write(choices.json);
+  return 0;
+}
+
+int run(const Choices& choices) {
+  const std::optional<io::Launch> launch = io::read_launch();
+  if (launch && launch->size > 1) return run_rank(*launch, choices);
+  Report report;
+  for (const char* const transport : {"memory", "gloo"}) {
+    for (const char* const strategy : {"ps", "ring"}) {
+      for (const char* const algorithm : {"none", "onebit"}) {
+        time_overhead(report, transport, strategy, algorithm);
+      }
+    }
+  }
+  add_link(report, kRanks, choices, measure_link_of_threads(choices));
+  report.write(choices.json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace hipress::bench
+
+int main(int argc, char** argv) {
+  hipress::bench::Choices choices;
+  return hipress::io::run_tool(
+      argc, argv,
+      {"bench_executor",
+       "Times the executor's tasks, and its raw ring beside plain gloo streams: as threads over "
+       "loopback, or, started by a launcher, the ring alone on the network between the ranks.",
+       "bench_executor --json bench_executor.json"},
+      [&](CLI::App& app) {
+        app.add_option("--json", choices.json, "also write the rows to this file");
+        app.add_option("--rendezvous", choices.rendezvous,
+                       "where the processes of a job meet: file:///shared/folder");
+        app.add_option("--interface", choices.interface, "address to use; default: loopback");
+        app.add_option("--network", choices.network, "name of the network, for the rows")
+            ->capture_default_str();
+        app.add_option("--megabytes", choices.megabytes, "of the ring's gradient, in 10^6 bytes")
+            ->check(CLI::Range(1.0, 1e5))
+            ->capture_default_str();
+        app.add_option("--rounds", choices.rounds, "of ring and streams in turns")
+            ->check(CLI::Range(1, 1000))
+            ->capture_default_str();
+      },
+      [&] { return hipress::bench::run(choices); });
+}

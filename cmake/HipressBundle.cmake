@@ -1,0 +1,44 @@
+# `cpack` makes hipress-VERSION-linux-x86_64.tar.gz: the tools with all that they need, to be unpacked anywhere on an
+# x86-64 Linux with nothing installed.
+#   bin/              a launcher per program, hipress-demo, hipress-gpu-check
+#   libexec/hipress/  the programs; in builds with tests, also those of a GPU
+#   lib/hipress/      shared libraries (bundle/libraries.cmake says which)
+#   share/hipress/    models, profiles, examples, what generated code includes
+get_property(programs GLOBAL PROPERTY HIPRESS_TOOLS)
+foreach(check test_kernels test_executor)
+  if(TARGET ${check})
+    list(APPEND programs ${check})
+  endif()
+endforeach()
+
+install(TARGETS ${programs} RUNTIME DESTINATION libexec/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
+foreach(program ${programs})
+  install(PROGRAMS ${PROJECT_SOURCE_DIR}/cmake/bundle/launcher.sh DESTINATION bin RENAME ${program}
+          COMPONENT bundle EXCLUDE_FROM_ALL)
+  list(APPEND program_files $<TARGET_FILE:${program}>)
+endforeach()
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/cmake/bundle/demo.sh DESTINATION bin RENAME hipress-demo
+        COMPONENT bundle EXCLUDE_FROM_ALL)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh DESTINATION bin RENAME hipress-gpu-check
+        COMPONENT bundle EXCLUDE_FROM_ALL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL
+        PATTERN "*.png" EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/docs/cluster.md DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
+install(CODE "
+  set(PROGRAMS ${program_files})
+  set(FOLDER \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/hipress\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/bundle/libraries.cmake\")" COMPONENT bundle EXCLUDE_FROM_ALL)
+
+set(bundle_cuda "")
+if(HIPRESS_HAVE_CUDA)
+  set(bundle_cuda "-cuda${CUDAToolkit_VERSION_MAJOR}")
+endif()
+set(CPACK_GENERATOR TGZ)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL data bundle)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGE_FILE_NAME hipress-${PROJECT_VERSION}-linux-x86_64${bundle_cuda})
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR})
+include(CPack)

@@ -1,0 +1,81 @@
+#include "profiler/nccl_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace hipress::profiler {
+namespace {
+
+/// Which of nccl-tests' programs a series of samples corresponds to.
+struct Meaning {
+  std::string test;
+  int ranks = 2;
+  int sizes_per_x = 1;  ///< the size of a row over the sample's x
+};
+
+std::optional<Meaning> meaning_of(const std::string& series) {
+  if (series == "link.both_ways") return Meaning{.test = "sendrecv"};
+  struct Prefix {
+    std::string_view text, test;
+    bool sums_up;
+  };
+  for (const Prefix& prefix :
+       {Prefix{"all_reduce.", "all_reduce", false}, Prefix{"fan_in.", "gather", true},
+        Prefix{"fan_out.", "scatter", true}}) {
+    if (!series.starts_with(prefix.text)) continue;
+    const int ranks = std::stoi(series.substr(prefix.text.size()));
+    return Meaning{std::string(prefix.test), ranks, prefix.sums_up ? ranks : 1};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+double bus_factor(const std::string& test, int ranks) {
+  const double n = ranks;
+  if (test == "all_reduce") return 2 * (n - 1) / n;
+  if (test == "gather" || test == "scatter") return (n - 1) / n;
+  if (test == "sendrecv") return 1;
+  throw std::invalid_argument("nccl-tests have no '" + test + "'");
+}
+
+std::vector<NcclRow> nccl_rows(const costs::Profile& profile) {
+  std::vector<NcclRow> rows;
+  for (const costs::Profile::Series& series : profile.samples) {
+    const auto meaning = meaning_of(series.name);
+    if (!meaning) continue;
+    for (const costs::Sample& sample : series.samples) {
+      NcclRow row{.test = meaning->test,
+                  .ranks = meaning->ranks,
+                  .size_bytes = sample.x * meaning->sizes_per_x,
+                  .time_s = sample.median_s};
+      row.algbw = static_cast<double>(row.size_bytes) / row.time_s;
+      row.busbw = row.algbw * bus_factor(row.test, row.ranks);
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+void print_nccl_table(std::ostream& out, const std::vector<NcclRow>& rows) {
+  const NcclRow* before = nullptr;
+  for (const NcclRow& row : rows) {
+    if (before == nullptr || before->test != row.test || before->ranks != row.ranks) {
+      fmt::print(out, "# {} of {} ranks\n", row.test, row.ranks);
+      fmt::print(out, "#{:>11} {:>13} {:>9} {:>7} {:>9} {:>8} {:>8}\n", "size", "count", "type",
+                 "redop", "time", "algbw", "busbw");
+      fmt::print(out, "#{:>11} {:>13} {:>9} {:>7} {:>9} {:>8} {:>8}\n", "(B)", "(elements)", "", "",
+                 "(us)", "(GB/s)", "(GB/s)");
+    }
+    before = &row;
+    fmt::print(out, " {:>11} {:>13} {:>9} {:>7} {:>9.2f} {:>8.2f} {:>8.2f}\n", row.size_bytes,
+               row.size_bytes / 4, "float", row.test == "all_reduce" ? "sum" : "none",
+               row.time_s * 1e6, row.algbw / 1e9, row.busbw / 1e9);
+  }
+}
+
+}  // namespace hipress::profiler

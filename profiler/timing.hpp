@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace hipress::profiler {
+
+/// When a cost is known well enough. Each number trades time for certainty.
+struct StoppingRule {
+  // Warm-up: clocks rise, caches and pools of memory fill. It is over once the last `steady_times`
+  // times lie within `steady` of their median, or after `warmup_most` of them.
+  int steady_times = 5;
+  double steady = 0.05;
+  int warmup_most = 100;
+  // Then times are taken until the median is known to within `precision`: the 95 % confidence
+  // interval of order statistics lies so close around it. At least `least` times, at most `most`,
+  // and no more than take `budget_s` together.
+  double precision = 0.01;
+  int least = 11;
+  int most = 500;
+  double budget_s = 1;
+};
+
+/// What came of it.
+struct Timing {
+  std::vector<double> seconds;  ///< without the warm-up
+  int warmup = 0;               ///< times that were thrown away
+  bool precise = false;         ///< stopped because the median is known, not for want of time
+};
+
+/// Takes times until the rule is content. `burst` measures something a few times, and returns the
+/// seconds of each; at least one.
+Timing measure_until(const StoppingRule& rule, const std::function<std::vector<double>()>& burst);
+
+/// Half the width of the median's 95 % confidence interval, relative to it; infinite for fewer than
+/// eight times, which hold no such interval.
+double median_uncertainty(std::vector<double> seconds);
+
+}  // namespace hipress::profiler

@@ -1,0 +1,308 @@
+// The runtime for devices, on a fake one that runs its streams in any order that their events
+// allow, with messages through the host and over a fake NCCL.
+
+#include <catch2/catch.hpp>
+
+#include "executor/device_choice.hpp"
+#include "executor/device_runtime.hpp"
+#include "executor/inputs.hpp"
+#include "executor/replay.hpp"
+#include "executor/verify.hpp"
+#include "tests/executor/fake_device.hpp"
+#include "tests/executor/fixtures.hpp"
+#include "tests/executor/ranks.hpp"
+
+using namespace hipress;
+using namespace hipress::executor;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Lengths around words and tiles, and one that is several slices for every number of partitions.
+const std::vector<std::int64_t> kSizes{1, 33, 1025, 20000};
+
+Case make(const std::string& strategy, std::uint32_t nodes, std::int32_t partitions,
+          const std::string& form, const std::vector<std::int64_t>& sizes = kSizes) {
+  Case made = make_case(strategy, nodes, partitions, form, sizes);
+  if (form != "raw") made.plan.plan.algorithms.front().name = form;
+  return made;
+}
+
+/// Two iterations, since the second one meets the residuals of the first.
+ReplayOptions on_device(const FakeDeviceOptions& device, transport::NcclLibrary* nccl) {
+  ReplayOptions options;
+  options.warmup = 1;
+  options.iterations = 1;
+  options.nccl = nccl;
+  options.device = [device](int rank) {
+    FakeDeviceOptions own = device;
+    own.seed = own.seed * 31 + static_cast<unsigned>(rank);
+    return std::make_unique<FakeDevice>(own);
+  };
+  return options;
+}
+
+ReplayResult replay_on(const Case& made, const FakeDeviceOptions& device,
+                       transport::NcclLibrary* nccl) {
+  return replay_threads("memory", made.model, made.plan, made.graph, on_device(device, nccl));
+}
+
+void verify_both_transports(const Case& made, unsigned seed) {
+  const ReplayResult pinned = replay_on(made, {.seed = seed}, nullptr);
+  CHECK(pinned.verified);
+  FakeNccl nccl;
+  const ReplayResult direct = replay_on(made, {.seed = seed}, &nccl);
+  CHECK(direct.verified);
+  CHECK(direct.bytes_sent == pinned.bytes_sent);
+  CHECK(nccl.aborted == 0);
+}
+
+/// How each rank of a job that must fail ended.
+std::vector<std::exception_ptr> failures(const Case& made, const FakeDeviceOptions& device,
+                                         FakeNccl& nccl, double timeout_s) {
+  ReplayOptions options = on_device(device, &nccl);
+  options.timeout_s = timeout_s;
+  return run_ranks(static_cast<int>(made.graph.nodes), [&](transport::Endpoint& endpoint) {
+    replay(endpoint, made.model, made.plan, made.graph, options);
+  });
+}
+
+bool is_timed_by_device(const casync::Task& task) {
+  return task.kind == casync::Kind::kEncode || task.kind == casync::Kind::kDecode ||
+         task.kind == casync::Kind::kMerge || task.kind == casync::Kind::kRecv;
+}
+
+int culprit_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const transport::PeerError& peer) {
+    return peer.culprit;
+  } catch (...) {
+    return -1;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("devices verify for both strategies, all codecs and ways to move messages") {
+  unsigned seed = 0;
+  std::vector<std::string> forms{"raw"};
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) forms.emplace_back(row.name);
+  for (const std::string strategy : {"ps", "ring"}) {
+    for (const std::string& form : forms) {
+      for (const std::uint32_t nodes : {1u, 2u, 3u, 4u}) {
+        const auto partitions = static_cast<std::int32_t>(1 + seed % 5);
+        INFO(strategy << ", N = " << nodes << ", K = " << partitions << ", " << form);
+        verify_both_transports(make(strategy, nodes, partitions, form), ++seed);
+      }
+    }
+  }
+}
+
+TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pipelining") {
+  const std::vector<std::int64_t> sizes{33, 1, 20000, 64, 5000, 31, 100, 3};
+  unsigned seed = 0;
+  for (const std::string strategy : {"ps", "ring"}) {
+    for (unsigned bits = 0; bits < 16; ++bits) {
+      Case made = make(strategy, 3, 2, "onebit", sizes);
+      casync::Plan& plan = made.plan.plan;
+      for (std::size_t g = 0; g < sizes.size(); g += 3) plan.decisions[g].algorithm = casync::kRaw;
+      for (std::size_t g = 0; g < sizes.size(); ++g) {
+        made.model.gradients[g].ready_s = 1e-4 * static_cast<double>((g * 5) % 4);
+      }
+      if ((bits & 1) != 0) plan.bulk.threshold_bytes = 4096;
+      if ((bits & 2) != 0) plan.batch.threshold_bytes = 1 << 20;
+      if ((bits & 4) != 0) plan.raw_strategy = "allreduce";
+      plan.pipelining = (bits & 8) == 0;
+      made.graph = casync::expand(made.model, plan);
+      INFO(strategy << " features " << bits);
+      verify_both_transports(made, ++seed);
+    }
+  }
+}
+
+TEST_CASE("a device that is asked to wait for nothing ends with wrong values") {
+  // So what the tests above verify is that the executor orders what must be.
+  const Case made = make("ring", 3, 3, "raw");
+  for (const bool direct : {false, true}) {
+    int wrong = 0;
+    for (unsigned seed = 1; seed <= 20 && wrong == 0; ++seed) {
+      FakeNccl nccl;
+      try {
+        replay_on(made, {.seed = seed, .ignores_waits = true}, direct ? &nccl : nullptr);
+      } catch (const VerificationError&) {
+        ++wrong;
+      }
+    }
+    CHECK(wrong == 1);
+  }
+}
+
+TEST_CASE("a device's timeline is of its own clock, in the order of the graph") {
+  for (const bool direct : {false, true}) {
+    const Case made = make("ps", 2, 2, "onebit");
+    FakeNccl nccl;
+    ReplayOptions options = on_device({}, direct ? &nccl : nullptr);
+    options.timeline = true;
+    const ReplayResult result =
+        replay_threads("memory", made.model, made.plan, made.graph, options);
+    const traces::Timeline& timeline = result.timeline;
+    for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
+      CHECK(timeline.start[id] <= timeline.end[id]);
+      for (const casync::TaskId next : casync::successors(made.graph, id)) {
+        if (!is_timed_by_device(made.graph[id]) || !is_timed_by_device(made.graph[next])) continue;
+        INFO(casync::describe(made.graph, id) << " before " << casync::describe(made.graph, next));
+        CHECK(timeline.end[id] <= timeline.start[next]);
+      }
+    }
+    CHECK(result.iteration_s.front() > 0);
+  }
+}
+
+TEST_CASE("a device with too little memory is an error before any work, with the figure") {
+  const Case made = make("ps", 2, 1, "onebit");
+  FakeNccl nccl;
+  const auto errors = failures(made, {.free_bytes = 1000}, nccl, 5);
+  for (const std::exception_ptr& error : errors) {
+    CHECK_THAT(message_of(error), Contains("MiB of GPU memory") || Contains("rank"));
+  }
+  CHECK_THAT(message_of(errors[0]) + message_of(errors[1]),
+             Contains("0.0 of 0.0 MiB are free") && Contains("gradients 0.1"));
+  CHECK(nccl.groups == 0);
+}
+
+TEST_CASE("a device whose codec fails ends the job on every rank, and names the task") {
+  const Case made = make("ring", 3, 3, "onebit");
+  for (const bool direct : {false, true}) {
+    FakeNccl nccl;
+    ReplayOptions options = on_device({}, direct ? &nccl : nullptr);
+    options.timeout_s = 5;
+    const auto fake = options.device;
+    options.device = [fake](int rank) -> std::unique_ptr<Device> {
+      if (rank != 1) return fake(rank);
+      return std::make_unique<FakeDevice>(FakeDeviceOptions{.fails_at_codec = "decode"});
+    };
+    const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
+      replay(endpoint, made.model, made.plan, made.graph, options);
+    });
+    CHECK_THAT(message_of(errors[1]), Contains("Decode g") && Contains("out of order"));
+    for (const int rank : {0, 2}) {
+      CHECK(culprit_of(errors[static_cast<std::size_t>(rank)]) == 1);
+      CHECK_THAT(message_of(errors[static_cast<std::size_t>(rank)]), Contains("rank 1"));
+    }
+    if (direct) CHECK(nccl.aborted == 3);
+  }
+}
+
+TEST_CASE("where NCCL fails on one rank, every rank aborts and names it") {
+  const Case made = make("ring", 3, 3, "onebit");
+  FakeNccl nccl;
+  nccl.failing = 2;
+  const auto errors = failures(made, {}, nccl, 20);
+  for (const std::exception_ptr& error : errors) {
+    CHECK(culprit_of(error) == 2);
+    CHECK_THAT(message_of(error), Contains("NCCL on rank 2: a fault of this test's"));
+  }
+  CHECK(nccl.aborted == 3);
+}
+
+TEST_CASE("where a rank's NCCL does nothing, every rank ends within the timeout, with the task") {
+  const Case made = make("ring", 3, 3, "onebit");
+  FakeNccl nccl;
+  nccl.silent = 1;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto errors = failures(made, {}, nccl, 1);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+  // Nobody's process is dead, so each can only name whom it awaits, or whom it heard named.
+  for (const std::exception_ptr& error : errors) {
+    CHECK(culprit_of(error) >= 0);
+    CHECK_THAT(message_of(error), Contains(" s") && Contains("waits for '"));
+  }
+  CHECK(nccl.aborted == 3);
+}
+
+TEST_CASE("ranks with different versions of NCCL do not begin") {
+  const Case made = make("ps", 2, 1, "onebit");
+  FakeNccl nccl;
+  std::atomic<int> asked = 0;
+  nccl.version_of = [&asked] { return asked++ == 0 ? 22809 : 22005; };
+  for (const std::exception_ptr& error : failures(made, {}, nccl, 5)) {
+    CHECK_THAT(message_of(error), Contains("has NCCL 2.") && Contains("install one version"));
+  }
+  CHECK(nccl.groups == 0);
+}
+
+TEST_CASE("GPUs verify as thread ranks over gloo through pinned memory") {
+  if (cuda_devices() == 0) {
+    WARN("skipped: no GPU on this machine");
+    return;
+  }
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+    for (const std::string strategy : {"ps", "ring"}) {
+      const Case made = make(strategy, 3, 2, std::string(row.name), {1, 33, 1000003});
+      ReplayOptions options;
+      options.device = [](int) { return make_cuda_device(0); };
+      INFO(strategy << " " << row.name);
+      CHECK(replay_threads("gloo", made.model, made.plan, made.graph, options).verified);
+    }
+  }
+}
+
+TEST_CASE("a GPU's matrix product is the host's, bit for bit") {
+  if (cuda_devices() == 0) {
+    WARN("skipped: no GPU on this machine");
+    return;
+  }
+  // Both add up in the order of the columns, and round every product and every sum.
+  constexpr std::int64_t kRows = 192, kBytes = kRows * kRows * 4;
+  std::vector<float> a(kRows * kRows), b(a.size());
+  fill_inputs({.seed = 1}, 0, a);
+  fill_inputs({.seed = 2}, 0, b);
+  const auto product_on = [&](Device& device) {
+    std::byte* const memory = device.allocate(3 * kBytes);
+    auto* const matrices = reinterpret_cast<float*>(memory);
+    std::vector<float> c(a.size());
+    constexpr Stream kStream = Stream::kOwnCodec;
+    device.copy(memory, a.data(), kBytes, kStream);
+    device.copy(memory + kBytes, b.data(), kBytes, kStream);
+    device.multiply(matrices, matrices + a.size(), matrices + 2 * a.size(), kRows, kStream);
+    device.copy(c.data(), memory + 2 * kBytes, kBytes, kStream);
+    device.drain();
+    return c;
+  };
+  FakeDevice host({});
+  const auto gpu = make_cuda_device(0);
+  CHECK(product_on(*gpu) == product_on(host));
+}
+
+TEST_CASE("one GPU verifies over NCCL as one rank") {
+  if (cuda_devices() == 0) {
+    WARN("skipped: no GPU on this machine");
+    return;
+  }
+  const Case made = make("allreduce", 1, 1, "raw", {1, 33, 1000003});
+  ReplayOptions options;
+  options.device = [](int) { return make_cuda_device(0); };
+  options.nccl = &transport::nccl_library();
+  CHECK(replay_threads("gloo", made.model, made.plan, made.graph, options).verified);
+}
+
+TEST_CASE("ranks on CPUs ask for no device, and cannot use NCCL") {
+  const DeviceChoice choice = choose_device({.transport = "memory"}, {});
+  CHECK_FALSE(choice.device);
+  CHECK(choice.nccl == nullptr);
+  CHECK(choice.transport == "memory");
+  CHECK_THROWS_WITH(choose_device({.transport = "nccl"}, {}), Contains("add --device cuda"));
+}
+
+TEST_CASE("without a GPU, asking for one says what there is instead") {
+  if (cuda_devices() > 0) {
+    WARN("skipped: there is a GPU on this machine");
+    return;
+  }
+  CHECK_THROWS_WITH(make_cuda_device(0), Contains("--device cpu"));
+  for (const std::string transport : {"gloo", "nccl"}) {
+    CHECK_THROWS_WITH(choose_device({.device = "cuda", .transport = transport}, {}),
+                      Contains("--device cpu"));
+  }
+}

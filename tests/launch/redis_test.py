@@ -1,0 +1,106 @@
+"""Ranks that meet in a real Redis, started with plain environment variables.
+
+Usage: redis_test.py FOLDER_OF_TOOLS
+"""
+
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+from processes import RANKS, LaunchTest, free_port, require_programs, without_launchers
+
+START_S = 30
+
+
+class Redis:
+    """A redis-server on a loopback port of its own that keeps nothing on disk; ends with its block."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self.folder = folder
+
+    def __enter__(self) -> "Redis":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that blocks end
+        self.server = subprocess.Popen(
+            ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no",
+             "--dir", str(self.folder), "--logfile", str(self.folder / "redis.log")])
+        end = time.monotonic() + START_S
+        while not self.answers():
+            if self.server.poll() is not None or time.monotonic() > end:
+                self.__exit__()
+                raise RuntimeError(f"redis-server does not answer:\n{(self.folder / 'redis.log').read_text()}")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.server.terminate()
+        self.server.wait(timeout=30)
+
+    def answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16) == b"+PONG\r\n"
+        except OSError:
+            return False
+
+
+class RedisTest(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        self.redis = self.enterContext(Redis(self.folder))
+
+    def start(self, rank: int, ranks: int, *more: str) -> subprocess.Popen:
+        variables = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank)}
+        return subprocess.Popen(self.exec_command(*more, rendezvous=self.redis.url), text=True,
+                                env={**without_launchers(), **variables}, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def finish(self, processes: list[subprocess.Popen]) -> list[tuple[int, str, str]]:
+        """(exit status, stdout, stderr) of each."""
+        outputs = [process.communicate(timeout=100) for process in processes]
+        return [(process.returncode, *output) for process, output in zip(processes, outputs)]
+
+    def run_job(self, job: str) -> list[tuple[int, str, str]]:
+        return self.finish([self.start(rank, RANKS, "--job", job) for rank in range(RANKS)])
+
+    def test_ranks_meet_and_verify(self):
+        ended = self.run_job("first")
+        for status, _, stderr in ended:
+            self.assertEqual(status, 0, stderr)
+        self.assert_verified("".join(stdout for _, stdout, _ in ended))
+
+    def test_two_jobs_at_once_stay_apart(self):
+        jobs = {job: [self.start(rank, RANKS, "--job", job) for rank in range(RANKS)] for job in ("one", "other")}
+        for processes in jobs.values():
+            ended = self.finish(processes)
+            self.assertEqual([status for status, _, _ in ended], [0] * RANKS, ended)
+            self.assert_verified("".join(stdout for _, stdout, _ in ended))
+
+    def test_a_second_job_of_the_same_text_is_refused(self):
+        self.run_job("again")
+        for status, stdout, stderr in self.run_job("again"):
+            self.assertNotEqual(status, 0, stderr)
+            self.assertNotIn("verified", stdout)
+
+    def test_a_rank_that_does_not_come_is_named(self):
+        (status, _, stderr), = self.finish([self.start(0, 2, "--timeout", "2")])
+        self.assertEqual(status, 1, stderr)
+        self.assertIn("rank 1", stderr)
+
+    def test_no_redis_there_is_refused(self):
+        self.redis.url = f"redis://127.0.0.1:{free_port()}"
+        (status, _, stderr), = self.finish([self.start(0, 2)])
+        self.assertEqual(status, 2, stderr)
+        self.assertIn(self.redis.url, stderr)
+
+
+if __name__ == "__main__":
+    require_programs("redis-server")
+    LaunchTest.tools = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main()

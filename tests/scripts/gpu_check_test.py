@@ -1,0 +1,136 @@
+"""Tests of scripts/gpu_check.sh with programs that answer what a test says, on a machine without a GPU."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+GPU_CHECK = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "gpu_check.sh"
+STEPS = ["tests", "bits", "memcheck", "racecheck", "kernels", "nccl", "threads", "predict"]
+
+#: What each program does where all is well: a shell script's body.
+HEALTHY = {
+    "nvidia-smi": 'echo "A \\"GPU\\", 580.1"',
+    "test_kernels": 'echo "All tests passed (7 assertions in 2 test cases)"',
+    "test_executor": 'echo "All tests passed (1 assertion in 1 test case)"',
+    "compute-sanitizer": 'echo "========= ERROR SUMMARY: 0 errors"',
+    "hipress-profile": """echo '{"profile": "p", "memory_bandwidth_Bps": 2e12, "codecs": {"onebit": {"encode_Bps": 1.5e12}}}'""",
+    "hipress-plan": "exit 0",
+    "hipress-exec": """
+        case "$*" in --version) echo "hipress-exec 0.1.0"; exit ;; esac
+        echo "$RANK $NCCL_HOSTID $NCCL_SOCKET_IFNAME $*" >> "${0%/*}/calls"
+        echo '{"measured_iteration_s":{"median":0.5,"p10":0.4},"predicted_iteration_s":0.48,"relative_error":-0.04,'
+        echo '"exposed_communication_relative_error":-0.9,"verified":true}'""",
+}
+
+
+class GpuCheck(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hipress_gpu_check_")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.bin = self.folder / "bin"  # as in a bundle
+        self.bin.mkdir()
+        (self.bin / "hipress-gpu-check").write_bytes(GPU_CHECK.read_bytes())
+        (self.bin / "hipress-gpu-check").chmod(0o755)
+        for name, body in HEALTHY.items():
+            self.provide(name, body)
+
+    def provide(self, name: str, body: str):
+        (self.bin / name).write_text(f"#!/bin/sh\n{body}\n")
+        (self.bin / name).chmod(0o755)
+
+    def check(self, *options: str) -> subprocess.CompletedProcess:
+        environment = {**os.environ, "PATH": "/usr/bin:/bin", "CUDA_HOME": str(self.folder)}
+        return subprocess.run([self.bin / "hipress-gpu-check", "--output", self.folder / "out", *options],
+                              env=environment, capture_output=True, text=True, check=False)
+
+    def steps(self) -> dict[str, dict]:
+        report = json.loads((self.folder / "out/gpu_check.json").read_text())
+        return {step["name"]: step for step in report["steps"]}
+
+    def test_all_is_well(self):
+        done = self.check()
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        report = json.loads((self.folder / "out/gpu_check.json").read_text())
+        self.assertEqual(report["machine"]["gpu"], 'A "GPU", 580.1')
+        self.assertEqual(report["machine"]["tools"], "hipress-exec 0.1.0")
+        self.assertEqual([step["name"] for step in report["steps"]], STEPS)
+        self.assertEqual({step["result"] for step in report["steps"]}, {"passed"})
+        steps = self.steps()
+        self.assertEqual(steps["tests"]["detail"], "All tests passed (7 assertions in 2 test cases);"
+                         "All tests passed (1 assertion in 1 test case)")
+        self.assertEqual(steps["memcheck"]["detail"], "ERROR SUMMARY: 0 errors")
+        self.assertEqual(steps["kernels"]["metrics"], {"memory_bandwidth_Bps": 2e12, "onebit.encode_Bps": 1.5e12})
+        self.assertEqual(steps["kernels"]["detail"], "GB/s of gradient encoded: onebit 1500; memory traffic of a copy 2000")
+        self.assertEqual(steps["predict"]["detail"], "worst error 4.0 %, at most 10 % wanted")
+        self.assertEqual(steps["predict"]["metrics"]["ring.relative_error"], -0.04)
+        rows = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
+        self.assertEqual(rows, [[step, "passed"] for step in STEPS])
+
+    def test_nccl_ranks_seem_to_be_on_different_hosts(self):
+        self.assertEqual(self.check("--only", "nccl").returncode, 0)
+        calls = (self.bin / "calls").read_text().splitlines()
+        # ring and ps with two plans each, and allreduce with one, by four ranks
+        self.assertEqual(len(calls), 5 * 4)
+        self.assertEqual({tuple(call.split()[:3]) for call in calls},
+                         {(str(rank), f"hipress{rank}", "=lo") for rank in range(4)})
+
+    def test_without_a_gpu_every_step_is_skipped_and_says_why(self):
+        self.provide("nvidia-smi", "echo 'No devices were found' >&2; exit 6")
+        done = self.check()
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(list(self.steps()), STEPS)
+        for step in self.steps().values():
+            self.assertEqual((step["result"], step["detail"]), ("skipped", "no GPU: nvidia-smi lists none"))
+
+    def test_a_step_without_its_program_is_skipped_and_says_why(self):
+        (self.bin / "compute-sanitizer").unlink()
+        done = self.check()
+        self.assertEqual(done.returncode, 3)
+        skipped = {name: step["detail"] for name, step in self.steps().items() if step["result"] == "skipped"}
+        self.assertEqual(skipped, dict.fromkeys(("memcheck", "racecheck"), "no compute-sanitizer here"))
+
+    def test_a_refusal_fails_the_step_with_what_was_said(self):
+        self.provide("hipress-exec", "echo \"hipress-exec: '--device cuda': not \\\"here\\\"\" >&2; exit 2")
+        done = self.check()
+        self.assertEqual(done.returncode, 1)
+        for name, step in self.steps().items():
+            expected = "failed" if name in ("nccl", "threads", "predict") else "passed"
+            self.assertEqual(step["result"], expected, name)
+        self.assertEqual(self.steps()["threads"]["detail"], "status 2: hipress-exec: '--device cuda': not \"here\"")
+
+    def test_what_is_not_verified_fails(self):
+        self.provide("hipress-exec", """echo '{"measured_iteration_s":{"median":0.5},"verified":false}'""")
+        self.assertEqual(self.check("--only", "nccl,threads").returncode, 1)
+        self.assertEqual({step["result"] for step in self.steps().values()}, {"failed"})
+
+    def test_a_prediction_that_is_far_off_fails_and_is_told(self):
+        self.provide("hipress-exec", HEALTHY["hipress-exec"].replace("-0.04", "0.101"))
+        self.assertEqual(self.check("--only", "predict").returncode, 1)
+        self.assertEqual(self.steps()["predict"]["detail"], "worst error 10.1 %, at most 10 % wanted")
+        self.assertEqual(self.steps()["predict"]["metrics"]["ps.relative_error"], 0.101)
+
+    def test_a_failing_test_fails_its_step_and_is_counted(self):
+        self.provide("test_executor", "echo 'test cases: 2 | 1 passed | 1 failed'; exit 1")
+        self.assertEqual(self.check("--only", "tests,bits").returncode, 1)
+        self.assertEqual([step["result"] for step in self.steps().values()], ["failed", "passed"])
+        self.assertIn("1 failed", self.steps()["tests"]["detail"])
+
+    def test_a_finding_of_the_sanitizer_fails(self):
+        self.provide("compute-sanitizer", 'echo "========= ERROR SUMMARY: 2 errors"; exit 1')
+        self.assertEqual(self.check("--only", "memcheck").returncode, 1)
+
+    def test_wrong_requests_are_refused(self):
+        for options, said in ((["--only", "nonsense"], "no step 'nonsense'"), (["--fast"], "--fast"),
+                              (["--build", str(self.folder / "none")], "no tools in"), (["--json"], "needs a value")):
+            with self.subTest(options=options):
+                done = self.check(*options)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+// The communicator's states, deadlines and aborts, against an NCCL that does what a test says.
+
+#include "transport/nccl.hpp"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <mutex>
+
+#include "io/error.hpp"
+#include "tests/transport/ranks.hpp"
+
+using namespace hipress::transport;
+using namespace hipress::transport::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// What a rank's NCCL does from its group number `at` on (0: while it connects).
+struct Fault {
+  int rank = -1;
+  int at = 0;
+  NcclStatus status = {};  ///< kBusy: for ever
+};
+
+class ScriptedNccl : public NcclLibrary {
+ public:
+  explicit ScriptedNccl(const Fault& fault = {}) : fault_(fault) {}
+  int version() const override { return 22809; }
+  std::string new_id() override {
+    ++ids;
+    return std::string(128, '\1');
+  }
+  std::unique_ptr<NcclLink> join(const std::string& id, int rank, int) override {
+    {
+      const std::lock_guard lock(mutex_);
+      joined_with.push_back(id);
+    }
+    return std::make_unique<Link>(*this, rank);
+  }
+
+  std::atomic<int> ids = 0, aborts = 0, finishes = 0, issued_while_busy = 0;
+  std::vector<std::string> joined_with;
+
+ private:
+  class Link : public NcclLink {
+   public:
+    Link(ScriptedNccl& nccl, int rank) : nccl_(nccl), rank_(rank) {}
+    NcclStatus status() override {
+      if (nccl_.fault_.rank == rank_ && groups_ >= nccl_.fault_.at) return nccl_.fault_.status;
+      if (busy_ == 0) return {};
+      --busy_;
+      return {NcclState::kBusy, {}};
+    }
+    NcclStatus issue(std::span<const NcclOperation>, void*) override {
+      if (busy_ > 0) ++nccl_.issued_while_busy;
+      ++groups_;
+      busy_ = 4;
+      return status();
+    }
+    NcclStatus finish() override {
+      ++nccl_.finishes;
+      busy_ = 2;
+      return {NcclState::kBusy, {}};
+    }
+    void abort() noexcept override { ++nccl_.aborts; }
+
+   private:
+    ScriptedNccl& nccl_;
+    int rank_, groups_ = 0, busy_ = 5;
+  };
+
+  Fault fault_;
+  std::mutex mutex_;
+};
+
+NcclOperation receive(int peer, std::uint32_t tag) {
+  return {.kind = NcclOperation::Kind::kReceive, .peer = peer, .tag = tag, .bytes = 4};
+}
+
+/// Three ranks connect, issue two groups each, in which they await tag 7 of their left neighbour,
+/// and look after the communicator until the job fails, or not at all.
+enum class Stay : std::uint8_t { kLeave, kUntilFailure };
+
+std::vector<Outcome> run_three(ScriptedNccl& nccl, Stay stay, double timeout_s = kGenerous) {
+  return run_job("memory", thread_job(3, timeout_s), [&](Endpoint& endpoint) {
+    NcclCommunicator communicator(endpoint, nccl, timeout_s);
+    const std::vector<NcclOperation> group{receive((endpoint.rank() + 2) % 3, 7)};
+    communicator.issue(group, nullptr);
+    communicator.issue(group, nullptr);
+    while (stay == Stay::kUntilFailure) communicator.check(group);
+    // No rank leaves before all have done their part.
+    endpoint.all_gather("done");
+  });
+}
+
+void require_culprit(const std::vector<Outcome>& outcomes, int culprit, const std::string& text) {
+  for (const Outcome& outcome : outcomes) {
+    INFO(outcome.other_error);
+    REQUIRE(outcome.peer_error);
+    CHECK(outcome.peer_error->culprit == culprit);
+    CHECK_THAT(outcome.peer_error->what(), Contains(text));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all ranks join with rank 0's id, and leave in good order") {
+  ScriptedNccl nccl;
+  CHECK(errors(run_three(nccl, Stay::kLeave)).empty());
+  CHECK(nccl.ids == 1);
+  CHECK(nccl.joined_with == std::vector<std::string>(3, std::string(128, '\1')));
+  CHECK(nccl.finishes == 3);
+  CHECK(nccl.aborts == 0);
+  CHECK(nccl.issued_while_busy == 0);
+}
+
+TEST_CASE("an error of one rank's NCCL ends the job on all, which abort") {
+  for (const int at : {0, 1, 2}) {
+    ScriptedNccl nccl({.rank = 1, .at = at, .status = {NcclState::kFailed, "out of pencils"}});
+    require_culprit(run_three(nccl, Stay::kUntilFailure), 1, "NCCL on rank 1: out of pencils");
+    CHECK(nccl.aborts >= 3);
+    CHECK(nccl.finishes == 0);
+  }
+}
+
+TEST_CASE("an error that NCCL blames on others names the rank whose message is awaited") {
+  ScriptedNccl nccl({.rank = 1, .at = 2, .status = {NcclState::kFailed, "remote error", true}});
+  const auto outcomes = run_three(nccl, Stay::kUntilFailure, 4);
+  require_culprit(outcomes, 0, "NCCL on rank 1: remote error");
+  CHECK(outcomes[1].peer_error->awaited == std::vector<std::uint32_t>{7});
+}
+
+TEST_CASE("a rank on which NCCL connects for ever ends the job within the timeout") {
+  ScriptedNccl nccl({.rank = 2, .at = 0, .status = {NcclState::kBusy, {}}});
+  require_culprit(run_three(nccl, Stay::kUntilFailure, kShort), 2, "NCCL connects no ranks");
+}
+
+TEST_CASE("a group that NCCL never takes over names the peer of its message and its tag") {
+  ScriptedNccl nccl({.rank = 2, .at = 1, .status = {NcclState::kBusy, {}}});
+  const auto outcomes = run_three(nccl, Stay::kUntilFailure, kShort);
+  require_culprit(outcomes, 1, "rank 1 sent nothing to rank 2");
+  CHECK(outcomes[2].peer_error->awaited == std::vector<std::uint32_t>{7});
+}
+
+TEST_CASE("who gives up names whom it awaits, on every rank") {
+  ScriptedNccl nccl;
+  const auto outcomes = run_job("memory", thread_job(3), [&](Endpoint& endpoint) {
+    NcclCommunicator communicator(endpoint, nccl, kGenerous);
+    const std::vector<NcclOperation> group{receive(1, 9)};
+    if (endpoint.rank() == 0) communicator.give_up(group);
+    for (;;) communicator.check({});
+  });
+  require_culprit(outcomes, 1, "rank 1 sent nothing to rank 0");
+  CHECK(nccl.aborts >= 3);
+}
+
+TEST_CASE("a rank that dies is named by the control plane, and its peers' NCCL is aborted") {
+  ScriptedNccl nccl;
+  const auto outcomes = run_job("memory", thread_job(3), [&](Endpoint& endpoint) {
+    NcclCommunicator communicator(endpoint, nccl, kGenerous);
+    if (endpoint.rank() == 2) return endpoint.abort(2, "rank 2 was hit by lightning");
+    for (;;) communicator.check({});
+  });
+  for (const int rank : {0, 1}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    REQUIRE(outcome.peer_error);
+    CHECK(outcome.peer_error->culprit == 2);
+    CHECK_THAT(outcome.peer_error->what(), Contains("lightning"));
+  }
+}
+
+TEST_CASE("the system's NCCL is there, or its absence is told with a remedy") {
+  int version = 0;
+  std::string id;
+  try {
+    NcclLibrary& library = nccl_library();
+    version = library.version();
+    id = library.new_id();
+  } catch (const hipress::io::InputError& error) {
+    CHECK_THAT(error.what(), Contains("HIPRESS_NCCL") || Contains("-DHIPRESS_CUDA=ON"));
+    WARN("skipped: " << error.what());
+    return;
+  } catch (const hipress::io::RunError& error) {
+    WARN("skipped: " << error.what());
+    return;
+  }
+  CHECK(version >= kLeastNccl);
+  CHECK(id.size() == 128);
+}

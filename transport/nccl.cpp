@@ -1,0 +1,163 @@
+#include "transport/nccl.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hipress::transport {
+namespace {
+
+using Kind = NcclOperation::Kind;
+
+/// Between two looks at what NCCL does. Shorter: groups are issued sooner; longer: fewer calls.
+constexpr auto kPause = std::chrono::microseconds(20);
+
+/// The control plane notices a process that has died within milliseconds; one that answers no more
+/// takes it longer, and then the deadline here may be the first to pass.
+constexpr double kGrace_s = 0.5;
+
+std::chrono::nanoseconds from_s(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(seconds));
+}
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(Endpoint& control, NcclLibrary& library, double timeout_s)
+    : control_(control), timeout_s_(timeout_s) {
+  listener_ = control_.prepare({}, {}, {.arrived = {}, .failed = [this](const PeerError& error) {
+                                          const std::lock_guard lock(mutex_);
+                                          if (!failure_) failure_ = error;
+                                        }});
+  connect(library);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  if (!link_) return;
+  if (!failed_ && !known_failure()) {
+    const auto deadline = Clock::now() + from_s(std::min(timeout_s_, kGrace_s));
+    NcclStatus status = link_->finish();
+    while (status.state == NcclState::kBusy && Clock::now() < deadline) {
+      std::this_thread::sleep_for(kPause);
+      status = link_->status();
+    }
+    if (status.state == NcclState::kReady) return;
+  }
+  link_->abort();
+}
+
+void NcclCommunicator::connect(NcclLibrary& library) {
+  // Every rank says what it has, rank 0 the id too: versions that differ do not understand each
+  // other, and NCCL would not say so in time.
+  const bool first = control_.rank() == 0;
+  const std::vector<std::string> texts = control_.all_gather(
+      fmt::format("{} {}", library.version(), first ? library.new_id() : std::string()));
+  const auto version_of = [&](std::size_t rank) {
+    return texts[rank].substr(0, texts[rank].find(' '));
+  };
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    if (version_of(rank) == version_of(0)) continue;
+    fail(static_cast<int>(rank),
+         fmt::format("rank {} has NCCL {}, rank 0 has {}; install one version everywhere", rank,
+                     version_text(std::stoi(version_of(rank))),
+                     version_text(std::stoi(version_of(0)))),
+         {});
+  }
+  const std::string id = texts.front().substr(texts.front().find(' ') + 1);
+  link_ = library.join(id, control_.rank(), control_.size());
+  settle({NcclState::kBusy, {}}, {});
+}
+
+void NcclCommunicator::issue(std::span<const NcclOperation> group, void* stream) {
+  if (group.empty()) return;
+  settle(link_->issue(group, stream), group);
+}
+
+void NcclCommunicator::check(std::span<const NcclOperation> awaited) {
+  if (const auto failure = known_failure()) {
+    fail(failure->culprit, failure->what(), awaited);
+  }
+  const NcclStatus status = link_->status();
+  if (status.state == NcclState::kFailed) settle(status, awaited);
+}
+
+void NcclCommunicator::settle(NcclStatus status, std::span<const NcclOperation> awaited) {
+  const auto deadline = Clock::now() + from_s(timeout_s_);
+  while (status.state == NcclState::kBusy) {
+    if (const auto failure = known_failure()) fail(failure->culprit, failure->what(), awaited);
+    if (Clock::now() > deadline) give_up(awaited);
+    std::this_thread::sleep_for(kPause);
+    status = link_->status();
+  }
+  if (status.state == NcclState::kReady) return;
+  // A rank that dies breaks connections of NCCL's and of the control plane's, which names it.
+  if (const auto failure = hear_of_failure()) fail(failure->culprit, failure->what(), awaited);
+  const int culprit = status.remote ? likely_culprit(awaited) : control_.rank();
+  fail(culprit, fmt::format("NCCL on rank {}: {}", control_.rank(), status.why), awaited);
+}
+
+void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
+  if (const auto failure = known_failure()) fail(failure->culprit, failure->what(), awaited);
+  const int culprit = likely_culprit(awaited);
+  const std::string what =
+      awaited.empty() ? fmt::format("NCCL connects no ranks; rank {} waits", control_.rank())
+      : culprit == control_.rank()
+          ? fmt::format("rank {} waits for all ranks in an all-reduce", culprit)
+          : fmt::format("rank {} sent nothing to rank {}", culprit, control_.rank());
+  fail(culprit, fmt::format("{}, for {} s", what, timeout_s_), awaited);
+}
+
+void NcclCommunicator::fail(int culprit, const std::string& reason,
+                            std::span<const NcclOperation> awaited) {
+  failed_ = true;
+  control_.abort(culprit, reason);  // first: the others wait meanwhile
+  if (link_) link_->abort();
+  // Of several failures at once, the one that all ranks have agreed on.
+  if (const auto agreed = hear_of_failure()) {
+    throw PeerError(agreed->culprit, agreed->what(), tags_from(agreed->culprit, awaited));
+  }
+  throw PeerError(culprit, reason, tags_from(culprit, awaited));
+}
+
+std::optional<PeerError> NcclCommunicator::known_failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+std::optional<PeerError> NcclCommunicator::hear_of_failure() {
+  const auto deadline = Clock::now() + from_s(std::min(kGrace_s, timeout_s_ / 4));
+  auto failure = known_failure();
+  while (!failure && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    failure = known_failure();
+  }
+  return failure;
+}
+
+int NcclCommunicator::likely_culprit(std::span<const NcclOperation> awaited) const {
+  for (const Kind kind : {Kind::kReceive, Kind::kSend}) {
+    const auto found = std::ranges::find(awaited, kind, &NcclOperation::kind);
+    if (found != awaited.end()) return found->peer;
+  }
+  return control_.rank();
+}
+
+std::vector<std::uint32_t> NcclCommunicator::tags_from(
+    int culprit, std::span<const NcclOperation> awaited) const {
+  std::vector<std::uint32_t> tags;
+  for (const NcclOperation& operation : awaited) {
+    if (operation.kind == Kind::kReceive && operation.peer == culprit)
+      tags.push_back(operation.tag);
+  }
+  std::ranges::sort(tags);
+  return tags;
+}
+
+}  // namespace hipress::transport

@@ -1,0 +1,216 @@
+#include "transport/nccl_library.hpp"
+
+#include "io/environment.hpp"
+#include "io/error.hpp"
+
+#ifdef HIPRESS_HAVE_NCCL
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <cstring>
+
+namespace hipress::transport {
+namespace {
+
+/// NCCL's functions, from the library as it was found.
+struct Functions {
+  decltype(&ncclAllReduce) all_reduce;
+  decltype(&ncclCommAbort) abort;
+  decltype(&ncclCommDestroy) destroy;
+  decltype(&ncclCommFinalize) finalize;
+  decltype(&ncclCommGetAsyncError) async_error;
+  decltype(&ncclCommInitRankConfig) init;
+  decltype(&ncclGetErrorString) error_string;
+  decltype(&ncclGetLastError) last_error;
+  decltype(&ncclGetUniqueId) unique_id;
+  decltype(&ncclGetVersion) version;
+  decltype(&ncclGroupEnd) group_end;
+  decltype(&ncclGroupStart) group_start;
+  decltype(&ncclRecv) receive;
+  decltype(&ncclSend) send;
+
+  /// Takes them from a library; the name of one that is missing, or nothing.
+  std::string take(void* library) {
+    std::string missing;
+    const auto find = [&](const char* name, auto& function) {
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      if (function == nullptr) missing = name;
+    };
+    find("ncclAllReduce", all_reduce);
+    find("ncclCommAbort", abort);
+    find("ncclCommDestroy", destroy);
+    find("ncclCommFinalize", finalize);
+    find("ncclCommGetAsyncError", async_error);
+    find("ncclCommInitRankConfig", init);
+    find("ncclGetErrorString", error_string);
+    find("ncclGetLastError", last_error);
+    find("ncclGetUniqueId", unique_id);
+    find("ncclGetVersion", version);
+    find("ncclGroupEnd", group_end);
+    find("ncclGroupStart", group_start);
+    find("ncclRecv", receive);
+    find("ncclSend", send);
+    return missing;
+  }
+};
+
+class SystemLink : public NcclLink {
+ public:
+  SystemLink(const Functions& nccl, const std::string& id, int rank, int size) : nccl_(nccl) {
+    ncclUniqueId unique;
+    if (id.size() != sizeof unique) {
+      throw io::RunError(fmt::format("rank 0 sent an NCCL id of {} bytes", id.size()));
+    }
+    std::memcpy(&unique, id.data(), sizeof unique);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    started_ = nccl_.init(&comm_, size, unique, rank, &config);
+  }
+  ~SystemLink() override {
+    if (comm_ != nullptr) nccl_.abort(comm_);
+  }
+  SystemLink(const SystemLink&) = delete;
+  SystemLink& operator=(const SystemLink&) = delete;
+
+  NcclStatus status() override {
+    if (comm_ == nullptr || (started_ != ncclSuccess && started_ != ncclInProgress)) {
+      return status_of(started_ == ncclSuccess ? ncclInternalError : started_);
+    }
+    ncclResult_t result = ncclSuccess;
+    const ncclResult_t asked = nccl_.async_error(comm_, &result);
+    return status_of(asked != ncclSuccess ? asked : result);
+  }
+
+  NcclStatus issue(std::span<const NcclOperation> group, void* stream) override {
+    ncclResult_t result = nccl_.group_start();
+    for (const NcclOperation& operation : group) {
+      if (failed(result)) break;
+      result = enqueue(operation, static_cast<cudaStream_t>(stream));
+    }
+    const ncclResult_t ended = nccl_.group_end();
+    return status_of(failed(result) ? result : ended);
+  }
+
+  NcclStatus finish() override {
+    const ncclResult_t result = nccl_.finalize(comm_);
+    finishing_ = !failed(result);
+    return status_of(result);
+  }
+
+  void abort() noexcept override {
+    if (comm_ != nullptr) nccl_.abort(comm_);
+    comm_ = nullptr;
+    started_ = ncclInvalidUsage;
+  }
+
+ private:
+  static bool failed(ncclResult_t result) {
+    return result != ncclSuccess && result != ncclInProgress;
+  }
+
+  ncclResult_t enqueue(const NcclOperation& operation, cudaStream_t stream) {
+    const auto bytes = static_cast<std::size_t>(operation.bytes);
+    switch (operation.kind) {
+      case NcclOperation::Kind::kSend:
+        return nccl_.send(operation.memory, bytes, ncclChar, operation.peer, comm_, stream);
+      case NcclOperation::Kind::kReceive:
+        return nccl_.receive(operation.memory, bytes, ncclChar, operation.peer, comm_, stream);
+      case NcclOperation::Kind::kAllReduce:
+        return nccl_.all_reduce(operation.memory, operation.memory, bytes / sizeof(float),
+                                ncclFloat, ncclSum, comm_, stream);
+    }
+    return ncclInternalError;
+  }
+
+  NcclStatus status_of(ncclResult_t result) {
+    if (result == ncclInProgress) return {NcclState::kBusy, {}};
+    if (result == ncclSuccess) {
+      // Destroying a communicator that has come to its end does not wait.
+      if (finishing_ && comm_ != nullptr) {
+        nccl_.destroy(comm_);
+        comm_ = nullptr;
+        finishing_ = false;
+      }
+      return {};
+    }
+    const char* const last = nccl_.last_error(comm_);
+    const std::string detail = last == nullptr || *last == '\0' ? "" : fmt::format(" ({})", last);
+    return {NcclState::kFailed, nccl_.error_string(result) + detail, result == ncclRemoteError};
+  }
+
+  const Functions& nccl_;
+  ncclComm_t comm_ = nullptr;
+  ncclResult_t started_ = ncclSuccess;  ///< what making it returned
+  bool finishing_ = false;
+};
+
+class SystemLibrary : public NcclLibrary {
+ public:
+  SystemLibrary() {
+    const std::string named = io::nccl_path();
+    const std::string file = named.empty() ? "libnccl.so.2" : named;
+    void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      throw io::InputError(
+          fmt::format("NCCL cannot be loaded: {}; install libnccl2, put its folder into "
+                      "LD_LIBRARY_PATH, or set HIPRESS_NCCL to the file",
+                      dlerror()));
+    }
+    const std::string missing = nccl_.take(library);
+    if (!missing.empty()) {
+      throw io::InputError(
+          fmt::format("{} has no {}: NCCL 2.20 or newer is needed", file, missing));
+    }
+    nccl_.version(&version_);
+    if (version_ < kLeastNccl) {
+      throw io::InputError(fmt::format("{} is NCCL {}.{}.{}; 2.20 or newer is needed", file,
+                                       version_ / 10000, version_ / 100 % 100, version_ % 100));
+    }
+  }
+
+  int version() const override { return version_; }
+
+  std::string new_id() override {
+    ncclUniqueId id;
+    const ncclResult_t result = nccl_.unique_id(&id);
+    if (result != ncclSuccess) {
+      throw io::RunError(fmt::format("NCCL makes no id: {} ({})", nccl_.error_string(result),
+                                     nccl_.last_error(nullptr)));
+    }
+    return {reinterpret_cast<const char*>(&id), sizeof id};
+  }
+
+  std::unique_ptr<NcclLink> join(const std::string& id, int rank, int size) override {
+    return std::make_unique<SystemLink>(nccl_, id, rank, size);
+  }
+
+ private:
+  Functions nccl_{};
+  int version_ = 0;
+};
+
+}  // namespace
+
+NcclLibrary& nccl_library() {
+  static SystemLibrary library;
+  return library;
+}
+
+}  // namespace hipress::transport
+
+#else
+
+namespace hipress::transport {
+
+NcclLibrary& nccl_library() {
+  throw io::InputError(
+      "this build does not know NCCL: configure with -DHIPRESS_CUDA=ON where nccl.h is installed, "
+      "or use --transport gloo");
+}
+
+}  // namespace hipress::transport
+
+#endif

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace hipress::transport {
+
+/// One rank's part of a group: memory is the GPU's.
+struct NcclOperation {
+  enum class Kind : std::uint8_t { kSend, kReceive, kAllReduce };
+  Kind kind = Kind::kSend;
+  int peer = 0;           ///< not of an all-reduce
+  std::uint32_t tag = 0;  ///< names the message, or the all-reduce, in errors
+  void* memory = nullptr;
+  std::int64_t bytes = 0;  ///< of an all-reduce: of fp32 values that are summed in place
+};
+
+enum class NcclState : std::uint8_t { kReady, kBusy, kFailed };
+
+/// What NCCL says of a communicator.
+struct NcclStatus {
+  NcclState state = NcclState::kReady;
+  std::string why;      ///< kFailed: in NCCL's words
+  bool remote = false;  ///< kFailed: another rank's doing, as far as NCCL can tell
+};
+
+/// A communicator of NCCL's, in its non-blocking configuration: no call waits for another rank. Not
+/// for several threads at a time.
+class NcclLink {
+ public:
+  /// Frees it; aborts it unless finish() has brought it to its end.
+  virtual ~NcclLink() = default;
+  virtual NcclStatus status() = 0;
+  /// Enqueues a group on a CUDA stream. What is issued while the communicator is busy is an error.
+  virtual NcclStatus issue(std::span<const NcclOperation> group, void* stream) = 0;
+  /// Starts to leave in good order; ready when all has been done.
+  virtual NcclStatus finish() = 0;
+  /// Ends what is under way: kernels on the GPU return. Nothing but destruction comes after.
+  virtual void abort() noexcept = 0;
+};
+
+/// NCCL as this process found it; thread-safe.
+class NcclLibrary {
+ public:
+  virtual ~NcclLibrary() = default;
+  virtual int version() const = 0;  ///< as NCCL codes it: 22809 is 2.28.9
+  /// A text that rank 0 gives to all. io::RunError if NCCL cannot make one.
+  virtual std::string new_id() = 0;
+  /// Starts to make the communicator on the thread's current GPU, and returns while it is made.
+  virtual std::unique_ptr<NcclLink> join(const std::string& id, int rank, int size) = 0;
+};
+
+/// The least version that has all that is needed: 2.20.
+inline constexpr int kLeastNccl = 22000;
+
+/// The system's NCCL, loaded when first asked for, so that nothing else needs it to be there:
+/// libnccl.so.2 as the loader finds it, or from HIPRESS_NCCL, a file. io::InputError that says what
+/// was tried if there is none or it is too old, or if this build does not know NCCL.
+NcclLibrary& nccl_library();
+
+}  // namespace hipress::transport
