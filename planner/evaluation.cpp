@@ -43,6 +43,16 @@ double whole_tasks(const models::Model& model, const casync::Plan& plan) {
   return messages * kTasksPerMessage;
 }
 
+double simulated_tasks(const models::Model& model, const casync::Plan& plan,
+                       const Machines& machines) {
+  const double tasks = whole_tasks(model, plan);
+  if (!nodes_are_alike(machines.cluster)) return tasks;
+  const casync::Foldability::Kind kind = casync::foldable(model, plan).kind;
+  const bool folds = kind == casync::Foldability::kExact ||
+                     (kind == casync::Foldability::kBounded && tasks > kMostTasks);
+  return folds ? tasks / plan.nodes : tasks;
+}
+
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines, sim::TransferOrder order) {
   return seconds_of(scenario_for(model, plan, machines, order), sim::Fold::kExactly);

@@ -38,6 +38,10 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
 /// About how many tasks the plan's whole graph has.
 double whole_tasks(const models::Model& model, const casync::Plan& plan);
 
+/// About how many of them affordable_iteration() simulates.
+double simulated_tasks(const models::Model& model, const casync::Plan& plan,
+                       const Machines& machines);
+
 /// A time that large clusters can afford, and what was given up for it.
 struct AffordableTime {
   std::optional<double> iteration_s;  ///< none: not even so

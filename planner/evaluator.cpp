@@ -77,6 +77,11 @@ Schedule Evaluator::exact(const Candidate& candidate) {
   return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
 }
 
+Schedule Evaluator::whole(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kWhole);
+}
+
 Schedule Evaluator::folded(const Candidate& candidate) {
   lay_out(candidate);
   return schedule(candidate, Fidelity::kFolded);

@@ -35,14 +35,17 @@ class Evaluator {
 
   /// Coarse: for any candidate. Not to be called by two threads at once.
   Schedule coarse(const Candidate& candidate);
-  /// Exact, if has_exact() and the shape has no batches: folded where the graph can be, or where
+  /// Exact, if can_be_exact(): folded where the graph can be, or where
   /// rotations_only() (then with every slice as long as the first), else whole. Valid until the
   /// next trim(). Not to be called by two threads at once.
   Schedule exact(const Candidate& candidate);
+  /// The same, and never folded.
+  Schedule whole(const Candidate& candidate);
   /// Folded, every slice as long as the first: where the graph can be folded at least so.
   Schedule folded(const Candidate& candidate);
   bool can_be_exact(const Candidate& candidate) const {
-    return exact_ && choices_.shapes[candidate.shape].batch.threshold_bytes == 0;
+    const Shape& shape = choices_.shapes[candidate.shape];
+    return exact_ && shape.batch.threshold_bytes == 0 && shape.raw_strategy.empty();
   }
 
   /// Frees memory if exact patterns take too much; exact schedules made before are invalid then.

@@ -14,6 +14,7 @@
 #include "io/error.hpp"
 #include "planner/bound.hpp"
 #include "planner/bound_relaxation.hpp"
+#include "planner/prefix_search.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -52,12 +53,13 @@ class Simulations {
   }
   std::int64_t count() const { return count_; }
 
- private:
+  /// Candidate::options is not asked.
   bool timed_by_units(const Candidate& candidate) const {
     return problem_.machines->network == sim::Network::kPort &&
            evaluator_.can_be_exact(candidate) && !rotations_only(problem_);
   }
 
+ private:
   static constexpr std::int64_t kTrimEvery = 4096;
   const Problem& problem_;
   const Choices& choices_;
@@ -78,17 +80,17 @@ class BranchAndBound {
   Optimum take() {
     start();
     for (std::uint32_t shape = 0; shape < choices_.shapes.size(); ++shape) {
-      shape_ = shape;
-      Relaxation relaxation(
-          ready_, *problem_.machines,
-          least_work(problem_.model, *problem_.machines, choices_, choices_.shapes[shape], ready_));
-      relaxation_ = &relaxation;
-      order_by_size();
-      visit(0, relaxation.all());
+      std::vector<std::vector<OptionWork>> work =
+          least_work(problem_.model, *problem_.machines, choices_, choices_.shapes[shape], ready_);
+      if (has_prefixes(shape)) {
+        search_prefixes(shape, work);
+      } else {
+        search_program(shape, std::move(work));
+      }
     }
     return {.candidate = best_,
             .iteration_s = casync::to_seconds(casync::Picoseconds(best_time_)),
-            .simulated = simulations_.count(),
+            .simulated = simulations_.count() + simulated_,
             .bounded = bounded_};
   }
 
@@ -118,6 +120,28 @@ class BranchAndBound {
     best_ = candidate;
     simulations_.expect_like(best_);
     return true;
+  }
+
+  /// What a plan's first gradients do does not depend on the others.
+  bool has_prefixes(std::uint32_t shape) const {
+    return simulations_.timed_by_units({shape, {}}) &&
+           choices_.shapes[shape].bulk.threshold_bytes == 0;
+  }
+
+  void search_prefixes(std::uint32_t shape, const std::vector<std::vector<OptionWork>>& work) {
+    Evaluator evaluator(problem_, choices_);
+    PrefixSearch prefixes(evaluator, shape, ready_, work);
+    prefixes.improve(best_, best_time_);
+    simulated_ += prefixes.simulated();
+    bounded_ += prefixes.bounded();
+  }
+
+  void search_program(std::uint32_t shape, std::vector<std::vector<OptionWork>> work) {
+    shape_ = shape;
+    Relaxation relaxation(ready_, *problem_.machines, std::move(work));
+    relaxation_ = &relaxation;
+    order_by_size();
+    visit(0, relaxation.all());
   }
 
   /// What matters most is decided first.
@@ -180,6 +204,7 @@ class BranchAndBound {
   std::vector<std::size_t> places_;  // in the order of decision
   Candidate best_;
   std::int64_t best_time_ = kLatest;
+  std::int64_t simulated_ = 0;  // from prefixes
   std::int64_t bounded_ = 0;
 };
 

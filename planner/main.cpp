@@ -103,7 +103,7 @@ planner::Analysis analyse(const Options& options, const planner::Problem& proble
 /// Of all plans that the search could have returned.
 double bound(const planner::Problem& problem, std::optional<double> known_s) {
   constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
-  return planner::lower_bound(problem.model, *problem.machines, planner::make_choices(problem),
+  return planner::lower_bound(problem.model, *problem.machines, planner::choices_of(problem),
                               {.branch_nodes = kBranchNodes, .known_s = known_s.value_or(0)})
       .seconds;
 }
@@ -142,6 +142,7 @@ int run(const Options& options) {
   const models::Model model = models::read_model(options.input);
   planner::Problem problem = problem_of(options, search, model);
   problem.limits.interrupted = &interrupted;
+  problem.choices = search.choices;
   if (isatty(STDERR_FILENO) != 0) problem.limits.progress = show_progress;
   warn_of_unused(options, search);
   const bool searches = options.analysis.plan.empty();

@@ -18,7 +18,8 @@ void shuffle(std::vector<Element>& elements, Neighbourhoods::Draws& draws) {
 }
 
 constexpr std::size_t kMostClasses = 48;
-constexpr std::size_t kPairsPerGradient = 4;
+constexpr std::size_t kPairsPerGradient = 4;    // that are drawn
+constexpr std::size_t kMostListedPairs = 1500;  // up to which all are tried instead
 
 }  // namespace
 
@@ -145,8 +146,28 @@ std::vector<Move> Neighbourhoods::single_moves(const Candidate& candidate, Draws
   return moves;
 }
 
-std::vector<Move> Neighbourhoods::pair_moves(const Candidate& candidate, Draws& draws) const {
+std::vector<Move> Neighbourhoods::all_pairs(const Candidate& candidate) const {
   std::vector<Move> moves;
+  for (std::uint32_t a = 0; a < candidate.options.size(); ++a) {
+    for (std::uint32_t b = 0; b < a; ++b) {
+      for (std::uint16_t i = 0; i < choices_.gradients[a].size(); ++i) {
+        for (std::uint16_t j = 0; j < choices_.gradients[b].size(); ++j) {
+          if (i == candidate.options[a] || j == candidate.options[b]) continue;
+          if (moves.size() == kMostListedPairs) return {};
+          moves.push_back({.changes = {{a, i}, {b, j}}});
+        }
+      }
+    }
+  }
+  return moves;
+}
+
+std::vector<Move> Neighbourhoods::pair_moves(const Candidate& candidate, Draws& draws) const {
+  std::vector<Move> moves = all_pairs(candidate);
+  if (!moves.empty()) {
+    shuffle(moves, draws);
+    return moves;
+  }
   const std::size_t count = candidate.options.size();
   if (count < 2) return moves;
   for (std::size_t i = 0; i < kPairsPerGradient * count; ++i) {

@@ -56,6 +56,9 @@ class Neighbourhoods {
   std::vector<Move> single_moves(const Candidate& candidate, Draws& draws) const;
   std::vector<Move> pair_moves(const Candidate& candidate, Draws& draws) const;
 
+  /// Two gradients, each to anything; empty where these are too many.
+  std::vector<Move> all_pairs(const Candidate& candidate) const;
+
   /// All of `gradients` from `first` to before `last` decide this, if they can; empty if nothing
   /// changes.
   Move set(const Candidate& candidate, const SizeClass& size, std::size_t first, std::size_t last,

@@ -16,13 +16,6 @@ constexpr std::uint32_t kLeastReplicas = 8;  // before a candidate is given up
 constexpr std::size_t kFinalists = 4;
 constexpr double kMostTasks = 8e6;  // of a graph, of which there is one per job
 
-std::uint64_t mix(std::uint64_t x) {  // splitmix64
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 /// One plan's iterations, in as many replicas as were simulated.
 class Trial {
  public:
@@ -76,7 +69,7 @@ class Trial {
 }  // namespace
 
 double bandwidth_factor(const Uncertainty& uncertainty, std::uint32_t replica) {
-  const std::uint64_t draw = mix(mix(uncertainty.seed) ^ replica);
+  const std::uint64_t draw = sim::mix(sim::mix(uncertainty.seed) ^ replica);
   const double share = static_cast<double>(draw >> 11) * 0x1p-53;
   return 1 + uncertainty.bandwidth * (2 * share - 1);
 }

@@ -9,6 +9,7 @@
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
 #include "kernels/codec.hpp"
+#include "planner/choices.hpp"
 #include "planner/exhaustive.hpp"
 #include "planner/secopa.hpp"
 #include "planner/timeline_search.hpp"
@@ -22,7 +23,7 @@ constexpr std::array kSearches = {
     SearchRow{"timeline", "everything together, by the simulated iteration time", search_timeline,
               true},
     SearchRow{"exhaustive", "the proven best of a small problem: raw or compressed, K = 1 or N",
-              search_exhaustive, true},
+              search_exhaustive, true, exhaustive_choices},
 };
 
 }  // namespace
@@ -37,6 +38,10 @@ const SearchRow& find_search(std::string_view name) {
   }
   throw io::InputError(
       fmt::format("unknown search {}{}", io::quote(name), io::suggestion(name, names)));
+}
+
+Choices choices_of(const Problem& problem) {
+  return problem.choices ? problem.choices(problem) : make_choices(problem);
 }
 
 std::vector<std::string> strategies_of(const Problem& problem) {

@@ -35,6 +35,8 @@ struct Limits {
   std::function<void(double share, double best_s)> progress = {};
 };
 
+struct Choices;
+
 /// What is to be planned.
 struct Problem {
   const models::Model& model;
@@ -46,7 +48,12 @@ struct Problem {
   Grouping grouping = Grouping::kNone;
   OrderChoice transfer_order = OrderChoice::kReady;
   Limits limits = {};
+  /// The option set that passes, explanations and the lower bound keep to: SearchRow::choices.
+  Choices (*choices)(const Problem& problem) = nullptr;  ///< null: make_choices()
 };
+
+/// Problem::choices of it.
+Choices choices_of(const Problem& problem);
 
 /// The strategies that a problem leaves to choose from.
 std::vector<std::string> strategies_of(const Problem& problem);
@@ -72,6 +79,8 @@ struct SearchRow {
   /// It asks Problem::machines, minds Problem::limits, and its plan is never to be worse than a
   /// baseline.
   bool simulates = false;
+  /// What it chooses from; null: make_choices().
+  Choices (*choices)(const Problem& problem) = nullptr;
 };
 
 std::span<const SearchRow> searches();

@@ -120,8 +120,8 @@ std::vector<Candidate> of_bound(const StartContext& context) {
 }
 
 constexpr std::array kStarts = {
-    Start{"none", "nothing compressed", none},
     Start{"prices", "each gradient's cheapest option at some prices of ports and codecs", prices},
+    Start{"none", "nothing compressed", none},
     Start{"bound", "what the lower bound on all plans suggests", of_bound, true},
     Start{"thresholds", "compressed from some sizes on, with each algorithm", thresholds},
     Start{"baselines", "what the baselines decide, SeCoPa's among them", of_baselines},

@@ -1,26 +1,19 @@
 #include "planner/swaps.hpp"
 
-#include "casync/folding.hpp"
-
 namespace hipress::planner {
 namespace {
 
-constexpr double kMostTasks = 20e6;  // of all simulations on the network asked for together
-
-double simulated_tasks(const Problem& problem, const TimedPlan& plan) {
-  const double tasks = whole_tasks(problem.model, plan.plan);
-  const bool folds = nodes_are_alike(problem.machines->cluster) &&
-                     casync::foldable(problem.model, plan.plan).kind == casync::Foldability::kExact;
-  return folds ? tasks / problem.nodes : tasks;
-}
+constexpr double kMostTasks = 3e6;  // of all simulations on the network asked for together
 
 }  // namespace
 
 Swaps::Swaps(Workbench& bench, const Problem& problem, const TimedPlan& plan, std::size_t swaps)
     : bench_(bench), iteration_s_(plan.iteration_s) {
   base_ = bench_.sketch_base(bench_.plan());
-  sketched_ = !bench_.sketches_are_exact() &&
-              simulated_tasks(problem, plan) * static_cast<double>(swaps) > kMostTasks;
+  sketched_ =
+      !bench_.sketches_are_exact() &&
+      simulated_tasks(problem.model, plan.plan, *problem.machines) * static_cast<double>(swaps) >
+          kMostTasks;
 }
 
 std::optional<double> Swaps::cost_s(std::size_t g, std::uint16_t option) {

@@ -7,7 +7,6 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
-constexpr std::uint32_t kCodecQueue = 0, kLocalQueue = 1, kEgress = 2, kIngress = 3, kQueues = 4;
 constexpr std::size_t kStates = 24;  // that a recording keeps
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
@@ -88,8 +87,7 @@ void Timeline::begin(const Schedule& schedule, const Recording* base) {
     port += unit.pattern->port_work;
   }
   if (!from) {
-    state_ = {};
-    state_.queues.resize(std::size_t{kQueues} * schedule.orbits);
+    state_ = beginning(schedule.orbits);
     state_.codec_left = codec;
     state_.port_left = port;
     return;
@@ -101,6 +99,44 @@ void Timeline::begin(const Schedule& schedule, const Recording* base) {
   }
   state_.codec_left += codec;  // differs by what the units behind the state differ by
   state_.port_left += port;
+}
+
+TimelineState Timeline::beginning(std::uint32_t orbits) {
+  TimelineState state;
+  state.queues.resize(std::size_t{kQueueSorts} * orbits);
+  return state;
+}
+
+void Timeline::continue_from(const Schedule& schedule, const TimelineState& from) {
+  schedule_ = &schedule;
+  place_units();
+  restore(from);
+  state_.codec_left = state_.port_left = 0;
+  for (const PlacedUnit& unit : schedule.units) {
+    state_.codec_left += unit.pattern->codec_work;
+    state_.port_left += unit.pattern->port_work;
+  }
+  for (std::uint32_t orbit = 0; orbit < schedule.orbits; ++orbit) {
+    state_.codec_left -= queue(kCodecQueue, orbit).started;
+    state_.port_left -= queue(kIngress, orbit).started;
+  }
+}
+
+TimelineState Timeline::advance(const Schedule& schedule, const TimelineState& from,
+                                std::int64_t until) {
+  continue_from(schedule, from);
+  while ((now_ = next_time()) < until) {
+    while (instant()) {
+    }
+    state_.now = now_;
+  }
+  return snapshot();
+}
+
+std::int64_t Timeline::finish(const Schedule& schedule, const TimelineState& from,
+                              std::int64_t limit) {
+  continue_from(schedule, from);
+  return go(limit, nullptr, nullptr);
 }
 
 void Timeline::place_units() {
@@ -203,12 +239,12 @@ void Timeline::take(const Event& event) {
   const Step& step = unit.pattern->steps[event.step];
   ++steps_;
   state_.end = now_;
-  const std::uint32_t node = node_of(unit, step);
+  const std::uint32_t node = schedule_->node_of(unit, step);
   if (step.resource == Resource::kPorts) {
     Queue& egress = queue(kEgress, node);
     egress.busy = false;
     touch(egress, touched_egress_);
-    Queue& ingress = queue(kIngress, receiver_of(unit, step));
+    Queue& ingress = queue(kIngress, schedule_->receiver_of(unit, step));
     ingress.busy = false;
     touch(ingress, touched_ingress_);
   } else {
@@ -238,7 +274,7 @@ void Timeline::arrive(std::uint32_t unit, std::uint32_t step) {
 void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
   const PlacedUnit& unit = schedule_->units[number];
   const Step& step = unit.pattern->steps[number_of_step];
-  const std::uint32_t node = node_of(unit, step);
+  const std::uint32_t node = schedule_->node_of(unit, step);
   Entry entry = {now_, unit.index, number_of_step, number};
   if (step.resource != Resource::kPorts) {
     Queue& stream = queue(step.resource == Resource::kCodec ? kCodecQueue : kLocalQueue, node);
@@ -260,7 +296,7 @@ void Timeline::dispatch() {
     stream.touched = false;
     if (stream.busy || stream.empty()) continue;
     stream.busy = true;
-    start(stream.take());
+    occupy(stream, start(stream.take()));
   }
   touched_streams_.clear();
   for (const std::uint32_t number : touched_egress_) {
@@ -270,7 +306,7 @@ void Timeline::dispatch() {
     egress.busy = true;  // with its head, which waits for the other port from here on
     const Entry head = egress.take();
     const PlacedUnit& unit = schedule_->units[head.unit];
-    Queue& ingress = queue(kIngress, receiver_of(unit, unit.pattern->steps[head.step]));
+    Queue& ingress = queue(kIngress, schedule_->receiver_of(unit, unit.pattern->steps[head.step]));
     ingress.add(head);
     touch(ingress, touched_ingress_);
   }
@@ -280,16 +316,27 @@ void Timeline::dispatch() {
     ingress.touched = false;
     if (ingress.busy || ingress.empty()) continue;
     ingress.busy = true;
-    start(ingress.take());
+    const Entry head = ingress.take();
+    const std::int64_t work = start(head);
+    occupy(ingress, work);
+    const PlacedUnit& unit = schedule_->units[head.unit];
+    occupy(queue(kEgress, schedule_->node_of(unit, unit.pattern->steps[head.step])), work);
   }
   touched_ingress_.clear();
 }
 
-void Timeline::start(const Entry& entry) {
+void Timeline::occupy(Queue& resource, std::int64_t work) const {
+  resource.started += work;
+  resource.until = now_ + work;
+}
+
+/// The work that it is.
+std::int64_t Timeline::start(const Entry& entry) {
   const Step& step = schedule_->units[entry.unit].pattern->steps[entry.step];
   if (step.resource == Resource::kCodec) state_.codec_left -= step.work;
   if (step.resource == Resource::kPorts) state_.port_left -= step.work;
   push(now_ + step.work, entry.unit, entry.step);
+  return step.work;
 }
 
 void Timeline::push(std::int64_t time, std::uint32_t unit, std::uint32_t step) {
@@ -301,14 +348,6 @@ void Timeline::touch(Queue& queue, std::vector<std::uint32_t>& touched) {
   if (queue.touched) return;
   queue.touched = true;
   touched.push_back(static_cast<std::uint32_t>(&queue - state_.queues.data()));
-}
-
-std::uint32_t Timeline::node_of(const PlacedUnit& unit, const Step& step) const {
-  return schedule_->orbits == 1 ? 0 : (step.node + unit.index) % schedule_->orbits;
-}
-
-std::uint32_t Timeline::receiver_of(const PlacedUnit& unit, const Step& step) const {
-  return schedule_->orbits == 1 ? 0 : (step.node + unit.index + step.shift) % schedule_->orbits;
 }
 
 TimelineState Timeline::snapshot() const {

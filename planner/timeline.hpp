@@ -30,9 +30,22 @@ struct Schedule {
   std::uint32_t orbits = 1;       ///< nodes that the patterns hold: 1, or with whole ones N
   std::int64_t compute_end = 0;   ///< ps: the last Backward's, or Forward's, end
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
+
+  /// The orbit whose codec stream, link between GPUs or egress the step takes.
+  std::uint32_t node_of(const PlacedUnit& unit, const Step& step) const {
+    return orbits == 1 ? 0 : (step.node + unit.index) % orbits;
+  }
+  /// The orbit whose ingress it takes.
+  std::uint32_t receiver_of(const PlacedUnit& unit, const Step& step) const {
+    return orbits == 1 ? 0 : (step.node + unit.index + step.shift) % orbits;
+  }
 };
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// The queues of orbit i are at (sort)·orbits + i of a state's.
+inline constexpr std::uint32_t kCodecQueue = 0, kLocalQueue = 1, kEgress = 2, kIngress = 3;
+inline constexpr std::uint32_t kQueueSorts = 4;
 
 /// A simulation at an instant before a unit was ready.
 struct TimelineState {
@@ -54,6 +67,8 @@ struct TimelineState {
     std::size_t next = 0;
     bool busy = false;
     bool touched = false;
+    std::int64_t started = 0;  ///< ps of work that has begun so far
+    std::int64_t until = 0;    ///< when the last of it ends
 
     bool empty() const { return next == entries.size(); }
     void add(const Entry& entry);
@@ -66,7 +81,7 @@ struct TimelineState {
   std::uint32_t next = 0;                      ///< the first unit that is not ready
   std::uint32_t oldest = 0;                    ///< all units before are done
   std::vector<Event> events;                   ///< a heap
-  std::vector<Queue> queues;                   ///< per orbit: codec, local, egress, ingress
+  std::vector<Queue> queues;                   ///< by sort and orbit
   std::vector<std::uint16_t> waits;            ///< per step of the units from `oldest` to `next`
   std::vector<std::uint32_t> open;             ///< per unit of these: steps that are not done
   std::int64_t codec_left = 0, port_left = 0;  ///< ps of steps that have not started, all orbits
@@ -91,6 +106,14 @@ class Timeline {
   /// The same, and what others need to begin with it.
   Recording record(const Schedule& schedule);
 
+  /// Before anything happened.
+  static TimelineState beginning(std::uint32_t orbits);
+  /// From a state of a schedule that begins with the same units, on to just before the instant
+  /// `until`, at which the first unit that `schedule` does not have any more may be ready.
+  TimelineState advance(const Schedule& schedule, const TimelineState& from, std::int64_t until);
+  /// From such a state to the end, as run().
+  std::int64_t finish(const Schedule& schedule, const TimelineState& from, std::int64_t limit);
+
   /// Steps that ended in all runs so far.
   std::int64_t steps() const { return steps_; }
 
@@ -100,6 +123,7 @@ class Timeline {
   using Queue = TimelineState::Queue;
 
   void begin(const Schedule& schedule, const Recording* base);
+  void continue_from(const Schedule& schedule, const TimelineState& from);
   void place_units();
   std::int64_t go(std::int64_t limit, const Recording* base, Recording* recording);
   bool instant();
@@ -108,14 +132,13 @@ class Timeline {
   void arrive(std::uint32_t unit, std::uint32_t step);
   void make_ready(std::uint32_t unit, std::uint32_t step);
   void dispatch();
-  void start(const Entry& entry);
+  std::int64_t start(const Entry& entry);
+  void occupy(Queue& resource, std::int64_t work) const;
   void push(std::int64_t time, std::uint32_t unit, std::uint32_t step);
   void touch(Queue& queue, std::vector<std::uint32_t>& touched);
   Queue& queue(std::uint32_t kind, std::uint32_t orbit) {
     return state_.queues[kind * schedule_->orbits + orbit];
   }
-  std::uint32_t node_of(const PlacedUnit& unit, const Step& step) const;
-  std::uint32_t receiver_of(const PlacedUnit& unit, const Step& step) const;
   TimelineState snapshot() const;
   void restore(const TimelineState& state);
   bool meets(const TimelineState& other, const Schedule& schedule) const;

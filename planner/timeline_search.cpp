@@ -23,7 +23,8 @@ constexpr double kOwnSearchShare =
 constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
 constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
 constexpr std::size_t kVerifiedStarts = 12;
-constexpr double kFairOverPort = 10;  // about how many times as long network fair takes to simulate
+constexpr double kExactTask_s = 1e-7;  // that a task takes at least on network port
+constexpr double kFirstTask_s = 1e-6;  // the same on the network asked for, until one was timed
 constexpr std::size_t kFinalists = 4;
 constexpr double kLeastExactRuns = 150;  // that the budget must allow for a local search with them
 constexpr std::size_t kMostExactSteps = 50000;  // the same, with a budget in evaluations
@@ -43,10 +44,10 @@ struct Incumbent {
 
 class TimelineSearch {
  public:
-  explicit TimelineSearch(const Problem& problem)
+  TimelineSearch(const Problem& problem, const Choices& choices)
       : problem_(problem),
         budget_(problem.limits),
-        choices_(make_choices(problem)),
+        choices_(choices),
         evaluator_(problem, choices_),
         neighbourhoods_(problem, choices_),
         draws_(problem.limits.seed),
@@ -107,7 +108,9 @@ class TimelineSearch {
       exact_s_ = budget_.elapsed_s() - before_s;
       evaluator_.trim();
     } else {
-      time = asked_for(candidate).value_or(kNever);
+      time = asked_for(candidate);
+      remember(candidate, time);
+      return time;
     }
     budget_.count(1);
     remember(candidate, time);
@@ -125,18 +128,28 @@ class TimelineSearch {
     if (best) report();
   }
 
-  /// On the network asked for.
-  std::optional<std::int64_t> asked_for(const Candidate& candidate) {
+  /// On the network asked for; kNever if that is too much.
+  std::int64_t asked_for(const Candidate& candidate) {
     const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
+    const double before_s = budget_.elapsed_s();
     const AffordableTime time = affordable_iteration(
         problem_.model, plan, *problem_.machines, choices_.shapes[candidate.shape].transfer_order);
-    if (!time.iteration_s) return std::nullopt;
-    return casync::from_seconds(*time.iteration_s).count();
+    if (tasks > 0) task_s_ = (budget_.elapsed_s() - before_s) / tasks;
+    budget_.count(1);
+    return time.iteration_s ? casync::from_seconds(*time.iteration_s).count() : kNever;
+  }
+
+  /// Whether the budget is enough for a simulation. Candidates differ much in what that takes.
+  bool affords(const Candidate& candidate, double task_s) const {
+    const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
+    return !budget_.interrupted() && budget_.affords(task_s * tasks, 1) >= 1;
   }
 
   void report() {
     if (!problem_.limits.progress) return;
-    const std::int64_t best = pool_.empty() ? coarse_best_ : pool_.front().time;
+    const std::int64_t best = pool_.empty() ? coarse_best_.time : pool_.front().time;
     problem_.limits.progress(std::min(1.0, budget_.share()),
                              casync::to_seconds(casync::Picoseconds(best)));
   }
@@ -149,20 +162,58 @@ class TimelineSearch {
     std::int64_t evaluations = 0;
     for (const std::uint32_t shape : neighbourhoods_.shapes()) {
       if (choices_.shapes[shape].bulk.threshold_bytes > 0) continue;
+      const std::size_t first = starts_.size();
       const StartContext context = {problem_, choices_, neighbourhoods_, evaluator_,
                                     shape,    stop,     evaluations};
       for (const Start& start : starts()) {
         if (!starts_.empty() && budget_.over(kStartShare)) return;
         std::vector<Candidate> candidates = start.make(context);
         budget_.count(std::exchange(evaluations, 0));
-        const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
         if (start.for_any_network)
           std::ranges::copy(candidates, std::back_inserter(for_any_network_));
-        for (std::size_t i = 0; i < candidates.size(); ++i) {
-          starts_.push_back({std::move(candidates[i]), found[i]});
-        }
+        const bool is_first = starts_.size() == first;
+        add_starts(std::move(candidates));
+        if (is_first) group_starts(first);
       }
     }
+  }
+
+  void add_starts(std::vector<Candidate> candidates) {
+    const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      starts_.push_back({std::move(candidates[i]), found[i]});
+    }
+  }
+
+  std::size_t best_start(std::size_t first) const {
+    const auto best =
+        std::min_element(starts_.begin() + static_cast<std::ptrdiff_t>(first), starts_.end(),
+                         [](const Found& a, const Found& b) { return a.time < b.time; });
+    return static_cast<std::size_t>(best - starts_.begin());
+  }
+
+  /// The best of the starts from `first` on with every bulk rule, and all of them with the best
+  /// rule: where messages cost more than their bytes, that matters more than gradients' options.
+  void group_starts(std::size_t first) {
+    const std::size_t last = starts_.size();
+    const Candidate best = starts_[best_start(first)].candidate;
+    std::vector<Candidate> grouped;
+    for (const std::uint32_t shape : neighbourhoods_.shapes()) {
+      Shape plain = choices_.shapes[shape];
+      plain.bulk = {};
+      if (shape != best.shape && plain == choices_.shapes[best.shape]) {
+        grouped.push_back({shape, best.options});
+      }
+    }
+    if (grouped.empty()) return;
+    add_starts(std::move(grouped));
+    const std::uint32_t shape = starts_[best_start(first)].candidate.shape;
+    if (shape == best.shape) return;
+    std::vector<Candidate> others;
+    for (std::size_t i = first; i < last; ++i) {
+      others.push_back({shape, starts_[i].candidate.options});
+    }
+    add_starts(std::move(others));
   }
 
   void iterate() {
@@ -170,6 +221,7 @@ class TimelineSearch {
                      [](const Found& a, const Found& b) { return a.time < b.time; });
     const auto same = [](const Found& a, const Found& b) { return a.time == b.time; };
     starts_.erase(std::unique(starts_.begin(), starts_.end(), same), starts_.end());
+    if (!affords(starts_.front().candidate, kExactTask_s)) return;
     verify(starts_.front().candidate);
     for (std::size_t i = 1; i < std::min(kVerifiedStarts, starts_.size()); ++i) {
       if (budget_.over(kStartShare) || !affords_exact(starts_[i].candidate)) break;
@@ -206,7 +258,7 @@ class TimelineSearch {
     halve_the_rest();
     improve(Level::kCoarse, coarse);
     rotating_only_ = false;
-    coarse_best_ = std::min(coarse_best_, coarse.time);
+    if (coarse.time < coarse_best_.time) coarse_best_ = {coarse.candidate, coarse.time};
     const std::int64_t time = verify(coarse.candidate);
     if (!affords_exact(coarse.candidate) || budget_.over(search_share_)) {
       return {coarse.candidate, time};
@@ -347,19 +399,16 @@ class TimelineSearch {
         finalists.push_back(starts_[i].candidate);
       }
       std::ranges::copy(for_any_network_, std::back_inserter(finalists));
+      if (coarse_best_.time != kNever) finalists.push_back(coarse_best_.candidate);
     }
     for (const std::uint32_t shape : with_batches(best.shape)) {
       finalists.push_back({shape, front.candidate.options});
     }
     if (finalists.size() == 1 && best_time == kNever)
       finalists.clear();  // nothing to compare it with
-    asked_for_s_ = kFairOverPort * exact_s_;
     for (const Candidate& finalist : finalists) {
-      if (budget_.interrupted() || budget_.affords(asked_for_s_, 1) < 1) break;
-      const double before_s = budget_.elapsed_s();
-      const std::int64_t time = asked_for(finalist).value_or(kNever);
-      asked_for_s_ = budget_.elapsed_s() - before_s;
-      budget_.count(1);
+      if (!affords(finalist, task_s_)) continue;
+      const std::int64_t time = asked_for(finalist);
       if (time >= best_time) continue;
       best_time = time;
       best = finalist;
@@ -389,13 +438,13 @@ class TimelineSearch {
     for (std::size_t row = 0; in_vain < rows.size(); row = (row + 1) % rows.size()) {
       const std::int64_t before = best_time;
       for (const Move& move : (neighbourhoods_.*rows[row].moves)(best, draws_)) {
-        if (budget_.interrupted() || budget_.affords(asked_for_s_, 1) < 1) return;
+        if (budget_.over()) return;
         const Candidate candidate = apply(move, best);
         if (candidate == best) continue;
         budget_.count(1);
         if (timelines_[0].run(evaluator_.coarse(candidate), coarse_limit) == kNever) continue;
-        const std::int64_t time = asked_for(candidate).value_or(kNever);
-        budget_.count(1);
+        if (!affords(candidate, task_s_)) continue;
+        const std::int64_t time = asked_for(candidate);
         if (time >= best_time) continue;
         best_time = time;
         best = candidate;
@@ -425,7 +474,7 @@ class TimelineSearch {
 
   const Problem& problem_;
   Budget budget_;
-  const Choices choices_;
+  const Choices& choices_;
   Evaluator evaluator_;
   const Neighbourhoods neighbourhoods_;
   Neighbourhoods::Draws draws_;
@@ -434,9 +483,9 @@ class TimelineSearch {
   std::vector<Found> starts_;
   std::vector<Found> pool_;  // the best first
   std::vector<Candidate> for_any_network_;
-  double exact_s_ = 0;      // that the last exact simulation took
-  double asked_for_s_ = 0;  // the same on the network asked for
-  std::int64_t coarse_best_ = kNever;
+  double exact_s_ = 0;                // that the last exact simulation took
+  double task_s_ = kFirstTask_s;      // that a task took in the last on the network asked for
+  Found coarse_best_ = {{}, kNever};  // of what local search found
   double improve_share_ = kSearchShare;
   bool rotating_only_ = false;  // moves to plans of which nodes do different things are left out
 };
@@ -444,10 +493,14 @@ class TimelineSearch {
 }  // namespace
 
 SearchResult search_timeline(const Problem& problem) {
+  return search_timeline(problem, make_choices(problem));
+}
+
+SearchResult search_timeline(const Problem& problem, const Choices& choices) {
   if (!problem.machines) {
     throw std::invalid_argument("search timeline simulates: it needs a profile and a cluster");
   }
-  return TimelineSearch(problem).run();
+  return TimelineSearch(problem, choices).run();
 }
 
 }  // namespace hipress::planner

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "planner/choices.hpp"
 #include "planner/search.hpp"
 
 namespace hipress::planner {
@@ -16,5 +17,8 @@ namespace hipress::planner {
 /// With a budget in evaluations, the same inputs and seed give the same plan for any number of
 /// jobs. std::invalid_argument without Problem::machines.
 SearchResult search_timeline(const Problem& problem);
+
+/// The same among these plans alone.
+SearchResult search_timeline(const Problem& problem, const Choices& choices);
 
 }  // namespace hipress::planner

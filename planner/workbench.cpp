@@ -76,7 +76,7 @@ int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
 
 Workbench::Workbench(const Problem& problem, const TimedPlan& plan,
                      const std::vector<const TimedPlan*>& others)
-    : problem_(problem), original_(plan.plan), choices_(make_choices(problem)), plan_(add(plan)) {
+    : problem_(problem), original_(plan.plan), choices_(choices_of(problem)), plan_(add(plan)) {
   for (const TimedPlan* other : others) others_.push_back(add(*other));
   evaluator_.emplace(problem_, choices_);
 }

@@ -16,18 +16,6 @@ constexpr double kUnit = 0x1p32;
 constexpr double kMostFactor = 1000;
 constexpr int kQuantiles = 4096;  // of a continuous distribution, at the middle of equal parts
 
-/// Two rounds of SplitMix64's finaliser (Steele, Lea, Flood 2014): every bit of the input moves
-/// every bit of the result.
-std::uint64_t mix(std::uint64_t bits) {
-  for (int round = 0; round < 2; ++round) {
-    bits += 0x9e3779b97f4a7c15u;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
-    bits ^= bits >> 31;
-  }
-  return bits;
-}
-
 // The functions below use IEEE additions, multiplications and divisions alone, since libraries'
 // exp and erf differ in their last bits.
 
@@ -137,6 +125,16 @@ double parameter(const std::string& text, std::string_view value, double most) {
 }
 
 }  // namespace
+
+std::uint64_t mix(std::uint64_t bits) {
+  for (int round = 0; round < 2; ++round) {
+    bits += 0x9e3779b97f4a7c15u;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+    bits ^= bits >> 31;
+  }
+  return bits;
+}
 
 Jitter::Jitter(const std::vector<double>& factors) {
   if (factors.empty()) throw io::InputError("jitter needs at least one factor");

@@ -6,6 +6,10 @@
 
 namespace hipress::sim {
 
+/// Two rounds of SplitMix64's finaliser (Steele, Lea, Flood 2014): every bit of the input moves
+/// every bit of the result.
+std::uint64_t mix(std::uint64_t bits);
+
 /// How much longer or shorter than nominal tasks take: equally likely factors, of which each task
 /// draws one. Drawn by (seed, replica, task), so in no order, and the same on every compiler.
 class Jitter {

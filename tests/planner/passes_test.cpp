@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.hpp"
+#include "planner/exhaustive.hpp"
 #include "planner/passes/runner.hpp"
 #include "planner/timeline_search.hpp"
 #include "tests/planner/random_problem.hpp"
@@ -144,6 +145,26 @@ TEST_CASE("Without a budget, passes simulate nothing and leave the decisions") {
   const TimedPlan after = run_passes(problem, before, {}).plan;
   CHECK(after.iteration_s == before.iteration_s);
   CHECK(total_coarseness(problem, after.plan) == total_coarseness(problem, before.plan));
+}
+
+TEST_CASE("Passes after an exhaustive search stay in its option set, and not slower") {
+  for (std::uint64_t seed = 40; seed < 46; ++seed) {
+    CAPTURE(seed);
+    RandomProblem random(seed, {.most_gradients = 5, .most_nodes = 8});
+    Problem problem = limited(random, sim::Network::kPort);
+    problem.grouping = Grouping::kAny;
+    problem.choices = find_search("exhaustive").choices;
+    const TimedPlan before = timed(problem, search_exhaustive(problem).plan);
+    const TimedPlan after = run_passes(problem, before, {}).plan;
+    // The best there is cannot be beaten by what is in its option set.
+    CHECK(after.iteration_s == before.iteration_s);
+    CHECK(after.plan.bulk.threshold_bytes == 0);
+    CHECK(after.plan.batch.threshold_bytes == 0);
+    const auto nodes = static_cast<std::int32_t>(problem.nodes);
+    for (const casync::Decision& decision : after.plan.decisions) {
+      CHECK((decision.partitions == 1 || decision.partitions == nodes));
+    }
+  }
 }
 
 // ---- the runner ----

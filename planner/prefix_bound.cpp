@@ -1,0 +1,281 @@
+#include "planner/prefix_bound.hpp"
+
+#include <algorithm>
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::size_t kMostPoints = 512;  // of a frontier; more: closer, and slower to make
+
+/// Steps so that every one comes after those that it waits for.
+std::vector<std::uint32_t> in_order(const Pattern& pattern) {
+  std::vector<std::uint16_t> waits = pattern.waits;
+  std::vector<std::uint32_t> order = pattern.sources;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::uint32_t last = pattern.steps[order[i] + 1].successors;
+    for (std::uint32_t at = pattern.steps[order[i]].successors; at < last; ++at) {
+      const std::uint32_t next = pattern.successors[at];
+      if (--waits[next] == 0) order.push_back(next);
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+PrefixBound::PrefixBound(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
+                         const std::vector<std::vector<OptionWork>>& work)
+    : evaluator_(evaluator), ready_(ready), shape_(shape), options_(ready.order.size()) {
+  std::size_t most = 1;
+  for (const auto& options : evaluator.choices().gradients) most = std::max(most, options.size());
+  for (std::size_t option = 0; option < most; ++option) read(option, work);
+  chosen_.resize(any_.orbits + 1);
+  egress_free_.resize(any_.orbits);
+  codec_free_.resize(any_.orbits);
+}
+
+/// The options with this number of all gradients that have so many.
+void PrefixBound::read(std::size_t option, const std::vector<std::vector<OptionWork>>& work) {
+  const auto& gradients = evaluator_.choices().gradients;
+  Candidate candidate = {shape_, {}};
+  for (const auto& options : gradients) {
+    candidate.options.push_back(static_cast<std::uint16_t>(std::min(option, options.size() - 1)));
+  }
+  any_ = evaluator_.whole(candidate);
+  for (std::size_t place = 0; place < any_.units.size(); ++place) {
+    if (option >= gradients[ready_.order[place]].size()) continue;
+    PrefixOption& one = options_[place].emplace_back(read(any_.units[place]));
+    one.option = static_cast<std::uint16_t>(option);
+    for (const OptionWork& least : work[place]) {
+      if (least.option != option) continue;
+      one.end = least.end;
+      one.port_tail = static_cast<std::int64_t>(least.port_tail);
+      one.codec_tail = static_cast<std::int64_t>(least.codec_tail);
+    }
+  }
+}
+
+PrefixOption PrefixBound::read(const PlacedUnit& unit) {
+  const StepTails& tails = tails_of(*unit.pattern);
+  PrefixOption one = {.pattern = unit.pattern,
+                      .tails = &tails,
+                      .loads = std::vector<NodeLoad>(any_.orbits + 1),
+                      .egress_tails = std::vector<std::int64_t>(any_.orbits, 0),
+                      .codec_tails = std::vector<std::int64_t>(any_.orbits, 0)};
+  NodeLoad& all = one.loads.back();
+  for (std::uint32_t i = 0; i < unit.pattern->count(); ++i) {
+    const Step& step = unit.pattern->steps[i];
+    const std::uint32_t node = any_.node_of(unit, step);
+    if (step.resource == Resource::kCodec) {
+      one.loads[node].codec += step.work;
+      all.codec += step.work;
+      one.codec_tails[node] = std::max(one.codec_tails[node], tails[i]);
+    } else if (step.resource == Resource::kPorts) {
+      one.loads[node].egress += step.work;
+      one.loads[any_.receiver_of(unit, step)].ingress += step.work;
+      all.egress += step.work;
+      all.ingress += step.work;
+      one.egress_tails[node] = std::max(one.egress_tails[node], tails[i]);
+    }
+  }
+  return one;
+}
+
+const StepTails& PrefixBound::tails_of(const Pattern& pattern) {
+  StepTails& tails = tails_[&pattern];
+  if (!tails.empty()) return tails;
+  tails.resize(pattern.count());
+  const std::vector<std::uint32_t> order = in_order(pattern);
+  for (auto step = order.rbegin(); step != order.rend(); ++step) {
+    std::int64_t behind = 0;
+    const std::uint32_t last = pattern.steps[*step + 1].successors;
+    for (std::uint32_t at = pattern.steps[*step].successors; at < last; ++at) {
+      behind = std::max(behind, tails[pattern.successors[at]]);
+    }
+    tails[*step] = pattern.steps[*step].work + pattern.steps[*step].delay + behind;
+  }
+  return tails;
+}
+
+bool PrefixBound::prepare(std::int64_t time) {
+  least_port_tail_ = least_codec_tail_ = kNever;
+  for (std::vector<PrefixOption>& options : options_) {
+    std::erase_if(options, [&](const PrefixOption& option) {
+      return option.end >= static_cast<double>(time);
+    });
+    if (options.empty()) return false;
+    for (const PrefixOption& option : options) {
+      least_port_tail_ = std::min(least_port_tail_, option.port_tail);
+      least_codec_tail_ = std::min(least_codec_tail_, option.codec_tail);
+    }
+  }
+  const std::size_t scopes = any_.orbits + 1;
+  frontiers_.assign(options_.size() + 1, std::vector<std::vector<Point>>(scopes, {Point{}}));
+  for (std::size_t place = options_.size(); place-- > 0;) {
+    for (std::size_t scope = 0; scope < scopes; ++scope) {
+      frontiers_[place][scope] = frontier(place, scope);
+    }
+  }
+  return true;
+}
+
+/// From the frontier of the next place.
+std::vector<PrefixBound::Point> PrefixBound::frontier(std::size_t place, std::size_t scope) const {
+  std::vector<Point> points;
+  for (const PrefixOption& option : options_[place]) {
+    const NodeLoad& load = option.loads[scope];
+    for (const Point& behind : frontiers_[place + 1][scope]) {
+      points.push_back(
+          {behind.port + std::min(load.egress, load.ingress), behind.codec + load.codec});
+    }
+  }
+  keep_least(points);
+  // Neighbours are joined to one that is no more than either, until there are few enough.
+  while (points.size() > kMostPoints) {
+    for (std::size_t i = 0; i < points.size(); i += 2) {
+      const std::size_t next = std::min(i + 1, points.size() - 1);
+      points[i / 2] = {points[i].port, points[next].codec};
+    }
+    points.resize((points.size() + 1) / 2);
+  }
+  return points;
+}
+
+void PrefixBound::keep_least(std::vector<Point>& points) {
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return a.port != b.port ? a.port < b.port : a.codec < b.codec;
+  });
+  std::size_t kept = 0;
+  for (const Point& point : points) {
+    if (kept == 0 || point.codec < points[kept - 1].codec) points[kept++] = point;
+  }
+  points.resize(kept);
+}
+
+void PrefixBound::push(const PrefixOption& option) {
+  prefix_.push_back(&option);
+  for (std::size_t scope = 0; scope < chosen_.size(); ++scope) {
+    chosen_[scope].egress += option.loads[scope].egress;
+    chosen_[scope].ingress += option.loads[scope].ingress;
+    chosen_[scope].codec += option.loads[scope].codec;
+  }
+}
+
+void PrefixBound::pop() {
+  const PrefixOption& option = *prefix_.back();
+  prefix_.pop_back();
+  for (std::size_t scope = 0; scope < chosen_.size(); ++scope) {
+    chosen_[scope].egress -= option.loads[scope].egress;
+    chosen_[scope].ingress -= option.loads[scope].ingress;
+    chosen_[scope].codec -= option.loads[scope].codec;
+  }
+}
+
+std::int64_t PrefixBound::at_least(const TimelineState& state) {
+  const std::int64_t now =
+      state.next < any_.units.size() ? any_.units[state.next].ready : state.now;
+  return std::max(by_work(state, now), by_paths(state, now));
+}
+
+/// What ports and codec streams still have to do, with the choice of the other options that is
+/// best for both.
+std::int64_t PrefixBound::by_work(const TimelineState& state, std::int64_t now) const {
+  const std::uint32_t nodes = any_.orbits;
+  const auto& frontiers = frontiers_[prefix_.size()];
+  const auto end = [&](std::uint32_t sort, std::uint32_t node, std::int64_t chosen) {
+    const TimelineState::Queue& queue = state.queues[sort * nodes + node];
+    return std::max(now, queue.until) + chosen - queue.started;
+  };
+  std::int64_t most = 0;
+  Point all;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Point base = {std::max(end(kEgress, node, chosen_[node].egress),
+                                 end(kIngress, node, chosen_[node].ingress)) +
+                            least_port_tail_,
+                        end(kCodecQueue, node, chosen_[node].codec) + least_codec_tail_};
+    most = std::max(most, least(base, frontiers[node]));
+    all.port += base.port;
+    all.codec += base.codec;
+  }
+  return std::max(most, least(all, frontiers.back()) / nodes);
+}
+
+/// The least that the later of both resources needs.
+std::int64_t PrefixBound::least(const Point& base, const std::vector<Point>& frontier) {
+  const auto crossing = std::partition_point(
+      frontier.begin(), frontier.end(),
+      [&](const Point& point) { return base.port + point.port < base.codec + point.codec; });
+  std::int64_t time = kNever;
+  if (crossing != frontier.end()) time = base.port + crossing->port;
+  if (crossing != frontier.begin()) time = std::min(time, base.codec + std::prev(crossing)->codec);
+  return time;
+}
+
+/// What waits in the queue starts in its order, one after the other from `free` on, and has a tail
+/// each. `free` becomes the time from which later steps can start.
+std::int64_t PrefixBound::by_queue(const TimelineState::Queue& queue, std::int64_t& free) const {
+  std::int64_t most = 0;
+  for (std::size_t i = queue.next; i < queue.entries.size(); ++i) {
+    const TimelineState::Entry& entry = queue.entries[i];
+    const PrefixOption& option = *prefix_[entry.unit];
+    most = std::max(most, free + (*option.tails)[entry.step]);
+    free += option.pattern->steps[entry.step].work;
+  }
+  return most;
+}
+
+/// Queues are served first come, first served (ports: with transfer order ready), so what is yet
+/// to come waits for all that waits now.
+std::int64_t PrefixBound::by_paths(const TimelineState& state, std::int64_t now) {
+  const std::uint32_t nodes = any_.orbits;
+  const bool in_order = any_.transfer_order == sim::TransferOrder::kReady;
+  std::int64_t most = 0;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const TimelineState::Queue& codec = state.queues[kCodecQueue * nodes + node];
+    const TimelineState::Queue& egress = state.queues[kEgress * nodes + node];
+    codec_free_[node] = std::max(now, codec.until);
+    egress_free_[node] = std::max(now, egress.until);
+    most = std::max(most, by_queue(codec, codec_free_[node]));
+  }
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const TimelineState::Queue& ingress = state.queues[kIngress * nodes + node];
+    for (std::size_t i = ingress.next; i < ingress.entries.size(); ++i) {
+      const TimelineState::Entry& entry = ingress.entries[i];
+      const PrefixOption& option = *prefix_[entry.unit];
+      const Step& step = option.pattern->steps[entry.step];
+      const std::int64_t start = std::max(now, ingress.until);
+      most = std::max(most, start + (*option.tails)[entry.step]);
+      egress_free_[any_.node_of(any_.units[entry.unit], step)] = start + step.work;
+    }
+  }
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    std::int64_t free = egress_free_[node];
+    const std::int64_t waiting = by_queue(state.queues[kEgress * nodes + node], free);
+    if (!in_order) continue;
+    most = std::max(most, waiting);
+    egress_free_[node] = free;
+  }
+  for (std::size_t place = state.next; place < options_.size(); ++place) {
+    if (place < prefix_.size()) {
+      most = std::max(most, by_path(*prefix_[place]));
+      continue;
+    }
+    std::int64_t fastest = kNever;
+    for (const PrefixOption& option : options_[place]) {
+      fastest = std::min(fastest, by_path(option));
+    }
+    most = std::max(most, fastest);
+  }
+  return most;
+}
+
+std::int64_t PrefixBound::by_path(const PrefixOption& option) const {
+  auto most = static_cast<std::int64_t>(option.end);
+  for (std::uint32_t node = 0; node < any_.orbits; ++node) {
+    most = std::max({most, egress_free_[node] + option.egress_tails[node],
+                     codec_free_[node] + option.codec_tails[node]});
+  }
+  return most;
+}
+
+}  // namespace hipress::planner
