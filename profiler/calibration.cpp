@@ -146,26 +146,15 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
   return result;
 }
 
-Calibration relay(std::uint32_t nodes, const std::string& algorithm,
-                  const std::vector<std::int64_t>& elements, std::uint32_t rounds) {
-  const std::uint32_t messages = rounds * static_cast<std::uint32_t>(elements.size());
-  Calibration result{.model = model_of(0, nodes * messages), .plan = {}, .graph = {}};
-  for (std::uint32_t g = 0; g < nodes * messages; ++g)
-    result.model.gradients[g].elements = elements[g / nodes % elements.size()];
+Calibration synchronisation(std::uint32_t nodes, const std::string& algorithm,
+                            const std::vector<std::int64_t>& elements, std::uint32_t rounds) {
+  const auto gradients = rounds * static_cast<std::uint32_t>(elements.size());
+  Calibration result{.model = model_of(0, gradients), .plan = {}, .graph = {}};
+  for (std::uint32_t g = 0; g < gradients; ++g)
+    result.model.gradients[g].elements = elements[g % elements.size()];
   result.plan = plan_of(result.model, nodes, algorithm);
-  GraphBuilder builder(nodes);
-  std::uint32_t gradient = 0;
-  for (std::uint32_t message = 0; message < messages; ++message) {
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      const std::uint32_t next = (node + 1) % nodes;
-      const std::int64_t size = elements[message % elements.size()];
-      Chain chain(builder, gradient++, size, 0,
-                  result.plan.plan.algorithms.front().encoded_bytes(size));
-      const TaskId encode = chain.then(chain.backward(node), Kind::kEncode, node);
-      chain.then(chain.receive(chain.send(encode, node, next)), Kind::kDecode, next);
-    }
-  }
-  result.graph = std::move(builder).build();
+  result.plan.plan.strategy = "ps";
+  result.graph = casync::expand(result.model, result.plan.plan);
   return result;
 }
 

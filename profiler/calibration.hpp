@@ -41,11 +41,10 @@ struct Pair {
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 
-/// Every node encodes slices of `elements` in turn, `rounds` of each, sends each to the next node
-/// as soon as it is encoded, and decodes what arrives: all that keeps a host's cores busy in a
-/// synchronisation.
-Calibration relay(std::uint32_t nodes, const std::string& algorithm,
-                  const std::vector<std::int64_t>& elements, std::uint32_t rounds);
+/// A synchronisation, by ps, of gradients with `elements` in turn, `rounds` of each, all ready at
+/// once: messages wait for each other, for codecs and for cores as they do in a training.
+Calibration synchronisation(std::uint32_t nodes, const std::string& algorithm,
+                            const std::vector<std::int64_t>& elements, std::uint32_t rounds);
 
 /// All-reduces of as many slices by `nodes` nodes, one after the other.
 Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count);
