@@ -40,6 +40,10 @@ ASSUMPTIONS = (
     ("Ring(OSS-...)", f"all GPUs gather after backward, kernels at {systems.GENERIC_EFFICIENCY:.0%} of the bandwidth",
      "Horovod's gather is flat; the same generic code beside memcpy"),
     ("any, on one node", "uncompressed, as BytePS or Ring", "nothing crosses a network"),
+    ("ablation", "one plan, all costs as published; " + ", ".join(switch for switch, _ in systems.FEATURES),
+     "so that what a feature gains is for hipress-sim to say"),
+    ("its bulk", f"gradients below {systems.BULK_BYTES >> 20} MiB, up to as many; kernels below it, within "
+     f"{simulator.BATCH_WAIT}", "as above; without a bound all would wait for the last"),
 )
 
 

@@ -96,8 +96,8 @@ def held_out(lab: Lab, rows: list[Row]) -> dict[str, list[Case]]:
 
 
 #: Published synchronisation times of VGG19 on 16 nodes of `local`, in ms, features added one after the other.
-ABLATION = (("BytePS", 590), ("compression on CPU", 774), ("compression on GPU", 346), ("+ pipelining", 319),
-            ("+ bulk synchronisation", 236), ("+ SeCoPa", 189))
+ABLATION = (("BytePS", 590), ("compression on CPU", 774), ("compression on GPU", 346),
+            *zip((name for _, name in systems.FEATURES), (319, 236, 189)))
 ABLATION_NODES = 16
 
 
@@ -106,11 +106,11 @@ def ablation(lab: Lab, calibrations, topology: str) -> list[float]:
     setup = lab.setup("local", "vgg19")
     byteps, ring = calibrations["local", "BytePS"], calibrations["local", "Ring"]
     casync = setups.System(setups.CASYNC, topology, "onebit")
-    stage = systems.Stages
+    switches = tuple(switch for switch, _ in systems.FEATURES)
     jobs = [systems.raw_job(setup, setups.System(setups.RAW, "PS", "none"), ABLATION_NODES, byteps),
             systems.cpu_codec_job(setup, setups.System(setups.CPU_ONEBIT, "PS", "onebit"), ABLATION_NODES, byteps,
                                   pipelining=False)]
-    jobs += [systems.casync_job(setup, casync, ABLATION_NODES, ring, stages)
-             for stages in (stage(False, False, False), stage(True, False, False), stage(True, True, False), stage())]
+    jobs += [systems.switched_casync_job(setup, casync, ABLATION_NODES, ring, switches[given:])
+             for given in range(len(switches) + 1)]
     forward_s = setup.stretched(ring.slowdown).forward_s
     return [(time - forward_s) * 1e3 for time in lab.simulator.predict(jobs)]

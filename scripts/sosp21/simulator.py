@@ -14,6 +14,9 @@ from .setups import ROOT, Gradient
 OVERHEAD_S = 97.66e-6
 #: …and is this long on the wire.
 LATENCY_S = 105.71e-6
+#: How long a kernel waits for others to be launched with: about as long as a few launches and messages take. Without
+#: any bound, the first gradient of backward would wait for the last.
+BATCH_WAIT = "1ms"
 
 
 class ToolError(Exception):
@@ -45,7 +48,11 @@ class Codec:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One iteration to predict. `plan`: "none", or "secopa", or a K for every gradient, all compressed."""
+    """One iteration to predict. `plan`: "none", or "secopa", or a K for every gradient, all compressed.
+
+    Gradients below bulk_bytes go together, up to as many, and so do kernels on slices below it, of gradients that are
+    ready within BATCH_WAIT (bulk groups and batches of the plan). The switches are options of hipress-sim that take
+    features of the plan away."""
 
     topology: str
     nodes: int
@@ -59,6 +66,8 @@ class Job:
     memory_bandwidth: float = 900e9
     overhead_s: float = OVERHEAD_S
     latency_s: float = LATENCY_S
+    bulk_bytes: int = 0
+    switches: tuple[str, ...] = ()
 
     def model_yaml(self) -> str:
         lines = [f"- {{name: {g.name}, elements: {g.elements}, ready: {g.ready_s * 1e6:.3f}us}}"
@@ -78,6 +87,17 @@ class Job:
 
     def gradients_text(self) -> str:
         return "".join(f"{g.name},{g.elements}\n" for g in self.gradients)
+
+    def plan_yaml(self, rows: str) -> str:
+        """The plan of `rows`, "name,elements,y,K" a line, with bulk groups and batches."""
+        def item(name, elements, compressed, partitions):
+            algorithm = self.algorithm if compressed == "y" else "none"
+            return f"- {{name: {name}, elements: {elements}, algorithm: {algorithm}, K: {partitions}}}\n"
+
+        return (f"schema: hipress.plan/1\ntopology: {self.topology.lower()}\nnodes: {self.nodes}\n"
+                f"bulk: {{threshold: {self.bulk_bytes}B, limit: {self.bulk_bytes}B}}\n"
+                f"batch: {{threshold: {self.bulk_bytes}B, wait: {BATCH_WAIT}}}\ngradients:\n"
+                + "".join(item(*row.split(",")) for row in rows.splitlines()))
 
 
 class Simulator:
@@ -102,16 +122,18 @@ class Simulator:
             (folder / "profile.yaml").write_text(job.profile_yaml())
             report = self.tool(folder, "hipress-sim", "--input", "model.yaml", "--plan", self.plan(folder, job),
                                "--topology", job.topology, "--nnodes", job.nodes, "--algorithm", job.algorithm,
-                               "--profile", "profile.yaml", "--json")
+                               "--profile", "profile.yaml", *job.switches, "--json")
         return json.loads(report)["iteration_s"]
 
     def plan(self, folder: pathlib.Path, job: Job) -> str:
         """What hipress-sim takes as --plan."""
         if job.plan == "none":
             return "none"
-        (folder / "plan.txt").write_text(self.secopa(folder, job) if job.plan == "secopa" else "".join(
-            f"{g.name},{g.elements},y,{job.plan}\n" for g in job.gradients))
-        return "plan.txt"
+        rows = self.secopa(folder, job) if job.plan == "secopa" else "".join(
+            f"{g.name},{g.elements},y,{job.plan}\n" for g in job.gradients)
+        name, text = ("plan.yaml", job.plan_yaml(rows)) if job.bulk_bytes else ("plan.txt", rows)
+        (folder / name).write_text(text)
+        return name
 
     def secopa(self, folder: pathlib.Path, job: Job) -> str:
         """The plan that SeCoPa's published constants give: what the evaluation's HiPress ran."""

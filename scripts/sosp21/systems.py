@@ -97,15 +97,13 @@ def exposed_job(setup: Setup, topology: str, nodes: int, bandwidth: float) -> Jo
     return Job(topology, nodes, 0.0, gradients, bandwidth)
 
 
-def iteration_job(setup: Setup, system: setups.System, nodes: int, calibration: Calibration,
-                  stages: "Stages | None" = None) -> Job:
+def iteration_job(setup: Setup, system: setups.System, nodes: int, calibration: Calibration) -> Job:
     """One iteration of any system. On one node every system is its uncompressed baseline: nothing is compressed where
     nothing crosses a network."""
     kind = system.kind if nodes > 1 else setups.RAW
     builder = {setups.RAW: raw_job, setups.CASYNC: casync_job, setups.CPU_ONEBIT: cpu_codec_job,
                setups.SPARSE_RING: sparse_ring_job}[kind]
-    extra = {"stages": stages} if stages is not None else {}
-    return builder(setup, system, nodes, calibration, **extra)
+    return builder(setup, system, nodes, calibration)
 
 
 def after_backward_s(setup: Setup, calibration: Calibration) -> float:
@@ -120,33 +118,28 @@ def raw_job(setup, system, nodes, calibration):
     return Job(system.topology, nodes, after_backward_s(setup, calibration), gradients, calibration.bandwidth)
 
 
-@dataclasses.dataclass(frozen=True)
-class Stages:
-    """CaSync's features, each of which can be left out."""
-
-    pipelining: bool = True  #: communication and codecs beside backward and each other, gradients cut into partitions
-    bulk: bool = True  #: small gradients, messages and kernel launches collected
-    selection: bool = True  #: SeCoPa's plan instead of everything compressed
-
-
-def casync_job(setup, system, nodes, calibration, stages=Stages()):
-    """Without bulk synchronisation every kernel and message costs what SeCoPa published of one alone. With it, what
-    waits goes together: a kernel costs its memory traffic and a launch in a busy stream, and the overhead of a message
-    delays it but keeps no port busy."""
-    codec, merge = read_codec("v100_100g" if stages.bulk else "sosp21", system.algorithm, setup.cluster)
-    overhead_s, latency_s = (0.0, OVERHEAD_S + LATENCY_S) if stages.bulk else (OVERHEAD_S, LATENCY_S)
+def casync_job(setup, system, nodes, calibration):
+    """What waits goes together: a kernel costs its memory traffic and a launch in a busy stream, and the overhead of a
+    message delays it but keeps no port busy."""
+    codec, merge = read_codec("v100_100g", system.algorithm, setup.cluster)
     model = setup.stretched(calibration.slowdown)
-    forward_s, gradients = model.forward_s, model.gradients
-    if stages.pipelining:
-        gradients = summed_locally(gradients, calibration.local_s_per_byte)
-    else:
-        forward_s, gradients = after_backward_s(setup, calibration), at_once(gradients)
-    if stages.bulk:
-        gradients = collect(gradients, BULK_BYTES)
-    partitions = nodes if stages.pipelining else 1
-    return Job(system.topology, nodes, forward_s, gradients, calibration.bandwidth,
-               "secopa" if stages.selection else partitions, system.algorithm, codec, merge,
-               setup.cluster.gpu_memory_bandwidth, overhead_s, latency_s)
+    gradients = collect(summed_locally(model.gradients, calibration.local_s_per_byte), BULK_BYTES)
+    return Job(system.topology, nodes, model.forward_s, gradients, calibration.bandwidth, "secopa", system.algorithm,
+               codec, merge, setup.cluster.gpu_memory_bandwidth, 0.0, OVERHEAD_S + LATENCY_S)
+
+
+#: hipress-sim's options that take CaSync's features away, added one after the other, and how they are published.
+FEATURES = (("--no-pipelining", "+ pipelining"), ("--no-bulk", "+ bulk synchronisation"), ("--no-selection", "+ SeCoPa"))
+
+
+def switched_casync_job(setup, system, nodes, calibration, switches):
+    """CaSync as hipress-sim has it: the model's own gradients under SeCoPa's plan with its bulk groups and batches, every
+    kernel and message at what SeCoPa published of one alone, and nothing but the switches to tell jobs apart."""
+    codec, merge = read_codec("sosp21", system.algorithm, setup.cluster)
+    model = setup.stretched(calibration.slowdown)
+    gradients = summed_locally(model.gradients, calibration.local_s_per_byte)
+    return Job(system.topology, nodes, model.forward_s, gradients, calibration.bandwidth, "secopa", system.algorithm,
+               codec, merge, setup.cluster.gpu_memory_bandwidth, bulk_bytes=BULK_BYTES, switches=switches)
 
 
 def cpu_codec_job(setup, system, nodes, calibration, pipelining=True):

@@ -19,7 +19,7 @@ SCRIPT = ROOT / "scripts/reproduce_sosp21.py"
 TOOLS = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from sosp21 import calibration, rows, setups, simulator, systems  # noqa: E402  (found through the path above)
+from sosp21 import calibration, evaluation, rows, setups, simulator, systems  # noqa: E402  (found through the path above)
 
 with open(ROOT / "tests/data/sosp21_throughput.csv", newline="") as file:
     PUBLISHED = list(csv.DictReader(file))
@@ -132,6 +132,28 @@ class ScriptTest(unittest.TestCase):
         for topology, (byteps, on_cpu, on_gpu, pipelining, bulk, selection) in report["ablation_ms"].items():
             with self.subTest(topology=topology):
                 self.assertTrue(on_cpu > byteps > on_gpu > pipelining > bulk > selection, report["ablation_ms"])
+
+    def test_features_are_taken_away_by_the_switches_of_hipress_sim_alone(self):
+        calls = []
+
+        class Recorder(simulator.Simulator):
+            def predict(self, jobs):
+                calls.extend(jobs)
+                return [1.0] * len(jobs)
+
+        lab = calibration.Lab(Recorder(), [])
+        known = systems.Calibration(slowdown=0.0, local_s_per_byte=1e-10, bandwidth=7e9)
+        evaluation.ablation(lab, {("local", "Ring"): known, ("local", "BytePS"): known}, "PS")
+        everything, *others = reversed(calls[2:])
+        self.assertEqual([job.switches for job in (everything, *others)],
+                         [(), ("--no-selection",), ("--no-bulk", "--no-selection"),
+                          ("--no-pipelining", "--no-bulk", "--no-selection")])
+        for job in others:
+            self.assertEqual(dataclasses.replace(job, switches=()), everything)
+        self.assertIn("bulk: {threshold: 1048576B, limit: 1048576B}\nbatch: {threshold: 1048576B, wait: 1ms}\n",
+                      everything.plan_yaml("g,64,y,2\nh,5,n,1\n"))
+        self.assertIn("- {name: g, elements: 64, algorithm: onebit, K: 2}\n- {name: h, elements: 5, algorithm: none, K: 1}",
+                      everything.plan_yaml("g,64,y,2\nh,5,n,1\n"))
 
     # Wrong requests.
 
