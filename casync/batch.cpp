@@ -10,18 +10,23 @@ using Edge = std::pair<TaskId, TaskId>;
 
 constexpr TaskId kNobody = UINT32_MAX;
 
-/// A task that may be batched, with what batches are made by.
+/// A task that may be batched, with what batches are made by. Those of one form come in the order
+/// in which resources serve, which is the same on every node of a cluster that can be folded.
 struct Candidate {
-  std::uint32_t node;
+  std::uint32_t orbit;
   std::uint32_t level;
   Kind kind;
   std::int8_t algorithm;
   bool adds;  ///< a Decode that adds costs another time than one that overwrites
   Picoseconds ready;
+  std::uint32_t gradient;
+  std::uint32_t rotation;
+  std::uint32_t partition;
   TaskId id;
 
-  auto form() const { return std::tie(node, level, kind, algorithm, adds); }
-  auto key() const { return std::tie(node, level, kind, algorithm, adds, ready, id); }
+  auto form() const { return std::tie(orbit, level, kind, algorithm, adds); }
+  auto place() const { return std::tie(ready, gradient, rotation, partition, id); }
+  auto key() const { return std::tuple_cat(form(), place()); }
 };
 
 std::int64_t slice_bytes(const Task& task) {
@@ -54,12 +59,15 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
     const bool launches =
         task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
     if (!launches || slice_bytes(task) >= rule.threshold_bytes) continue;
-    found.push_back({.node = task.node,
+    found.push_back({.orbit = builder.orbit(task.node),
                      .level = level[id],
                      .kind = task.kind,
                      .algorithm = task.algorithm,
                      .adds = (task.flags & kAccumulate) != 0,
                      .ready = from_seconds(layout.units[task.gradient].ready_s),
+                     .gradient = task.gradient,
+                     .rotation = task.rotation,
+                     .partition = task.partition,
                      .id = id});
   }
   std::sort(found.begin(), found.end(),

@@ -127,7 +127,8 @@ class Expansion {
       for (const ForwardStep& step : forward_) {
         const TaskId id =
             compute({.amount = step.length.count(), .gradient = step.gradient, .node = node});
-        if (forward_.size() == model_.gradients.size()) forwards_[step.gradient].push_back(id);
+        if (forward_.size() != model_.gradients.size()) continue;
+        forwards_[step.gradient].insert(forwards_[step.gradient].end(), nodes_per_orbit(), id);
       }
       Picoseconds reached{0};
       for (const std::uint32_t gradient : order) {
@@ -191,8 +192,9 @@ class Expansion {
       for (std::uint32_t node = orbit; node < orbit + nodes_per_orbit(); ++node) {
         for (const TaskId end : values[node]) builder_.edge(end, last);
         waits = waits || !values[node].empty();
-        values[node] = {last};
+        values[node].clear();
       }
+      values[orbit] = {last};
       if (!waits) builder_.edge(work.ready[orbit], last);
     }
     if (!keeps_ends_) values_[unit] = sends_[unit] = std::vector<std::vector<TaskId>>(plan_.nodes);
@@ -263,21 +265,30 @@ class Expansion {
 
 }  // namespace
 
-TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
-  if (folding == Folding::kFolded) {
-    const Foldability verdict = foldable(model, plan);
-    if (verdict.kind == Foldability::kImpossible) {
-      throw std::invalid_argument("the graph cannot be folded: " + verdict.why);
-    }
+namespace {
+
+void require_foldable(const models::Model& model, const Plan& plan, Folding folding) {
+  if (folding == Folding::kNone) return;
+  const Foldability verdict = foldable(model, plan);
+  if (verdict.kind == Foldability::kImpossible) {
+    throw std::invalid_argument("the graph cannot be folded: " + verdict.why);
   }
+}
+
+}  // namespace
+
+TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
+  require_foldable(model, plan, folding);
   Expansion expansion(model, plan, whole_forward(model), folding);
   expansion.add_iteration();
   return std::move(expansion).take();
 }
 
-TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations) {
+TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
+                              Folding folding) {
   if (iterations < 1) throw std::invalid_argument("at least one iteration is needed");
-  Expansion expansion(model, plan, forward_by_gradient(model));
+  require_foldable(model, plan, folding);
+  Expansion expansion(model, plan, forward_by_gradient(model), folding);
   expansion.keep_ends();
   for (int i = 0; i < iterations; ++i) expansion.add_iteration();
   return std::move(expansion).take();

@@ -20,8 +20,6 @@ std::string describe(const Layout& layout, std::uint32_t unit) {
 }  // namespace
 
 Foldability foldable(const models::Model& model, const Plan& plan) {
-  if (!plan.pipelining) return {Foldability::kImpossible, "pipelining is off"};
-  if (plan.batch.threshold_bytes > 0) return {Foldability::kImpossible, "launches are batched"};
   const Layout layout = make_layout(model, plan);
   Foldability verdict;
   for (const std::uint32_t index : layout.order) {
@@ -34,8 +32,11 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
     }
     if (verdict.kind == Foldability::kExact &&
         slice_length(unit, SliceLength::kShortest) != slice_length(unit, SliceLength::kLongest)) {
-      verdict = {Foldability::kBounded, "the " + std::to_string(unit.partitions) + " slices of " +
-                                            describe(layout, index) + " are not equal"};
+      const std::string why = "the " + std::to_string(unit.partitions) + " slices of " +
+                              describe(layout, index) + " are not equal";
+      const bool batched = plan.batch.threshold_bytes > 0;
+      if (batched) return {Foldability::kImpossible, why + ", and launches are batched"};
+      verdict = {Foldability::kBounded, why};
     }
   }
   return verdict;

@@ -17,6 +17,21 @@
 /// turns of N partitions, whose order is the same everywhere. So it is enough to expand the
 /// partitions 0, N, 2N, …, each over all its nodes, and to run their tasks on the resources of one
 /// node: they are what that node does for the other partitions.
+///
+/// Rewrites (rewrites.hpp) and back-to-back iterations are made of the folded graph, and give what
+/// folding the rewritten whole graph would:
+///  - Where they put a task depends on its node, unit, level, kind, algorithm and ready time. A
+///    turn changes the node alone: levels are lengths of paths, turning a path gives a path, and a
+///    path of the folded graph is one of the whole graph turned from edge to edge. So what is put
+///    together on node i is, turned, what is put together on node i+1, and in the folded graph,
+///    where all nodes count as one, it is what is put together on the first.
+///  - Batches are cut, and their leaders chosen, in the order of service, in which by the above
+///    every node has the same; all slices of a unit are equal, so the same size is reached at the
+///    same task.
+///  - The Joins between steps without pipelining, and the edges between iterations, are of one node
+///    each, and turned with it.
+/// The edges that they add are turned into one another too, so the induction over time holds for
+/// the rewritten graph.
 namespace hipress::casync {
 
 /// Whether a plan's graph can be folded.

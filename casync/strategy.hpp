@@ -51,8 +51,9 @@ TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding =
 /// per gradient, the last in the order of backward first, each for the share of forward that its
 /// gradient has of backward, or, where the model gives no ready times, of the elements. From the
 /// second iteration on it waits until the gradient is synchronised on the node, and Backward until
-/// the node has sent what it overwrites.
-TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations);
+/// the node has sent what it overwrites. Throws as expand().
+TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
+                              Folding folding = Folding::kNone);
 
 void expand_ps(GraphBuilder& builder, const GradientWork& work);
 void expand_ring(GraphBuilder& builder, const GradientWork& work);

@@ -152,6 +152,8 @@ class GraphBuilder {
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
   bool folded() const { return folded_; }
+  /// As TaskGraph's.
+  std::uint32_t orbit(std::uint32_t node) const { return folded_ ? 0 : node; }
   TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
   const Task& task(TaskId id) const { return tasks_[id]; }
   Task& task(TaskId id) { return tasks_[id]; }

@@ -132,7 +132,8 @@ std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
   return rules;
 }
 
-/// Batches make nodes differ, so they are left out where only foldable plans are affordable.
+/// Patterns (pattern.hpp) know no batches, so they are left out where only folded plans are
+/// affordable.
 std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
   std::vector<casync::Aggregation> rules = {{}};
   if (problem.grouping == Grouping::kNone || rotations_only(problem)) return rules;

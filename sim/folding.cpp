@@ -30,8 +30,7 @@ Picoseconds iteration_of(const Scenario& scenario, casync::SliceLength length) {
   Scenario changed = scenario;
   changed.model = std::move(even.model);
   changed.plan = std::move(even.plan);
-  return simulate(changed, casync::expand(changed.model, changed.plan, casync::Folding::kFolded))
-      .iteration;
+  return iteration_time(changed, expand(changed, casync::Folding::kFolded));
 }
 
 }  // namespace
@@ -57,13 +56,11 @@ ExpandedGraph expand(const Scenario& scenario, Fold fold) {
   } else if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
     verdict = {Foldability::kImpossible, std::move(why)};
   }
-  if (scenario.iterations > 1) verdict = {Foldability::kImpossible, "iterations are back to back"};
   if (fold == Fold::kAlways && verdict.kind == Foldability::kImpossible) {
     throw io::InputError("the graph cannot be folded: " + verdict.why);
   }
   if (fold == Fold::kExactly && verdict.kind != Foldability::kExact) return whole(verdict.why);
-  return {casync::expand(scenario.model, scenario.plan, casync::Folding::kFolded),
-          verdict.kind == Foldability::kExact, ""};
+  return {expand(scenario, casync::Folding::kFolded), verdict.kind == Foldability::kExact, ""};
 }
 
 FoldingBounds folding_bounds(const Scenario& scenario) {

@@ -25,10 +25,11 @@ struct Scenario {
 };
 
 /// The graph of the scenario's plan.
-inline casync::TaskGraph expand(const Scenario& scenario) {
-  return scenario.iterations == 1
-             ? casync::expand(scenario.model, scenario.plan)
-             : casync::expand_back_to_back(scenario.model, scenario.plan, scenario.iterations);
+inline casync::TaskGraph expand(const Scenario& scenario,
+                                casync::Folding folding = casync::Folding::kNone) {
+  return scenario.iterations == 1 ? casync::expand(scenario.model, scenario.plan, folding)
+                                  : casync::expand_back_to_back(scenario.model, scenario.plan,
+                                                                scenario.iterations, folding);
 }
 
 enum class Timelines : std::uint8_t { kNone, kRecorded };

@@ -12,9 +12,10 @@ SteadyState steady_state(const casync::TaskGraph& graph, const traces::Timeline&
   if (iterations < 2) throw std::invalid_argument("a steady state needs at least 2 iterations");
   traces::require_same_graph(graph, timeline);
   // Computation is a chain on every node, so its ends in order of time are those in order of tasks.
-  std::vector<std::vector<Picoseconds>> ends(graph.nodes);
+  std::vector<std::vector<Picoseconds>> ends(graph.orbits());
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
-    if (casync::is_computation(graph[id])) ends[graph[id].node].push_back(timeline.end[id]);
+    if (casync::is_computation(graph[id]))
+      ends[graph.orbit(graph[id].node)].push_back(timeline.end[id]);
   }
   const auto count = static_cast<std::size_t>(iterations);
   std::vector<Picoseconds> computed(count, Picoseconds{});

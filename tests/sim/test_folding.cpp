@@ -15,8 +15,21 @@ using Catch::Matchers::Contains;
 
 constexpr std::int64_t kWord = 32;
 
+/// Nodes that are alike, though messages pass more than their own links: all on one host, or each
+/// on one of its own in one rack.
+void join_by_a_hierarchy(costs::Cluster& cluster, bool on_one_host) {
+  if (on_one_host) {
+    cluster.host.assign(cluster.nodes, 0);
+    cluster.host_link = cluster.link;
+    cluster.host_link->bandwidth = cluster.host_link->bandwidth_both_ways = 3e9;
+  } else {
+    cluster.rack = {.hosts = cluster.nodes, .oversubscription = 4, .latency_s = 1e-6};
+  }
+}
+
 /// A scenario that can be folded: gradients of equal slices, with and without compression, bulk
-/// groups and all-reduces, K from N to 3N, ready at times that sometimes coincide, on any network.
+/// groups and all-reduces, K from N to 3N, ready at times that sometimes coincide, on any network;
+/// with batches, without pipelining, back to back.
 Scenario random_scenario(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t bound) {
@@ -51,12 +64,23 @@ Scenario random_scenario(std::uint32_t seed) {
     scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node = 2 + below(7);
     scenario.cluster.gpu_link = {1e-6 * below(3), 4e9};
   }
+  if (below(2) == 0) {
+    casync::Aggregation& batch = scenario.plan.batch;
+    batch.threshold_bytes = below(2) == 0 ? 1 << 20 : below(8000);
+    if (below(2) == 0) batch.wait = casync::Picoseconds(kUs * below(500));
+    if (below(2) == 0) batch.limit_bytes = below(20000);
+  }
+  scenario.plan.pipelining = below(3) > 0;
+  if (below(3) == 0) scenario.iterations = 2 + static_cast<int>(below(4));
+  if (below(3) == 0) scenario.transfer_order = TransferOrder::kNeed;
+  if (below(4) == 0) join_by_a_hierarchy(scenario.cluster, below(2) == 0);
   return scenario;
 }
 
-/// What happened on node 0, or in the orbit of all nodes.
+/// What happened on node 0, or in the orbit of all nodes: kind, gradient, turn, rotation, amount,
+/// flags, start and end.
 using Happening = std::tuple<casync::Kind, std::uint32_t, std::uint32_t, std::uint32_t,
-                             std::int64_t, std::int64_t>;
+                             std::int64_t, std::uint8_t, std::int64_t, std::int64_t>;
 std::vector<Happening> happenings(const Scenario& scenario, const casync::TaskGraph& graph) {
   const Result result = simulate(scenario, graph, Timelines::kRecorded);
   std::vector<Happening> all;
@@ -64,7 +88,8 @@ std::vector<Happening> happenings(const Scenario& scenario, const casync::TaskGr
     const casync::Task& task = graph[id];
     if (graph.orbit(task.node) != 0) continue;
     all.emplace_back(task.kind, task.gradient, task.partition / graph.nodes, task.rotation,
-                     result.timeline.start[id].count(), result.timeline.end[id].count());
+                     task.amount, task.flags, result.timeline.start[id].count(),
+                     result.timeline.end[id].count());
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -84,6 +109,11 @@ TEST_CASE("a folded graph gives the times of the whole one, task by task") {
     CHECK(result.iteration == expected.iteration);
     CHECK(result.compute == expected.compute);
     CHECK(result.bytes_sent == expected.bytes_sent);
+    if (scenario.iterations > 1) {
+      const SteadyState steady = steady_state(folded.graph, result.timeline, scenario.iterations);
+      CHECK(steady.periods ==
+            steady_state(whole.graph, expected.timeline, scenario.iterations).periods);
+    }
     const Utilisation expected_use = utilisation(scenario, whole.graph, expected);
     const Utilisation use = utilisation(scenario, folded.graph, result);
     REQUIRE(use.nodes.size() == expected_use.nodes.size());
@@ -122,14 +152,11 @@ TEST_CASE("a graph whose nodes do different things is not folded, and says why")
 
   scenario.plan.decisions[0].partitions = 4;
   scenario.plan.batch.threshold_bytes = 1;
-  CHECK(why() == "launches are batched");
-  scenario.plan.pipelining = false;
-  CHECK(why() == "pipelining is off");
-  scenario.iterations = 2;
-  CHECK(why() == "iterations are back to back");
+  CHECK(why() == "the 4 slices of gradient 'g1' are not equal, and launches are batched");
+  CHECK_THROWS_WITH(expand(scenario, Fold::kAlways), Contains("launches are batched"));
 
+  scenario.plan.batch = {};
   scenario.cluster.compute_speed[2] = 0.5;
-  scenario.iterations = 1;
   CHECK(why() == "nodes 1 and 2 compute at different speeds");
   scenario.cluster = test_cluster(4);
   scenario.cluster.link.burst_bytes = 1;
