@@ -42,6 +42,16 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
   return verdict;
 }
 
+std::int64_t whole_tasks(const TaskGraph& graph) {
+  std::int64_t tasks = graph.tasks();
+  if (!graph.folded) return tasks;
+  std::int64_t all_reduces = 0;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == Kind::kAllReduce) ++all_reduces;
+  }
+  return graph.nodes * tasks - (graph.nodes - 1) * all_reduces;
+}
+
 PlannedModel with_even_slices(const models::Model& model, const Plan& plan, SliceLength length) {
   const Layout layout = make_layout(model, plan);
   PlannedModel even{model, plan};

@@ -46,6 +46,11 @@ struct Foldability {
 };
 Foldability foldable(const models::Model& model, const Plan& plan);
 
+/// Tasks of the whole graph, of which a folded one holds a share: a task of every node for each,
+/// but one Join for each AllReduce, on the first. Of graphs with pipelining, without which that
+/// Join has steps of its own.
+std::int64_t whole_tasks(const TaskGraph& graph);
+
 /// A model and a plan for it.
 struct PlannedModel {
   models::Model model;

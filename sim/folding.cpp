@@ -9,7 +9,16 @@
 namespace hipress::sim {
 namespace {
 
-/// What makes nodes of a cluster differ; empty if nothing does.
+Picoseconds iteration_of(const Scenario& scenario, casync::SliceLength length) {
+  casync::PlannedModel even = casync::with_even_slices(scenario.model, scenario.plan, length);
+  Scenario changed = scenario;
+  changed.model = std::move(even.model);
+  changed.plan = std::move(even.plan);
+  return iteration_time(changed, expand(changed, casync::Folding::kFolded));
+}
+
+}  // namespace
+
 std::string difference_between_nodes(const costs::Cluster& cluster) {
   const std::vector<double>& speeds = cluster.compute_speed;
   const auto other = std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>());
@@ -24,16 +33,6 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
     return "links have bursts, which flows take one after the other";
   return cluster.cores_per_host > 0 ? "nodes share the cores of hosts" : "";
 }
-
-Picoseconds iteration_of(const Scenario& scenario, casync::SliceLength length) {
-  casync::PlannedModel even = casync::with_even_slices(scenario.model, scenario.plan, length);
-  Scenario changed = scenario;
-  changed.model = std::move(even.model);
-  changed.plan = std::move(even.plan);
-  return iteration_time(changed, expand(changed, casync::Folding::kFolded));
-}
-
-}  // namespace
 
 Fold parse_fold(std::string_view name) {
   if (name == "auto") return Fold::kExactly;

@@ -17,6 +17,10 @@ enum class Fold : std::uint8_t {
 };
 Fold parse_fold(std::string_view name);  ///< auto, never, always; else InputError that lists them
 
+/// What makes nodes of a cluster differ, so that no graph on it can be folded; empty if nothing
+/// does.
+std::string difference_between_nodes(const costs::Cluster& cluster);
+
 /// A scenario's graph, and how much of it there is.
 struct ExpandedGraph {
   casync::TaskGraph graph;

@@ -17,15 +17,15 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "plans/plan_file.hpp"
-#include "sim/scenario.hpp"
+#include "sim/folding.hpp"
 
 namespace hipress::sim {
 namespace {
 
-constexpr double kMostTasks = 1e8;  // of one graph: some 6 GB
+constexpr double kMostTasks = 1e8;  // of one graph as it is simulated: some 6 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-/// How many tasks expand() makes: exact for ps and ring, whose compressed partitions have
+/// How many tasks a whole graph has: exact for ps and ring, whose compressed partitions have
 /// 7(N−1) + 2 and whose raw ones 5(N−1).
 double count_tasks(const models::Model& model, const casync::Plan& plan) {
   const double peers = plan.nodes - 1;
@@ -64,11 +64,12 @@ struct Outcome {
 struct SharedGraph {
   Point point{};                                          // one of those that it belongs to
   bool baseline = false;                                  // that point's baseline instead of itself
-  double tasks = 0;                                       // as estimated
+  double tasks = 0;                                       // that are simulated, as estimated
   std::vector<std::size_t> on;                            // the machines that it is simulated on
   std::unordered_map<std::size_t, std::size_t> index_on;  // of each of them in `on`
   std::vector<Outcome> outcomes;
-  std::uint32_t expanded_tasks = 0;
+  casync::Folding folding = casync::Folding::kNone;
+  std::int64_t whole_tasks = 0;
   std::mutex mutex;
   std::size_t left = 0;
   std::optional<casync::TaskGraph> graph;
@@ -121,8 +122,8 @@ class Sweep::State {
   std::vector<costs::Profile> profiles_;  // the same
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, costs::Cluster>
       clusters_;  // by value of profile, cluster and nodes
-  std::map<std::pair<std::uint32_t, std::string>, std::size_t>
-      graph_of_plan_;  // by model and the plan's fingerprint
+  std::map<std::tuple<std::uint32_t, std::string, bool>, std::size_t>
+      graph_of_plan_;  // by model, the plan's fingerprint, and whether it is folded
   std::map<std::vector<std::uint32_t>, std::size_t> graph_of_point_;
   std::vector<std::unique_ptr<SharedGraph>> graphs_;
   std::vector<Point> machine_points_;        // per machine a point that has it
@@ -205,18 +206,23 @@ void Sweep::State::require_codecs(const Point& point, const casync::Plan& plan) 
   }
 }
 
-/// The graph of a point or of its baseline: points whose plans decide the same have one.
+/// The graph of a point or of its baseline: points whose plans decide the same have one, or two
+/// where the nodes of some clusters are alike and those of others are not.
 std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
+  const costs::Cluster& machines = base_cluster_of(point);
+  const bool alike = machines.nodes > 1 && difference_between_nodes(machines).empty();
   std::vector<std::uint32_t> key(point.begin(), point.begin() + kGraphAxes);
   if (baseline) key = {point[kModel], point[kTopology], point[kNodes]};
-  key.push_back(base_cluster_of(point).gpus_per_node);
+  key.push_back(machines.gpus_per_node);
+  key.push_back(alike ? 1 : 0);
   const auto known = graph_of_point_.find(key);
   if (known != graph_of_point_.end()) return known->second;
 
   const models::Model& model = models_[point[kModel]];
   const casync::Plan plan = resolve(point, baseline).plan;
   require_codecs(point, plan);
-  const double tasks = count_tasks(model, plan);
+  const bool folds = alike && casync::foldable(model, plan).kind == casync::Foldability::kExact;
+  const double tasks = count_tasks(model, plan) / (folds ? plan.nodes : 1);
   if (tasks > kMostTasks) {
     spec_.fail(
         kNodes, value(point, kNodes),
@@ -226,12 +232,13 @@ std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
                     kMostTasks));
   }
   const auto [entry, added] = graph_of_plan_.try_emplace(
-      {point[kModel], plans::plan_fingerprint(model, plan)}, graphs_.size());
+      {point[kModel], plans::plan_fingerprint(model, plan), folds}, graphs_.size());
   if (added) {
     auto graph = std::make_unique<SharedGraph>();
     graph->point = point;
     graph->baseline = baseline;
     graph->tasks = tasks;
+    graph->folding = folds ? casync::Folding::kFolded : casync::Folding::kNone;
     graphs_.push_back(std::move(graph));
   }
   return graph_of_point_[key] = entry->second;
@@ -295,8 +302,8 @@ void Sweep::State::simulate_one(const Job& job) {
     const std::lock_guard lock(shared.mutex);
     if (!shared.graph) {
       shared.plan = resolve(shared.point, shared.baseline).plan;
-      shared.graph = casync::expand(models_[shared.point[kModel]], shared.plan);
-      shared.expanded_tasks = shared.graph->tasks();
+      shared.graph = casync::expand(models_[shared.point[kModel]], shared.plan, shared.folding);
+      shared.whole_tasks = casync::whole_tasks(*shared.graph);
     }
   }
   Point at = shared.point;
@@ -334,7 +341,7 @@ SweepRow Sweep::State::row(std::int64_t index) const {
     row.speedup = static_cast<double>(baseline.iteration.count()) /
                   static_cast<double>(outcome.iteration.count());
   }
-  row.tasks = graph.expanded_tasks;
+  row.tasks = graph.whole_tasks;
   return row;
 }
 

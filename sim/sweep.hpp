@@ -32,8 +32,8 @@ struct SweepRow {
   Picoseconds iteration{};
   Picoseconds compute{};
   Picoseconds synchronisation{};
-  double speedup = 1;  ///< baseline's iteration time over this one
-  std::uint32_t tasks = 0;
+  double speedup = 1;      ///< baseline's iteration time over this one
+  std::int64_t tasks = 0;  ///< of the whole graph, of which one node's share may be simulated
 };
 
 /// What a sweep comes to, known before anything is simulated.

@@ -103,6 +103,9 @@ TEST_CASE("a folded graph gives the times of the whole one, task by task") {
     const ExpandedGraph folded = expand(scenario, Fold::kExactly);
     REQUIRE(folded.graph.folded);
     REQUIRE(folded.exact);
+    if (scenario.plan.pipelining) {
+      CHECK(casync::whole_tasks(folded.graph) == whole.graph.tasks());
+    }
     REQUIRE(happenings(scenario, folded.graph) == happenings(scenario, whole.graph));
     const Result expected = simulate(scenario, whole.graph, Timelines::kRecorded);
     const Result result = simulate(scenario, folded.graph, Timelines::kRecorded);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <sstream>
 
@@ -89,6 +90,38 @@ TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up
   CHECK_THAT(all, Catch::Matchers::EndsWith(",42"));
 }
 
+TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with the same rows") {
+  // One node computes as fast as the others but for the last bit, so its cluster is not folded.
+  folder.file("alike.yaml", "nodes: 4\ncompute_speed: {3: 1}\n");
+  folder.file("nearly.yaml", "nodes: 4\ncompute_speed: {3: 1.0000000000000002}\n");
+  const SweepSpec read =
+      read_sweep(spec(kBase + "topology: [ps, ring]\nnodes: 4\nplan: [none, all]\n"
+                              "cluster: [alike.yaml, nearly.yaml]\nnetwork: [port, fair]\n"));
+  Sweep sweep(read, {});
+  // 2·2 plans, each folded and whole: 'late' has 64000 = 4·32·500 elements, but 'early' 320 is no
+  // multiple of 4·32, so that nothing is folded until it is.
+  CHECK(sweep.size().graphs == 4);
+  folder.file("two.yaml",
+              "name: two\nforward: 1ms\ngradients:\n"
+              "  - {name: late, elements: 64000, ready: 3ms}\n"
+              "  - {name: early, elements: 384, ready: 2ms}\n");
+  Sweep folded(read, {});
+  CHECK(folded.size().graphs == 8);
+  const std::vector<SweepRow> rows = folded.run(1, {});
+  REQUIRE(rows.size() == 16);
+  for (const SweepRow& row : rows) {
+    if (row.point[kCluster] != 0) continue;
+    Point other = row.point;
+    other[kCluster] = 1;
+    const auto whole = std::find_if(rows.begin(), rows.end(),
+                                    [&](const SweepRow& one) { return one.point == other; });
+    REQUIRE(whole != rows.end());
+    CHECK(row.iteration == whole->iteration);
+    CHECK(row.compute == whole->compute);
+    CHECK(row.tasks == whole->tasks);
+  }
+}
+
 TEST_CASE_METHOD(SweepFixture, "a sweep agrees with the simulation of each of its points") {
   const SweepSpec read = read_sweep(spec(kSeveral));
   Sweep sweep(read, {});
@@ -113,7 +146,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep agrees with the simulation of each of it
   scenario.cluster.link.bandwidth = scenario.cluster.link.bandwidth_both_ways = 100e6;
   const casync::TaskGraph graph = casync::expand(scenario.model, scenario.plan);
   CHECK(last.iteration == simulate(scenario, graph).iteration);
-  CHECK(last.tasks == graph.tasks());
+  CHECK(last.tasks == static_cast<std::int64_t>(graph.tasks()));
 }
 
 TEST_CASE_METHOD(SweepFixture, "the output is the same for any jobs, and shards add up to it") {
