@@ -1,7 +1,6 @@
 #include "planner/timeline.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <tuple>
 
 namespace hipress::planner {
@@ -47,7 +46,8 @@ TimelineState::Event TimelineState::Events::take() {
 }
 
 bool TimelineState::Events::operator==(const Events& other) const {
-  return std::ranges::equal(coming(), other.coming());
+  const std::span<const Event> mine = coming(), theirs = other.coming();
+  return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
 }
 
 void TimelineState::Queue::add(const Entry& entry) {

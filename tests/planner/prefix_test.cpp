@@ -92,7 +92,7 @@ TEST_CASE("A gradient alone is bounded by what its servers' queues do in their o
                            .profile = &profile,
                            .machines = &machines};
   Choices choices = make_choices(problem);
-  choices.gradients = {{{0, 4}}};  // onebit, K = N
+  for (auto& options : choices.gradients) options = {{0, 4}};  // onebit, K = N
   Evaluator evaluator(problem, choices);
   const ReadyTimes ready = ready_times(model, machines.cluster);
   const auto work = least_work(model, machines, choices, choices.shapes[0], ready);
