@@ -81,6 +81,7 @@ TEST_CASE("A gradient alone is bounded by what its servers' queues do in their o
   profile.link.latency_s = 5e-6;
   const auto curve = [](double seconds) { return costs::Curve{{{0, seconds, 0}}, 0}; };
   profile.codecs["onebit"] = {curve(70e-6), curve(10e-6), curve(50e-6)};
+  profile.codecs["fp16"] = profile.codecs["onebit"];  // to choose from, but not chosen
   profile.merge = curve(50e-6);
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   models::Model model;
