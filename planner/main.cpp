@@ -61,7 +61,7 @@ Comparison compare(const planner::Problem& problem, planner::SearchResult& found
   return comparison;
 }
 
-/// A search that simulates must not be worse than the baselines: else the best of them is its
+/// A search that optimises must not be worse than the baselines: else the best of them is its
 /// result.
 void take_faster_baseline(const planner::Problem& problem, Comparison& comparison,
                           planner::SearchResult& found) {
@@ -172,7 +172,7 @@ int run(const Options& options) {
   planner::Analysis analysis;
   if (machines) {
     comparison = compare(problem, found);
-    if (search.simulates && searches) take_faster_baseline(problem, *comparison, found);
+    if (search.optimises && searches) take_faster_baseline(problem, *comparison, found);
     analysis = analyse(options, problem, search, search_s, *comparison, found);
   }
   if (comparison && search.simulates && searches) {
