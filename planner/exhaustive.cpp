@@ -131,7 +131,7 @@ class BranchAndBound {
   void search_prefixes(std::uint32_t shape, const std::vector<std::vector<OptionWork>>& work) {
     Evaluator evaluator(problem_, choices_);
     PrefixSearch prefixes(evaluator, shape, ready_, work);
-    prefixes.improve(best_, best_time_);
+    prefixes.improve(best_, best_time_, problem_.limits.jobs);
     simulated_ += prefixes.simulated();
     bounded_ += prefixes.bounded();
   }
@@ -219,11 +219,11 @@ void require_few(const Problem& problem, const Choices& choices) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   constexpr double kYear_s = 365.25 * 24 * 3600;
   throw io::InputError(fmt::format(
-      "--search exhaustive is for at most {:.2g} plans; these {} gradients have {:.2g}, which "
-      "would "
-      "take up to {:.2g} years at {:.2g} s each: take --search timeline, or fewer algorithms or "
-      "gradients",
-      kMostPlans, choices.gradients.size(), plans, plans * one_s / kYear_s, one_s));
+      "--search exhaustive is for at most {:.2g} plans; these {} gradients have {:.2g}. "
+      "To simulate each, at {:.2g} s, would take {:.2g} years, and nobody knows "
+      "beforehand how much of that bounds spare: take --search timeline, or fewer "
+      "algorithms or gradients",
+      kMostPlans, choices.gradients.size(), plans, one_s, plans * one_s / kYear_s));
 }
 
 }  // namespace

@@ -7,20 +7,6 @@ namespace {
 
 constexpr std::size_t kMostPoints = 512;  // of a frontier; more: closer, and slower to make
 
-/// Steps so that every one comes after those that it waits for.
-std::vector<std::uint32_t> in_order(const Pattern& pattern) {
-  std::vector<std::uint16_t> waits = pattern.waits;
-  std::vector<std::uint32_t> order = pattern.sources;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::uint32_t last = pattern.steps[order[i] + 1].successors;
-    for (std::uint32_t at = pattern.steps[order[i]].successors; at < last; ++at) {
-      const std::uint32_t next = pattern.successors[at];
-      if (--waits[next] == 0) order.push_back(next);
-    }
-  }
-  return order;
-}
-
 }  // namespace
 
 PrefixBound::PrefixBound(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
@@ -48,7 +34,9 @@ void PrefixBound::read(std::size_t option, const std::vector<std::vector<OptionW
     one.option = static_cast<std::uint16_t>(option);
     for (const OptionWork& least : work[place]) {
       if (least.option != option) continue;
-      one.end = least.end;
+      const std::int64_t alone =
+          least_alone(*one.pattern, *one.tails, any_.orbits) + any_.units[place].ready;
+      one.end = std::max(least.end, static_cast<double>(alone));
       one.port_tail = static_cast<std::int64_t>(least.port_tail);
       one.codec_tail = static_cast<std::int64_t>(least.codec_tail);
     }
@@ -56,9 +44,8 @@ void PrefixBound::read(std::size_t option, const std::vector<std::vector<OptionW
 }
 
 PrefixOption PrefixBound::read(const PlacedUnit& unit) {
-  const StepTails& tails = tails_of(*unit.pattern);
   PrefixOption one = {.pattern = unit.pattern,
-                      .tails = &tails,
+                      .tails = tails_of(*unit.pattern),
                       .loads = std::vector<NodeLoad>(any_.orbits + 1),
                       .egress_tails = std::vector<std::int64_t>(any_.orbits, 0),
                       .codec_tails = std::vector<std::int64_t>(any_.orbits, 0)};
@@ -69,32 +56,51 @@ PrefixOption PrefixBound::read(const PlacedUnit& unit) {
     if (step.resource == Resource::kCodec) {
       one.loads[node].codec += step.work;
       all.codec += step.work;
-      one.codec_tails[node] = std::max(one.codec_tails[node], tails[i]);
     } else if (step.resource == Resource::kPorts) {
       one.loads[node].egress += step.work;
       one.loads[any_.receiver_of(unit, step)].ingress += step.work;
       all.egress += step.work;
       all.ingress += step.work;
-      one.egress_tails[node] = std::max(one.egress_tails[node], tails[i]);
     }
   }
+  read_tails(unit, one);
   return one;
 }
 
-const StepTails& PrefixBound::tails_of(const Pattern& pattern) {
-  StepTails& tails = tails_[&pattern];
-  if (!tails.empty()) return tails;
-  tails.resize(pattern.count());
-  const std::vector<std::uint32_t> order = in_order(pattern);
-  for (auto step = order.rbegin(); step != order.rend(); ++step) {
-    std::int64_t behind = 0;
-    const std::uint32_t last = pattern.steps[*step + 1].successors;
-    for (std::uint32_t at = pattern.steps[*step].successors; at < last; ++at) {
-      behind = std::max(behind, tails[pattern.successors[at]]);
+/// Steps that wait for none are served in their order, and before those that they lead to.
+void PrefixBound::read_tails(const PlacedUnit& unit, PrefixOption& one) const {
+  const Pattern& pattern = *unit.pattern;
+  const StepTails& tails = *one.tails;
+  const auto tail = [&](const Step& step) -> std::int64_t* {
+    const std::uint32_t node = any_.node_of(unit, step);
+    if (step.resource == Resource::kCodec) return &one.codec_tails[node];
+    return step.resource == Resource::kPorts ? &one.egress_tails[node] : nullptr;
+  };
+  const bool ordered = begins_in_order(pattern);
+  std::vector<NodeLoad> begun(any_.orbits);
+  const auto done = [&](const Step& step) -> std::int64_t& {
+    NodeLoad& load = begun[any_.node_of(unit, step)];
+    return step.resource == Resource::kCodec ? load.codec : load.egress;
+  };
+  if (ordered) {
+    for (const std::uint32_t source : pattern.sources) {
+      const Step& step = pattern.steps[source];
+      if (!tail(step)) continue;
+      *tail(step) = std::max(*tail(step), done(step) + tails[source]);
+      done(step) += step.work;
     }
-    tails[*step] = pattern.steps[*step].work + pattern.steps[*step].delay + behind;
   }
-  return tails;
+  for (std::uint32_t i = 0; i < pattern.count(); ++i) {
+    const Step& step = pattern.steps[i];
+    if (!tail(step) || (ordered && pattern.waits[i] == 0)) continue;
+    *tail(step) = std::max(*tail(step), done(step) + tails[i]);
+  }
+}
+
+std::shared_ptr<const StepTails> PrefixBound::tails_of(const Pattern& pattern) {
+  std::shared_ptr<const StepTails>& known = tails_[&pattern];
+  if (!known) known = std::make_shared<const StepTails>(step_tails(pattern));
+  return known;
 }
 
 bool PrefixBound::prepare(std::int64_t time) {
@@ -257,23 +263,23 @@ std::int64_t PrefixBound::by_paths(const TimelineState& state, std::int64_t now)
   }
   for (std::size_t place = state.next; place < options_.size(); ++place) {
     if (place < prefix_.size()) {
-      most = std::max(most, by_path(*prefix_[place]));
+      most = std::max(most, by_path(*prefix_[place], any_.units[place].ready));
       continue;
     }
     std::int64_t fastest = kNever;
     for (const PrefixOption& option : options_[place]) {
-      fastest = std::min(fastest, by_path(option));
+      fastest = std::min(fastest, by_path(option, any_.units[place].ready));
     }
     most = std::max(most, fastest);
   }
   return most;
 }
 
-std::int64_t PrefixBound::by_path(const PrefixOption& option) const {
+std::int64_t PrefixBound::by_path(const PrefixOption& option, std::int64_t ready) const {
   auto most = static_cast<std::int64_t>(option.end);
   for (std::uint32_t node = 0; node < any_.orbits; ++node) {
-    most = std::max({most, egress_free_[node] + option.egress_tails[node],
-                     codec_free_[node] + option.codec_tails[node]});
+    most = std::max({most, std::max(ready, egress_free_[node]) + option.egress_tails[node],
+                     std::max(ready, codec_free_[node]) + option.codec_tails[node]});
   }
   return most;
 }

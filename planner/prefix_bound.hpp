@@ -7,6 +7,7 @@
 
 #include "planner/bound_work.hpp"
 #include "planner/evaluator.hpp"
+#include "planner/step_tails.hpp"
 
 namespace hipress::planner {
 
@@ -15,15 +16,11 @@ struct NodeLoad {
   std::int64_t egress = 0, ingress = 0, codec = 0;
 };
 
-/// Per step of a pattern: from its start until the last that follows it is through, if nothing is
-/// waited for but what comes before.
-using StepTails = std::vector<std::int64_t>;
-
 /// One option of one gradient, as its pattern says.
 struct PrefixOption {
   std::uint16_t option = 0;  ///< index into Choices::gradients
   const Pattern* pattern = nullptr;
-  const StepTails* tails = nullptr;
+  std::shared_ptr<const StepTails> tails;
   std::vector<NodeLoad> loads;  ///< per node, then of all together
   /// Per node: the longest tails of its steps on its egress and on its codec stream.
   std::vector<std::int64_t> egress_tails, codec_tails;
@@ -63,14 +60,15 @@ class PrefixBound {
 
   void read(std::size_t option, const std::vector<std::vector<OptionWork>>& work);
   PrefixOption read(const PlacedUnit& unit);
-  const StepTails& tails_of(const Pattern& pattern);
+  void read_tails(const PlacedUnit& unit, PrefixOption& one) const;
+  std::shared_ptr<const StepTails> tails_of(const Pattern& pattern);
   std::vector<Point> frontier(std::size_t place, std::size_t scope) const;
   static void keep_least(std::vector<Point>& points);
   static std::int64_t least(const Point& base, const std::vector<Point>& frontier);
   std::int64_t by_work(const TimelineState& state, std::int64_t now) const;
   std::int64_t by_paths(const TimelineState& state, std::int64_t now);
   std::int64_t by_queue(const TimelineState::Queue& queue, std::int64_t& free) const;
-  std::int64_t by_path(const PrefixOption& option) const;
+  std::int64_t by_path(const PrefixOption& option, std::int64_t ready) const;
 
   Evaluator& evaluator_;
   const ReadyTimes& ready_;
@@ -78,7 +76,7 @@ class PrefixBound {
   Schedule any_;
   std::uint32_t nodes_ = 1;
   std::vector<std::vector<PrefixOption>> options_;  // by place
-  std::map<const Pattern*, StepTails> tails_;
+  std::map<const Pattern*, std::shared_ptr<const StepTails>> tails_;
   /// By place, and by node and for all together: of all choices from there on those that no other
   /// is better than on both resources, in the order of port work.
   std::vector<std::vector<std::vector<Point>>> frontiers_;

@@ -1,8 +1,14 @@
 #include "planner/prefix_search.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <tuple>
+#include <utility>
 
+#include "planner/parallel.hpp"
 #include "sim/jitter.hpp"
 
 namespace hipress::planner {
@@ -24,69 +30,162 @@ class Fingerprint {
   std::uint64_t first_ = 0x9e3779b97f4a7c15u, second_ = 0xd1b54a32d192ed03u;
 };
 
-}  // namespace
+using Print = std::pair<std::uint64_t, std::uint64_t>;
 
-PrefixSearch::PrefixSearch(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
-                           const std::vector<std::vector<OptionWork>>& work)
-    : ready_(ready), bound_(evaluator, shape, ready, work), prefix_(bound_.any()) {
-  prefix_.units.clear();
-  candidate_ = {shape, std::vector<std::uint16_t>(ready.order.size(), 0)};
-}
+constexpr std::size_t kParts = 256;  // so many at least; more: threads are idle for less at the end
 
-bool PrefixSearch::improve(Candidate& best, std::int64_t& time) {
-  best_time_ = time;
-  improved_ = false;
-  visited_.clear();
-  if (!bound_.any().units.empty() && bound_.prepare(time)) {
-    visit(0, Timeline::beginning(prefix_.orbits));
+/// The best plan that any thread has found.
+class Best {
+ public:
+  explicit Best(std::int64_t time) : time_(time) {}
+
+  /// The most that a plan of this part may take to be better.
+  std::int64_t limit(std::size_t part) {
+    const std::lock_guard lock(mutex_);
+    return part < part_ && found_ ? time_ : time_ - 1;
   }
-  if (!improved_) return false;
-  best = best_;
-  time = best_time_;
-  return true;
-}
+  void offer(const Candidate& candidate, std::int64_t time, std::size_t part) {
+    const std::lock_guard lock(mutex_);
+    if (time > time_ || (time == time_ && (!found_ || part >= part_))) return;
+    time_ = time;
+    part_ = part;
+    found_ = candidate;
+  }
+  std::int64_t time() const { return time_; }
+  const std::optional<Candidate>& found() const { return found_; }
 
-/// Searches all plans that begin with the prefix, gradients before `place`. `state` is before the
-/// first that is ready at the same time as this one.
-void PrefixSearch::visit(std::size_t place, const TimelineState& state) {
-  const bool last = place + 1 == bound_.any().units.size();
-  for (const Branch& branch : branches(place, state)) {
-    if (branch.at_least >= best_time_) return;
-    push(place, *branch.option);
+ private:
+  std::mutex mutex_;
+  std::int64_t time_;
+  std::size_t part_ = 0;
+  std::optional<Candidate> found_;
+};
+
+/// The states that prefixes have left, each with the first part that one of them belongs to.
+class Visited {
+ public:
+  /// Whether a prefix of this part or one before left the same; notes that this one did.
+  bool before(const Print& print, std::size_t part) {
+    Shard& shard = shards_[print.first % shards_.size()];
+    const std::lock_guard lock(shard.mutex);
+    const auto [at, added] = shard.parts.try_emplace(print, static_cast<std::uint32_t>(part));
+    if (added) return false;
+    if (at->second <= part) return true;
+    at->second = static_cast<std::uint32_t>(part);
+    return false;
+  }
+
+ private:
+  struct Shard {
+    std::mutex mutex;
+    std::map<Print, std::uint32_t> parts;
+  };
+  std::array<Shard, 16> shards_;
+};
+
+/// Plans that share a prefix.
+struct Part {
+  std::vector<const PrefixOption*> prefix;
+  std::int64_t at_least = 0;
+  TimelineState state;  ///< before the first gradient that is not in the prefix and is ready later
+                        ///< than those in it
+};
+
+/// One thread's way through parts.
+class Walk {
+ public:
+  Walk(const PrefixBound& bound, const ReadyTimes& ready, std::uint32_t shape, Best& best,
+       Visited& visited)
+      : ready_(ready), bound_(bound), best_(best), visited_(visited), prefix_(bound.any()) {
+    prefix_.units.clear();
+    candidate_ = {shape, std::vector<std::uint16_t>(ready.order.size(), 0)};
+  }
+
+  /// Searches all plans of a part.
+  void search(const Part& part, std::size_t number) {
+    number_ = number;
+    for (const PrefixOption* option : part.prefix) push(*option);
+    if (part.at_least <= best_.limit(number_)) visit(part.state);
+    for (std::size_t i = 0; i < part.prefix.size(); ++i) pop();
+  }
+
+  /// Divides a part by the options of its next gradient, the most promising first.
+  void divide(const Part& part, std::vector<Part>& parts) {
+    for (const PrefixOption* option : part.prefix) push(*option);
+    for (Branch& branch : branches(part.state)) {
+      parts.push_back({part.prefix, branch.at_least, std::move(branch.state)});
+      parts.back().prefix.push_back(branch.option);
+    }
+    for (std::size_t i = 0; i < part.prefix.size(); ++i) pop();
+  }
+
+  std::int64_t simulated() const { return simulated_; }
+  std::int64_t bounded() const { return bounded_; }
+
+ private:
+  /// An option of the gradient that comes next, and what all plans take with it.
+  struct Branch {
+    const PrefixOption* option = nullptr;
+    std::int64_t at_least = 0;
+    TimelineState state;  ///< before the next gradient that is ready later
+  };
+
+  void visit(const TimelineState& state);
+  std::vector<Branch> branches(const TimelineState& state);
+  void push(const PrefixOption& option);
+  void pop();
+  Print print_of(const TimelineState& state) const;
+
+  const ReadyTimes& ready_;
+  PrefixBound bound_;
+  Best& best_;
+  Visited& visited_;
+  Timeline timeline_;
+  Schedule prefix_;
+  Candidate candidate_;     // the prefix, and anything behind it
+  std::size_t number_ = 0;  // of the part
+  std::int64_t simulated_ = 0, bounded_ = 0;
+};
+
+/// Searches all plans that begin with the prefix. `state` is before the first gradient that is
+/// ready at the same time as the next.
+void Walk::visit(const TimelineState& state) {
+  const bool last = prefix_.units.size() + 1 == bound_.any().units.size();
+  for (const Branch& branch : branches(state)) {
+    if (branch.at_least > best_.limit(number_)) return;
+    push(*branch.option);
     if (last) {
       ++simulated_;
-      const std::int64_t time = timeline_.finish(prefix_, state, best_time_ - 1);
-      if (time < best_time_) {
-        best_ = candidate_;
-        best_time_ = time;
-        improved_ = true;
-      }
+      const std::int64_t time = timeline_.finish(prefix_, state, best_.limit(number_));
+      if (time != kNever) best_.offer(candidate_, time, number_);
     } else {
-      visit(place + 1, branch.state);
+      visit(branch.state);
     }
     pop();
   }
 }
 
 /// Options with which plans may be better than the best, the most promising first.
-std::vector<PrefixSearch::Branch> PrefixSearch::branches(std::size_t place,
-                                                         const TimelineState& state) {
+std::vector<Walk::Branch> Walk::branches(const TimelineState& state) {
   const std::vector<PlacedUnit>& units = bound_.any().units;
+  const std::size_t place = prefix_.units.size();
   const bool last = place + 1 == units.size();
   const bool simulates = !last && units[place + 1].ready > units[place].ready;
   std::vector<Branch> branches;
   for (const PrefixOption& option : bound_.options(place)) {
-    push(place, option);
+    push(option);
     ++bounded_;
+    const std::int64_t limit = best_.limit(number_);
     Branch branch = {.option = &option, .at_least = bound_.at_least(state), .state = {}};
-    if (branch.at_least < best_time_ && simulates) {
+    bool worth = branch.at_least <= limit;
+    if (worth && simulates) {
       branch.state = timeline_.advance(prefix_, state, units[place + 1].ready);
       branch.at_least = std::max(branch.at_least, bound_.at_least(branch.state));
-      if (branch.at_least < best_time_ && visited(branch.state)) branch.at_least = kNever;
+      worth = branch.at_least <= limit && !visited_.before(print_of(branch.state), number_);
     } else if (!last) {
       branch.state = state;
     }
-    if (branch.at_least < best_time_) branches.push_back(std::move(branch));
+    if (worth) branches.push_back(std::move(branch));
     pop();
   }
   std::stable_sort(branches.begin(), branches.end(),
@@ -94,23 +193,25 @@ std::vector<PrefixSearch::Branch> PrefixSearch::branches(std::size_t place,
   return branches;
 }
 
-void PrefixSearch::push(std::size_t place, const PrefixOption& option) {
+void Walk::push(const PrefixOption& option) {
+  const std::size_t place = prefix_.units.size();
   PlacedUnit& unit = prefix_.units.emplace_back(bound_.any().units[place]);
   unit.pattern = option.pattern;
   candidate_.options[ready_.order[place]] = option.option;
   bound_.push(option);
 }
 
-void PrefixSearch::pop() {
+void Walk::pop() {
   prefix_.units.pop_back();
   bound_.pop();
 }
 
-/// Whether another prefix left the same to do: what happens from here on is then the same.
-bool PrefixSearch::visited(const TimelineState& state) {
+/// Of all that what happens from here on depends on.
+Print Walk::print_of(const TimelineState& state) const {
   Fingerprint print;
   print.add(state.next);
-  std::vector<TimelineState::Event> events = state.events;
+  const auto coming = state.events.coming();
+  std::vector<TimelineState::Event> events(coming.begin(), coming.end());
   std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
     return std::tie(a.time, a.unit, a.step) < std::tie(b.time, b.unit, b.step);
   });
@@ -138,7 +239,40 @@ bool PrefixSearch::visited(const TimelineState& state) {
     }
     waits += steps;
   }
-  return !visited_.insert(print.take()).second;
+  return print.take();
+}
+
+}  // namespace
+
+PrefixSearch::PrefixSearch(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
+                           const std::vector<std::vector<OptionWork>>& work)
+    : ready_(ready), shape_(shape), bound_(evaluator, shape, ready, work) {}
+
+bool PrefixSearch::improve(Candidate& best, std::int64_t& time, unsigned jobs) {
+  const std::size_t gradients = bound_.any().units.size();
+  if (gradients == 0 || !bound_.prepare(time)) return false;
+  Best shared(time);
+  Visited visited;
+  Walk first(bound_, ready_, shape_, shared, visited);
+  std::vector<Part> parts(1);
+  parts.front().state = Timeline::beginning(bound_.any().orbits);
+  for (std::size_t place = 0; place + 1 < gradients && parts.size() < kParts; ++place) {
+    std::vector<Part> divided;
+    for (const Part& part : parts) first.divide(part, divided);
+    parts = std::move(divided);
+  }
+  std::vector<Walk> walks(std::max(1u, jobs), first);
+  run_parallel(parts.size(), jobs,
+               [&](std::size_t part, unsigned job) { walks[job].search(parts[part], part); });
+  for (const Walk& walk : walks) {
+    simulated_ += walk.simulated();
+    bounded_ += walk.bounded() - first.bounded();
+  }
+  bounded_ += first.bounded();
+  if (!shared.found()) return false;
+  best = *shared.found();
+  time = shared.time();
+  return true;
 }
 
 }  // namespace hipress::planner

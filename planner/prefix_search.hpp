@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "planner/prefix_bound.hpp"
@@ -13,6 +11,10 @@ namespace hipress::planner {
 /// options of the gradients that backward completes first. What a prefix does until the next
 /// gradient is ready is simulated once for all plans that begin with it, and bounded by what is
 /// left to do. Of prefixes that leave the same to do, one is enough.
+///
+/// The plans are divided into *parts*, some hundreds of prefixes in the order in which one thread
+/// would come to them; threads take them in this order. Of equally fast plans the one in the first
+/// part is taken, whoever finds it, so the plan does not depend on the number of threads.
 class PrefixSearch {
  public:
   /// The shape must have neither bulk groups nor batches, and Evaluator::has_exact() must hold.
@@ -22,35 +24,17 @@ class PrefixSearch {
                const std::vector<std::vector<OptionWork>>& work);
 
   /// A plan of the shape that takes less than `time` picoseconds, and no other less than it; none:
-  /// returns false.
-  bool improve(Candidate& best, std::int64_t& time);
+  /// returns false. `jobs`: threads.
+  bool improve(Candidate& best, std::int64_t& time, unsigned jobs = 1);
 
+  // More threads may look at more plans and prefixes.
   std::int64_t simulated() const { return simulated_; }  ///< plans, to their end
   std::int64_t bounded() const { return bounded_; }      ///< prefixes
 
  private:
-  /// An option of the gradient that comes next, and what all plans take with it.
-  struct Branch {
-    const PrefixOption* option = nullptr;
-    std::int64_t at_least = 0;
-    TimelineState state;  ///< before the next gradient that is ready later
-  };
-
-  void visit(std::size_t place, const TimelineState& state);
-  std::vector<Branch> branches(std::size_t place, const TimelineState& state);
-  void push(std::size_t place, const PrefixOption& option);
-  void pop();
-  bool visited(const TimelineState& state);
-
   const ReadyTimes& ready_;
+  const std::uint32_t shape_;
   PrefixBound bound_;
-  Timeline timeline_;
-  Schedule prefix_;
-  Candidate candidate_;  // the prefix, and anything behind it
-  Candidate best_;
-  std::int64_t best_time_ = kNever;
-  bool improved_ = false;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> visited_;
   std::int64_t simulated_ = 0, bounded_ = 0;
 };
 

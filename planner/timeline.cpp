@@ -13,8 +13,6 @@ bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
   return std::tie(a.first, a.second, a.step) < std::tie(b.first, b.second, b.step);
 }
 
-bool later(const TimelineState::Event& a, const TimelineState::Event& b) { return a.time > b.time; }
-
 /// Units of both from the first on that are equal.
 std::uint32_t common_units(const Schedule& a, const Schedule& b) {
   const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
@@ -27,6 +25,30 @@ bool alike(const Schedule& a, const Schedule& b) {
 }
 
 }  // namespace
+
+void TimelineState::Events::add(const Event& event) {
+  std::size_t at = all.size();
+  all.push_back(event);
+  for (; at > next && event.time < all[at - 1].time; --at) all[at] = all[at - 1];
+  all[at] = event;
+}
+
+TimelineState::Event TimelineState::Events::take() {
+  const Event first = all[next++];
+  if (next == all.size()) {
+    all.clear();
+    next = 0;
+  } else if (next > 64 && 2 * next > all.size()) {
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(next));
+    next = 0;
+  }
+  return first;
+}
+
+bool TimelineState::Events::operator==(const Events& other) const {
+  const std::span<const Event> mine = coming(), theirs = other.coming();
+  return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+}
 
 void TimelineState::Queue::add(const Entry& entry) {
   if (next > 64 && 2 * next > entries.size()) {
@@ -149,12 +171,16 @@ void Timeline::place_units() {
   offset_.back() = offset;
   if (waits_.size() < offset) waits_.resize(offset);
   if (open_.size() < schedule_->units.size()) open_.resize(schedule_->units.size());
+  turn_.resize(schedule_->units.size());
+  for (std::size_t unit = 0; unit < schedule_->units.size(); ++unit) {
+    turn_[unit] = schedule_->units[unit].index % schedule_->orbits;
+  }
 }
 
 std::int64_t Timeline::next_time() const {
   const std::int64_t unit =
       state_.next < schedule_->units.size() ? schedule_->units[state_.next].ready : kNever;
-  return state_.events.empty() ? unit : std::min(unit, state_.events.front().time);
+  return state_.events.empty() ? unit : std::min(unit, state_.events.first().time);
 }
 
 std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* recording) {
@@ -168,6 +194,7 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
   }
   std::size_t met = 0;
   const auto orbits = static_cast<std::int64_t>(schedule_->orbits);
+  const bool limited = limit < kNever / (2 * orbits);
   while (true) {
     now_ = next_time();
     if (now_ == kNever) break;
@@ -184,8 +211,8 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
         return end > limit ? kNever : end;
       }
     }
-    const std::int64_t left = std::max(state_.codec_left, state_.port_left) / orbits;
-    if (now_ > limit || left > limit - now_) return kNever;
+    const std::int64_t left = std::max(state_.codec_left, state_.port_left);
+    if (limited && (now_ > limit || left >= (limit - now_ + 1) * orbits)) return kNever;
     while (instant()) {
     }
     state_.now = now_;
@@ -198,12 +225,8 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
 /// nothing more happens in it.
 bool Timeline::instant() {
   bool any = false;
-  std::vector<Event>& events = state_.events;
-  while (!events.empty() && events.front().time == now_) {
-    const Event event = events.front();
-    std::pop_heap(events.begin(), events.end(), later);
-    events.pop_back();
-    take(event);
+  while (!state_.events.empty() && state_.events.first().time == now_) {
+    take(state_.events.take());
     any = true;
   }
   const std::vector<PlacedUnit>& units = schedule_->units;
@@ -235,16 +258,15 @@ void Timeline::release(std::uint32_t unit) {
 
 void Timeline::take(const Event& event) {
   if ((event.step & kArrival) != 0) return arrive(event.unit, event.step & ~kArrival);
-  const PlacedUnit& unit = schedule_->units[event.unit];
-  const Step& step = unit.pattern->steps[event.step];
+  const Step& step = schedule_->units[event.unit].pattern->steps[event.step];
   ++steps_;
   state_.end = now_;
-  const std::uint32_t node = schedule_->node_of(unit, step);
+  const std::uint32_t node = node_of(event.unit, step);
   if (step.resource == Resource::kPorts) {
     Queue& egress = queue(kEgress, node);
     egress.busy = false;
     touch(egress, touched_egress_);
-    Queue& ingress = queue(kIngress, schedule_->receiver_of(unit, step));
+    Queue& ingress = queue(kIngress, receiver_of(event.unit, step));
     ingress.busy = false;
     touch(ingress, touched_ingress_);
   } else {
@@ -274,7 +296,7 @@ void Timeline::arrive(std::uint32_t unit, std::uint32_t step) {
 void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
   const PlacedUnit& unit = schedule_->units[number];
   const Step& step = unit.pattern->steps[number_of_step];
-  const std::uint32_t node = schedule_->node_of(unit, step);
+  const std::uint32_t node = node_of(number, step);
   Entry entry = {now_, unit.index, number_of_step, number};
   if (step.resource != Resource::kPorts) {
     Queue& stream = queue(step.resource == Resource::kCodec ? kCodecQueue : kLocalQueue, node);
@@ -305,8 +327,8 @@ void Timeline::dispatch() {
     if (egress.busy || egress.empty()) continue;
     egress.busy = true;  // with its head, which waits for the other port from here on
     const Entry head = egress.take();
-    const PlacedUnit& unit = schedule_->units[head.unit];
-    Queue& ingress = queue(kIngress, schedule_->receiver_of(unit, unit.pattern->steps[head.step]));
+    const Step& step = schedule_->units[head.unit].pattern->steps[head.step];
+    Queue& ingress = queue(kIngress, receiver_of(head.unit, step));
     ingress.add(head);
     touch(ingress, touched_ingress_);
   }
@@ -319,8 +341,8 @@ void Timeline::dispatch() {
     const Entry head = ingress.take();
     const std::int64_t work = start(head);
     occupy(ingress, work);
-    const PlacedUnit& unit = schedule_->units[head.unit];
-    occupy(queue(kEgress, schedule_->node_of(unit, unit.pattern->steps[head.step])), work);
+    const Step& step = schedule_->units[head.unit].pattern->steps[head.step];
+    occupy(queue(kEgress, node_of(head.unit, step)), work);
   }
   touched_ingress_.clear();
 }
@@ -340,8 +362,7 @@ std::int64_t Timeline::start(const Entry& entry) {
 }
 
 void Timeline::push(std::int64_t time, std::uint32_t unit, std::uint32_t step) {
-  state_.events.push_back({time, unit, step});
-  std::push_heap(state_.events.begin(), state_.events.end(), later);
+  state_.events.add({time, unit, step});
 }
 
 void Timeline::touch(Queue& queue, std::vector<std::uint32_t>& touched) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "planner/pattern.hpp"
@@ -55,6 +56,18 @@ struct TimelineState {
     std::uint32_t step;  ///< with kArrival: its successors may start; else it leaves its resource
     bool operator==(const Event&) const = default;
   };
+  /// What will happen, in the order of time, from `next` on. What is new mostly comes last.
+  struct Events {
+    std::vector<Event> all;
+    std::size_t next = 0;
+
+    bool empty() const { return next == all.size(); }
+    const Event& first() const { return all[next]; }
+    void add(const Event& event);
+    Event take();
+    std::span<const Event> coming() const { return std::span(all).subspan(next); }
+    bool operator==(const Events& other) const;
+  };
   /// A waiting step with its place in the order of service.
   struct Entry {
     std::int64_t first, second;
@@ -76,11 +89,11 @@ struct TimelineState {
     bool operator==(const Queue& other) const;
   };
 
-  std::int64_t now = -1;                       ///< of the last instant that is over
-  std::int64_t end = 0;                        ///< of what has ended so far
-  std::uint32_t next = 0;                      ///< the first unit that is not ready
-  std::uint32_t oldest = 0;                    ///< all units before are done
-  std::vector<Event> events;                   ///< a heap
+  std::int64_t now = -1;     ///< of the last instant that is over
+  std::int64_t end = 0;      ///< of what has ended so far
+  std::uint32_t next = 0;    ///< the first unit that is not ready
+  std::uint32_t oldest = 0;  ///< all units before are done
+  Events events;
   std::vector<Queue> queues;                   ///< by sort and orbit
   std::vector<std::uint16_t> waits;            ///< per step of the units from `oldest` to `next`
   std::vector<std::uint32_t> open;             ///< per unit of these: steps that are not done
@@ -139,6 +152,16 @@ class Timeline {
   Queue& queue(std::uint32_t kind, std::uint32_t orbit) {
     return state_.queues[kind * schedule_->orbits + orbit];
   }
+  /// Schedule::node_of() and receiver_of().
+  std::uint32_t node_of(std::uint32_t unit, const Step& step) const {
+    return rotated(step.node + turn_[unit]);
+  }
+  std::uint32_t receiver_of(std::uint32_t unit, const Step& step) const {
+    return rotated(rotated(step.node + step.shift) + turn_[unit]);
+  }
+  std::uint32_t rotated(std::uint32_t orbit) const {
+    return orbit < schedule_->orbits ? orbit : orbit - schedule_->orbits;
+  }
   TimelineState snapshot() const;
   void restore(const TimelineState& state);
   bool meets(const TimelineState& other, const Schedule& schedule) const;
@@ -147,6 +170,7 @@ class Timeline {
   const Schedule* schedule_ = nullptr;
   TimelineState state_;              // its `waits` and `open` are kept in those below
   std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
+  std::vector<std::uint32_t> turn_;  // per unit: its rotation, less than the orbits
   std::vector<std::uint16_t> waits_;
   std::vector<std::uint32_t> open_;  // per unit
   std::vector<std::uint32_t> touched_streams_, touched_egress_, touched_ingress_;

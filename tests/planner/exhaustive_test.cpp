@@ -42,6 +42,53 @@ TEST_CASE("Branch and bound finds what simulating every plan finds") {
   }
 }
 
+/// The same with the planner's own simulation, which is faster.
+std::int64_t brute_force_on_port(const Problem& problem, const Choices& choices) {
+  Evaluator evaluator(problem, choices);
+  Timeline timeline;
+  std::int64_t best = kNever;
+  Candidate candidate = {0, std::vector<std::uint16_t>(choices.gradients.size(), 0)};
+  for (std::size_t g = 0; g < candidate.options.size();) {
+    best = std::min(best, timeline.run(evaluator.exact(candidate), best));
+    for (g = 0; g < candidate.options.size(); ++g) {
+      if (++candidate.options[g] < choices.gradients[g].size()) break;
+      candidate.options[g] = 0;
+    }
+  }
+  return best;
+}
+
+TEST_CASE("Prefixes find what simulating every plan of eight options finds") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    RandomProblem random(seed, {.least_gradients = 2, .most_gradients = 3, .most_nodes = 8});
+    Problem problem = random.problem(sim::Network::kPort);
+    if (seed % 3 == 0) problem.transfer_order = OrderChoice::kNeed;
+    const Choices choices = exhaustive_choices(problem);
+    CAPTURE(seed);
+    const std::int64_t best = brute_force_on_port(problem, choices);
+    CHECK(find_optimum(problem, choices).iteration_s ==
+          casync::to_seconds(casync::Picoseconds(best)));
+  }
+}
+
+TEST_CASE("The optimum does not depend on the number of threads") {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    RandomProblem random(seed, {.least_gradients = 4, .most_gradients = 6, .most_nodes = 8});
+    if (seed % 2 == 0) {
+      for (auto& gradient : random.model.gradients) gradient.elements /= 1000;  // many alike
+      for (auto& gradient : random.model.gradients) gradient.elements += 32;
+    }
+    Problem problem = random.problem(sim::Network::kPort);
+    const Choices choices = exhaustive_choices(problem);
+    const Optimum one = find_optimum(problem, choices);
+    problem.limits.jobs = 3;
+    const Optimum three = find_optimum(problem, choices);
+    CAPTURE(seed);
+    CHECK(one.candidate == three.candidate);
+    CHECK(one.iteration_s == three.iteration_s);
+  }
+}
+
 /// The bound, with and without branches, against the proven optimum.
 void check_against_optimum(std::uint64_t first, std::uint64_t count, const Features& features) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) {

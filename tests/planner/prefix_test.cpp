@@ -74,5 +74,40 @@ TEST_CASE("What is left behind a prefix is not bounded above what plans with it 
   CHECK(bounds > 0.5 * times);
 }
 
+TEST_CASE("A gradient alone is bounded by what its servers' queues do in their order") {
+  costs::Profile profile;
+  profile.name = "plain";
+  profile.link = {.overhead_s = 20e-6, .bandwidth = 1e9, .bandwidth_both_ways = 1e9};
+  profile.link.latency_s = 5e-6;
+  const auto curve = [](double seconds) { return costs::Curve{{{0, seconds, 0}}, 0}; };
+  profile.codecs["onebit"] = {curve(70e-6), curve(10e-6), curve(50e-6)};
+  profile.codecs["fp16"] = profile.codecs["onebit"];  // to choose from, but not chosen
+  profile.merge = curve(50e-6);
+  const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
+  models::Model model;
+  model.gradients.push_back({.name = "g", .elements = 4 * 32 * 1000, .ready_s = 1e-3});
+  const Problem problem = {.model = model,
+                           .strategy = "ps",
+                           .nodes = 4,
+                           .algorithms = {"onebit"},
+                           .profile = &profile,
+                           .machines = &machines};
+  Choices choices = make_choices(problem);
+  for (auto& options : choices.gradients) options = {{0, 4}};  // onebit, K = N
+  Evaluator evaluator(problem, choices);
+  const ReadyTimes ready = ready_times(model, machines.cluster);
+  const auto work = least_work(model, machines, choices, choices.shapes[0], ready);
+  PrefixBound bound(evaluator, 0, ready, work);
+
+  // Every node encodes for 3 servers, before the first sum can begin; as server it adds 3 slices
+  // and encodes the mean. Its 3 messages take longer than decoding them, so the last one decides.
+  const std::int64_t bytes = choices.algorithms[0].encoded_bytes(32 * 1000);
+  const double message_s = 20e-6 + static_cast<double>(bytes) / 1e9;
+  const double end_s = 1e-3 + 3 * 70e-6 + 3 * 50e-6 + 70e-6 + 3 * message_s + 5e-6 + 10e-6;
+  CHECK(bound.options(0)[0].end * 1e-12 == Approx(end_s).epsilon(1e-9));
+  const Schedule whole = evaluator.whole({0, {0}});
+  CHECK(static_cast<double>(Timeline().run(whole)) * 1e-12 == Approx(end_s).epsilon(1e-9));
+}
+
 }  // namespace
 }  // namespace hipress::planner
