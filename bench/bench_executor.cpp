@@ -15,6 +15,7 @@
 #include "bench/report.hpp"
 #include "casync/strategy.hpp"
 #include "executor/clock.hpp"
+#include "executor/device_choice.hpp"
 #include "executor/gather.hpp"
 #include "executor/reference.hpp"
 #include "executor/replay.hpp"
@@ -31,6 +32,7 @@ using transport::Clock;
 
 struct Choices {
   std::string json;
+  std::string device = "cpu";
   std::string rendezvous, interface;
   std::string network = "loopback";
   double megabytes = 100;
@@ -84,18 +86,22 @@ double reference_s(const Job& job) {
   });
 }
 
-/// Tiny tasks, all ready at once: what an iteration takes is overhead.
+/// Tiny tasks, all ready at once: what an iteration takes is overhead. On a GPU that includes the
+/// kernels, which take longer to launch than to run.
 void time_overhead(Report& report, const std::string& transport, const std::string& strategy,
-                   const std::string& algorithm) {
+                   const std::string& algorithm, const executor::DeviceChoice& choice) {
   constexpr std::uint32_t kNodes = 2;
   const Job job = make_job(strategy, algorithm, kNodes, 1000, 64);
-  const executor::ReplayResult result = executor::replay_threads(
-      transport, job.model, job.plan, job.graph, {.iterations = 9, .progress = {}});
-  const std::string name = fmt::format("overhead.{}_{}_{}", transport, strategy, algorithm);
+  const executor::ReplayResult result =
+      executor::replay_threads(transport, job.model, job.plan, job.graph,
+                               {.iterations = 9, .progress = {}, .device = choice.device});
+  const std::string place = choice.device ? "gpu_" + transport : transport;
+  const std::string name = fmt::format("overhead.{}_{}_{}", place, strategy, algorithm);
   const double tasks = count_tasks(job.graph);
   const double wall_us = 1e6 * summarise(result.iteration_s).median_s / (tasks / kNodes);
   const double cpu_us = 1e6 * summarise(result.process_cpu_s).median_s / tasks;
   report.add({name, "us/task", wall_us, "allowed", kAllowed_us});
+  if (choice.device) return;  // the host's part alone says little
   report.add({name, "cpu_us/task", cpu_us, "allowed", kAllowed_us});
   report.add({name, "cpu_us/task", cpu_us, "operations", 1e6 * reference_s(job) / tasks});
 }
@@ -258,15 +264,17 @@ int run_rank(const io::Launch& launch, const Choices& choices) {
 int run(const Choices& choices) {
   const std::optional<io::Launch> launch = io::read_launch();
   if (launch && launch->size > 1) return run_rank(*launch, choices);
+  const executor::DeviceChoice choice =
+      executor::choose_device({.device = choices.device, .ranks = 2}, launch);
   Report report;
   for (const char* const transport : {"memory", "gloo"}) {
     for (const char* const strategy : {"ps", "ring"}) {
       for (const char* const algorithm : {"none", "onebit"}) {
-        time_overhead(report, transport, strategy, algorithm);
+        time_overhead(report, transport, strategy, algorithm, choice);
       }
     }
   }
-  add_link(report, kRanks, choices, measure_link_of_threads(choices));
+  if (!choice.device) add_link(report, kRanks, choices, measure_link_of_threads(choices));
   report.write(choices.json);
   return 0;
 }
@@ -284,6 +292,10 @@ int main(int argc, char** argv) {
        "bench_executor --json bench_executor.json"},
       [&](CLI::App& app) {
         app.add_option("--json", choices.json, "also write the rows to this file");
+        app.add_option("--device", choices.device,
+                       "cpu, or cuda: time per task alone, of ranks that share the GPU")
+            ->check(CLI::IsMember({"cpu", "cuda"}))
+            ->capture_default_str();
         app.add_option("--rendezvous", choices.rendezvous,
                        "where the processes of a job meet: file:///shared/folder");
         app.add_option("--interface", choices.interface, "address to use; default: loopback");

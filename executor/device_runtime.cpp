@@ -21,11 +21,6 @@ constexpr auto kLook = std::chrono::microseconds(50);
 /// The same while only the host has something to do, and the device could but fail.
 constexpr auto kSeldom = std::chrono::microseconds(100'000);
 
-/// Heap order: the task to serve first on top.
-constexpr auto kServedLater = [](const auto& a, const auto& b) {
-  return std::pair(a.ready, a.order) > std::pair(b.ready, b.order);
-};
-
 std::chrono::nanoseconds from_s(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(seconds));
@@ -59,13 +54,13 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
     codecs_.push_back(device.codec(algorithm.name));
   }
   allocate();
-  heap_.reserve(program.tasks().size());
+  ready_.reserve(program.tasks().size());
   if (options_.nccl != nullptr) {
     prepare_rounds();
     communicator_ =
         std::make_unique<transport::NcclCommunicator>(endpoint, *options_.nccl, options_.timeout_s);
   } else {
-    prepare_exchange();
+    prepare_messages();
     if (!program_.collectives().empty()) library_ = endpoint_.collective();
     sender_.thread = std::thread([this] {
       serve(sender_, [this](const LocalTask& local, std::uint32_t i) { hand_over(local, i); });
@@ -109,23 +104,9 @@ void DeviceRuntime::allocate() {
   }
 }
 
-void DeviceRuntime::prepare_exchange() {
-  std::vector<transport::Outgoing> outgoing;
-  for (const std::uint32_t index : program_.sends()) {
-    const LocalTask& local = program_.tasks()[index];
-    outgoing.push_back({.peer = static_cast<int>(program_.graph().peer(local.task)),
-                        .tag = receive_of(program_.graph(), local.id),
-                        .source = staging(index)});
-  }
-  std::vector<transport::Incoming> incoming;
-  for (const std::uint32_t index : program_.receives()) {
-    const LocalTask& local = program_.tasks()[index];
-    incoming.push_back({.peer = static_cast<int>(program_.graph().peer(local.task)),
-                        .tag = local.id,
-                        .destination = staging(index)});
-  }
-  exchange_ = endpoint_.prepare(
-      std::move(outgoing), std::move(incoming),
+void DeviceRuntime::prepare_messages() {
+  exchange_ = prepare_exchange(
+      endpoint_, program_, [this](std::uint32_t index) { return staging(index); },
       {.arrived = [this](std::uint32_t tag, std::int64_t,
                          Clock::time_point at) { arrived(tag, at); },
        .failed =
@@ -222,12 +203,7 @@ void DeviceRuntime::start(Clock::time_point at) {
 }
 
 void DeviceRuntime::gradient_ready(std::uint32_t gradient, Clock::time_point at) {
-  const auto backward = program_.backward();
-  const std::uint32_t index = gradient < backward.size() ? backward[gradient] : kNone;
-  if (index == kNone) {
-    throw std::invalid_argument(
-        fmt::format("gradient {} has no Backward task on node {}", gradient, program_.node()));
-  }
+  const std::uint32_t index = program_.backward_of(gradient);
   const std::lock_guard lock(mutex_);
   push(index, at);
 }
@@ -263,14 +239,12 @@ void DeviceRuntime::wait() {
 void DeviceRuntime::issue_loop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (failure_ || (heap_.empty() && !under_way_)) {
+    if (failure_ || (ready_.empty() && !under_way_)) {
       wake_.wait(lock);
-    } else if (heap_.empty()) {
+    } else if (ready_.empty()) {
       idle(lock);
     } else {
-      std::pop_heap(heap_.begin(), heap_.end(), kServedLater);
-      const std::uint32_t index = heap_.back().index;
-      heap_.pop_back();
+      const std::uint32_t index = ready_.pop();
       lock.unlock();
       try {
         issue(index);
@@ -305,14 +279,14 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     try {
       if (communicator_) communicator_->give_up(awaited());
-      throw stalled();
+      throw nothing_moves();
     } catch (const transport::PeerError& error) {
       fail(std::make_exception_ptr(communicator_ ? named(error) : error));
     }
     lock.lock();
     return;
   }
-  if (!heap_.empty()) return;  // meanwhile
+  if (!ready_.empty()) return;  // meanwhile
   // Tasks, arrivals and gradients wake us up; the device, NCCL and their failures do not.
   wake_.wait_for(lock, host_is_done || communicator_ ? kLook : kSeldom);
 }
@@ -627,8 +601,7 @@ void DeviceRuntime::settle_intervals() {
 
 void DeviceRuntime::push(std::uint32_t index, Clock::time_point ready) {
   if (reduced_[index] == 0) intervals_[index] = {ready, ready};
-  heap_.push_back({ready, program_.tasks()[index].order, index});
-  std::push_heap(heap_.begin(), heap_.end(), kServedLater);
+  ready_.push(index, program_.tasks()[index].order, ready);
   wake_.notify_one();
 }
 
@@ -683,25 +656,12 @@ transport::PeerError DeviceRuntime::named(const transport::PeerError& error) con
           error.awaited};
 }
 
-transport::PeerError DeviceRuntime::stalled() {
-  const int rank = endpoint_.rank();
-  const auto undone = [this](std::uint32_t index) { return !finished_[index]; };
-  std::uint32_t index = kNone;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto missing = std::ranges::find_if(program_.receives(), undone);
-    if (missing != program_.receives().end()) {
-      const LocalTask& local = program_.tasks()[*missing];
-      const auto peer = static_cast<int>(program_.graph().peer(local.task));
-      return {peer, fmt::format("rank {} sent nothing for {} s; rank {} waits for '{}'", peer,
-                                options_.timeout_s, rank, program_.describe(local))};
-    }
-    for (index = 0; index < finished_.size() && !undone(index);) ++index;
-  }
-  if (index == finished_.size()) index = schedule_.first_undone();
-  return {rank,
-          fmt::format("rank {} made no progress for {} s at '{}'", rank, options_.timeout_s,
-                      index == kNone ? "the end" : program_.describe(program_.tasks()[index]))};
+transport::PeerError DeviceRuntime::nothing_moves() {
+  const std::uint32_t on_device = schedule_.first_undone();
+  const std::lock_guard lock(mutex_);
+  return stalled(
+      program_, options_.timeout_s, [this](std::uint32_t index) { return !finished_[index]; },
+      on_device);
 }
 
 }  // namespace hipress::executor

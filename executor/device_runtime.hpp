@@ -18,6 +18,7 @@
 #include "executor/operations.hpp"
 #include "executor/program.hpp"
 #include "executor/rank_runtime.hpp"
+#include "executor/ready_tasks.hpp"
 #include "executor/rounds.hpp"
 #include "executor/stream_schedule.hpp"
 #include "transport/endpoint.hpp"
@@ -61,12 +62,6 @@ class DeviceRuntime : public RankRuntime {
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
-  /// A task whose predecessors are issued.
-  struct Waiting {
-    Clock::time_point ready;
-    std::uint32_t order;
-    std::uint32_t index;
-  };
   /// Tasks of which the host does a part, in their order. Guarded by mutex_.
   struct Helper {
     std::deque<std::uint32_t> tasks;
@@ -80,7 +75,7 @@ class DeviceRuntime : public RankRuntime {
   };
 
   void allocate();
-  void prepare_exchange();
+  void prepare_messages();
   void prepare_rounds();
 
   void issue_loop();
@@ -123,7 +118,7 @@ class DeviceRuntime : public RankRuntime {
   void fail(std::exception_ptr error);
   std::span<const transport::NcclOperation> awaited() const;
   transport::PeerError named(const transport::PeerError& error) const;
-  transport::PeerError stalled();
+  transport::PeerError nothing_moves();
 
   transport::Endpoint& endpoint_;
   const Program& program_;
@@ -148,9 +143,9 @@ class DeviceRuntime : public RankRuntime {
   std::uint32_t first_awaited_ = 0;  ///< round that is not known to be done
 
   std::mutex mutex_;
-  std::condition_variable wake_;     ///< the issuing thread
-  std::condition_variable changed_;  ///< the iteration is done or has failed
-  std::vector<Waiting> heap_;
+  std::condition_variable wake_;          ///< the issuing thread
+  std::condition_variable changed_;       ///< the iteration is done or has failed
+  ReadyTasks ready_;                      ///< tasks whose predecessors are issued
   std::vector<std::uint32_t> waits_for_;  ///< per task
   std::vector<bool> finished_;            ///< per task
   std::uint32_t remaining_ = 0;           ///< tasks neither issued nor, where the host must, done

@@ -1,5 +1,7 @@
 #include "executor/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
@@ -162,6 +164,12 @@ void Program::add_successors() {
     }
     if (from != kNone) tasks_[from].end_successor = static_cast<std::uint32_t>(successors_.size());
   }
+}
+
+std::uint32_t Program::backward_of(std::uint32_t gradient) const {
+  if (gradient < backward_.size() && backward_[gradient] != kNone) return backward_[gradient];
+  throw std::invalid_argument(
+      fmt::format("gradient {} has no Backward task on node {}", gradient, node_));
 }
 
 void Program::assign_order() {

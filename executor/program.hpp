@@ -82,6 +82,8 @@ class Program {
   std::int64_t arena_bytes() const { return arena_bytes_; }
   /// The rank's Backward task of each gradient, or kNone.
   std::span<const std::uint32_t> backward() const { return backward_; }
+  /// std::invalid_argument if the gradient has none here.
+  std::uint32_t backward_of(std::uint32_t gradient) const;
   /// The gradients that have a Backward task here, as that is computed on one stream in id order.
   std::span<const ReadyTime> schedule() const { return schedule_; }
   /// The length of this rank's Forward.

@@ -1,9 +1,12 @@
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 
+#include "executor/program.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::executor {
@@ -40,5 +43,20 @@ class RankRuntime {
   virtual std::span<const Interval> intervals() const = 0;  ///< per Program::tasks()
   virtual std::int64_t bytes_sent() const = 0;
 };
+
+/// Where the message of a Send or Recv lies, by its index into Program::tasks().
+using Places = std::function<std::span<std::byte>(std::uint32_t index)>;
+
+/// The exchange of a program's messages; a message is named by its Recv.
+std::unique_ptr<transport::Exchange> prepare_exchange(transport::Endpoint& endpoint,
+                                                      const Program& program, const Places& place,
+                                                      transport::Events events);
+
+/// What to say when nothing has happened for the timeout: who did not send a message, which is a
+/// likelier cause than a task of one's own, which may only wait for one; else at which task this
+/// rank stands, `otherwise` where none is undone (kNone: the end).
+transport::PeerError stalled(const Program& program, double timeout_s,
+                             const std::function<bool(std::uint32_t index)>& undone,
+                             std::uint32_t otherwise = kNone);
 
 }  // namespace hipress::executor

@@ -24,17 +24,12 @@ constexpr std::align_val_t kArenaAlignment{64};
 /// to do. Shorter: messages leave sooner, but each by itself, which costs more.
 constexpr auto kTurn = std::chrono::microseconds(1000);
 
-/// From here on a codec task is so much longer than such a turn that to be interrupted, at the price
-/// of its caches, is the lesser evil.
+/// From here on a codec task is so much longer than such a turn that to be interrupted, at the
+/// price of its caches, is the lesser evil.
 constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 
 /// In waits_for_: the task itself is done.
 constexpr std::uint32_t kDone = UINT32_MAX;
-
-/// Heap order: the task to serve first on top.
-constexpr auto kServedLater = [](const auto& a, const auto& b) {
-  return std::pair(a.ready, a.order) > std::pair(b.ready, b.order);
-};
 
 /// What a unit's residuals are kept under: a gradient's name, so that they outlive a change of
 /// plan; a bulk group's are those of one concatenation, so they outlive all but another grouping.
@@ -67,10 +62,10 @@ Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
       intervals_(program.tasks().size()),
       waits_for_(program.tasks().size()) {
   prepare_states(states);
-  codec_.heap.reserve(program.tasks().size());
-  communication_.heap.reserve(program.tasks().size());
-  collective_.heap.reserve(program_.collectives().size());
-  prepare_exchange();
+  codec_.ready.reserve(program.tasks().size());
+  communication_.ready.reserve(program.tasks().size());
+  collective_.ready.reserve(program_.collectives().size());
+  prepare_messages();
   if (!program_.collectives().empty()) library_ = endpoint_.collective();
   codec_.thread = std::thread([this] { serve(codec_); });
   communication_.thread = std::thread([this] { serve(communication_); });
@@ -108,23 +103,9 @@ void Runtime::prepare_states(kernels::StateStore& states) {
   }
 }
 
-void Runtime::prepare_exchange() {
-  std::vector<transport::Outgoing> outgoing;
-  for (const std::uint32_t index : program_.sends()) {
-    const LocalTask& local = program_.tasks()[index];
-    outgoing.push_back({.peer = static_cast<int>(program_.graph().peer(local.task)),
-                        .tag = receive_of(program_.graph(), local.id),
-                        .source = payload(local)});
-  }
-  std::vector<transport::Incoming> incoming;
-  for (const std::uint32_t index : program_.receives()) {
-    const LocalTask& local = program_.tasks()[index];
-    incoming.push_back({.peer = static_cast<int>(program_.graph().peer(local.task)),
-                        .tag = local.id,
-                        .destination = payload(local)});
-  }
-  exchange_ = endpoint_.prepare(
-      std::move(outgoing), std::move(incoming),
+void Runtime::prepare_messages() {
+  exchange_ = prepare_exchange(
+      endpoint_, program_, [this](std::uint32_t index) { return payload(program_.tasks()[index]); },
       {.arrived = [this](std::uint32_t tag, std::int64_t bytes,
                          Clock::time_point at) { arrived(tag, bytes, at); },
        .failed =
@@ -159,12 +140,7 @@ void Runtime::start(Clock::time_point at) {
 }
 
 void Runtime::gradient_ready(std::uint32_t gradient, Clock::time_point at) {
-  const auto backward = program_.backward();
-  const std::uint32_t index = gradient < backward.size() ? backward[gradient] : kNone;
-  if (index == kNone) {
-    throw std::invalid_argument(
-        fmt::format("gradient {} has no Backward task on node {}", gradient, program_.node()));
-  }
+  const std::uint32_t index = program_.backward_of(gradient);
   const std::lock_guard lock(mutex_);
   intervals_[index].start = at;
   complete(index, at);
@@ -184,7 +160,10 @@ void Runtime::wait() {
       const std::uint32_t before = remaining_;
       const bool settled =
           changed_.wait_for(lock, timeout, [this] { return remaining_ == 0 || failure_; });
-      if (!settled && remaining_ == before) throw stalled();
+      if (!settled && remaining_ == before) {
+        throw stalled(program_, options_.timeout_s,
+                      [this](std::uint32_t index) { return waits_for_[index] != kDone; });
+      }
     }
     rethrow_failure();
   }
@@ -199,13 +178,13 @@ void Runtime::serve(Queue& queue) {
   Clock::time_point turn_ends;
   std::unique_lock lock(mutex_);
   for (;;) {
-    while (!stopping_ && (queue.heap.empty() || failure_)) {
+    while (!stopping_ && (queue.ready.empty() || failure_)) {
       queue.sleeping = true;
       queue.wake.wait(lock);
       queue.sleeping = false;
     }
     if (stopping_) return;
-    const std::uint32_t index = pop(queue);
+    const std::uint32_t index = queue.ready.pop();
     queue.running = true;
     lock.unlock();
     try {
@@ -330,16 +309,8 @@ std::span<std::byte> Runtime::payload(const LocalTask& local) const {
 }
 
 void Runtime::push(Queue& queue, std::uint32_t index, Clock::time_point ready) {
-  queue.heap.push_back({ready, program_.tasks()[index].order, index});
-  std::push_heap(queue.heap.begin(), queue.heap.end(), kServedLater);
+  queue.ready.push(index, program_.tasks()[index].order, ready);
   if (queue.sleeping) queue.wake.notify_one();
-}
-
-std::uint32_t Runtime::pop(Queue& queue) {
-  std::pop_heap(queue.heap.begin(), queue.heap.end(), kServedLater);
-  const std::uint32_t index = queue.heap.back().index;
-  queue.heap.pop_back();
-  return index;
 }
 
 void Runtime::complete(std::uint32_t index, Clock::time_point at) {
@@ -401,24 +372,6 @@ transport::PeerError Runtime::named(const transport::PeerError& error) const {
           fmt::format("{}; tag {} is '{}'", error.what(), error.awaited.front(),
                       program_.describe(program_.tasks()[index])),
           error.awaited};
-}
-
-transport::PeerError Runtime::stalled() const {
-  // A missing message is the likelier cause than a task of our own, which may only wait for one.
-  const auto undone = [this](std::uint32_t index) { return waits_for_[index] != kDone; };
-  const int rank = endpoint_.rank();
-  const auto missing = std::ranges::find_if(program_.receives(), undone);
-  if (missing != program_.receives().end()) {
-    const LocalTask& local = program_.tasks()[*missing];
-    const auto peer = static_cast<int>(program_.graph().peer(local.task));
-    return {peer, fmt::format("rank {} sent nothing for {} s; rank {} waits for '{}'", peer,
-                              options_.timeout_s, rank, program_.describe(local))};
-  }
-  std::uint32_t index = 0;
-  while (!undone(index)) ++index;
-  const LocalTask& local = program_.tasks()[index];
-  return {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, options_.timeout_s,
-                            program_.describe(local))};
 }
 
 }  // namespace hipress::executor

@@ -14,6 +14,7 @@
 #include "executor/operations.hpp"
 #include "executor/program.hpp"
 #include "executor/rank_runtime.hpp"
+#include "executor/ready_tasks.hpp"
 #include "kernels/codec.hpp"
 #include "kernels/state_store.hpp"
 #include "transport/endpoint.hpp"
@@ -50,15 +51,9 @@ class Runtime : public RankRuntime {
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
-  /// A task whose predecessors are done.
-  struct Waiting {
-    Clock::time_point ready;
-    std::uint32_t order;
-    std::uint32_t index;
-  };
-  /// Tasks that wait for one thread, served by (ready time, order). Guarded by mutex_.
+  /// Tasks whose predecessors are done, and the thread that they wait for. Guarded by mutex_.
   struct Queue {
-    std::vector<Waiting> heap;
+    ReadyTasks ready;
     std::condition_variable wake;
     bool sleeping = false;
     bool running = false;  ///< a task
@@ -79,18 +74,16 @@ class Runtime : public RankRuntime {
 
   // With mutex_ held.
   void push(Queue& queue, std::uint32_t index, Clock::time_point ready);
-  std::uint32_t pop(Queue& queue);
   void complete(std::uint32_t index, Clock::time_point at);
   void release(std::uint32_t index, Clock::time_point at);
   void rethrow_failure();
 
-  void prepare_exchange();
+  void prepare_messages();
   void prepare_states(kernels::StateStore& states);
   void arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point at);
   void fail(std::exception_ptr error);
   /// The same error, with the task that it keeps waiting in words.
   transport::PeerError named(const transport::PeerError& error) const;
-  transport::PeerError stalled() const;
 
   transport::Endpoint& endpoint_;
   const Program& program_;

@@ -20,7 +20,10 @@ bool shift_priority(int by) noexcept {
 
 }  // namespace
 
-GiveWay::GiveWay(bool wanted) noexcept : lowered_(wanted && shift_priority(-1)) {}
+GiveWay::GiveWay(bool wanted) noexcept : lowered_(wanted && shift_priority(-1)) {
+  // Who lowers itself comes before those who wait at that priority already.
+  if (lowered_) sched_yield();
+}
 
 GiveWay::~GiveWay() {
   if (lowered_) shift_priority(+1);

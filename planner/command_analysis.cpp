@@ -148,8 +148,8 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
     if (options.bandwidth_uncertainty) no_effect("--bandwidth-uncertainty", "without --robust");
     if (options.replicas) no_effect("--replicas", "without --robust");
   }
-  if (!options.disabled_passes.empty() && (!search.simulates || !options.plan.empty())) {
-    no_effect("--disable-pass", "where no search simulates: passes do not run then");
+  if (!options.disabled_passes.empty() && (!search.optimises || !options.plan.empty())) {
+    no_effect("--disable-pass", "where no search optimises: passes do not run then");
   }
 }
 
@@ -181,7 +181,7 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
                  const Found& found) {
   Analysis analysis;
   analysis.plan = found.plan;
-  if (search.simulates && options.plan.empty()) polish(options, problem, found, analysis);
+  if (search.optimises && options.plan.empty()) polish(options, problem, found, analysis);
   if (options.robust) make_robust(options, problem, search, found, analysis);
   if (options.explain) analysis.explanation = explain(problem, analysis.plan);
   if (!options.compare.empty()) {

@@ -99,9 +99,9 @@ std::string topology_of(const Options& options, const SearchRow& search) {
   std::string name = options.topology;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name != "best") return std::string(casync::find_strategy(options.topology).name);
-  if (!search.simulates) {
+  if (!search.optimises) {
     throw io::InputError(fmt::format(
-        "--topology BEST compares simulated times; search {} simulates nothing: take --search "
+        "--topology BEST compares simulated times, which search {} does not: take --search "
         "timeline, or PS or RING",
         search.name));
   }
@@ -116,7 +116,7 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
   if (!options.coarsest.empty()) {
     problem.algorithms = not_coarser(problem.algorithms, options.coarsest);
   }
-  if (problem.algorithms.empty() && !search.simulates) {
+  if (problem.algorithms.empty() && !search.optimises) {
     throw io::InputError(
         fmt::format("search {} needs an algorithm to decide on: allow one, or take --search "
                     "timeline",
@@ -132,7 +132,7 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
 }
 
 void warn_of_unused(const Options& options, const SearchRow& search) {
-  if (search.simulates) return;
+  if (search.optimises) return;
   if (options.budget_s)
     spdlog::warn("--budget has no effect: search {} does not iterate", search.name);
   if (options.evaluations) {

@@ -84,7 +84,7 @@ Comparison compare(const planner::Problem& problem, planner::SearchResult& found
   return comparison;
 }
 
-/// A search that simulates must not be worse than the baselines: else the best of them is its
+/// A search that optimises must not be worse than the baselines: else the best of them is its
 /// result.
 void take_faster_baseline(const planner::Problem& problem, Comparison& comparison,
                           planner::SearchResult& found) {
@@ -211,7 +211,7 @@ int run(const Options& options) {
 
   std::vector<std::string> remarks;
   std::unique_ptr<const planner::OtherLevels> other;
-  if (search.simulates && searches && problem.strategy == "best" && options.yaml()) {
+  if (search.optimises && searches && problem.strategy == "best" && options.yaml()) {
     other = planner::OtherLevels::of(problem, remarks);
   }
 
@@ -225,7 +225,7 @@ int run(const Options& options) {
   const planner::Problem* chosen = &problem;
   if (machines) {
     comparison = compare(problem, found);
-    if (search.simulates && searches) take_faster_baseline(problem, *comparison, found);
+    if (search.optimises && searches) take_faster_baseline(problem, *comparison, found);
     watch = {};
     if (other && found_in_other_levels(options, search, other->problem(), *comparison, found)) {
       chosen = &other->problem();

@@ -13,6 +13,7 @@
 #include "kernels/codec.hpp"
 #include "planner/choices.hpp"
 #include "planner/exhaustive.hpp"
+#include "planner/greedy.hpp"
 #include "planner/secopa.hpp"
 #include "planner/timeline_search.hpp"
 
@@ -22,10 +23,12 @@ namespace {
 constexpr std::array kSearches = {
     SearchRow{"secopa", "each gradient alone, by the cost model published with SeCoPa",
               search_secopa},
+    SearchRow{"greedy", "one gradient after the other, by the simulated timeline: a baseline",
+              search_greedy, true},
     SearchRow{"timeline", "everything together, by the simulated iteration time", search_timeline,
-              true},
+              true, true},
     SearchRow{"exhaustive", "the proven best of a small problem: raw or compressed, K = 1 or N",
-              search_exhaustive, true, exhaustive_choices},
+              search_exhaustive, true, true, exhaustive_choices},
 };
 
 }  // namespace

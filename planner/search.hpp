@@ -88,9 +88,11 @@ struct SearchRow {
   std::string_view name;
   std::string_view help;
   SearchResult (*search)(const Problem& problem);
-  /// It asks Problem::machines, minds Problem::limits, and its plan is never to be worse than a
-  /// baseline.
+  /// It asks Problem::machines.
   bool simulates = false;
+  /// It minds Problem::limits, passes polish its plan, and that is never to be worse than a
+  /// baseline.
+  bool optimises = false;
   /// What it chooses from; null: make_choices().
   Choices (*choices)(const Problem& problem) = nullptr;
 };

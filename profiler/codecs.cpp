@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "profiler/sampling.hpp"
 
@@ -11,15 +13,20 @@ using casync::Kind;
 using casync::TaskId;
 
 /// More than any cache of a core, so that what is decoded was written long ago.
-constexpr std::int64_t kColdElements = std::int64_t{24} << 20;
+constexpr std::int64_t kColdElements = std::int64_t{12} << 20;
 constexpr std::uint32_t kMostSlices = 256;
+/// In the first iteration, states and what codecs remember of them are unusual.
+constexpr Repetitions kPerPass{.warmups = 2, .iterations = 2};
 
-/// Powers of two up to 2^24 or 2^26 elements: all of them, since codecs change their ways (a
-/// selector's sample is smaller than larger slices), and data leaves one cache after the other.
+/// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a selector's
+/// sample is smaller than larger slices), and data leaves one cache after the other. Every other
+/// one up to 2^24 when it must be quick.
 std::vector<std::int64_t> sizes(Effort effort) {
+  const bool quick = effort == Effort::kQuick;
   std::vector<std::int64_t> all;
-  const int last = effort == Effort::kQuick ? 24 : 26;
-  for (int exponent = 8; exponent <= last; ++exponent) all.push_back(std::int64_t{1} << exponent);
+  for (int exponent = 8; exponent <= (quick ? 24 : 26); exponent += quick ? 2 : 1) {
+    all.push_back(std::int64_t{1} << exponent);
+  }
   return all;
 }
 
@@ -36,64 +43,84 @@ std::vector<double> durations(const casync::TaskGraph& graph,
   return seconds;
 }
 
-struct CodecSamples {
-  std::vector<costs::Sample> encode, decode, decode_add;
+/// Times of one sort of task, by elements and pass.
+class Series {
+ public:
+  void add(std::int64_t elements, std::vector<double> seconds) {
+    passes_[elements].push_back(std::move(seconds));
+  }
+  std::vector<costs::Sample> samples() const {
+    std::vector<costs::Sample> all;
+    for (const auto& [elements, passes] : passes_)
+      all.push_back(summarise_passes(elements, passes));
+    return all;
+  }
+
+ private:
+  std::map<std::int64_t, std::vector<std::vector<double>>> passes_;
+};
+
+struct CodecSeries {
+  Series encode, decode, decode_add;
 };
 
 /// As many ranks as there are cores code at the same time: a synchronisation keeps all cores busy,
 /// and they share the memory's bandwidth.
-CodecSamples sample_codec(const std::string& algorithm, const Options& options) {
+void sample_codec(const std::string& algorithm, const Options& options, CodecSeries& series) {
   const std::uint32_t ranks = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
   const std::uint32_t nodes = job_nodes(options, ranks);
-  CodecSamples samples;
   for (const std::int64_t elements : sizes(options.effort)) {
     const auto slices = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
     const Calibration calibration = codec_calibration(nodes, algorithm, elements, slices, ranks);
-    const executor::ReplayResult result = run(calibration, options);
-    const auto sample = [&](auto wanted) {
-      return summarise(elements, durations(calibration.graph, result.timelines, wanted));
+    const executor::ReplayResult result = run(calibration, options, kPerPass);
+    const auto add = [&](Series& to, casync::Kind kind, bool accumulates) {
+      to.add(elements,
+             durations(calibration.graph, result.timelines, [&](const casync::Task& task) {
+               return task.kind == kind && ((task.flags & casync::kAccumulate) != 0) == accumulates;
+             }));
     };
-    const auto adds = [](const casync::Task& task) {
-      return (task.flags & casync::kAccumulate) != 0;
-    };
-    samples.encode.push_back(
-        sample([](const casync::Task& task) { return task.kind == Kind::kEncode; }));
-    samples.decode.push_back(sample(
-        [&](const casync::Task& task) { return task.kind == Kind::kDecode && !adds(task); }));
-    samples.decode_add.push_back(
-        sample([&](const casync::Task& task) { return task.kind == Kind::kDecode && adds(task); }));
+    add(series.encode, Kind::kEncode, false);
+    add(series.decode, Kind::kDecode, false);
+    add(series.decode_add, Kind::kDecode, true);
   }
-  return samples;
 }
 
-std::vector<costs::Sample> sample_merge(const Options& options) {
-  std::vector<costs::Sample> samples;
+void sample_merge(const Options& options, Series& series) {
   constexpr std::uint32_t kHops = 6;
   for (const std::int64_t elements : sizes(options.effort)) {
     const Calibration calibration =
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
-    const executor::ReplayResult result = run(calibration, options);
-    samples.push_back(summarise(
-        elements, durations(calibration.graph, result.timelines,
-                            [](const casync::Task& task) { return task.kind == Kind::kMerge; })));
+    const executor::ReplayResult result = run(calibration, options, kPerPass);
+    series.add(elements,
+               durations(calibration.graph, result.timelines,
+                         [](const casync::Task& task) { return task.kind == Kind::kMerge; }));
   }
-  return samples;
 }
 
 }  // namespace
 
 void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile) {
-  for (const std::string& algorithm : options.algorithms) {
-    progress("codec " + algorithm);
-    const CodecSamples samples = sample_codec(algorithm, options);
-    profile.codecs[algorithm] = {
-        .encode = fit_and_keep(profile, algorithm + ".encode", samples.encode),
-        .decode = fit_and_keep(profile, algorithm + ".decode", samples.decode),
-        .decode_add = fit_and_keep(profile, algorithm + ".decode_add", samples.decode_add)};
+  std::map<std::string, CodecSeries> codecs;
+  Series merge;
+  for (int pass = 1; pass <= options.passes; ++pass) {
+    const std::string which =
+        ", pass " + std::to_string(pass) + " of " + std::to_string(options.passes);
+    for (const std::string& algorithm : options.algorithms) {
+      progress("codec " + algorithm + which);
+      sample_codec(algorithm, options, codecs[algorithm]);
+    }
+    progress("merge" + which);
+    sample_merge(options, merge);
   }
-  progress("merge");
-  profile.merge = fit_and_keep(profile, "merge", sample_merge(options));
+  for (const auto& [algorithm, series] : codecs) {
+    profile.codecs[algorithm] = {
+        .encode = fit_and_keep(profile, algorithm + ".encode", series.encode.samples()),
+        .decode = fit_and_keep(profile, algorithm + ".decode", series.decode.samples()),
+        .decode_add =
+            fit_and_keep(profile, algorithm + ".decode_add", series.decode_add.samples())};
+  }
+  profile.merge = fit_and_keep(profile, "merge", merge.samples());
 }
 
 }  // namespace hipress::profiler

@@ -27,10 +27,11 @@ struct Arguments {
   std::vector<std::string> algorithms;
   std::uint32_t nodes = 4;
   std::string output = "profile.yaml";
-  std::string base;
+  std::string base, anew = "links";
   std::string rendezvous, interface, job = "hipress-profile";
   double timeout_s = 60;
   bool quick = false;
+  int passes = profiler::Options{}.passes;
   bool json = false;
 };
 
@@ -50,9 +51,15 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "ranks that share this machine when links are measured")
       ->capture_default_str();
   app.add_option("--output", arguments.output, "where to write the profile")->capture_default_str();
-  app.add_option("--base", arguments.base,
-                 "a profile whose kernels and CPU work of transfers hold here too: measure links "
-                 "alone. For a network too slow to show what a transfer costs the CPU");
+  app.add_option(
+      "--base", arguments.base,
+      "a profile of which but a part is measured anew (--anew); the rest holds here too");
+  app.add_option(
+         "--anew", arguments.anew,
+         "with --base: links, for a network too slow to show what a transfer costs the CPU, "
+         "or kernels, for a machine whose memory is not always as fast")
+      ->check(CLI::IsMember({"links", "kernels"}))
+      ->capture_default_str();
   app.add_option("--rendezvous", arguments.rendezvous,
                  "where the processes of a job meet that a launcher started, to measure the links "
                  "between them: file:///shared/folder or redis://host:port");
@@ -66,6 +73,11 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_flag("--quick", arguments.quick,
                "fewer sizes and repetitions: a quarter of a minute for two algorithms");
+  app.add_option(
+         "--passes", arguments.passes,
+         "how often a CPU's kernels are measured, seconds apart: more where a machine is shared")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_flag("--json", arguments.json, "print one JSON object instead of the table");
 }
 
@@ -155,9 +167,9 @@ std::unique_ptr<hipress::transport::Endpoint> connect(const Arguments& arguments
       {.rank = launch->rank,
        .size = launch->size,
        .job = arguments.job,
-       .plan = fmt::format("profile {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
-                           arguments.base.empty(), arguments.quick, arguments.device,
-                           arguments.transport),
+       .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
+                           arguments.base.empty(), arguments.anew, arguments.quick,
+                           arguments.passes, arguments.device, arguments.transport),
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
        .timeout_s = arguments.timeout_s});
@@ -173,6 +185,7 @@ int run(const Arguments& arguments) {
   }
   options.nodes = arguments.nodes;
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
+  options.passes = arguments.passes;
   const executor::DeviceChoice choice =
       executor::choose_device({.device = arguments.device,
                                .transport = arguments.transport,
@@ -188,6 +201,7 @@ int run(const Arguments& arguments) {
   }
   std::optional<Profile> base;
   if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
+  options.anew = arguments.anew == "links" ? profiler::Part::kLinks : profiler::Part::kKernels;
   const bool reports = !endpoint || endpoint->rank() == 0;
   const Profile profile = profiler::measure(options, [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);

@@ -72,20 +72,35 @@ void check_options(const Options& options) {
   }
 }
 
+/// Whether a series of samples comes from measure_links().
+bool is_of_links(const std::string& series) {
+  return series.starts_with("link.") || series.starts_with("fan_") ||
+         series.starts_with("all_reduce.");
+}
+
+/// The base less what is measured anew.
+costs::Profile kept_of(const costs::Profile& base, Part anew) {
+  costs::Profile profile = base;
+  const bool links = anew == Part::kLinks;
+  std::erase_if(profile.samples, [&](const costs::Profile::Series& series) {
+    return series.name != kCoreSeries && is_of_links(series.name) == links;
+  });
+  if (links) {
+    profile.fan_in.clear();
+    profile.fan_out.clear();
+    profile.all_reduce.clear();
+  } else {
+    profile.codecs.clear();
+  }
+  return profile;
+}
+
 /// What is not links: of this machine, or of the profile that is built on.
 costs::Profile measure_machine(const Options& options, const Progress& progress) {
   costs::Profile profile;
   if (options.base != nullptr) {
-    profile = *options.base;
-    std::erase_if(profile.samples, [](const costs::Profile::Series& series) {
-      return series.name != kCoreSeries &&
-             (series.name.starts_with("link.") || series.name.starts_with("fan_") ||
-              series.name.starts_with("all_reduce."));
-    });
-    profile.fan_in.clear();
-    profile.fan_out.clear();
-    profile.all_reduce.clear();
-    return profile;
+    profile = kept_of(*options.base, options.anew);
+    if (options.anew == Part::kLinks) return profile;
   }
   // NCCL leaves the cores alone.
   const bool takes_cores = options.nccl == nullptr;
@@ -121,8 +136,10 @@ costs::Profile measure(const Options& options, const Progress& progress) {
   costs::Profile profile = measure_machine(options, progress);
   profile.name = "measured";
   profile.source = fmt::format("measured by hipress-profile {}", io::version());
-  profile.hardware = hardware(options, profile);
-  measure_links(options, progress, profile);
+  if (options.base == nullptr || options.anew == Part::kLinks) {
+    profile.hardware = hardware(options, profile);
+    measure_links(options, progress, profile);
+  }
   return profile;
 }
 

@@ -17,11 +17,20 @@ namespace hipress::profiler {
 /// full covers 2^10 … 2^26 elements.
 enum class Effort : std::uint8_t { kQuick, kFull };
 
+/// What is measured where the rest is known already.
+enum class Part : std::uint8_t {
+  kLinks,    ///< for a network too slow to show what a transfer costs the CPU
+  kKernels,  ///< for a machine whose memory is not always as fast
+};
+
 struct Options {
   std::vector<std::string> algorithms;  ///< names of kernels::algorithms(), parameters allowed
   std::uint32_t nodes = 4;  ///< ranks that share this machine in the measurements of links
   std::string transport = "gloo";
   Effort effort = Effort::kFull;
+  /// How often the CPU's kernels are measured, all sizes of all algorithms before the next time: a
+  /// memory that other guests of a machine use, too, is faster and slower for seconds on end.
+  int passes = 2;
   /// This process's end of a job of `nodes` processes that all measure the same, so that links
   /// between them are measured; null: the ranks are threads of this process, on loopback. Every
   /// process gets the same profile.
@@ -31,9 +40,10 @@ struct Options {
   /// What moves messages between devices; null: `transport`, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
   double timeout_s = 60;  ///< without progress for so long, a measurement ends
-  /// Kernels, memory and the CPU work of transfers are taken from here, and links alone measured:
-  /// for a network too slow to show what a transfer costs the CPU. null: all is measured.
+  /// What is not measured anew is taken from here: with links anew kernels, memory and the CPU work
+  /// of transfers, with kernels anew all but kernels and memory. null: all is measured.
   const costs::Profile* base = nullptr;
+  Part anew = Part::kLinks;  ///< with a base
 };
 
 /// Called before each measurement with what is measured next.

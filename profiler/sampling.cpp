@@ -34,6 +34,18 @@ costs::Sample summarise(std::int64_t x, std::vector<double> seconds) {
           .repetitions = static_cast<int>(seconds.size())};
 }
 
+costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes) {
+  std::vector<double> all;
+  double medians_s = 0;
+  for (const std::vector<double>& seconds : passes) {
+    all.insert(all.end(), seconds.begin(), seconds.end());
+    medians_s += summarise(x, seconds).median_s;
+  }
+  costs::Sample sample = summarise(x, std::move(all));
+  sample.median_s = medians_s / static_cast<double>(passes.size());
+  return sample;
+}
+
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
                           std::vector<costs::Sample> samples) {
   const costs::Fit fit = costs::fit_curve(samples);
@@ -49,9 +61,15 @@ std::uint32_t job_nodes(const Options& options, std::uint32_t least) {
 }
 
 executor::ReplayResult run(const Calibration& calibration, const Options& options) {
+  return run(calibration, options,
+             {.warmups = 3, .iterations = options.effort == Effort::kQuick ? 3 : 7});
+}
+
+executor::ReplayResult run(const Calibration& calibration, const Options& options,
+                           const Repetitions& repetitions) {
   executor::ReplayOptions replay;
-  replay.warmup = 3;  // in the first, states and what codecs remember of them are unusual
-  replay.iterations = options.effort == Effort::kQuick ? 3 : 7;
+  replay.warmup = repetitions.warmups;
+  replay.iterations = repetitions.iterations;
   replay.verify = false;
   replay.timeout_s = options.timeout_s;
   replay.device = options.device;

@@ -18,6 +18,9 @@ inline constexpr const char* kCoreSeries = "link.all_to_all";
 
 /// Median, 10th and 90th percentile of times measured for one x; at least one time.
 costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
+/// The same of times measured in passes, minutes or seconds apart: the mean of the passes' medians,
+/// as every state that the machine was in counts, and percentiles of all times together.
+costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
 
 /// Fits the samples, keeps them in the profile under `name`, and returns the curve.
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
@@ -27,8 +30,17 @@ costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
 /// job's.
 std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 
+/// How many iterations a calibration runs.
+struct Repetitions {
+  int warmups;
+  int iterations;
+};
+
 /// Replays a calibration, without verification (its graphs are no synchronisation). All processes
 /// of a job get the same result.
+executor::ReplayResult run(const Calibration& calibration, const Options& options,
+                           const Repetitions& repetitions);
+/// The same, as often as the effort says.
 executor::ReplayResult run(const Calibration& calibration, const Options& options);
 
 /// The rank that measures what is one rank's alone: this process's, or the first of its threads.

@@ -18,6 +18,7 @@ steps=(
   "kernels|hipress-profile|kernels against the GPU's memory bandwidth"
   "nccl|hipress-exec|four processes share the GPU over NCCL, every value verified"
   "threads|hipress-exec|four thread ranks share the GPU over gloo, every value verified"
+  "overhead|bench_executor|time per tiny task of two thread ranks that share the GPU, launches and messages included"
   "predict|hipress-profile hipress-plan hipress-exec|profile, plan, exec: predicted beside measured"
 )
 ranks=4
@@ -26,6 +27,8 @@ algorithm=onebit
 iterations=10
 # Largest |predicted - measured| / measured of the thread ranks' iteration time.
 most_error=0.10
+# Microseconds that a task may take beyond kernels and bytes.
+most_overhead_us=20
 # Seconds that one command may take.
 limit_s=900
 skipped_status=77
@@ -266,6 +269,16 @@ step_threads() {
     done
   done
   detail "$ranks thread ranks verified: ring and ps, none and all"
+}
+
+step_overhead() {
+  local worst
+  limited bench_executor --device cuda --json "$work/rows.json"
+  worst=$(tr -d '\n ' <"$work/rows.json" | grep -o '"metric":"us/task"[^}]*' | grep -o '"value":[^,}]*' | cut -d : -f 2 |
+    sort -g | tail -n 1)
+  metric worst_us_per_task "$worst"
+  detail "$(awk "BEGIN { printf \"%.1f us per task at worst, at most %.0f wanted\", $worst, $most_overhead_us }")"
+  awk "BEGIN { exit !($worst <= $most_overhead_us) }"
 }
 
 step_predict() {

@@ -94,7 +94,8 @@ install_without_services() {
   fi
   if [[ -d /run/systemd/system ]]; then
     for service in "${services[@]}"; do
-      [[ " $* " != *" $service "* ]] || as_root systemctl disable --quiet "$service" >&2 || true
+      [[ " $* " != *" $service "* ]] || as_root systemctl disable --quiet "$service" >&2 ||
+        say "the service $service may start at the next boot: systemctl disable $service"
     done
   fi
   return $status

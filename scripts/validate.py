@@ -20,15 +20,13 @@ from validation import results as files
 from validation import tasks
 from validation.cases import LOOPBACK, Case, ConditionError
 from validation.evaluation import Result, Summary, different, groups, pairs, summarise
-from validation.measurement import Bench, Plan, by_group
+from validation.measurement import MOST_NODES, PROFILED, Bench, Plan, by_group, links_of
 from validation.network import CommandError, Network, Unavailable, remove_leftovers
 from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed, short_turns
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ALGORITHMS = "fp16,onebit,terngrad,dgc"
 #: Time for the profiles, in seconds: of the unlimited network, and of each rate.
-PROFILE_S, LINKS_S = 60, 25
-MOST_NODES = max(matrix.NODES)
+PROFILE_S, LINKS_S = 30, 20
 #: The case whose tasks are compared one by one, if it is among those that are run; else the last.
 TRACED = ("gpt2", "ps", "onebit")
 
@@ -81,11 +79,6 @@ def format_report(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def unlimited(rate: int) -> str:
-    """The profile that kernels and core times come from."""
-    return f"unlimited_{rate}"
-
-
 def choose(options: argparse.Namespace) -> list[Case]:
     if options.loopback:
         chosen = matrix.matrix((LOOPBACK,))
@@ -110,20 +103,16 @@ class Run:
 
     def announce(self) -> None:
         missing = self.missing
-        profiles = [name for name in self.profiles(missing) if not self.has_profile(name)]
-        seconds = self.bench.plan.estimate_s(len(missing)) + sum(
-            PROFILE_S if str(name).startswith(("unlimited", LOOPBACK)) else LINKS_S for name in profiles)
+        profiles = [name for name in self.profiles(missing) if not self.bench.has_profile(name)]
+        seconds = self.bench.plan.estimate_s(missing) + sum(
+            PROFILE_S if name.startswith(("unlimited", LOOPBACK)) else LINKS_S for name in profiles)
         kept = len(self.chosen) - len(missing)
         say(f"{len(missing)} cases to run{f', {kept} kept' if kept else ''}; about {seconds / 60:.0f} minutes")
 
     @staticmethod
-    def profiles(missing: list[Case]) -> list[object]:
-        if any(case.rate == LOOPBACK for case in missing):
-            return [f"{LOOPBACK}_{nnodes}" for nnodes in sorted({case.nnodes for case in missing})]
-        return [name for rate in sorted({case.rate for case in missing}) for name in (unlimited(rate), rate)]
-
-    def has_profile(self, name: object) -> bool:
-        return self.options.resume and self.bench.profile_path(name).exists()
+    def profiles(missing: list[Case]) -> list[str]:
+        names = sorted({links_of(case) for case in missing})
+        return names if names and names[0].startswith(LOOPBACK) else [*names, *(f"unlimited_{rate}" for rate in names)]
 
     def run(self) -> None:
         self.announce()
@@ -132,27 +121,14 @@ class Run:
         with Network(MOST_NODES) as network:
             bench = self.bench.on(network)
             for rate in sorted({case.rate for case in self.missing}):
-                self.profile(bench, network, rate)
-                network.shape(rate)
+                bench.profile_links(network, rate)
                 self.run_cases(bench, [case for case in self.missing if case.rate == rate])
             self.compare_tasks(bench, network)
 
-    def profile(self, bench: Bench, network: Network, rate: int) -> None:
-        """Kernels too are measured anew for each rate, since what a machine's memory gives its programs changes within
-        minutes where machines are virtual."""
-        base = unlimited(rate)
-        if not self.has_profile(base):
-            network.lift()
-            bench.measure_profile(base, MOST_NODES, "--algorithm", ALGORITHMS)
-        if not self.has_profile(rate):
-            network.shape(rate)
-            bench.measure_profile(rate, MOST_NODES, "--base", bench.profile_path(base))
-
     def run_loopback(self) -> None:
-        for nnodes in sorted({case.nnodes for case in self.missing}):
-            name = f"{LOOPBACK}_{nnodes}"
-            if not self.has_profile(name):
-                self.bench.measure_profile(name, nnodes, "--algorithm", ALGORITHMS)
+        for case in {case.nnodes: case for case in self.missing}.values():
+            if not self.bench.has_profile(links_of(case)):
+                self.bench.measure_profile(links_of(case), case.nnodes, "--algorithm", PROFILED, "--passes", 1)
         self.run_cases(self.bench, self.missing)
         self.compare_tasks(self.bench, None)
 
@@ -234,7 +210,7 @@ def main() -> int:
                 say(f"removed {name}, left by a validation that was killed")
         launcher = Launcher(options.tools.resolve(), None, real_time)
         run = Run(options, Bench(launcher, ROOT / "models", options.output,
-                                 Plan(options.rounds, options.iterations, options.again), say), chosen)
+                                 Plan(options.rounds, options.iterations, options.again), say, options.resume), chosen)
         print(HEADER, flush=True)
         with short_turns() if real_time else contextlib.nullcontext():
             run.run()

@@ -6,15 +6,25 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
-from .cases import LOOPBACK, Case, Scale, write_model
+from .cases import LOOPBACK, NODES, Case, Scale, write_model
 from .evaluation import Result
 from .network import Network
 from .ranks import Launcher, Processors, disturbance
 
 #: Other programs that keep more than this many processors busy disturb a measurement.
 DISTURBED = 0.25
+#: Algorithms that are profiled.
+PROFILED = "fp16,onebit,terngrad,dgc"
+#: The profile that predictions come from.
+CURRENT = "current"
+MOST_NODES = max(NODES)
 #: Iterations before the measured ones: of algorithms whose states are unusual in the first.
 WARMUPS = {"dgc": 6}
+
+
+def links_of(case: Case) -> str:
+    """The profile that a case's links come from."""
+    return f"{LOOPBACK}_{case.nnodes}" if case.rate == LOOPBACK else str(case.rate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,28 +33,39 @@ class Plan:
     touches all of them alike."""
 
     rounds: int = 3
-    iterations: int = 12  #: per round, after a warm-up, at most; one in the first round, which tells how long it takes
+    iterations: int = 12  #: per round, after a warm-up, at most
     #: Of a case that takes long, as many iterations a round as fit into so many seconds, but one; and once two rounds
     #: have taken three times as long, no more rounds.
     ROUND_S = 1.0
     #: Rounds of a case that are thrown away because other programs were busy, at most; then they are kept and counted.
     again: int = 2
 
-    #: Seconds for a case beside its iterations, per round: starting processes, meeting, verifying.
-    OVERHEAD_S = 1.0
-    TYPICAL_ITERATION_S = 0.6
+    #: Seconds per round: for a case beside its iterations (starting processes, meeting, verifying), and for the kernels.
+    OVERHEAD_S, KERNELS_S = 1.0, 11.0
+    #: Seconds of an iteration, before one was measured.
+    TYPICAL_S = {"none": 2.5, "fp16": 1.3}
+    TYPICAL_COMPRESSED_S = 0.12
 
-    def estimate_s(self, cases: int) -> float:
-        return cases * self.rounds * (self.OVERHEAD_S + 2 * self.TYPICAL_ITERATION_S)
+    def estimate_s(self, cases: list[Case]) -> float:
+        def case_s(case: Case) -> float:
+            iteration_s = self.typical_s(case)
+            return self.OVERHEAD_S + iteration_s * (WARMUPS.get(case.algorithm, 1) + self.that_fit(iteration_s))
 
-    def next_iterations(self, measured: "Repetitions") -> int:
+        groups = len({case.group for case in cases})
+        return self.rounds * (groups * self.KERNELS_S + sum(map(case_s, cases)))
+
+    def typical_s(self, case: Case) -> float:
+        return self.TYPICAL_S.get(case.algorithm, self.TYPICAL_COMPRESSED_S)
+
+    def that_fit(self, iteration_s: float) -> int:
+        return min(self.iterations, max(1, int(self.ROUND_S / iteration_s)))
+
+    def next_iterations(self, case: Case, measured: "Repetitions") -> int:
         """How many iterations the next round of a case has; 0: it has been measured enough."""
-        if not measured.seconds:
-            return 1
-        iteration_s = statistics.median(measured.seconds)
+        iteration_s = statistics.median(measured.seconds) if measured.seconds else self.typical_s(case)
         if measured.rounds >= 2 and 2 * measured.rounds * iteration_s > 3 * self.ROUND_S:
             return 0
-        return min(self.iterations, max(1, int(self.ROUND_S / iteration_s)))
+        return self.that_fit(iteration_s)
 
 
 @dataclasses.dataclass
@@ -56,6 +77,7 @@ class Bench:
     output: pathlib.Path
     plan: Plan
     say: Callable[[str], None]
+    keep_profiles: bool = False  #: those that are there
 
     def on(self, network: Network | None) -> "Bench":
         return dataclasses.replace(self, launcher=dataclasses.replace(self.launcher, network=network))
@@ -69,19 +91,41 @@ class Bench:
         self.launcher.run(nnodes, "hipress-profile", "--quick", "--output", path, *arguments)
         self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s -> {path}")
 
+    def profile_links(self, network: Network, rate: int) -> None:
+        """The CPU work of transfers from the network without limits, links from the limited one, which stays in place;
+        always of MOST_NODES ranks."""
+        base = f"unlimited_{rate}"
+        if not self.has_profile(base):
+            network.lift()
+            self.measure_profile(base, MOST_NODES, "--algorithm", PROFILED, "--passes", 1)
+        network.shape(rate)
+        if not self.has_profile(rate):
+            self.measure_profile(rate, MOST_NODES, "--base", self.profile_path(base))
+
+    def profile_kernels(self, case: Case) -> None:
+        """Anew for each round: what a machine's memory gives its programs changes within seconds where machines are
+        virtual, and predictions and measurements are to be of the same machine."""
+        alone = dataclasses.replace(self.launcher, network=None)
+        alone.run(2, "hipress-profile", "--quick", "--passes", 1, "--base", self.profile_path(links_of(case)), "--anew",
+                  "kernels", "--algorithm", PROFILED, "--output", self.profile_path(CURRENT))
+
+    def has_profile(self, name: object) -> bool:
+        return self.keep_profiles and self.profile_path(name).exists()
+
     def run_group(self, cases: list[Case]) -> list[Result]:
         """Plans for one job, repetitions interleaved."""
         first = cases[0]
         model, scale = write_model(self.models, first.model, first.rate, self.output)
         measured = {case: Repetitions() for case in cases}
         for _ in range(self.plan.rounds):
+            self.profile_kernels(first)
             for case in cases:
                 self.run_once(case, model, measured[case])
         return [repetitions.result(case, scale) for case, repetitions in measured.items()]
 
     def run_once(self, case: Case, model: pathlib.Path, repetitions: "Repetitions") -> None:
         """One round of one case, again if other programs disturbed it."""
-        iterations = self.plan.next_iterations(repetitions)
+        iterations = self.plan.next_iterations(case, repetitions)
         while iterations > 0:
             before = Processors.read()
             report = self.launcher.run_json(case.nnodes, "hipress-exec", *self.arguments(case, model),
@@ -94,13 +138,13 @@ class Bench:
     def arguments(self, case: Case, model: pathlib.Path) -> list[object]:
         plan = case.algorithm if case.algorithm in ("none", "fp16") else "all"
         algorithm = () if plan != "all" else ("--algorithm", case.algorithm)
-        profile = f"loopback_{case.nnodes}" if case.rate == LOOPBACK else case.rate
         return ["--input", model, "--plan", plan, "--topology", case.topology, *algorithm, "--warmup",
-                WARMUPS.get(case.algorithm, 1), "--profile", self.profile_path(profile)]
+                WARMUPS.get(case.algorithm, 1), "--profile", self.profile_path(CURRENT)]
 
     def trace(self, case: Case, path: pathlib.Path) -> None:
         """Predicted and measured timeline of the median of some iterations."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
+        self.profile_kernels(case)
         self.launcher.run(case.nnodes, "hipress-exec", *self.arguments(case, model), "--iterations",
                           self.plan.rounds * self.plan.iterations, "--trace", path)
 
@@ -110,6 +154,7 @@ class Repetitions:
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+        self.predicted_s: list[float] = []  #: by round
         self.rounds = 0
         self.thrown_away = 0  #: rounds
         self.disturbed = 0
@@ -124,10 +169,11 @@ class Repetitions:
         self.report = report
         self.rounds += 1
         self.seconds += report["each_measured_iteration_s"]
+        self.predicted_s.append(report["predicted_iteration_s"])
         self.disturbed += len(report["each_measured_iteration_s"]) if disturbed else 0
 
     def result(self, case: Case, scale: Scale) -> Result:
-        return Result(case, scale.size, scale.time, self.report["predicted_iteration_s"], self.report["compute_s"],
+        return Result(case, scale.size, scale.time, statistics.median(self.predicted_s), self.report["compute_s"],
                       tuple(self.seconds), self.disturbed, self.repeated, self.report["verified"])
 
 

@@ -136,6 +136,18 @@ TEST_CASE_METHOD(PlanFixture,
                            Contains("this plan"));
 }
 
+TEST_CASE_METHOD(PlanFixture, "Search greedy writes the baseline of that name as it is") {
+  const ToolRun done =
+      run("hipress-plan --nnodes 4 --profile v100_100g --network port --search greedy --json "
+          "--budget 3");
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("--budget has no effect"));
+  const auto report = nlohmann::json::parse(done.out);
+  CHECK(report.at("predicted_iteration_s") == report.at("baselines").at("greedy"));
+  CHECK(report.at("passes") == nlohmann::json::array());
+  CHECK(report.at("lower_bound_s").get<double>() <= report.at("predicted_iteration_s"));
+}
+
 TEST_CASE_METHOD(PlanFixture, "A plan YAML says what was predicted, with what") {
   CHECK(run("hipress-plan --nnodes 4 --output plan.yaml").status == 0);
   CHECK_THAT(read("plan.yaml"), Contains("topology: ps") && Contains("nodes: 4") &&
@@ -172,6 +184,9 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with t
   SECTION("unknown search") { refuses("--search magic", "magic", "secopa"); }
   SECTION("too large to search") { refuses("--search exhaustive", "6.9e+10 plans", "timeline"); }
   SECTION("best topology without simulation") { refuses("--topology BEST", "BEST", "timeline"); }
+  SECTION("best topology for a baseline") {
+    refuses("--topology BEST --search greedy", "greedy", "timeline");
+  }
   SECTION("nothing to decide on") { refuses("--algorithm none", "secopa", "timeline"); }
   SECTION("unknown coarsest") { refuses("--coarsest onebot", "onebot", "onebit"); }
   SECTION("negative budget") { refuses("--search timeline --budget=-1", "budget", ""); }

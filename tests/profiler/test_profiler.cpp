@@ -1,11 +1,13 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "io/error.hpp"
 #include "profiler/profiler.hpp"
+#include "profiler/sampling.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::profiler {
@@ -84,6 +86,45 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
   // Codec, merge, all-to-all; hop, stream and both ways; fan-in and fan-out; all-reduce.
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 3 + 2 + 1);
+}
+
+TEST_CASE("kernels alone are measured anew on top of a base") {
+  costs::Profile base;
+  base.link = {.overhead_s = 3e-6, .bandwidth = 2e9, .latency_s = 5e-6};
+  base.hardware = "two hosts and a cable";
+  base.fan_in[2] = {.pieces = {{.a_s = 1e-5, .b_s = 1e-9}}};
+  base.codecs["tbq"] = {};
+  for (const char* name : {"link.hop", "link.all_to_all", "fan_in.2", "tbq.encode"}) {
+    base.samples.push_back({.name = name, .samples = {{.x = 1, .median_s = 1e-6}}});
+  }
+  const costs::Profile measured = measure({.algorithms = {"fp16"},
+                                           .nodes = 2,
+                                           .transport = "memory",
+                                           .effort = Effort::kQuick,
+                                           .passes = 2,
+                                           .base = &base,
+                                           .anew = Part::kKernels},
+                                          kSilent);
+  CHECK(measured.link == base.link);
+  CHECK(measured.fan_in == base.fan_in);
+  CHECK(measured.hardware == base.hardware);
+  CHECK(measured.memory_bandwidth > 0);
+  CHECK(measured.codecs.size() == 1);
+  CHECK(measured.codec("fp16").encode(1 << 20) > 0);
+  std::vector<std::string> series;
+  for (const auto& one : measured.samples) series.push_back(one.name);
+  CHECK(series == std::vector<std::string>{"link.hop", "link.all_to_all", "fan_in.2", "fp16.encode",
+                                           "fp16.decode", "fp16.decode_add", "merge"});
+}
+
+TEST_CASE("times of several passes are the mean of the passes' medians") {
+  // Medians 2, 5 and 5; of all nine times the 10th percentile is at index 0.8, the 90th at 7.2.
+  const costs::Sample sample = summarise_passes(7, {{1, 2, 9}, {4, 5, 6}, {5, 5, 8}});
+  CHECK(sample.x == 7);
+  CHECK(sample.median_s == Approx(4));
+  CHECK(sample.p10_s == Approx(1.8));
+  CHECK(sample.p90_s == Approx(8.2));
+  CHECK(sample.repetitions == 9);
 }
 
 TEST_CASE("requests that cannot be measured are refused") {

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 GPU_CHECK = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "gpu_check.sh"
-STEPS = ["tests", "bits", "memcheck", "racecheck", "kernels", "nccl", "threads", "predict"]
+STEPS = ["tests", "bits", "memcheck", "racecheck", "kernels", "nccl", "threads", "overhead", "predict"]
 
 #: What each program does where all is well: a shell script's body.
 HEALTHY = {
@@ -18,6 +18,11 @@ HEALTHY = {
     "compute-sanitizer": 'echo "========= ERROR SUMMARY: 0 errors"',
     "hipress-profile": """echo '{"profile": "p", "memory_bandwidth_Bps": 2e12, "codecs": {"onebit": {"encode_Bps": 1.5e12}}}'""",
     "hipress-plan": "exit 0",
+    "bench_executor": """
+        for word; do file=$word; done
+        echo '{"rows": [{"case": "a", "metric": "us/task", "ratio": 0.3, "value": 6.25},' > "$file"
+        echo '{"case": "b", "metric": "us/task", "ratio": 0.9, "value": 17.5}]}' >> "$file"
+    """,
     "hipress-exec": """
         case "$*" in --version) echo "hipress-exec 0.1.0"; exit ;; esac
         echo "$RANK $NCCL_HOSTID $NCCL_SOCKET_IFNAME $*" >> "${0%/*}/calls"
@@ -67,6 +72,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(steps["kernels"]["detail"], "GB/s of gradient encoded: onebit 1500; memory traffic of a copy 2000")
         self.assertEqual(steps["predict"]["detail"], "worst error 4.0 %, at most 10 % wanted")
         self.assertEqual(steps["predict"]["metrics"]["ring.relative_error"], -0.04)
+        self.assertEqual(steps["overhead"]["detail"], "17.5 us per task at worst, at most 20 wanted")
         rows = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
         self.assertEqual(rows, [[step, "passed"] for step in STEPS])
 
@@ -112,6 +118,12 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.check("--only", "predict").returncode, 1)
         self.assertEqual(self.steps()["predict"]["detail"], "worst error 10.1 %, at most 10 % wanted")
         self.assertEqual(self.steps()["predict"]["metrics"]["ps.relative_error"], 0.101)
+
+    def test_too_much_overhead_fails_and_is_told(self):
+        self.provide("bench_executor", HEALTHY["bench_executor"].replace("17.5", "20.5"))
+        self.assertEqual(self.check("--only", "overhead").returncode, 1)
+        self.assertEqual(self.steps()["overhead"]["detail"], "20.5 us per task at worst, at most 20 wanted")
+        self.assertEqual(self.steps()["overhead"]["metrics"], {"worst_us_per_task": 20.5})
 
     def test_a_failing_test_fails_its_step_and_is_counted(self):
         self.provide("test_executor", "echo 'test cases: 2 | 1 passed | 1 failed'; exit 1")

@@ -20,6 +20,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import validate  # noqa: E402  (found through the path above)
+import validate_plans  # noqa: E402
 from validation import cases, evaluation, measurement, network, ranks, results, tasks  # noqa: E402
 from validation.cases import Case  # noqa: E402
 from validation.evaluation import Result  # noqa: E402
@@ -47,13 +48,21 @@ import pathlib, sys
 pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("schema: hipress.profile/1\\n")
 """
 
+# Writes a plan, and notes what it was asked.
+FAKE_PLAN = """#!{python}
+import pathlib, sys
+open(pathlib.Path(__file__).resolve().parent / "planned", "a").write(" ".join(sys.argv[1:]) + "\\n")
+pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("topology: ps\\n")
+"""
+
 # Takes as long as the environment says and reports what the test wants of its plan.
 FAKE_EXEC = """#!{python}
 import json, os, pathlib, sys, time
 here = pathlib.Path(__file__).resolve().parent
 time.sleep(float(os.environ.get("FAKE_SLEEP_S", "0")))
-plan = sys.argv[sys.argv.index("--plan") + 1]
-times = {{"none": (1.1, [1.0, 1.02]), "fp16": (0.55, [0.5, 0.6]), "all": (0.3, [0.31, 0.32])}}[plan]
+plan = pathlib.Path(sys.argv[sys.argv.index("--plan") + 1]).stem.split("_")[-1]
+times = {{"none": (1.1, [1.0, 1.02]), "fp16": (0.55, [0.5, 0.6]), "all": (0.3, [0.31, 0.32]), "secopa": (0.4, [0.4]),
+          "greedy": (0.3, [0.3]), "timeline": (0.29, [0.28, 0.3])}}[plan]
 if "--trace" in sys.argv:
     pathlib.Path(sys.argv[sys.argv.index("--trace") + 1]).write_text((here / "trace").read_text())
 print(json.dumps({{"each_measured_iteration_s": times[1], "predicted_iteration_s": times[0], "compute_s": 0.1,
@@ -213,7 +222,7 @@ class Files(unittest.TestCase):
         self.assertEqual(ranks.disturbance(ranks.Processors(10, 5, 1), ranks.Processors(12, 6, 3)), 0)
 
     def test_a_disturbed_case_is_measured_again_a_few_times(self):
-        reports = iter([{"each_measured_iteration_s": [float(i)]} for i in range(9)])
+        reports = iter([{"each_measured_iteration_s": [float(i)], "predicted_iteration_s": 1.0} for i in range(9)])
         launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
         bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
         for disturbances, kept, disturbed, repeated in (((9, 0), 1.0, 0, 1), ((9, 9, 9), 4.0, 1, 2)):
@@ -223,14 +232,22 @@ class Files(unittest.TestCase):
             self.assertEqual((repetitions.seconds, repetitions.disturbed, repetitions.repeated),
                              ([kept], disturbed, repeated))
 
+    def test_a_prediction_is_the_median_of_the_rounds(self):
+        # Each round has a profile of its own, and so a prediction.
+        repetitions = measurement.Repetitions()
+        for predicted_s in (1.0, 3.0, 1.5):
+            repetitions.add({"each_measured_iteration_s": [2.0], "predicted_iteration_s": predicted_s, "compute_s": 0.5,
+                             "verified": True}, disturbed=False)
+        self.assertEqual(repetitions.result(plan(), cases.Scale(1, 1)).predicted_s, 1.5)
 
     def test_what_takes_long_is_repeated_less(self):
         wanted = measurement.Plan(rounds=3, iterations=4)
         repetitions = measurement.Repetitions()
-        self.assertEqual(wanted.next_iterations(repetitions), 1)
+        self.assertEqual(wanted.next_iterations(plan(), repetitions), 1)  # 2.5 s, as is typical
+        self.assertEqual(wanted.next_iterations(plan(algorithm="onebit"), repetitions), 4)
         for iteration_s, rounds, expected in ((0.1, 1, 4), (0.1, 2, 4), (0.4, 1, 2), (2.0, 1, 1), (2.0, 2, 0)):
             repetitions.seconds, repetitions.rounds = [iteration_s], rounds
-            self.assertEqual(wanted.next_iterations(repetitions), expected, (iteration_s, rounds))
+            self.assertEqual(wanted.next_iterations(plan(), repetitions), expected, (iteration_s, rounds))
 
     def test_turns_are_short_meanwhile_and_as_before_afterwards(self):
         turn = self.folder / "turn"
@@ -244,6 +261,24 @@ class Files(unittest.TestCase):
             pass
 
 
+class Plans(unittest.TestCase):
+    """Verdicts of validate_plans.py."""
+
+    def job(self, **repetitions_s: tuple) -> validate_plans.Job:
+        return validate_plans.Job([result(plan(algorithm=name), 1.0, times) for name, times in repetitions_s.items()])
+
+    def test_the_planned_one_is_fastest_within_the_spread_or_slower(self):
+        self.assertEqual(self.job(none=(2.0,), timeline=(1.0,)).verdict, "fastest")
+        # 1.05 to 1.15 reaches into 1.0 to 1.1, whose median is lower.
+        close = self.job(all=(1.0, 1.05, 1.1), timeline=(1.05, 1.1, 1.15))
+        self.assertEqual((close.verdict, close.fastest.case.algorithm), ("within the spread", "all"))
+        self.assertAlmostEqual(close.loss, 1.1 / 1.05 - 1)
+        self.assertEqual(self.job(all=(1.0, 1.01), timeline=(1.1, 1.2)).verdict, "slower")
+
+    def test_cells_are_models_topologies_and_rates(self):
+        self.assertEqual(len(validate_plans.all_cases()), 4 * 2 * 2 * 6)
+
+
 class Machine(unittest.TestCase):
     """A machine on which ip and tc only take notes."""
 
@@ -254,7 +289,7 @@ class Machine(unittest.TestCase):
         self.bin = self.folder / "bin"
         self.bin.mkdir()
         for name, text in (("ip", FAKE_IP), ("tc", FAKE_IP), ("hipress-profile", FAKE_PROFILE),
-                           ("hipress-exec", FAKE_EXEC)):
+                           ("hipress-exec", FAKE_EXEC), ("hipress-plan", FAKE_PLAN)):
             self.provide(name, text)
         (self.bin / "trace").write_text(json.dumps(TRACE))
 
@@ -296,6 +331,22 @@ class Machine(unittest.TestCase):
         self.assertIn("task by task", done.stdout)
         for name in ("cases.csv", "pairs.csv", "tasks.csv", "profile_unlimited_200.yaml", "profile_200.yaml"):
             self.assertTrue((self.folder / "out" / name).exists(), name)
+        self.assertEqual(self.namespaces(), [])
+
+    def test_plans_are_searched_replayed_and_compared(self):
+        done = subprocess.run(
+            [sys.executable, "-B", str(ROOT / "scripts/validate_plans.py"), "--tools", str(self.bin), "--output",
+             str(self.folder / "out"), "--only", "model=lstm,rate=200", "--rounds", "2", "--json",
+             str(self.folder / "out.json")], env=self.environment(), text=True, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        searched = (self.bin / "planned").read_text().splitlines()
+        self.assertEqual(len(searched), 2 * 3)  # both topologies, each with secopa, greedy and timeline
+        self.assertEqual(sum("--search timeline" in line and "--budget" in line for line in searched), 2)
+        jobs = json.loads((self.folder / "out.json").read_text())
+        self.assertEqual([(job["topology"], job["verdict"], job["fastest"]) for job in jobs],
+                         [("ps", "fastest", "timeline"), ("ring", "fastest", "timeline")])
+        self.assertEqual(jobs[0]["plans"]["timeline"]["repetitions_s"], [0.28, 0.3, 0.28, 0.3])
+        self.assertIn("in 2 of 2 jobs", done.stdout)
         self.assertEqual(self.namespaces(), [])
 
     def test_both_ends_of_every_cable_are_shaped_and_cables_go_first(self):

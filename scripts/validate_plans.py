@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Replays what hipress-plan finds beside the plans that it should beat, on networks of known speed made of network
+namespaces on this machine: {ResNet50, VGG16, LSTM, GPT-2} x {ps, ring} x {200, 1000} Mbit/s on four nodes, each with the
+plans none, fp16, all, secopa, greedy and timeline, made for the profile of that network with the tool's own algorithms.
+Prints every time, and for every job whether timeline is the fastest as measured, or within the spread of the fastest.
+Needs a release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import pathlib
+import signal
+import sys
+
+from validation import cases as matrix
+from validation.cases import Case, ConditionError, write_model
+from validation.evaluation import Result
+from validation.measurement import CURRENT, MOST_NODES, Bench, Plan, by_group
+from validation.network import CommandError, Network, Unavailable, remove_leftovers
+from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed, short_turns
+from validation.results import replace
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NAMED = ("none", "fp16", "all")
+SEARCHES = ("secopa", "greedy", "timeline")
+RATES = (200, 1000)
+
+
+def say(text: str) -> None:
+    print(f"validate_plans: {text}", file=sys.stderr, flush=True)
+
+
+@dataclasses.dataclass
+class PlanBench(Bench):
+    """A bench whose cases have a plan's name for an algorithm."""
+
+    budget_s: float = 5  #: of search timeline
+
+    def plan_path(self, case: Case) -> pathlib.Path:
+        return self.output / f"{case.model}_{case.rate}_{case.topology}_{case.algorithm}.yaml"
+
+    def search(self, case: Case) -> None:
+        """Writes the plan of a case that is searched, for the profile as it is now."""
+        model, _ = write_model(self.models, case.model, case.rate, self.output)
+        alone = dataclasses.replace(self.launcher, network=None, real_time=False)
+        budget = ("--budget", self.budget_s) if case.algorithm == "timeline" else ()
+        alone.run(case.nnodes, "hipress-plan", "--input", model, "--topology", case.topology, "--search", case.algorithm,
+                  "--profile", self.profile_path(CURRENT), "--output", self.plan_path(case), *budget)
+
+    def arguments(self, case: Case, model: pathlib.Path) -> list[object]:
+        plan = self.plan_path(case) if case.algorithm in SEARCHES else case.algorithm
+        return ["--input", model, "--plan", plan, "--topology", case.topology, "--profile",
+                self.profile_path(CURRENT)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A model on a network, and its plans, as measured."""
+
+    results: list[Result]
+
+    @property
+    def fastest(self) -> Result:
+        return min(self.results, key=lambda result: result.measured_s)
+
+    @property
+    def planned(self) -> Result:
+        return next(result for result in self.results if result.case.algorithm == "timeline")
+
+    @property
+    def verdict(self) -> str:
+        """Spreads are from the 10th to the 90th percentile of the repetitions."""
+        if self.planned is self.fastest:
+            return "fastest"
+        return "within the spread" if self.planned.p10_s <= self.fastest.p90_s else "slower"
+
+    @property
+    def loss(self) -> float:
+        return self.planned.measured_s / self.fastest.measured_s - 1
+
+
+def jobs_of(results: list[Result]) -> list[Job]:
+    jobs: dict[tuple, list[Result]] = {}
+    for result in results:
+        jobs.setdefault((*result.case.group, result.case.topology), []).append(result)
+    return [Job(of_job) for of_job in jobs.values()]
+
+
+def print_job(job: Job) -> None:
+    case = job.planned.case
+    for result in job.results:
+        print(f"{case.model:9} {case.topology:4} {case.rate:5} {result.case.algorithm:9}"
+              f"{result.predicted_s * 1e3:8.1f} ms {result.measured_s * 1e3:8.1f} ms "
+              f"({result.p10_s * 1e3:.1f} … {result.p90_s * 1e3:.1f}) {result.error * 100:+6.1f} %"
+              f"{'' if not result.disturbed else f' disturbed: {result.disturbed}'}")
+    behind = "" if job.loss == 0 else f", {job.loss * 100:.1f} % behind {job.fastest.case.algorithm}"
+    print(f"{case.model}, {case.topology}, {case.rate} Mbit/s: timeline is {job.verdict}{behind}\n", flush=True)
+
+
+def to_json(job: Job) -> dict:
+    case = job.planned.case
+    return {"model": case.model, "topology": case.topology, "rate": case.rate, "nodes": case.nnodes,
+            "verdict": job.verdict, "fastest": job.fastest.case.algorithm, "behind_fastest": job.loss,
+            "plans": {result.case.algorithm: {
+                "predicted_s": result.predicted_s, "measured_s": result.measured_s, "p10_s": result.p10_s,
+                "p90_s": result.p90_s, "repetitions_s": result.repetitions_s} for result in job.results}}
+
+
+def all_cases() -> list[Case]:
+    """Those of a model at a rate together."""
+    return [Case(model, topology, plan, MOST_NODES, rate) for rate in RATES for model in matrix.MODELS
+            for topology in matrix.TOPOLOGIES for plan in (*NAMED, *SEARCHES)]
+
+
+def measure(bench: PlanBench, chosen: list[Case]) -> list[Job]:
+    jobs = []
+    with Network(MOST_NODES) as network:
+        on_network = bench.on(network)
+        for rate in sorted({case.rate for case in chosen}):
+            on_network.profile_links(network, rate)
+            for group in by_group([case for case in chosen if case.rate == rate]):
+                on_network.profile_kernels(group[0])
+                for case in group:
+                    if case.algorithm in SEARCHES:
+                        on_network.search(case)
+                for job in jobs_of(on_network.run_group(group)):
+                    print_job(job)
+                    jobs.append(job)
+    return jobs
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="CONDITIONS",
+                        help="jobs that meet all of them: model=lstm|gpt2,rate=200,topology=ps")
+    parser.add_argument("--rounds", type=int, default=4, help="how often each plan is started")
+    parser.add_argument("--iterations", type=int, default=Plan.iterations, help="measured iterations of each start")
+    parser.add_argument("--budget", type=float, default=5, metavar="SECONDS", help="of search timeline")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the table as JSON")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_plans",
+                        help="folder of profiles and plans")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    return parser.parse_args()
+
+
+def stop(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def main() -> int:
+    options = parse_arguments()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, stop)
+    options.output = options.output.resolve()
+    options.output.mkdir(parents=True, exist_ok=True)
+    real_time = real_time_allowed()
+    if real_time:
+        come_before_ranks()
+    try:
+        chosen = matrix.only(all_cases(), options.only)
+        remove_leftovers()
+        bench = PlanBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
+                          Plan(options.rounds, options.iterations), say, budget_s=options.budget)
+        with short_turns() if real_time else contextlib.nullcontext():
+            jobs = measure(bench, chosen)
+    except ConditionError as error:
+        say(str(error))
+        return 2
+    except Unavailable as reason:
+        print(f"skipped: {reason}")
+        return 0
+    except (ToolError, CommandError) as error:
+        say(str(error))
+        return 1
+    won = sum(job.verdict != "slower" for job in jobs)
+    print(f"timeline is the fastest, or within the spread of the fastest, in {won} of {len(jobs)} jobs")
+    if options.json:
+        replace(options.json, lambda stream: stream.write(json.dumps([to_json(job) for job in jobs], indent=2) + "\n"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
