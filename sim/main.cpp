@@ -187,7 +187,9 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
                     const Options& options) {
   sim::Given given = options.given;
   given.plan = options.plan;
-  given.cluster = options.cluster;
+  const bool at_given_levels =
+      load_cluster(options, scenario.profile).nodes == scenario.cluster.nodes;
+  if (at_given_levels) given.cluster = options.cluster;
   for (const std::string& sentence :
        sim::without_effect(scenario, prediction.graph, prediction.result, given)) {
     spdlog::warn("{}", sentence);

@@ -198,6 +198,7 @@ kernels:
       decode: {pieces: [{from: 0, a_s: 1, s_per_element: 0}]}
       decode_add: {pieces: [{from: 0, a_s: 1, s_per_element: 0}]}
 links: {overhead: 0s, bandwidth: 1GB/s, latency: 0s}
+...
 )");
     write("cluster.yaml",
           "nodes: 2\ngpus_per_node: 2\ngpu_link: {bandwidth: " + gpu_bandwidth + "}\n");
