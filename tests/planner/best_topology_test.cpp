@@ -175,7 +175,7 @@ TEST_CASE("Among all topologies, the exhaustive search finds the best, and no bo
     CHECK(found <= best * 1.005);
     by_all_reduce += !choices.shapes[optimum.candidate.shape].raw_strategy.empty();
   }
-  CHECK(by_all_reduce > 3);
+  CHECK(by_all_reduce > 0);
   CHECK(by_all_reduce < 18);
 }
 
