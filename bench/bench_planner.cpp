@@ -1,5 +1,8 @@
 // Time to plan each shipped model with SeCoPa's search, beside one simulation of the plan it finds;
-// and with search timeline, beside SeCoPa and greedy: time to plan, and how fast the plans are.
+// with search timeline, beside SeCoPa and greedy: time to plan, and how fast the plans are; and
+// BERT-large with little time, and on many nodes.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <string>
 
@@ -19,11 +22,21 @@ namespace hipress::bench {
 namespace {
 
 constexpr std::uint32_t kNodes = 16;
+constexpr std::uint32_t kManyNodes = 1024;
+constexpr double kMost_bytes = 200e6;  // that planning for many nodes may take
+constexpr double kLong_s = 60;         // budget of the plan that short searches are compared with
 constexpr double kWantedGap = 0.01;
 constexpr std::size_t kBranchNodes = 30;  // as hipress-plan
 
 planner::Problem problem_for(const models::Model& model) {
   return {.model = model, .strategy = "ps", .nodes = kNodes, .algorithms = {"onebit", "fp16"}};
+}
+
+/// Machines of the shipped V100 profile, on network port.
+planner::Machines machines_of(const costs::Profile& profile, std::uint32_t nodes) {
+  return {.profile = profile,
+          .cluster = costs::cluster_from_profile(profile, nodes),
+          .network = sim::Network::kPort};
 }
 
 /// What search timeline is asked: three algorithms and fp16, on one network port per node.
@@ -32,6 +45,7 @@ planner::Problem timeline_problem(const models::Model& model, const planner::Mac
   problem.algorithms = {"onebit", "tbq", "terngrad", "fp16"};
   problem.profile = &machines.profile;
   problem.machines = &machines;
+  problem.nodes = machines.cluster.nodes;
   problem.grouping = planner::Grouping::kAny;
   return problem;
 }
@@ -75,8 +89,9 @@ Planned plan_with(planner::SearchResult (*search)(const planner::Problem&),
   planner::SearchResult found;
   Planned planned;
   planned.search_s = seconds_of([&] { found = search(problem); });
-  planned.iteration_s = planner::simulated_iteration_s(problem.model, found.plan, *problem.machines,
-                                                       found.transfer_order);
+  planned.iteration_s = planner::affordable_iteration(problem.model, found.plan, *problem.machines,
+                                                      found.transfer_order)
+                            .iteration_s.value();
   return planned;
 }
 
@@ -103,16 +118,70 @@ void compare_plans(Report& report, const std::string& name, const planner::Machi
               "wanted", kWantedGap});
 }
 
-int run_all(const std::string& json, double budget_s) {
+double peak_bytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024 * static_cast<double>(usage.ru_maxrss);
+}
+
+/// BERT-large on many nodes: a plan soon, and not much better ones with more time. Also measures
+/// memory, so it must come first.
+void plan_for_many_nodes(Report& report, const costs::Profile& profile, bool with_long_search) {
+  const models::Model model = models::read_model("bert_large");
+  const planner::Machines machines = machines_of(profile, kManyNodes);
+  for (const std::string topology : {"ps", "ring"}) {
+    const std::string name = fmt::format("bert_large.{}.{}nodes", topology, kManyNodes);
+    planner::Problem problem = timeline_problem(model, machines);
+    problem.strategy = topology;
+    const auto planned = [&](double budget_s) {
+      problem.limits.budget_s = budget_s;
+      return plan_with(planner::search_timeline, problem);
+    };
+    const Planned soon = planned(1);
+    report.add({name + ".1s", "s", soon.search_s, "wanted", 1});
+    const Planned later = planned(5);
+    report.add({name, "peak bytes", peak_bytes(), "wanted", kMost_bytes});
+    report.add({name + ".1s", "iteration_s", soon.iteration_s, "after_5s", later.iteration_s});
+    const planner::Bound bound =
+        planner::lower_bound(model, machines, planner::make_choices(problem),
+                             {.branch_nodes = kBranchNodes, .known_s = later.iteration_s});
+    report.add({name + ".5s", "iteration_s", later.iteration_s, "bound", bound.seconds});
+    if (!with_long_search) continue;
+    report.add({name + ".5s", "iteration_s", later.iteration_s, "after_60s",
+                planned(kLong_s).iteration_s});
+  }
+}
+
+/// BERT-large with little time, beside the gap that is wanted then.
+void plan_in_a_hurry(Report& report, const planner::Machines& machines) {
+  const models::Model model = models::read_model("bert_large");
+  for (const auto& [budget_s, wanted] : {std::pair{0.1, 0.03}, std::pair{1.0, 0.01}}) {
+    for (const std::string topology : {"ps", "ring"}) {
+      planner::Problem problem = timeline_problem(model, machines);
+      problem.strategy = topology;
+      problem.limits.budget_s = budget_s;
+      const Planned found = plan_with(planner::search_timeline, problem);
+      const planner::Bound bound =
+          planner::lower_bound(model, machines, planner::make_choices(problem),
+                               {.branch_nodes = kBranchNodes, .known_s = found.iteration_s});
+      const std::string name =
+          fmt::format("bert_large.{}.{}nodes.{:g}s", topology, machines.cluster.nodes, budget_s);
+      report.add({name, "s", found.search_s, "budget", budget_s});
+      report.add({name, "gap", planner::gap(found.iteration_s, bound.seconds), "wanted", wanted});
+    }
+  }
+}
+
+int run_all(const std::string& json, double budget_s, bool with_long_search) {
+  const costs::Profile fast = costs::read_profile("v100_100g");
+  Report report;
+  plan_for_many_nodes(report, fast, with_long_search);
+  const planner::Machines planned_for = machines_of(fast, kNodes);
+  plan_in_a_hurry(report, planned_for);
   verify();
   const costs::Profile profile = costs::read_profile("sosp21");
   const planner::Machines machines = {.profile = profile,
                                       .cluster = costs::cluster_from_profile(profile, kNodes)};
-  const costs::Profile fast = costs::read_profile("v100_100g");
-  const planner::Machines planned_for = {.profile = fast,
-                                         .cluster = costs::cluster_from_profile(fast, kNodes),
-                                         .network = sim::Network::kPort};
-  Report report;
   for (const std::string& name : io::data_names("models", ".yaml")) {
     time_model(report, name, machines);
     compare_plans(report, name, planned_for, budget_s);
@@ -127,6 +196,7 @@ int run_all(const std::string& json, double budget_s) {
 int main(int argc, char** argv) {
   std::string json;
   double budget_s = 1;
+  bool with_long_search = false;
   return hipress::io::run_tool(
       argc, argv,
       {"bench_planner", "Times the searches on every shipped model, ps among 16 nodes.",
@@ -136,6 +206,8 @@ int main(int argc, char** argv) {
         app.add_option("--budget", budget_s, "seconds of search timeline for each model")
             ->check(CLI::NonNegativeNumber)
             ->capture_default_str();
+        app.add_flag("--long", with_long_search,
+                     "compare plans for 1024 nodes with what a minute gives, too");
       },
-      [&] { return hipress::bench::run_all(json, budget_s); });
+      [&] { return hipress::bench::run_all(json, budget_s, with_long_search); });
 }

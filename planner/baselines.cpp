@@ -1,10 +1,14 @@
 #include "planner/baselines.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
+#include "casync/strategy.hpp"
 #include "planner/greedy.hpp"
+#include "planner/parallel.hpp"
 #include "planner/secopa.hpp"
+#include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {
@@ -33,7 +37,7 @@ casync::Plan secopa(const Problem& problem) {
 casync::Plan greedy(const Problem& problem) { return search_greedy(problem).plan; }
 
 constexpr std::array kBaselines = {
-    BaselineRow{"none", "nothing compressed", none},
+    BaselineRow{"none", "nothing compressed", none, false},
     BaselineRow{"fp16", "everything cast to half precision", fp16},
     BaselineRow{"all", "everything compressed", all},
     BaselineRow{"threshold_262144", "compressed from 262144 elements on", threshold},
@@ -44,27 +48,58 @@ constexpr std::array kBaselines = {
 
 std::span<const BaselineRow> baselines() { return kBaselines; }
 
+bool has_half_precision(const models::Model& model) {
+  return std::any_of(
+      model.gradients.begin(), model.gradients.end(),
+      [](const models::Gradient& gradient) { return !plans::cast_of(gradient.dtype).empty(); });
+}
+
+std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow& baseline) {
+  std::vector<std::string> names = strategies_of(problem);
+  if (baseline.compresses) {
+    std::erase_if(names, sends_raw_alone);
+  } else if (problem.strategy == "best" && !has_half_precision(problem.model)) {
+    for (const casync::Strategy& strategy : casync::strategies()) {
+      const std::string name(strategy.name);
+      if (sends_raw_alone(name)) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+namespace {
+
+/// The baseline with the strategy that is best for it.
+Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
+                           const Machines& machines) {
+  Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .remark = {}};
+  const std::vector<std::string> strategies = strategies_of(problem, row);
+  if (strategies.empty()) best.remark = problem.strategy + " sends gradients as fp32";
+  for (const std::string& strategy : strategies) {
+    Problem one = problem;
+    one.strategy = strategy;
+    one.machines = &machines;
+    casync::Plan plan = row.make(one);
+    AffordableTime time = affordable_iteration(problem.model, plan, machines);
+    if (best.plan.decisions.empty() ||
+        (time.iteration_s && (!best.iteration_s || *time.iteration_s < *best.iteration_s))) {
+      best.plan = std::move(plan);
+      best.iteration_s = time.iteration_s;
+      best.remark = std::move(time.remark);
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines) {
   std::vector<BaselineRow> rows(kBaselines.begin(), kBaselines.end());
   rows.push_back({"greedy", "one gradient after the other, by the simulated timeline", greedy});
-  std::vector<Baseline> result;
-  for (const BaselineRow& row : rows) {
-    Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .remark = {}};
-    for (const std::string& strategy : strategies_of(problem)) {
-      Problem one = problem;
-      one.strategy = strategy;
-      one.machines = &machines;
-      casync::Plan plan = row.make(one);
-      AffordableTime time = affordable_iteration(problem.model, plan, machines);
-      if (best.plan.decisions.empty() ||
-          (time.iteration_s && (!best.iteration_s || *time.iteration_s < *best.iteration_s))) {
-        best.plan = std::move(plan);
-        best.iteration_s = time.iteration_s;
-        best.remark = std::move(time.remark);
-      }
-    }
-    result.push_back(std::move(best));
-  }
+  std::vector<Baseline> result(rows.size());
+  run_parallel(rows.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+    result[i] = simulate_baseline(rows[i], problem, machines);
+  });
   return result;
 }
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "planner/baselines.hpp"
 #include "plans/plan_builder.hpp"
 
@@ -15,8 +17,6 @@ namespace {
 
 constexpr std::int64_t kWord = 32;                  // elements that every slice has at least
 constexpr std::int64_t kLeastManyBytes = 64 << 10;  // of a slice where K > N
-constexpr double kMostWholeTasks = 4e6;             // that are worth simulating again and again
-constexpr double kTasksPerMessage = 3.5;            // send, merge or decode-and-add, encode, …
 
 struct Coarseness {
   std::string_view name;
@@ -155,14 +155,38 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
   return {sim::TransferOrder::kReady};
 }
 
+/// How gradients may travel: a strategy for all, or, where it may be chosen, one for compressed
+/// gradients and the library's all-reduce for raw ones. The library's alone is the latter with
+/// everything raw.
+struct Ways {
+  std::string strategy, raw_strategy;
+};
+
+std::vector<Ways> ways(const Problem& problem) {
+  std::vector<Ways> found;
+  for (const std::string& strategy : strategies_of(problem)) found.push_back({strategy, ""});
+  if (problem.strategy != "best" || problem.nodes == 1) return found;
+  for (const std::string& strategy : strategies_of(problem)) {
+    for (const casync::Strategy& raw : casync::strategies()) {
+      if (raw.form == casync::Strategy::Form::kRawAndWhole) {
+        found.push_back({strategy, std::string(raw.name)});
+      }
+    }
+  }
+  return found;
+}
+
 std::vector<Shape> make_shapes(const Problem& problem) {
   std::vector<Shape> shapes;
   for (const casync::Aggregation& batch : batch_rules(problem)) {
     for (const casync::Aggregation& bulk : bulk_rules(problem)) {
-      for (const std::string& strategy : strategies_of(problem)) {
+      for (const Ways& way : ways(problem)) {
         for (const sim::TransferOrder order : orders(problem)) {
-          shapes.push_back(
-              {.strategy = strategy, .bulk = bulk, .batch = batch, .transfer_order = order});
+          shapes.push_back({.strategy = way.strategy,
+                            .raw_strategy = way.raw_strategy,
+                            .bulk = bulk,
+                            .batch = batch,
+                            .transfer_order = order});
         }
       }
     }
@@ -173,14 +197,22 @@ std::vector<Shape> make_shapes(const Problem& problem) {
 }  // namespace
 
 bool rotations_only(const Problem& problem) {
-  const double nodes = problem.nodes;
-  const double messages =
-      2 * nodes * (nodes - 1) * static_cast<double>(problem.model.gradients.size());
-  return messages * kTasksPerMessage > kMostWholeTasks;
+  return whole_graphs_are_too_large(problem.model, problem.nodes);
 }
 
 Choices make_choices(const Problem& problem) {
   Choices choices;
+  if (sends_raw_alone(problem.strategy)) {
+    if (has_half_precision(problem.model)) {
+      throw io::InputError(fmt::format(
+          "--topology {} sends gradients as fp32, but the model has some of half precision: take "
+          "PS, RING or BEST",
+          problem.strategy));
+    }
+    choices.gradients.assign(problem.model.gradients.size(), {casync::Decision{}});
+    choices.shapes = make_shapes(problem);
+    return choices;
+  }
   for (const std::string& name : problem.algorithms) index_of(choices.algorithms, name);
   for (const models::Gradient& gradient : problem.model.gradients) {
     std::vector<casync::Decision>& options = choices.gradients.emplace_back();

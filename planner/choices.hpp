@@ -37,7 +37,9 @@ struct Choices {
 /// baseline decides for it, so that every baseline of the problem's algorithms is one of the plans.
 /// Where rotations_only(), other K than multiples of N are left out, those of the baselines too.
 /// Shapes are all combinations of the problem's strategies, bulk and batch rules (off, and
-/// thresholds with waits of some shares of backward) and transfer orders.
+/// thresholds with waits of some shares of backward) and transfer orders. Strategy "best": ps and
+/// ring, for raw gradients that one or the library's all-reduce. A strategy that
+/// sends_raw_alone(): everything raw.
 Choices make_choices(const Problem& problem);
 
 /// Whether graphs of all nodes are too large to be simulated again and again, so that only plans

@@ -45,7 +45,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       ->capture_default_str();
-  app.add_option("--topology", options.topology, "PS, RING, or BEST of both (search timeline)")
+  app.add_option(
+         "--topology", options.topology,
+         "PS, RING, ALLREDUCE (nothing compressed), or BEST: all of them, and all-reduce for what "
+         "ps or ring do not compress (search timeline)")
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
       ->check(CLI::Range(1u, 1u << 20));

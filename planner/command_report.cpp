@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "costs/all_reduce.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "planner/bound.hpp"
@@ -73,6 +74,8 @@ void print_json(const Problem& problem, const SearchResult& found, double search
   }
   Json report = {{"gradients", found.plan.decisions.size()},
                  {"compressed", count_compressed(problem.model, found.plan)},
+                 {"topology", found.plan.strategy},
+                 {"raw_topology", raw_strategy_of(found.plan)},
                  {"predicted_iteration_s", number(comparison.planned_s)},
                  {"lower_bound_s", number(comparison.lower_bound_s)},
                  {"gap", number(comparison.gap())},
@@ -108,12 +111,26 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
 
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan) {
   const std::string& name = options.plan_name();
-  fmt::print(std::cout, "{}: {} gradients, {}, N = {}; {} compressed with {}\n", name,
-             plan.decisions.size(), plan.strategy, plan.nodes,
+  const std::string raw =
+      plan.raw_strategy.empty() ? "" : fmt::format(" ({} where raw)", plan.raw_strategy);
+  fmt::print(std::cout, "{}: {} gradients, {}{}, N = {}; {} compressed with {}\n", name,
+             plan.decisions.size(), plan.strategy, raw, plan.nodes,
              count_compressed(problem.model, plan), algorithms_of(problem, plan));
 }
 
-void add_replay_remarks(const Options& options, SearchResult& found) {
+void add_replay_remarks(const Options& options, const costs::Profile& profile,
+                        SearchResult& found) {
+  const std::string& raw = raw_strategy_of(found.plan);
+  if (sends_raw_alone(raw)) {
+    const std::string estimate = costs::AllReduceCosts(profile).remark(found.plan.nodes);
+    if (!estimate.empty()) found.remarks.push_back(estimate);
+  }
+  if (!found.plan.raw_strategy.empty() && !options.yaml()) {
+    found.remarks.push_back(fmt::format(
+        "raw gradients go by {}, which only a plan YAML says: take --output X.yaml, or replay with "
+        "--topology {} --raw-allreduce",
+        raw, found.plan.strategy));
+  }
   if (found.transfer_order == sim::TransferOrder::kNeed) {
     found.remarks.push_back("the plan is for --transfer-order need, which plan files do not say");
   }

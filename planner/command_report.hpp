@@ -33,7 +33,7 @@ void print_report(const Options& options, const Problem& problem, const casync::
 void print_table(const Options& options, const Problem& problem, const costs::Profile& profile,
                  const Comparison& comparison);
 
-/// How to replay what a plan file does not say.
-void add_replay_remarks(const Options& options, SearchResult& found);
+/// How to replay what a plan file does not say, and which of its costs nobody measured.
+void add_replay_remarks(const Options& options, const costs::Profile& profile, SearchResult& found);
 
 }  // namespace hipress::planner

@@ -12,10 +12,6 @@
 namespace hipress::planner {
 namespace {
 
-std::string raw_strategy_of(const casync::Plan& plan) {
-  return plan.raw_strategy.empty() ? plan.strategy : plan.raw_strategy;
-}
-
 std::string groups_by_hand(const casync::Plan& plan) {
   return plan.bulk_groups.empty() ? "none" : fmt::format("{}", plan.bulk_groups.size());
 }

@@ -10,9 +10,15 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMostTasks = 8e6;      // of a graph: about 500 MB
-constexpr double kMostFlowTasks = 1e8;  // of the whole graph, where flows share links
+constexpr double kMostWholeTasks = 4e6;  // with K = N, that are worth simulating again and again
+constexpr double kMostTasks = 8e6;       // of a graph; about 90 bytes each while it is made
+constexpr double kMostTasksBesideFolded = 2e6;  // the same where other plans' are folded anyway
+constexpr double kMostFlowTasks = 1e8;          // of the whole graph, where flows share links
 constexpr double kTasksPerMessage = 3.5;
+
+double most_tasks(const models::Model& model, const casync::Plan& plan) {
+  return whole_graphs_are_too_large(model, plan.nodes) ? kMostTasksBesideFolded : kMostTasks;
+}
 
 sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
                            const Machines& machines, sim::TransferOrder order) {
@@ -32,11 +38,21 @@ double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
 
 }  // namespace
 
+bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes) {
+  const double n = nodes;
+  const double messages = 2 * n * (n - 1) * static_cast<double>(model.gradients.size());
+  return messages * kTasksPerMessage > kMostWholeTasks;
+}
+
 double whole_tasks(const models::Model& model, const casync::Plan& plan) {
   const casync::Layout layout = casync::make_layout(model, plan);
   double messages = 0;
   for (const std::uint32_t index : layout.order) {
     const casync::Unit& unit = layout.units[index];
+    if (unit.strategy->form == casync::Strategy::Form::kRawAndWhole) {
+      messages += plan.nodes / kTasksPerMessage;  // one task per node
+      continue;
+    }
     const std::int64_t slice = casync::slice(unit.elements, unit.partitions, 0).elements;
     messages += 2.0 * (plan.nodes - 1) * static_cast<double>((unit.elements + slice - 1) / slice);
   }
@@ -49,7 +65,7 @@ double simulated_tasks(const models::Model& model, const casync::Plan& plan,
   if (!nodes_are_alike(machines.cluster)) return tasks;
   const casync::Foldability::Kind kind = casync::foldable(model, plan).kind;
   const bool folds = kind == casync::Foldability::kExact ||
-                     (kind == casync::Foldability::kBounded && tasks > kMostTasks);
+                     (kind == casync::Foldability::kBounded && tasks > most_tasks(model, plan));
   return folds ? tasks / plan.nodes : tasks;
 }
 
@@ -62,7 +78,7 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
                                        const Machines& machines, sim::TransferOrder order) {
   AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
   const double tasks = whole_tasks(model, plan);
-  if (tasks <= kMostTasks) return how;
+  if (tasks <= most_tasks(model, plan)) return how;
   const casync::Foldability verdict = casync::foldable(model, plan);
   if (verdict.kind == casync::Foldability::kImpossible || !nodes_are_alike(machines.cluster)) {
     how.possible = false;
@@ -88,7 +104,7 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
   if (!how.possible) return {std::nullopt, how.remark};
   const bool from_patterns =
       how.fold == sim::Fold::kAlways && how.scenario.network == sim::Network::kPort &&
-      plan.raw_strategy.empty() && plan.batch.threshold_bytes == 0 && plan.pipelining;
+      plan.batch.threshold_bytes == 0 && plan.pipelining;
   return {from_patterns ? casync::to_seconds(
                               casync::Picoseconds(folded_iteration(model, plan, machines, order)))
                         : seconds_of(how.scenario, how.fold),

@@ -35,6 +35,9 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
                                        const Machines& machines,
                                        sim::TransferOrder order = sim::TransferOrder::kReady);
 
+/// Whether graphs of all nodes, with K = N, have too many tasks to be simulated again and again.
+bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes);
+
 /// About how many tasks the plan's whole graph has.
 double whole_tasks(const models::Model& model, const casync::Plan& plan);
 

@@ -60,7 +60,10 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
     first_option_.push_back(first_option_.back() + options.size());
   }
   for (const Shape& shape : choices.shapes) {
-    strategies_.push_back(&casync::find_strategy(shape.strategy));
+    const casync::Strategy& strategy = casync::find_strategy(shape.strategy);
+    const bool alike = shape.raw_strategy.empty();
+    strategies_.push_back(
+        {&strategy, alike ? &strategy : &casync::find_strategy(shape.raw_strategy)});
   }
 }
 
@@ -71,9 +74,9 @@ Schedule Evaluator::coarse(const Candidate& candidate) {
 
 Schedule Evaluator::exact(const Candidate& candidate) {
   lay_out(candidate);
-  const bool fold =
-      rotations_only(problem_) ||
-      std::all_of(units_.begin(), units_.end(), [&](const Unit& unit) { return folds(unit); });
+  const bool fold = rotations_only(problem_) ||
+                    std::all_of(units_.begin(), units_.end(),
+                                [&](const Unit& unit) { return folds(unit, candidate.shape); });
   return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
 }
 
@@ -87,7 +90,9 @@ Schedule Evaluator::folded(const Candidate& candidate) {
   return schedule(candidate, Fidelity::kFolded);
 }
 
-bool Evaluator::folds(const Unit& unit) const {
+bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
+  const casync::Strategy* strategy = strategy_of(unit.decision, shape);
+  if (strategy->form == casync::Strategy::Form::kRawAndWhole) return true;
   const std::int32_t partitions = unit.decision.partitions;
   return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
          unit.elements % (kWord * partitions) == 0;
@@ -104,42 +109,45 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
                               .round = round_[unit.position],
                               .index = unit.index,
                               .need = unit.position,
-                              .pattern = &pattern(unit, strategies_[candidate.shape], fidelity)});
+                              .pattern = &pattern(unit, candidate.shape, fidelity)});
   }
   return schedule;
 }
 
-const Pattern& Evaluator::pattern(const Unit& unit, const casync::Strategy* strategy,
-                                  Fidelity fidelity) {
+PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decision,
+                          std::uint32_t shape, Fidelity fidelity) const {
+  const casync::Strategy* strategy = strategy_of(decision, shape);
+  const bool whole = strategy->form == casync::Strategy::Form::kRawAndWhole;
+  return {.elements = elements,
+          .partitions = whole ? 1 : decision.partitions,
+          .algorithm = decision.algorithm,
+          .strategy = strategy,
+          .fidelity = fidelity};
+}
+
+const Pattern& Evaluator::pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity) {
   if (unit.index < order_.size()) {
-    return pattern_of_gradient(unit.index, candidate_->options[unit.index], strategy, fidelity);
+    return pattern_of_gradient(unit.index, candidate_->options[unit.index], shape, fidelity);
   }
-  return book(fidelity).find({.elements = unit.elements,
-                              .partitions = unit.decision.partitions,
-                              .algorithm = unit.decision.algorithm,
-                              .strategy = strategy,
-                              .fidelity = fidelity});
+  return book(fidelity).find(key(unit.elements, unit.decision, shape, fidelity));
 }
 
 const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t option,
-                                              const casync::Strategy* strategy, Fidelity fidelity) {
-  std::vector<const Pattern*>& known = singles_[{strategy, fidelity}];
+                                              std::uint32_t shape, Fidelity fidelity) {
+  const casync::Decision& decision = choices_.gradients[g][option];
+  std::vector<const Pattern*>& known = singles_[{strategy_of(decision, shape), fidelity}];
   if (known.empty()) known.resize(first_option_.back(), nullptr);
   const Pattern*& entry = known[first_option_[g] + option];
   if (!entry) {
-    const casync::Decision& decision = choices_.gradients[g][option];
-    entry = &book(fidelity).find({.elements = problem_.model.gradients[g].elements,
-                                  .partitions = decision.partitions,
-                                  .algorithm = decision.algorithm,
-                                  .strategy = strategy,
-                                  .fidelity = fidelity});
+    entry =
+        &book(fidelity).find(key(problem_.model.gradients[g].elements, decision, shape, fidelity));
   }
   return *entry;
 }
 
 Evaluator::Load Evaluator::load(std::uint32_t shape, std::size_t gradient, std::uint16_t option) {
-  const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option,
-                                               strategies_[shape], Fidelity::kCoarse);
+  const Pattern& pattern =
+      pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, shape, Fidelity::kCoarse);
   return {static_cast<double>(pattern.codec_work), static_cast<double>(pattern.port_work)};
 }
 
@@ -215,10 +223,12 @@ std::int64_t folded_iteration(const models::Model& model, const casync::Plan& pl
                            .nodes = plan.nodes,
                            .algorithms = {},
                            .machines = &machines};
-  Choices only = {
-      .algorithms = plan.algorithms,
-      .gradients = {},
-      .shapes = {{.strategy = plan.strategy, .bulk = plan.bulk, .transfer_order = order}}};
+  Choices only = {.algorithms = plan.algorithms,
+                  .gradients = {},
+                  .shapes = {{.strategy = plan.strategy,
+                              .raw_strategy = plan.raw_strategy,
+                              .bulk = plan.bulk,
+                              .transfer_order = order}}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
   const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
   Evaluator evaluator(problem, only);

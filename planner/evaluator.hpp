@@ -45,7 +45,7 @@ class Evaluator {
   Schedule folded(const Candidate& candidate);
   bool can_be_exact(const Candidate& candidate) const {
     const Shape& shape = choices_.shapes[candidate.shape];
-    return exact_ && shape.batch.threshold_bytes == 0 && shape.raw_strategy.empty();
+    return exact_ && shape.batch.threshold_bytes == 0;
   }
 
   /// Frees memory if exact patterns take too much; exact schedules made before are invalid then.
@@ -69,13 +69,19 @@ class Evaluator {
   Schedule schedule(const Candidate& candidate, Fidelity fidelity);
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
-  bool folds(const Unit& unit) const;
+  bool folds(const Unit& unit, std::uint32_t shape) const;
   PatternBook& book(Fidelity fidelity) {
     return fidelity == Fidelity::kCoarse ? coarse_book_ : exact_book_;
   }
-  const Pattern& pattern(const Unit& unit, const casync::Strategy* strategy, Fidelity fidelity);
-  const Pattern& pattern_of_gradient(std::uint32_t g, std::uint16_t option,
-                                     const casync::Strategy* strategy, Fidelity fidelity);
+  const Pattern& pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity);
+  const Pattern& pattern_of_gradient(std::uint32_t g, std::uint16_t option, std::uint32_t shape,
+                                     Fidelity fidelity);
+  PatternKey key(std::int64_t elements, const casync::Decision& decision, std::uint32_t shape,
+                 Fidelity fidelity) const;
+  const casync::Strategy* strategy_of(const casync::Decision& decision, std::uint32_t shape) const {
+    const Ways& ways = strategies_[shape];
+    return decision.algorithm == casync::kRaw ? ways.raw : ways.compressed;
+  }
 
   const Problem& problem_;
   const Choices& choices_;
@@ -86,8 +92,11 @@ class Evaluator {
   std::vector<std::uint32_t> round_;      // per place
   std::vector<casync::Picoseconds> due_;  // per gradient, as bulk groups see it
   std::int64_t compute_end_ = 0;
-  std::vector<const casync::Strategy*> strategies_;  // per shape
-  std::vector<Unit> units_;                          // of the candidate at hand
+  struct Ways {
+    const casync::Strategy *compressed, *raw;
+  };
+  std::vector<Ways> strategies_;  // per shape
+  std::vector<Unit> units_;       // of the candidate at hand
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows
   /// Of gradients on their own, by strategy and fidelity; null: not looked up yet.
@@ -95,7 +104,7 @@ class Evaluator {
 };
 
 /// A plan's iteration on network port in ps, from patterns: folded with every slice as long as the
-/// first. It must be foldable at least so, without batches and raw strategy, on machines that
+/// first. It must be foldable at least so, without batches, on machines that
 /// Evaluator::has_exact() holds for.
 std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
                               const Machines& machines, sim::TransferOrder order);

@@ -5,19 +5,26 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "planner/bound.hpp"
+#include "planner/budget.hpp"
 #include "planner/choices.hpp"
 #include "planner/command_report.hpp"
+#include "planner/levels.hpp"
+#include "plans/plan_file.hpp"
 
 namespace {
 
@@ -26,6 +33,17 @@ using planner::Comparison;
 using planner::Options;
 
 constexpr const char* kPublishedProfile = "sosp21";
+constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 /// Set by the first interrupt; the second one ends the program.
 std::atomic<bool> interrupted = false;
@@ -42,6 +60,11 @@ costs::Profile on_cluster(costs::Profile profile, const costs::Cluster& cluster)
   profile.fan_in.clear();
   profile.fan_out.clear();
   return profile;
+}
+
+/// The plan that is given may be for the cluster with its GPUs at another level.
+costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
+  return costs::with_nodes(cluster, plans::nodes_of_plan(plan).value_or(cluster.nodes));
 }
 
 /// Simulates the plan and the baselines.
@@ -78,7 +101,8 @@ void take_faster_baseline(const planner::Problem& problem, Comparison& compariso
 
 /// Polishes the plan, and finds out what was asked about it.
 planner::Analysis analyse(const Options& options, const planner::Problem& problem,
-                          const planner::SearchRow& search, double search_s, Comparison& comparison,
+                          const planner::SearchRow& search, double search_s,
+                          const std::vector<planner::Baseline>& baselines, Comparison& comparison,
                           planner::SearchResult& found) {
   if (!comparison.planned_s) {
     if (!options.analysis.any()) return {};
@@ -92,7 +116,7 @@ planner::Analysis analyse(const Options& options, const planner::Problem& proble
                         .search_s = search_s,
                         .evaluations = found.evaluations,
                         .finalists = found.finalists,
-                        .baselines = comparison.baselines});
+                        .baselines = baselines});
   found.plan = analysis.plan.plan;
   found.transfer_order = analysis.plan.transfer_order;
   found.remarks.insert(found.remarks.end(), analysis.remarks.begin(), analysis.remarks.end());
@@ -116,9 +140,9 @@ void show_progress(double share, double best_s) {
              io::format_duration(best_s));
 }
 
-/// Searches a plan, or reads the one that is given.
+/// Searches a plan with a share of the budget, or reads the one that is given.
 planner::SearchResult find_plan(const Options& options, const planner::SearchRow& search,
-                                const planner::Problem& problem) {
+                                const planner::Problem& problem, double share) {
   if (!options.analysis.plan.empty()) {
     planner::TimedPlan given =
         planner::read_plan(options.analysis.plan, problem, topology_of(options, search));
@@ -126,10 +150,31 @@ planner::SearchResult find_plan(const Options& options, const planner::SearchRow
   }
   std::signal(SIGINT, interrupt);
   planner::Problem limited = problem;
-  limited.limits = planner::limits_of_search(options.analysis, problem.limits);
+  limited.limits =
+      planner::share_of(planner::limits_of_search(options.analysis, problem.limits), share);
   planner::SearchResult found = search.search(limited);
   if (problem.limits.progress) fmt::print(stderr, "\n");
   return found;
+}
+
+/// Searches with the GPUs at another level; whether that plan is faster, and `found` then.
+bool found_in_other_levels(const Options& options, const planner::SearchRow& search,
+                           const planner::Problem& other, Comparison& comparison,
+                           planner::SearchResult& found) {
+  planner::SearchResult result = find_plan(options, search, other, kShareOfLevels);
+  const planner::AffordableTime time = planner::affordable_iteration(
+      other.model, result.plan, *other.machines, result.transfer_order);
+  found.evaluations += result.evaluations;
+  if (!time.iteration_s) {
+    found.remarks.push_back("plans with other levels of GPUs are left out: " + time.remark);
+    return false;
+  }
+  if (comparison.planned_s && *time.iteration_s >= *comparison.planned_s) return false;
+  result.evaluations = found.evaluations;
+  result.remarks.push_back(costs::describe_levels(other.machines->cluster));
+  found = std::move(result);
+  comparison.planned_s = time.iteration_s;
+  return true;
 }
 
 int run(const Options& options) {
@@ -155,6 +200,7 @@ int run(const Options& options) {
     cluster = options.cluster.empty()
                   ? costs::cluster_from_profile(profile, problem.nodes)
                   : costs::read_cluster(options.cluster, profile, options.nodes);
+    if (!searches) cluster = for_plan(cluster, options.analysis.plan);
     problem.nodes = cluster.nodes;
     profile = on_cluster(std::move(profile), cluster);
     if (!options.profile.empty()) problem.profile = &profile;
@@ -163,34 +209,53 @@ int run(const Options& options) {
   }
   planner::check(options.analysis, problem, search);
 
-  const auto start = std::chrono::steady_clock::now();
-  planner::SearchResult found = find_plan(options, search, problem);
-  const double search_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::vector<std::string> remarks;
+  std::unique_ptr<const planner::OtherLevels> other;
+  if (search.optimises && searches && problem.strategy == "best" && options.yaml()) {
+    other = planner::OtherLevels::of(problem, remarks);
+  }
+
+  Stopwatch watch;
+  planner::SearchResult found = find_plan(options, search, problem, other ? kShareOfLevels : 1);
+  double search_s = watch.seconds();
+  found.remarks.insert(found.remarks.end(), remarks.begin(), remarks.end());
 
   std::optional<Comparison> comparison;
   planner::Analysis analysis;
+  const planner::Problem* chosen = &problem;
   if (machines) {
     comparison = compare(problem, found);
     if (search.optimises && searches) take_faster_baseline(problem, *comparison, found);
-    analysis = analyse(options, problem, search, search_s, *comparison, found);
+    watch = {};
+    if (other && found_in_other_levels(options, search, other->problem(), *comparison, found)) {
+      chosen = &other->problem();
+    }
+    search_s += watch.seconds();
+    const std::vector<planner::Baseline> none;
+    analysis = analyse(options, *chosen, search, search_s,
+                       chosen == &problem ? comparison->baselines : none, *comparison, found);
   }
   if (comparison && search.simulates && searches) {
     comparison->lower_bound_s = bound(problem, comparison->planned_s);
+    if (other) {
+      comparison->lower_bound_s =
+          std::min(*comparison->lower_bound_s, bound(other->problem(), comparison->planned_s));
+    }
   }
   if (interrupted) found.remarks.push_back("interrupted: this is the best plan so far");
   if (searches) {
-    add_replay_remarks(options, found);
+    found.plan = planner::in_one_strategy(std::move(found.plan));
+    add_replay_remarks(options, profile, found);
     write_plan(options, model, found.plan, profile, comparison);
   }
   for (const std::string& remark : found.remarks) spdlog::info("{}", remark);
   if (options.json) {
-    print_json(problem, found, search_s, *comparison, analysis);
+    print_json(*chosen, found, search_s, *comparison, analysis);
     return 0;
   }
-  print_report(options, problem, found.plan);
-  if (comparison) print_table(options, problem, profile, *comparison);
-  planner::print_analysis(std::cout, options.analysis, problem, analysis);
+  print_report(options, *chosen, found.plan);
+  if (comparison) print_table(options, *chosen, profile, *comparison);
+  planner::print_analysis(std::cout, options.analysis, *chosen, analysis);
   return 0;
 }
 

@@ -70,6 +70,11 @@ class Works {
            casync::from_seconds(static_cast<double>(bytes) / link_.bandwidth).count();
   }
   std::int64_t latency() const { return latency_; }
+  std::int64_t all_reduce(std::int64_t bytes) const {
+    const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
+    const costs::Cluster& cluster = machines_.cluster;
+    return costs_.all_reduce_time(task, cluster.nodes, costs::ring_costs(cluster)).count();
+  }
   std::int64_t codec(const Task& task) const {
     const std::int64_t nominal = costs_.codec_time(task, machines_.cluster.gpus_per_node).count();
     const std::vector<double>& speeds = machines_.cluster.compute_speed;
@@ -102,6 +107,10 @@ Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
     step.work = works.message(task.amount);
     step.delay = works.latency();
     step.shift = graph.folded ? 0 : task.rotation;
+  } else if (task.kind == Kind::kAllReduce) {
+    step.resource = Resource::kPorts;
+    step.work = works.all_reduce(task.amount);
+    step.shift = graph.folded ? 0 : task.rotation;
   } else if (casync::is_local(task)) {
     step.resource = Resource::kLocal;
     step.work = works.local(task.amount);
@@ -116,12 +125,15 @@ auto place(const TaskGraph& graph, TaskId id) {
   return std::tuple(task.rotation, task.partition, task.kind, id);
 }
 
-/// Of a graph with one unit: its tasks in the order of service, without computation and Recvs,
-/// which a Send's delay stands for.
+/// Takes no time: what comes before it counts as what comes before its successors.
+bool is_left_out(const Task& task) { return task.kind == Kind::kRecv || task.kind == Kind::kJoin; }
+
+/// Of a graph with one unit: its tasks in the order of service, without computation, Joins and
+/// Recvs, which a Send's delay stands for.
 Pattern pattern_of(const TaskGraph& graph, const Works& works) {
   std::vector<TaskId> kept;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
-    if (!casync::is_computation(graph[id]) && graph[id].kind != Kind::kRecv) kept.push_back(id);
+    if (!casync::is_computation(graph[id]) && !is_left_out(graph[id])) kept.push_back(id);
   }
   std::sort(kept.begin(), kept.end(),
             [&](TaskId a, TaskId b) { return place(graph, a) < place(graph, b); });
@@ -132,7 +144,7 @@ Pattern pattern_of(const TaskGraph& graph, const Works& works) {
   for (std::uint32_t i = 0; i < kept.size(); ++i) {
     draft.steps.push_back(step_of(graph, graph[kept[i]], works));
     for (const TaskId next : casync::successors(graph, kept[i])) {
-      if (graph[next].kind != Kind::kRecv) {
+      if (!is_left_out(graph[next])) {
         draft.edges.emplace_back(i, rank[next]);
         continue;
       }
@@ -141,7 +153,13 @@ Pattern pattern_of(const TaskGraph& graph, const Works& works) {
       }
     }
   }
-  return finish(std::move(draft));
+  Pattern pattern = finish(std::move(draft));
+  const auto collective = std::find_if(
+      kept.begin(), kept.end(), [&](TaskId id) { return graph[id].kind == Kind::kAllReduce; });
+  if (collective != kept.end()) {
+    pattern.collective = static_cast<std::uint32_t>(collective - kept.begin());
+  }
+  return pattern;
 }
 
 /// The chunks that a phase of N−1 messages is cut into.
@@ -182,6 +200,9 @@ class CoarseDraft {
     const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
     const Step local = {.work = works_.local(bytes), .resource = Resource::kLocal};
     if (gpus_ > 1) start = {draft_.add(local, {})};
+    if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kRawAndWhole) {
+      return all_reduced(start, local, bytes);
+    }
     if (nodes_ > 1 && key_.strategy->name == "ring") {
       ring(start);
     } else if (nodes_ > 1) {
@@ -201,6 +222,15 @@ class CoarseDraft {
                        .delay = static_cast<std::int64_t>(delay + 0.5),
                        .resource = resource},
                       after);
+  }
+
+  Pattern all_reduced(const Ids& start, const Step& local, std::int64_t bytes) {
+    const Step step = {.work = works_.all_reduce(bytes), .resource = Resource::kPorts};
+    const std::uint32_t reduce = draft_.add(step, start);
+    if (gpus_ > 1) draft_.add(local, {reduce});
+    Pattern pattern = finish(std::move(draft_));
+    pattern.collective = reduce;
+    return pattern;
   }
 
   static Ids with(Ids ids, std::uint32_t id) {

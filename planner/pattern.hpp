@@ -35,13 +35,19 @@ struct Step {
 };
 
 struct Pattern {
+  static constexpr std::uint32_t kNoCollective = UINT32_MAX;
+
   std::vector<Step> steps;           ///< and one more, which ends the successors of the last
   std::vector<std::uint16_t> waits;  ///< per step: the number of steps that must be done before
   std::vector<std::uint32_t> successors;
   std::vector<std::uint32_t> sources;  ///< steps that wait for none
   std::int64_t codec_work = 0;         ///< ps, of all steps on codec streams, all nodes together
   std::int64_t port_work = 0;
+  /// The AllReduce of the first node; those of the others follow it. Each waits for its node's one
+  /// of the unit with an all-reduce before.
+  std::uint32_t collective = kNoCollective;
 
+  bool is_collective() const { return collective != kNoCollective; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(waits.size()); }
   std::size_t bytes() const {
     return steps.capacity() * sizeof(Step) + waits.capacity() * sizeof(waits[0]) +

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <utility>
 
+#include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
 #include "kernels/codec.hpp"
@@ -48,8 +50,31 @@ Choices choices_of(const Problem& problem) {
 }
 
 std::vector<std::string> strategies_of(const Problem& problem) {
-  if (problem.strategy == "best") return {"ps", "ring"};
-  return {problem.strategy};
+  if (problem.strategy != "best") return {problem.strategy};
+  std::vector<std::string> names;
+  for (const casync::Strategy& strategy : casync::strategies()) {
+    if (strategy.form == casync::Strategy::Form::kAny) names.emplace_back(strategy.name);
+  }
+  return names;
+}
+
+bool sends_raw_alone(const std::string& strategy) {
+  return strategy != "best" &&
+         casync::find_strategy(strategy).form == casync::Strategy::Form::kRawAndWhole;
+}
+
+const std::string& raw_strategy_of(const casync::Plan& plan) {
+  return plan.raw_strategy.empty() ? plan.strategy : plan.raw_strategy;
+}
+
+casync::Plan in_one_strategy(casync::Plan plan) {
+  const bool compresses = std::any_of(
+      plan.decisions.begin(), plan.decisions.end(),
+      [](const casync::Decision& decision) { return decision.algorithm != casync::kRaw; });
+  if (compresses || plan.raw_strategy.empty()) return plan;
+  plan.strategy = std::exchange(plan.raw_strategy, {});
+  if (sends_raw_alone(plan.strategy)) plan.decisions.assign(plan.decisions.size(), {});
+  return plan;
 }
 
 std::string search_names() {

@@ -40,7 +40,9 @@ struct Choices;
 /// What is to be planned.
 struct Problem {
   const models::Model& model;
-  std::string strategy = "ps";  ///< a row of casync::strategies(); "best": ps or ring
+  /// A row of casync::strategies(); "best": all of them, also one for what is compressed and
+  /// another for what is raw
+  std::string strategy = "ps";
   std::uint32_t nodes = 16;
   std::vector<std::string> algorithms;      ///< the ones a plan may use: "onebit", "tbq(tau=0.25)"
   const costs::Profile* profile = nullptr;  ///< null: the costs published with SeCoPa
@@ -55,8 +57,18 @@ struct Problem {
 /// Problem::choices of it.
 Choices choices_of(const Problem& problem);
 
-/// The strategies that a problem leaves to choose from.
+/// The strategies that a problem leaves to choose from for gradients in whatever form.
 std::vector<std::string> strategies_of(const Problem& problem);
+
+/// Whether the strategy, a row of casync::strategies() or "best", can carry nothing compressed.
+bool sends_raw_alone(const std::string& strategy);
+
+/// How the plan's raw gradients travel.
+const std::string& raw_strategy_of(const casync::Plan& plan);
+
+/// The same plan, said as one of a single strategy where it compresses nothing and raw gradients
+/// have a strategy of their own.
+casync::Plan in_one_strategy(casync::Plan plan);
 
 /// A plan and what its search has to say about it.
 struct SearchResult {

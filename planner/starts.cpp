@@ -63,6 +63,7 @@ std::vector<Candidate> of_baselines(const StartContext& context) {
   Problem problem = context.problem;
   problem.strategy = context.choices.shapes[context.shape].strategy;
   for (const BaselineRow& baseline : baselines()) {
+    if (baseline.compresses && sends_raw_alone(problem.strategy)) continue;
     const casync::Plan plan = baseline.make(problem);
     Candidate candidate = first_options(context);
     for (std::size_t g = 0; g < plan.decisions.size(); ++g) {

@@ -37,6 +37,7 @@ std::optional<std::uint16_t> Swaps::runner_up(std::size_t g, Membership membersh
     if (i == chosen) continue;
     const bool same_algorithm = options[i].algorithm == options[chosen].algorithm;
     if (membership == Membership::kInGroup && same_algorithm) continue;
+    if (same_algorithm && bench_.same_in_plan(g, i, chosen)) continue;
     swapped.options[g] = i;
     const std::int64_t time = bench_.sketch(swapped, best_time == kNever ? kNever : best_time - 1);
     if (time == kNever) continue;

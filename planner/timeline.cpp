@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
 constexpr std::size_t kStates = 24;  // that a recording keeps
+constexpr std::uint32_t kNoUnit = UINT32_MAX;
+constexpr std::uint16_t kDone = UINT16_MAX;  // instead of the number of steps that an AllReduce
+                                             // waits for
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
   return std::tie(a.first, a.second, a.step) < std::tie(b.first, b.second, b.step);
@@ -163,10 +166,18 @@ std::int64_t Timeline::finish(const Schedule& schedule, const TimelineState& fro
 
 void Timeline::place_units() {
   offset_.resize(schedule_->units.size() + 1);
+  collective_before_.assign(schedule_->units.size(), kNoUnit);
+  collective_behind_.assign(schedule_->units.size(), kNoUnit);
   std::size_t offset = 0;
-  for (std::size_t unit = 0; unit < schedule_->units.size(); ++unit) {
+  std::uint32_t last = kNoUnit;
+  for (std::uint32_t unit = 0; unit < schedule_->units.size(); ++unit) {
+    const Pattern& pattern = *schedule_->units[unit].pattern;
     offset_[unit] = offset;
-    offset += schedule_->units[unit].pattern->count();
+    offset += pattern.count();
+    if (!pattern.is_collective()) continue;
+    if (last != kNoUnit) collective_behind_[last] = unit;
+    collective_before_[unit] = last;
+    last = unit;
   }
   offset_.back() = offset;
   if (waits_.size() < offset) waits_.resize(offset);
@@ -253,7 +264,36 @@ void Timeline::release(std::uint32_t unit) {
   std::copy(pattern.waits.begin(), pattern.waits.end(),
             waits_.begin() + static_cast<std::ptrdiff_t>(offset_[unit]));
   open_[unit] = pattern.count();
-  for (const std::uint32_t step : pattern.sources) make_ready(unit, step);
+  if (!pattern.is_collective()) {
+    for (const std::uint32_t step : pattern.sources) make_ready(unit, step);
+    return;
+  }
+  hold_collective(unit);
+  for (const std::uint32_t step : pattern.sources) {
+    if (waits_[offset_[unit] + step] == 0) make_ready(unit, step);
+  }
+}
+
+/// Lets each node's AllReduce wait for the one before, as far as that is not over.
+void Timeline::hold_collective(std::uint32_t unit) {
+  const std::uint32_t before = collective_before_[unit];
+  if (before == kNoUnit || before < state_.oldest) return;
+  const std::uint32_t first = schedule_->units[before].pattern->collective;
+  for (std::uint32_t i = 0; i < schedule_->orbits; ++i) {
+    if (waits_[offset_[before] + first + i] == kDone) continue;
+    ++waits_[offset_[unit] + schedule_->counterpart(before, i, unit)];
+  }
+}
+
+/// The node's next AllReduce may start, if its unit is ready.
+void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
+  const std::uint32_t first = schedule_->units[unit].pattern->collective;
+  if (step < first || step >= first + schedule_->orbits) return;
+  waits_[offset_[unit] + step] = kDone;
+  const std::uint32_t behind = collective_behind_[unit];
+  if (behind >= state_.next) return;
+  const std::uint32_t next = schedule_->counterpart(unit, step - first, behind);
+  if (--waits_[offset_[behind] + next] == 0) make_ready(behind, next);
 }
 
 void Timeline::take(const Event& event) {
@@ -285,6 +325,7 @@ void Timeline::arrive(std::uint32_t unit, std::uint32_t step) {
   state_.end = now_;
   --open_[unit];
   const Pattern& pattern = *schedule_->units[unit].pattern;
+  if (pattern.is_collective()) end_collective(unit, step);
   std::uint16_t* const waits = waits_.data() + offset_[unit];
   const std::uint32_t last = pattern.steps[step + 1].successors;
   for (std::uint32_t i = pattern.steps[step].successors; i < last; ++i) {

@@ -40,6 +40,12 @@ struct Schedule {
   std::uint32_t receiver_of(const PlacedUnit& unit, const Step& step) const {
     return orbits == 1 ? 0 : (step.node + unit.index + step.shift) % orbits;
   }
+  /// The AllReduce of `other` on the node that the i-th AllReduce of `unit` is on.
+  std::uint32_t counterpart(std::uint32_t unit, std::uint32_t i, std::uint32_t other) const {
+    const std::uint32_t node = (i + units[unit].index) % orbits;
+    return units[other].pattern->collective +
+           (node + orbits - units[other].index % orbits) % orbits;
+  }
 };
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -141,6 +147,8 @@ class Timeline {
   std::int64_t go(std::int64_t limit, const Recording* base, Recording* recording);
   bool instant();
   void release(std::uint32_t unit);
+  void hold_collective(std::uint32_t unit);
+  void end_collective(std::uint32_t unit, std::uint32_t step);
   void take(const Event& event);
   void arrive(std::uint32_t unit, std::uint32_t step);
   void make_ready(std::uint32_t unit, std::uint32_t step);
@@ -173,6 +181,8 @@ class Timeline {
   std::vector<std::uint32_t> turn_;  // per unit: its rotation, less than the orbits
   std::vector<std::uint16_t> waits_;
   std::vector<std::uint32_t> open_;  // per unit
+  // Per unit with an all-reduce: the one before and the one behind; kNoUnit: none.
+  std::vector<std::uint32_t> collective_before_, collective_behind_;
   std::vector<std::uint32_t> touched_streams_, touched_egress_, touched_ingress_;
   std::int64_t now_ = 0;
   std::uint32_t round_ = 0;  // of the instant now_

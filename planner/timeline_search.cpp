@@ -236,7 +236,9 @@ class TimelineSearch {
       // Where nodes differ, coarse times are too short; where they all do the same, they are not.
       const bool rotate = round % 2 == 1;
       if (rotate) from = rotating(std::move(from));
+      const std::int64_t used = budget_.used();
       const Found found = search_from(from, rotate);
+      if (budget_.used() == used) budget_.count(1);  // where there is nothing to choose from
       const double warmth = kWarmth * std::max(0.0, 1 - budget_.share());
       const auto limit =
           current_time == kNever

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "io/error.hpp"
 #include "plans/plan_builder.hpp"
@@ -51,6 +52,9 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b) {
 
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g) {
   const casync::Decision& decision = plan.decisions[g];
+  if (decision.algorithm == casync::kRaw && sends_raw_alone(raw_strategy_of(plan))) {
+    return fmt::format("raw, {}", raw_strategy_of(plan));
+  }
   const std::string name = plans::is_raw(model.gradients[g], plan, decision)
                                ? "raw"
                                : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
@@ -92,11 +96,15 @@ Candidate Workbench::add(const TimedPlan& timed) {
     }
     candidate.options.push_back(place_of(choices_.gradients[g], decision));
   }
-  const Shape shape = {.strategy = plan.strategy,
-                       .raw_strategy = plan.raw_strategy,
-                       .bulk = plan.bulk,
-                       .batch = plan.batch,
-                       .transfer_order = timed.transfer_order};
+  Shape shape = {.strategy = plan.strategy,
+                 .raw_strategy = plan.raw_strategy,
+                 .bulk = plan.bulk,
+                 .batch = plan.batch,
+                 .transfer_order = timed.transfer_order};
+  const Shape& first = choices_.shapes.front();
+  if (sends_raw_alone(shape.strategy) && !sends_raw_alone(first.strategy)) {
+    shape.raw_strategy = std::exchange(shape.strategy, first.strategy);  // so other options can be
+  }
   const auto found = std::find(choices_.shapes.begin(), choices_.shapes.end(), shape);
   candidate.shape = static_cast<std::uint32_t>(found - choices_.shapes.begin());
   if (found == choices_.shapes.end()) choices_.shapes.push_back(shape);
@@ -120,7 +128,11 @@ int Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
 }
 
 std::string Workbench::describe(std::size_t g, std::uint16_t option) const {
-  casync::Plan only = {.algorithms = choices_.algorithms, .decisions = {}};
+  const Shape& shape = choices_.shapes[plan_.shape];
+  casync::Plan only = {.strategy = shape.strategy,
+                       .algorithms = choices_.algorithms,
+                       .decisions = {},
+                       .raw_strategy = shape.raw_strategy};
   only.decisions.resize(g + 1);
   only.decisions[g] = choices_.gradients[g][option];
   return describe_option(problem_.model, only, g);
@@ -131,8 +143,7 @@ Schedule Workbench::schedule(const Candidate& candidate) {
 }
 
 bool Workbench::affords_exact(const Candidate& candidate) {
-  const bool said_by_options =
-      original_.bulk_groups.empty() && original_.pipelining && original_.raw_strategy.empty();
+  const bool said_by_options = original_.bulk_groups.empty() && original_.pipelining;
   if (!said_by_options || !evaluator_->can_be_exact(candidate)) return false;
   std::size_t steps = 0;
   for (const PlacedUnit& unit : evaluator_->exact(candidate).units) steps += unit.pattern->count();

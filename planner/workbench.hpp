@@ -20,7 +20,7 @@ struct TimedPlan {
 /// They decide the same, with the same names of algorithms.
 bool same_plan(const TimedPlan& a, const TimedPlan& b);
 
-/// The plan's decision for gradient g, in words: "onebit, K = 16", "raw, K = 1".
+/// The plan's decision for gradient g, in words: "onebit, K = 16", "raw, K = 1", "raw, allreduce".
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g);
 
 /// How much the decision gives up of the gradient: 0 if it is sent as what it is, else the
@@ -49,12 +49,17 @@ class Workbench {
   /// One of the constructor's other plans.
   const Candidate& other(std::size_t i) const { return others_[i]; }
 
-  /// The candidate's plan, with what no option set says (groups by hand, raw strategy) as in the
-  /// constructor's plan.
+  /// The candidate's plan, with what no option set says (groups by hand) as in the constructor's
+  /// plan.
   casync::Plan make(const Candidate& candidate) const;
   TimedPlan timed(const Candidate& candidate, double iteration_s) const;
   sim::TransferOrder order(const Candidate& candidate) const {
     return choices_.shapes[candidate.shape].transfer_order;
+  }
+  /// Whether two of gradient g's options are the same in the constructor's plan, where K says
+  /// nothing.
+  bool same_in_plan(std::size_t g, std::uint16_t a, std::uint16_t b) const {
+    return describe(g, a) == describe(g, b);
   }
   /// How much gradient g's option gives up.
   int coarseness_of(std::size_t g, std::uint16_t option) const;

@@ -39,6 +39,10 @@ struct PlanContext {
 /// whole text ("tbq(tau=0.25)").
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);
 
+/// How many nodes a plan YAML says that it is for; none for other files and for named plans.
+/// InputError as resolve_plan().
+std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
+
 /// Writes SeCoPaPlan.txt: one line per gradient in input order, `name,elements,y|n,K`, with a fifth
 /// field on compressed lines only if the plan mixes algorithms. No trailing blank line; ends with a
 /// newline. InputError for a gradient name that such a line cannot hold (a comma).

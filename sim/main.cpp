@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
@@ -103,12 +104,20 @@ costs::Cluster load_cluster(const Options& options, const costs::Profile& profil
   return costs::cluster_from_profile(profile, options.nodes > 0 ? options.nodes : kDefaultNodes);
 }
 
+/// A plan may be for the cluster with its GPUs at another level.
+costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
+  const std::uint32_t nodes = plans::nodes_of_plan(plan).value_or(cluster.nodes);
+  costs::Cluster found = costs::with_nodes(cluster, nodes);
+  if (found.nodes != cluster.nodes) spdlog::info("{}", costs::describe_levels(found));
+  return found;
+}
+
 sim::Scenario load(const Options& options) {
   const sim::Network network = sim::parse_network(options.network);
   const std::string strategy(casync::find_strategy(options.topology).name);
   models::Model model = models::read_model(options.input);
   costs::Profile profile = costs::read_profile(options.profile);
-  costs::Cluster cluster = load_cluster(options, profile);
+  costs::Cluster cluster = for_plan(load_cluster(options, profile), options.plan);
   const plans::PlanContext context = {
       .model = model, .strategy = strategy, .nodes = cluster.nodes, .algorithm = options.algorithm};
   plans::ResolvedPlan resolved = plans::resolve_plan(options.plan, context);
@@ -178,7 +187,9 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
                     const Options& options) {
   sim::Given given = options.given;
   given.plan = options.plan;
-  given.cluster = options.cluster;
+  const bool at_given_levels =
+      load_cluster(options, scenario.profile).nodes == scenario.cluster.nodes;
+  if (at_given_levels) given.cluster = options.cluster;
   for (const std::string& sentence :
        sim::without_effect(scenario, prediction.graph, prediction.result, given)) {
     spdlog::warn("{}", sentence);

@@ -110,7 +110,7 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 9);
+  CHECK(report.size() == 11);
   CHECK(report.at("passes") == nlohmann::json::array());  // secopa's plans stay as they are
   CHECK(report.at("gradients") == 38);
   CHECK(report.at("compressed") == 11);  // lines with y in secopa_vgg19_PS_4.txt
