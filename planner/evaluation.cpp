@@ -102,9 +102,9 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
                                     const Machines& machines, sim::TransferOrder order) {
   const AffordableScenario how = affordable_scenario(model, plan, machines, order);
   if (!how.possible) return {std::nullopt, how.remark};
-  const bool from_patterns =
-      how.fold == sim::Fold::kAlways && how.scenario.network == sim::Network::kPort &&
-      plan.batch.threshold_bytes == 0 && plan.pipelining;
+  const bool from_patterns = how.fold == sim::Fold::kAlways &&
+                             how.scenario.network == sim::Network::kPort &&
+                             plan.batch.threshold_bytes == 0 && plan.pipelining;
   return {from_patterns ? casync::to_seconds(
                               casync::Picoseconds(folded_iteration(model, plan, machines, order)))
                         : seconds_of(how.scenario, how.fold),
