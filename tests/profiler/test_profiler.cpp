@@ -36,8 +36,9 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
     CHECK((*curve)(1 << 26) > (*curve)(1 << 20));
   }
   CHECK(profile.link.bandwidth > 0);
-  CHECK(profile.link.overhead_s > 0);
-  CHECK(profile.link.core_s_per_message > 0);
+  // What is left beside bytes, codecs and noise, which may be nothing.
+  CHECK(profile.link.overhead_s >= 0);
+  CHECK(profile.link.core_s_per_message >= 0);
   CHECK(profile.memory_bandwidth > 0);
   CHECK(profile.cores >= 1);
   CHECK(profile.shared_host);
