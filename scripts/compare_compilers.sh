@@ -136,7 +136,7 @@ require_same() {
 
 compare_case() {
   local name=$1 arguments jobs
-  read -r -d '' -a arguments <<<"$2" || true
+  read -r -d '' -a arguments < <(printf '%s\0' "$2")
   for jobs in 1 2; do run_both "report$jobs" "${arguments[@]}" --jobs "$jobs" --json; done
   require_same "$name: report" first/report1 second/report1 first/report2 second/report2
   local folder

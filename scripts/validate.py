@@ -8,21 +8,19 @@ to make namespaces it says "skipped: ..." and exits with 0.
 """
 
 import argparse
-import contextlib
-import os
 import pathlib
-import signal
 import sys
 import time
 
 from validation import cases as matrix
+from validation import command
 from validation import results as files
 from validation import tasks
-from validation.cases import LOOPBACK, Case, ConditionError
+from validation.cases import LOOPBACK, Case
 from validation.evaluation import Result, Summary, different, groups, pairs, summarise
 from validation.measurement import MOST_NODES, PROFILED, Bench, Plan, by_group, links_of
-from validation.network import CommandError, Network, Unavailable, remove_leftovers
-from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed, short_turns
+from validation.network import Network, remove_leftovers
+from validation.ranks import Launcher
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Time for the profiles, in seconds: of the unlimited network, and of each rate.
@@ -190,40 +188,24 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def stop(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
+def run(options: argparse.Namespace, real_time: bool) -> int:
+    options.output = options.output.resolve()
+    options.output.mkdir(parents=True, exist_ok=True)
+    chosen = choose(options)
+    if not options.loopback:
+        for name in remove_leftovers():
+            say(f"removed {name}, left by a validation that was killed")
+    launcher = Launcher(options.tools.resolve(), None, real_time)
+    validation = Run(options, Bench(launcher, ROOT / "models", options.output,
+                                    Plan(options.rounds, options.iterations, options.again), say, options.resume), chosen)
+    print(HEADER, flush=True)
+    validation.run()
+    return validation.finish()
 
 
 def main() -> int:
     options = parse_arguments()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
-    options.output = options.output.resolve()
-    options.output.mkdir(parents=True, exist_ok=True)
-    real_time = options.scheduling == "real-time" and real_time_allowed()
-    if real_time:
-        come_before_ranks()
-    try:
-        chosen = choose(options)
-        if not options.loopback:
-            for name in remove_leftovers():
-                say(f"removed {name}, left by a validation that was killed")
-        launcher = Launcher(options.tools.resolve(), None, real_time)
-        run = Run(options, Bench(launcher, ROOT / "models", options.output,
-                                 Plan(options.rounds, options.iterations, options.again), say, options.resume), chosen)
-        print(HEADER, flush=True)
-        with short_turns() if real_time else contextlib.nullcontext():
-            run.run()
-        return run.finish()
-    except ConditionError as error:
-        say(str(error))
-        return 2
-    except Unavailable as reason:
-        print(f"skipped: {reason}")
-        return 0
-    except (ToolError, CommandError, files.ResultsError) as error:
-        say(str(error))
-        return 1
+    return command.run(lambda real_time: run(options, real_time), say, options.scheduling == "real-time")
 
 
 if __name__ == "__main__":

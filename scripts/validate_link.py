@@ -5,13 +5,12 @@ host). Needs a release build; without the right to make namespaces it says "skip
 """
 
 import argparse
-import contextlib
 import pathlib
-import signal
 import sys
 
-from validation.network import CommandError, Network, Unavailable
-from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed, short_turns
+from validation import command
+from validation.network import Network
+from validation.ranks import Launcher
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -36,27 +35,14 @@ def measure(options: argparse.Namespace, real_time: bool) -> str:
                             options.megabytes, "--rounds", options.rounds, *json)
 
 
-def stop(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
 def main() -> int:
     options = parse_arguments()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
-    real_time = real_time_allowed()
-    if real_time:
-        come_before_ranks()
-    try:
-        with short_turns() if real_time else contextlib.nullcontext():
-            print(measure(options, real_time), end="")
+
+    def body(real_time: bool) -> int:
+        print(measure(options, real_time), end="")
         return 0
-    except Unavailable as reason:
-        print(f"skipped: {reason}")
-        return 0
-    except (ToolError, CommandError) as error:
-        print(f"validate_link: {error}", file=sys.stderr)
-        return 1
+
+    return command.run(body, lambda text: print(f"validate_link: {text}", file=sys.stderr))
 
 
 if __name__ == "__main__":

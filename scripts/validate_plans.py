@@ -7,19 +7,18 @@ Needs a release build; without the right to make namespaces it says "skipped: ..
 """
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import pathlib
-import signal
 import sys
 
 from validation import cases as matrix
-from validation.cases import Case, ConditionError, write_model
+from validation import command
+from validation.cases import Case, write_model
 from validation.evaluation import Result
 from validation.measurement import CURRENT, MOST_NODES, Bench, Plan, by_group
-from validation.network import CommandError, Network, Unavailable, remove_leftovers
-from validation.ranks import Launcher, ToolError, come_before_ranks, real_time_allowed, short_turns
+from validation.network import Network, remove_leftovers
+from validation.ranks import Launcher
 from validation.results import replace
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -145,40 +144,24 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def stop(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
-def main() -> int:
-    options = parse_arguments()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
+def run(options: argparse.Namespace, real_time: bool) -> int:
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
-    real_time = real_time_allowed()
-    if real_time:
-        come_before_ranks()
-    try:
-        chosen = matrix.only(all_cases(), options.only)
-        remove_leftovers()
-        bench = PlanBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
-                          Plan(options.rounds, options.iterations), say, budget_s=options.budget)
-        with short_turns() if real_time else contextlib.nullcontext():
-            jobs = measure(bench, chosen)
-    except ConditionError as error:
-        say(str(error))
-        return 2
-    except Unavailable as reason:
-        print(f"skipped: {reason}")
-        return 0
-    except (ToolError, CommandError) as error:
-        say(str(error))
-        return 1
+    chosen = matrix.only(all_cases(), options.only)
+    remove_leftovers()
+    launcher = Launcher(options.tools.resolve(), None, real_time)
+    jobs = measure(PlanBench(launcher, ROOT / "models", options.output, Plan(options.rounds, options.iterations), say,
+                             budget_s=options.budget), chosen)
     won = sum(job.verdict != "slower" for job in jobs)
     print(f"timeline is the fastest, or within the spread of the fastest, in {won} of {len(jobs)} jobs")
     if options.json:
         replace(options.json, lambda stream: stream.write(json.dumps([to_json(job) for job in jobs], indent=2) + "\n"))
     return 0
+
+
+def main() -> int:
+    options = parse_arguments()
+    return command.run(lambda real_time: run(options, real_time), say)
 
 
 if __name__ == "__main__":

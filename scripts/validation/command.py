@@ -1,0 +1,37 @@
+"""What commands that measure on such networks have in common: how they are scheduled, stopped, skipped and refused."""
+
+import contextlib
+import signal
+from collections.abc import Callable
+
+from .cases import ConditionError
+from .network import CommandError, Unavailable
+from .ranks import ToolError, come_before_ranks, real_time_allowed, short_turns
+from .results import ResultsError
+
+
+def stop(number: int, _frame: object) -> None:
+    """Ends the program as an exception, so that what was made is removed."""
+    raise SystemExit(128 + number)
+
+
+def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time: bool = True) -> int:
+    """Calls `body` with whether ranks are scheduled before ordinary programs; the exit status: what it returns, 2 for
+    conditions that make no sense, 0 without the right to make namespaces, 1 where a tool fails."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, stop)
+    real_time = wants_real_time and real_time_allowed()
+    if real_time:
+        come_before_ranks()
+    try:
+        with short_turns() if real_time else contextlib.nullcontext():
+            return body(real_time)
+    except ConditionError as error:
+        say(str(error))
+        return 2
+    except Unavailable as reason:
+        print(f"skipped: {reason}")
+        return 0
+    except (ToolError, CommandError, ResultsError) as error:
+        say(str(error))
+        return 1
