@@ -372,29 +372,37 @@ class SelectorEncoder {
         });
   }
 
-  /// A threshold that collects between 1.06 and 1.4 times the entries wanted from what was encoded
-  /// now, so that it holds where gradients shrink a little and costs little where it is too low.
-  HIPRESS_LANES std::uint32_t good_threshold() const {
-    if (collected_ < count_) return 0;
-    if (collected_ * 10 > count_ * 14) return at_least_one(ranked_entry(count_ * 12 / 10).key);
-    if (collected_ * 100 >= count_ * 106) return threshold_;
-    return at_least_one(as_bits(as_float(threshold_) * 0.97f));
+  /// How the number of entries falls with their magnitude near the smallest one sent: as its
+  /// -exponent-th power, says what was collected between the threshold and that one.
+  HIPRESS_LANES float tail_exponent(std::uint32_t least) const {
+    constexpr float kUnknown = 8, kLeast = 2, kMost = 100;
+    const float more = static_cast<float>(collected_) / static_cast<float>(count_);
+    const float higher = as_float(least) / as_float(threshold_);
+    if (!(more > 1.02f && higher > 1.0001f)) return kUnknown;
+    const float exponent = __builtin_logf(more) / __builtin_logf(higher);
+    return exponent < kLeast ? kLeast : exponent > kMost ? kMost : exponent;
   }
 
-  /// For the next encode, given the smallest entry sent (0: the threshold). Accumulators that began
-  /// with nothing grow for many steps, by a factor that nears 1: of what it was above 1, seven
-  /// tenths are expected again, less what the smallest of so many entries varies by.
+  /// What the smallest entry sent will be multiplied by until the next encode, if it was by
+  /// `growth` since the last. Accumulators that began with nothing grow by 2, 3/2, 4/3 …: from 1 +
+  /// 1/t follows 1 + 1/(t + 1). Half of what they shrink by may be chance.
+  HIPRESS_LANES static float expected_growth(float growth) {
+    if (growth <= 1) return 0.5f + 0.5f * growth;
+    return 1 + 0.95f * (1 - 1 / (growth < 2 ? growth : 2));
+  }
+
+  /// For the next encode, given the smallest entry sent (0: the threshold): a threshold that
+  /// collects half as many entries again as are wanted, and more where they are few, as their
+  /// number then varies by more.
   HIPRESS_LANES SelectorHint next_hint(std::uint32_t least) const {
-    SelectorHint hint{SelectorHint::kMagic, good_threshold(), least > 0 ? least : threshold_};
+    SelectorHint hint{SelectorHint::kMagic, 0, least > 0 ? least : threshold_};
+    if (count_ < 1 || collected_ < count_) return hint;
     const SelectorHint last = last_hint();
-    if (hint.threshold == 0 || last.least == 0) return hint;
-    const float growth = as_float(hint.least) / as_float(last.least);
-    if (growth <= 1.0f) return hint;
-    const float expected = 1.0f + 0.7f * ((growth < 2.0f ? growth : 2.0f) - 1.0f);
-    const float margin = 0.02f + 0.7f / __builtin_sqrtf(static_cast<float>(count_));
-    if (margin < 1) {
-      hint.threshold = at_least_one(as_bits(as_float(hint.least) * expected * (1.0f - margin)));
-    }
+    const float growth = last.least > 0 ? as_float(hint.least) / as_float(last.least) : 1;
+    const float surplus = 1.5f + 4 / __builtin_sqrtf(static_cast<float>(count_));
+    const float below = __builtin_powf(surplus, -1 / tail_exponent(hint.least));
+    const float threshold = as_float(hint.least) * expected_growth(growth) * below;
+    if (threshold < __builtin_inff()) hint.threshold = at_least_one(as_bits(threshold));
     return hint;
   }
 
