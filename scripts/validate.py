@@ -57,12 +57,12 @@ def format_summary(name: str, summary: Summary) -> str:
 
     return (f"{name:12} {summary.cases:5} {share(summary.median_abs_error):>8} {share(summary.p90_abs_error):>8}   "
             f"{share(summary.median_abs_exposed_error):>8} {share(summary.p90_abs_exposed_error):>8}   "
-            f"{summary.within_spread:13}   {summary.ranked}/{summary.pairs} {share(summary.ranking_accuracy)}")
+            f"{summary.within_spread:13}   {share(summary.p90_abs_error_beyond_spread):>11}   {summary.ranked}/{summary.pairs} {share(summary.ranking_accuracy)}")
 
 
 def format_report(results: list[Result]) -> str:
     lines = [f"{'':12} {'cases':>5} {'median':>8} {'p90':>8}   {'exposed':>8} {'p90':>8}   {'within spread':>13}   "
-             "pairs ranked right"]
+             f"{'beyond: p90':>11}   pairs ranked right"]
     for field in ("rate", "algorithm", "topology", "nnodes", "model"):
         for value, group in groups(results, field).items():
             lines.append(format_summary(f"{field if field == 'nnodes' else ''} {value}".strip(), summarise(group)))

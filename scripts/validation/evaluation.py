@@ -70,6 +70,14 @@ class Result:
         return min(self.repetitions_s) <= self.predicted_s <= max(self.repetitions_s)
 
 
+    @property
+    def error_beyond_spread(self) -> float:
+        """How far the prediction is from the nearest repetition, as a share of the measured time: what of the error the
+        spread does not explain."""
+        nearest = min(max(self.predicted_s, min(self.repetitions_s)), max(self.repetitions_s))
+        return (self.predicted_s - nearest) / self.measured_s
+
+
 @dataclasses.dataclass(frozen=True)
 class Summary:
     cases: int
@@ -78,6 +86,7 @@ class Summary:
     median_abs_exposed_error: float | None
     p90_abs_exposed_error: float | None
     within_spread: int
+    p90_abs_error_beyond_spread: float
     pairs: int  #: of plans for the same job whose measured times differ
     ranked: int  #: of these, in the order predicted
 
@@ -122,7 +131,8 @@ def summarise(results: list[Result]) -> Summary:
     compared = different(pairs(results))
     return Summary(len(results), statistics.median(errors), quantile(errors, 0.9),
                    statistics.median(exposed) if exposed else None, quantile(exposed, 0.9) if exposed else None,
-                   sum(result.within_spread for result in results), len(compared),
+                   sum(result.within_spread for result in results),
+                   quantile([abs(result.error_beyond_spread) for result in results], 0.9), len(compared),
                    sum(pair.ranked for pair in compared))
 
 

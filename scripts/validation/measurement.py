@@ -19,7 +19,7 @@ PROFILED = "fp16,onebit,terngrad,dgc"
 CURRENT = "current"
 MOST_NODES = max(NODES)
 #: Iterations before the measured ones: of algorithms whose states are unusual in the first.
-WARMUPS = {"dgc": 6}
+WARMUPS = {"dgc": 8}
 
 
 def links_of(case: Case) -> str:

@@ -103,6 +103,7 @@ def report(results: list[Result]) -> dict:
             "median_abs_exposed_error": summary.median_abs_exposed_error,
             "p90_abs_exposed_error": summary.p90_abs_exposed_error,
             "pairs": summary.pairs, "pairs_ranked": summary.ranked, "within_spread": summary.within_spread,
+            "p90_abs_error_beyond_spread": summary.p90_abs_error_beyond_spread,
             "misranked": [pair_row(pair) for pair in different(pairs(results)) if not pair.ranked],
             "cases": cases}
 

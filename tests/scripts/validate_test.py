@@ -107,7 +107,11 @@ class Evaluation(unittest.TestCase):
         self.assertAlmostEqual(one.error, 0.1)
         self.assertAlmostEqual(one.exposed_error, 0.125)
         self.assertTrue(one.within_spread)
-        self.assertFalse(result(plan(), 0.61, (0.5, 0.4, 0.6)).within_spread)
+        self.assertEqual(one.error_beyond_spread, 0)
+        outside = result(plan(), 0.61, (0.5, 0.4, 0.6))
+        self.assertFalse(outside.within_spread)
+        self.assertAlmostEqual(outside.error_beyond_spread, 0.01 / 0.5)
+        self.assertAlmostEqual(result(plan(), 0.3, (0.5, 0.4, 0.6)).error_beyond_spread, -0.1 / 0.5)
         self.assertIsNone(result(plan(), 0.55, (0.1,)).exposed_error)  # nothing showed
 
     def test_ranking_counts_pairs_of_one_job_that_differ(self):
