@@ -55,7 +55,7 @@ void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
 /// Of the link between nodes on a host the profile says nothing.
 LinkCosts read_host_link(const YamlNode& node) {
   node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency", "core_s_per_byte",
-                    "core_time_per_message", "core_memory_share"});
+                    "core_time_per_message"});
   node.at("bandwidth");
   return read_link(node, {});
 }
@@ -153,7 +153,7 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
     link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
-                       "core_s_per_byte", "core_time_per_message", "core_memory_share"});
+                       "core_s_per_byte", "core_time_per_message"});
     cluster.link = read_link(*link, profile.link);
   }
   if (const auto overlap = root.find("overlap")) {
@@ -178,26 +178,6 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   read_gpus(root, cluster);
   if (const auto speeds = root.find("compute_speed")) read_speeds(*speeds, cluster.compute_speed);
   return cluster;
-}
-
-Profile loaded(Profile profile, const Cluster& cluster) {
-  if (cluster.cores_per_host == 0) return profile;
-  std::map<std::uint32_t, int> nodes_on;
-  int together = 1;
-  for (const std::uint32_t host : cluster.host) together = std::max(together, ++nodes_on[host]);
-  together = std::min(together, cluster.cores_per_host);
-  for (auto& [name, codec] : profile.codecs) {
-    for (KernelCosts* kernel : {&codec.encode, &codec.decode, &codec.decode_add}) {
-      const double slower = std::max(1.0, together * kernel->memory_share);
-      for (Curve::Piece& piece : kernel->pieces) {
-        piece.a_s *= slower;
-        piece.b_s *= slower;
-      }
-      kernel->floor_s *= slower;
-      kernel->memory_share = 0;
-    }
-  }
-  return profile;
 }
 
 }  // namespace hipress::costs

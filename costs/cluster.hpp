@@ -92,8 +92,4 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes);
 /// profile. With `nodes` > 0, another number of nodes in the file is an InputError.
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes);
 
-/// The profile for who knows no contention: its kernels take as long as while every core of a host,
-/// or as many as it has nodes, runs one. As it is where hosts share no cores.
-Profile loaded(Profile profile, const Cluster& cluster);
-
 }  // namespace hipress::costs

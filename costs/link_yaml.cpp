@@ -10,15 +10,6 @@ double duration_or(const io::YamlNode& node, std::string_view key, double otherw
 
 }  // namespace
 
-double read_share(const io::YamlNode& node) {
-  const double share = node.number();
-  if (!(share >= 0 && share <= 1)) {
-    node.fail("must be 0 to 1, which is all of a host's memory bandwidth, got '" + node.text() +
-              "'");
-  }
-  return share;
-}
-
 LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
   LinkCosts link = defaults;
   if (const auto bandwidth = node.find("bandwidth")) {
@@ -35,8 +26,6 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
   link.overhead_s = duration_or(node, "overhead", link.overhead_s);
   link.latency_s = duration_or(node, "latency", link.latency_s);
   link.core_s_per_message = duration_or(node, "core_time_per_message", link.core_s_per_message);
-  if (const auto share = node.find("core_memory_share"))
-    link.core_memory_share = read_share(*share);
   if (const auto per_byte = node.find("core_s_per_byte")) {
     link.core_s_per_byte = per_byte->number();
     if (link.core_s_per_byte < 0)

@@ -5,9 +5,6 @@
 
 namespace hipress::costs {
 
-/// Reads a share of a host's memory bandwidth, 0 to 1.
-double read_share(const io::YamlNode& node);
-
 /// Reads the map of link quantities that profiles and cluster files share (costs/README.md lists
 /// its keys). What it does not say is taken from `defaults`, except that a bandwidth given alone
 /// holds both ways.

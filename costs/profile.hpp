@@ -1,38 +1,20 @@
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "costs/curve.hpp"
 
 namespace hipress::costs {
 
-/// Time of a kernel alone on its host, and how much it then takes of the memory's bandwidth, which
-/// all cores of the host share. Kernels that together want more than all of it slow each other.
-struct KernelCosts : Curve {
-  double memory_share = 0;  ///< 0 to 1, of a large slice; 0: it slows nobody
-
-  /// The same of x elements: what a kernel takes for no elements at all, it spends without memory.
-  double memory_share_of(std::int64_t x) const {
-    const double seconds = (*this)(x);
-    return seconds > 0 ? memory_share * std::max(0.0, 1 - (*this)(0) / seconds) : 0;
-  }
-
-  KernelCosts() = default;
-  KernelCosts(Curve alone, double share = 0) : Curve(std::move(alone)), memory_share(share) {}
-  bool operator==(const KernelCosts&) const = default;
-};
-
 /// Costs of one algorithm on one device; x is elements of the slice. `encode` is as a replay runs
 /// it, with the error feedback that is the algorithm's default.
 struct CodecCosts {
-  KernelCosts encode;
-  KernelCosts decode;
-  KernelCosts decode_add;
+  Curve encode;
+  Curve decode;
+  Curve decode_add;
   bool operator==(const CodecCosts&) const = default;
 };
 
@@ -45,8 +27,6 @@ struct LinkCosts {
   double core_s_per_byte = 0;      ///< CPU work of moving a byte, both ends together; 0: none
   double core_s_per_message = 0;   ///< CPU work of a message, both ends together
   std::int64_t burst_bytes = 0;    ///< a port that has idled lets so much through at once; 0: none
-  /// Of its host's memory bandwidth, what a core that moves messages takes; 0 to 1.
-  double core_memory_share = 0;
   bool operator==(const LinkCosts&) const = default;
 };
 

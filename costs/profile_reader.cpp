@@ -35,8 +35,8 @@ Curve::Piece read_piece(const YamlNode& node, std::string_view slope_key) {
   return piece;
 }
 
-/// Of a map that may have other keys, which the caller checks.
-Curve read_curve_of(const YamlNode& node, std::string_view slope_key) {
+Curve read_curve(const YamlNode& node, std::string_view slope_key) {
+  node.expect_keys({"floor", "pieces"});
   Curve curve;
   if (const auto floor = node.find("floor")) curve.floor_s = floor->duration();
   for (const YamlNode& item : node.at("pieces").items()) {
@@ -53,24 +53,13 @@ Curve read_curve_of(const YamlNode& node, std::string_view slope_key) {
   return curve;
 }
 
-Curve read_curve(const YamlNode& node, std::string_view slope_key) {
-  node.expect_keys({"floor", "pieces"});
-  return read_curve_of(node, slope_key);
-}
-
-KernelCosts read_kernel(const YamlNode& node) {
-  node.expect_keys({"memory_share", "floor", "pieces"});
-  KernelCosts kernel = read_curve_of(node, "s_per_element");
-  if (const auto share = node.find("memory_share")) kernel.memory_share = read_share(*share);
-  return kernel;
-}
-
 std::map<std::string, CodecCosts> read_codecs(const YamlNode& node) {
   std::map<std::string, CodecCosts> codecs;
   for (const auto& [name, costs] : node.entries()) {
     costs.expect_keys({"encode", "decode", "decode_add"});
-    codecs[name] = {read_kernel(costs.at("encode")), read_kernel(costs.at("decode")),
-                    read_kernel(costs.at("decode_add"))};
+    codecs[name] = {read_curve(costs.at("encode"), "s_per_element"),
+                    read_curve(costs.at("decode"), "s_per_element"),
+                    read_curve(costs.at("decode_add"), "s_per_element")};
   }
   return codecs;
 }
@@ -131,8 +120,7 @@ void read_kernels(const YamlNode& node, Profile& profile) {
 
 void read_links(const YamlNode& node, Profile& profile) {
   node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
-                    "core_s_per_byte", "core_time_per_message", "core_memory_share", "fan_in",
-                    "fan_out", "all_reduce"});
+                    "core_s_per_byte", "core_time_per_message", "fan_in", "fan_out", "all_reduce"});
   for (const std::string_view key : {"overhead", "bandwidth", "latency"}) node.at(key);
   profile.link = read_link(node, {});
   profile.fan_in = read_gather(node, "fan_in");

@@ -43,8 +43,9 @@ void open_map(YAML::Emitter& out, const std::string& key) {
   out << YAML::Key << key << YAML::Value << YAML::BeginMap;
 }
 
-/// The keys of a curve in a map that is open.
-void write_curve_keys(YAML::Emitter& out, const Curve& curve, const std::string& slope_key) {
+void write_curve(YAML::Emitter& out, const std::string& key, const Curve& curve,
+                 const std::string& slope_key) {
+  open_map(out, key);
   if (curve.floor_s > 0) entry(out, "floor", duration(curve.floor_s));
   out << YAML::Key << "pieces" << YAML::Value << YAML::BeginSeq;
   for (const Curve::Piece& piece : curve.pieces) {
@@ -54,21 +55,7 @@ void write_curve_keys(YAML::Emitter& out, const Curve& curve, const std::string&
     entry(out, slope_key, number(piece.b_s));
     out << YAML::EndMap;
   }
-  out << YAML::EndSeq;
-}
-
-void write_curve(YAML::Emitter& out, const std::string& key, const Curve& curve,
-                 const std::string& slope_key) {
-  open_map(out, key);
-  write_curve_keys(out, curve, slope_key);
-  out << YAML::EndMap;
-}
-
-void write_kernel(YAML::Emitter& out, const std::string& key, const KernelCosts& kernel) {
-  open_map(out, key);
-  if (kernel.memory_share > 0) entry(out, "memory_share", number(kernel.memory_share));
-  write_curve_keys(out, kernel, "s_per_element");
-  out << YAML::EndMap;
+  out << YAML::EndSeq << YAML::EndMap;
 }
 
 void write_hardware(YAML::Emitter& out, const Profile& profile) {
@@ -87,9 +74,9 @@ void write_kernels(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "codecs");
   for (const auto& [name, costs] : profile.codecs) {
     open_map(out, name);
-    write_kernel(out, "encode", costs.encode);
-    write_kernel(out, "decode", costs.decode);
-    write_kernel(out, "decode_add", costs.decode_add);
+    write_curve(out, "encode", costs.encode, "s_per_element");
+    write_curve(out, "decode", costs.decode, "s_per_element");
+    write_curve(out, "decode_add", costs.decode_add, "s_per_element");
     out << YAML::EndMap;
   }
   out << YAML::EndMap << YAML::EndMap;
@@ -113,7 +100,6 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   entry(out, "latency", duration(link.latency_s));
   entry(out, "core_s_per_byte", number(link.core_s_per_byte));
   entry(out, "core_time_per_message", duration(link.core_s_per_message));
-  if (link.core_memory_share > 0) entry(out, "core_memory_share", number(link.core_memory_share));
   write_gather(out, "fan_in", profile.fan_in);
   write_gather(out, "fan_out", profile.fan_out);
   write_gather(out, "all_reduce", profile.all_reduce);

@@ -192,7 +192,7 @@ int run(const Options& options) {
   warn_of_unused(options, search);
   const bool searches = options.analysis.plan.empty();
 
-  costs::Profile profile, loaded;
+  costs::Profile profile;
   costs::Cluster cluster;
   std::optional<planner::Machines> machines;
   if (options.simulates() || search.simulates) {
@@ -203,8 +203,7 @@ int run(const Options& options) {
     if (!searches) cluster = for_plan(cluster, options.analysis.plan);
     problem.nodes = cluster.nodes;
     profile = on_cluster(std::move(profile), cluster);
-    loaded = costs::loaded(profile, cluster);
-    if (!options.profile.empty()) problem.profile = &loaded;
+    if (!options.profile.empty()) problem.profile = &profile;
     machines.emplace(planner::Machines{profile, cluster, network});
     problem.machines = &*machines;
   }

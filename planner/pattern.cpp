@@ -305,9 +305,7 @@ class CoarseDraft {
 }  // namespace
 
 PatternBook::PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines)
-    : algorithms_(algorithms),
-      machines_(machines),
-      costs_(costs::loaded(machines.profile, machines.cluster), algorithms) {}
+    : algorithms_(algorithms), machines_(machines), costs_(machines.profile, algorithms) {}
 
 const Pattern& PatternBook::find(const PatternKey& key) {
   std::unique_ptr<const Pattern>& entry = patterns_[key];

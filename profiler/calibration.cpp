@@ -93,47 +93,12 @@ Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
   result.plan = plan_of(result.model, nodes, algorithm);
   GraphBuilder builder(nodes);
   for (std::uint32_t node = 0; node < coding; ++node) {
-    std::vector<Chain> slices;
-    std::vector<TaskId> encodes;
-    TaskId last_decode = 0;
     for (std::uint32_t g = 0; g < gradients; ++g) {
-      Chain& slice = slices.emplace_back(builder, g, elements, 0, 0);
-      encodes.push_back(slice.then(slice.backward(node), Kind::kEncode, node));
-      last_decode = slice.then(encodes.back(), Kind::kDecode, node);
-    }
-    for (std::uint32_t g = 0; g < gradients; ++g) {
-      const TaskId add = slices[g].then(encodes[g], Kind::kDecode, node, casync::kAccumulate);
-      builder.edge(last_decode, add);
-    }
-  }
-  result.graph = std::move(builder).build();
-  return result;
-}
-
-Calibration codec_beside_messages(std::uint32_t nodes, const std::string& algorithm,
-                                  std::int64_t elements, std::uint32_t gradients,
-                                  std::int64_t message_elements, std::uint32_t messages) {
-  std::vector<Pair> pairs;
-  for (const Pair& pair : all_pairs(nodes)) {
-    if (pair.from != 0 && pair.to != 0) pairs.push_back(pair);
-  }
-  const auto sent = static_cast<std::uint32_t>(pairs.size()) * messages;
-  Calibration result{.model = model_of(elements, gradients + sent), .plan = {}, .graph = {}};
-  for (std::uint32_t g = gradients; g < gradients + sent; ++g)
-    result.model.gradients[g].elements = message_elements;
-  result.plan = plan_of(result.model, nodes, algorithm);
-  for (std::uint32_t g = gradients; g < gradients + sent; ++g)
-    result.plan.plan.decisions[g].algorithm = kRaw;
-  GraphBuilder builder(nodes);
-  for (std::uint32_t g = 0; g < gradients; ++g) {
-    Chain chain(builder, g, elements, 0, 0);
-    chain.then(chain.backward(0), Kind::kEncode, 0);
-  }
-  std::uint32_t gradient = gradients;
-  for (std::uint32_t message = 0; message < messages; ++message) {
-    for (const Pair& pair : pairs) {
-      Chain chain(builder, gradient++, message_elements);
-      chain.receive(chain.send(chain.backward(pair.from), pair.from, pair.to));
+      Chain chain(builder, g, elements, 0, 0);
+      const TaskId encode = chain.then(chain.backward(node), Kind::kEncode, node);
+      const TaskId decode = chain.then(encode, Kind::kDecode, node);
+      const TaskId add = chain.then(encode, Kind::kDecode, node, casync::kAccumulate);
+      builder.edge(decode, add);
     }
   }
   result.graph = std::move(builder).build();

@@ -21,9 +21,8 @@ struct Calibration {
 // All take the number of nodes of the job that runs them; those without a part in it stay idle.
 
 /// On each of the first `coding` nodes, which never meet: encode `gradients` slices of `elements`
-/// elements, then decode each message, then decode and add each. All slices are encoded before the
-/// first is decoded, and all are decoded before one is added to, so with enough of them the data is
-/// cold, as it is in a synchronisation.
+/// elements, then decode each message, then decode and add it. All slices are encoded before the
+/// first is decoded, so with enough of them the data is cold, as it is in a synchronisation.
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
                               std::int64_t elements, std::uint32_t gradients, std::uint32_t coding);
 
@@ -32,12 +31,6 @@ Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
 enum class OnArrival : std::uint8_t { kNothing, kMerge };
 Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
                       OnArrival on_arrival);
-
-/// Node 0 encodes `gradients` slices while the others, two at least, send each other `messages`
-/// messages of `message_elements` elements each way.
-Calibration codec_beside_messages(std::uint32_t nodes, const std::string& algorithm,
-                                  std::int64_t elements, std::uint32_t gradients,
-                                  std::int64_t message_elements, std::uint32_t messages);
 
 /// Messages that wait for nothing: `messages` slices for every (from, to) of `pairs` among `nodes`
 /// nodes.

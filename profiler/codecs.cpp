@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "kernels/codec.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -17,13 +15,8 @@ using casync::TaskId;
 /// More than any cache of a core, so that what is decoded was written long ago.
 constexpr std::int64_t kColdElements = std::int64_t{12} << 20;
 constexpr std::uint32_t kMostSlices = 256;
-
-/// In the first iterations states are unusual, and so is what selectors remember of them: with more
-/// than a residual (DGC) it takes some until an encode is as fast as it will be.
-Repetitions per_pass(const std::string& algorithm) {
-  const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
-  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 2};
-}
+/// In the first iteration, states and what codecs remember of them are unusual.
+constexpr Repetitions kPerPass{.warmups = 2, .iterations = 2};
 
 /// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a selector's
 /// sample is smaller than larger slices), and data leaves one cache after the other. Every other
@@ -37,11 +30,17 @@ std::vector<std::int64_t> sizes(Effort effort) {
   return all;
 }
 
-/// Sizes at which kernels are also timed while all cores run one: some of sizes(), of data that no
-/// core's cache holds.
-bool is_shared_size(std::int64_t elements) {
-  const int exponent = std::bit_width(static_cast<std::uint64_t>(elements)) - 1;
-  return exponent >= 16 && exponent % 4 == 0;
+/// Durations of the tasks that `wanted` accepts, in all iterations: one alone may be disturbed.
+template <class Predicate>
+std::vector<double> durations(const casync::TaskGraph& graph,
+                              const std::vector<traces::Timeline>& timelines, Predicate wanted) {
+  std::vector<double> seconds;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (!wanted(graph[id])) continue;
+    for (const traces::Timeline& timeline : timelines)
+      seconds.push_back(casync::to_seconds(timeline.end[id] - timeline.start[id]));
+  }
+  return seconds;
 }
 
 /// Times of one sort of task, by elements and pass.
@@ -65,50 +64,26 @@ struct CodecSeries {
   Series encode, decode, decode_add;
 };
 
-/// `ranks` ranks code slices of so many elements at the same time.
-void sample_codec(const std::string& algorithm, std::int64_t elements, std::uint32_t ranks,
-                  const Options& options, CodecSeries& series) {
-  const auto slices = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
-  const Calibration calibration =
-      codec_calibration(job_nodes(options, ranks), algorithm, elements, slices, ranks);
-  const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
-  const auto add = [&](Series& to, casync::Kind kind, bool accumulates) {
-    to.add(elements, durations(calibration.graph, result.timelines, [&](const casync::Task& task) {
-             return task.kind == kind && ((task.flags & casync::kAccumulate) != 0) == accumulates;
-           }));
-  };
-  add(series.encode, Kind::kEncode, false);
-  add(series.decode, Kind::kDecode, false);
-  add(series.decode_add, Kind::kDecode, true);
-}
-
-/// An algorithm's kernels, alone and while as many ranks as there are cores run them at once.
-struct Kernels {
-  CodecSeries alone, shared;
-};
-
-/// One right after the other, as the speed of a memory may change within seconds.
-void sample_codec(const std::string& algorithm, std::uint32_t cores, const Options& options,
-                  Kernels& kernels) {
+/// As many ranks as there are cores code at the same time: a synchronisation keeps all cores busy,
+/// and they share the memory's bandwidth.
+void sample_codec(const std::string& algorithm, const Options& options, CodecSeries& series) {
+  const std::uint32_t ranks = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
+  const std::uint32_t nodes = job_nodes(options, ranks);
   for (const std::int64_t elements : sizes(options.effort)) {
-    sample_codec(algorithm, elements, 1, options, kernels.alone);
-    if (cores > 1 && is_shared_size(elements)) {
-      sample_codec(algorithm, elements, cores, options, kernels.shared);
-    }
+    const auto slices = static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
+    const Calibration calibration = codec_calibration(nodes, algorithm, elements, slices, ranks);
+    const executor::ReplayResult result = run(calibration, options, kPerPass);
+    const auto add = [&](Series& to, casync::Kind kind, bool accumulates) {
+      to.add(elements,
+             durations(calibration.graph, result.timelines, [&](const casync::Task& task) {
+               return task.kind == kind && ((task.flags & casync::kAccumulate) != 0) == accumulates;
+             }));
+    };
+    add(series.encode, Kind::kEncode, false);
+    add(series.decode, Kind::kDecode, false);
+    add(series.decode_add, Kind::kDecode, true);
   }
-}
-
-/// The median over sizes; 0 if there is but one core.
-double share_of(const Series& alone, const Series& shared, std::uint32_t cores) {
-  std::vector<double> shares;
-  for (const costs::Sample& together : shared.samples()) {
-    for (const costs::Sample& sample : alone.samples()) {
-      if (sample.x == together.x)
-        shares.push_back(memory_share(sample.median_s, together.median_s, cores));
-    }
-  }
-  return shares.empty() ? 0 : summarise(0, std::move(shares)).median_s;
 }
 
 void sample_merge(const Options& options, Series& series) {
@@ -116,8 +91,7 @@ void sample_merge(const Options& options, Series& series) {
   for (const std::int64_t elements : sizes(options.effort)) {
     const Calibration calibration =
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
-    const executor::ReplayResult result =
-        run(calibration, options, {.warmups = 2, .iterations = 2});
+    const executor::ReplayResult result = run(calibration, options, kPerPass);
     series.add(elements,
                durations(calibration.graph, result.timelines,
                          [](const casync::Task& task) { return task.kind == Kind::kMerge; }));
@@ -127,28 +101,24 @@ void sample_merge(const Options& options, Series& series) {
 }  // namespace
 
 void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile) {
-  const std::uint32_t cores = coding_cores(options);
-  std::map<std::string, Kernels> codecs;
+  std::map<std::string, CodecSeries> codecs;
   Series merge;
   for (int pass = 1; pass <= options.passes; ++pass) {
     const std::string which =
         ", pass " + std::to_string(pass) + " of " + std::to_string(options.passes);
     for (const std::string& algorithm : options.algorithms) {
       progress("codec " + algorithm + which);
-      sample_codec(algorithm, cores, options, codecs[algorithm]);
+      sample_codec(algorithm, options, codecs[algorithm]);
     }
     progress("merge" + which);
     sample_merge(options, merge);
   }
-  for (const auto& [algorithm, kernels] : codecs) {
-    const auto kernel = [&](const std::string& name, Series CodecSeries::*series) {
-      const Series& alone = kernels.alone.*series;
-      return costs::KernelCosts(fit_and_keep(profile, algorithm + "." + name, alone.samples()),
-                                share_of(alone, kernels.shared.*series, cores));
-    };
-    profile.codecs[algorithm] = {.encode = kernel("encode", &CodecSeries::encode),
-                                 .decode = kernel("decode", &CodecSeries::decode),
-                                 .decode_add = kernel("decode_add", &CodecSeries::decode_add)};
+  for (const auto& [algorithm, series] : codecs) {
+    profile.codecs[algorithm] = {
+        .encode = fit_and_keep(profile, algorithm + ".encode", series.encode.samples()),
+        .decode = fit_and_keep(profile, algorithm + ".decode", series.decode.samples()),
+        .decode_add =
+            fit_and_keep(profile, algorithm + ".decode_add", series.decode_add.samples())};
   }
   profile.merge = fit_and_keep(profile, "merge", merge.samples());
 }

@@ -107,23 +107,19 @@ double measure_burst(const std::vector<costs::Sample>& hops, double hop_s, doubl
   return saved_s[saved_s.size() / 2] * bandwidth;
 }
 
-/// Core-seconds of a graph's codecs, while `cores` of them run one each, and of its messages'
-/// bytes.
+/// Core-seconds of a graph's codecs and of its messages' bytes.
 double known_core_s(const casync::TaskGraph& graph, const costs::CodecCosts* codec,
-                    std::uint32_t cores, const costs::LinkCosts& link) {
-  const auto loaded_s = [&](const costs::KernelCosts& kernel, std::int64_t elements) {
-    return kernel(elements) * std::max(1.0, cores * kernel.memory_share_of(elements));
-  };
+                    const costs::LinkCosts& link) {
   double sum_s = 0;
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
     const casync::Task& task = graph[id];
     if (task.kind == casync::Kind::kSend)
       sum_s += link.core_s_per_byte * static_cast<double>(task.amount);
     if (codec == nullptr) continue;
-    if (task.kind == casync::Kind::kEncode) sum_s += loaded_s(codec->encode, task.amount);
+    if (task.kind == casync::Kind::kEncode) sum_s += codec->encode(task.amount);
     if (task.kind == casync::Kind::kDecode) {
       const bool adds = (task.flags & casync::kAccumulate) != 0;
-      sum_s += loaded_s(adds ? codec->decode_add : codec->decode, task.amount);
+      sum_s += adds ? codec->decode_add(task.amount) : codec->decode(task.amount);
     }
   }
   return sum_s;
@@ -133,20 +129,19 @@ double known_core_s(const casync::TaskGraph& graph, const costs::CodecCosts* cod
 /// a few messages at a time; in a long stream it would cost a fraction. Every other gradient is
 /// tiny, as biases and norms are in models. Measured with the codec that adds least to it.
 double measure_message_cores(const Options& options, const costs::Profile& profile) {
-  constexpr std::uint32_t kRounds = 250;
-  const std::uint32_t cores = coding_cores(options);
+  constexpr std::uint32_t kRounds = 50;
   double known_s = 0;
   Calibration cheapest;
   for (const auto& [name, codec] : profile.codecs) {
     Calibration calibration =
         synchronisation(options.nodes, name, {kSmall, std::int64_t{1} << 14}, kRounds);
     const double with_it_s =
-        known_core_s(calibration.graph, options.device ? nullptr : &codec, cores, profile.link);
+        known_core_s(calibration.graph, options.device ? nullptr : &codec, profile.link);
     if (known_s > 0 && with_it_s >= known_s) continue;
     known_s = with_it_s;
     cheapest = std::move(calibration);
   }
-  constexpr int kRuns = 5;  // of new threads: where the system puts them differs from run to run
+  constexpr int kRuns = 3;  // of new threads: where the system puts them differs from run to run
   std::vector<double> seconds;
   for (int i = 0; i < kRuns; ++i) {
     const std::vector<double> iterations = run(cheapest, options).iteration_s;
@@ -157,37 +152,6 @@ double measure_message_cores(const Options& options, const costs::Profile& profi
     messages += cheapest.graph[id].kind == casync::Kind::kSend ? 1 : 0;
   const double spent_s = profile.cores * summarise(0, std::move(seconds)).median_s;
   return messages > 0 ? std::max(0.0, (spent_s - known_s) / messages) : 0;
-}
-
-/// How much of the memory's bandwidth a core takes that moves messages: what all others slow a
-/// kernel by, beyond what it needs itself. Fastest times, as a kernel that had to leave its core
-/// for a message meanwhile says nothing about the memory.
-double measure_core_memory_share(const Options& options, const costs::Profile& profile) {
-  constexpr std::int64_t kElements = std::int64_t{1} << 18;
-  constexpr std::uint32_t kSlices = 48, kMessages = 300;
-  constexpr int kRuns = 3;
-  const auto hungriest = std::ranges::max_element(
-      profile.codecs, {}, [](const auto& codec) { return codec.second.encode.memory_share; });
-  if (options.nodes < 3 || options.device || hungriest == profile.codecs.end()) return 0;
-  const auto& [algorithm, codec] = *hungriest;
-  const auto fastest_s = [&](const Calibration& calibration) {
-    const executor::ReplayResult result = run(calibration, options);
-    return summarise(0, durations(calibration.graph, result.timelines,
-                                  [](const casync::Task& task) {
-                                    return task.kind == casync::Kind::kEncode;
-                                  }))
-        .p10_s;
-  };
-  std::vector<double> slower;
-  for (int i = 0; i < kRuns; ++i) {
-    const double alone_s =
-        fastest_s(codec_calibration(options.nodes, algorithm, kElements, kSlices, 1));
-    slower.push_back(fastest_s(codec_beside_messages(options.nodes, algorithm, kElements, kSlices,
-                                                     kMedium, kMessages)) /
-                     alone_s);
-  }
-  return core_memory_share(summarise(0, std::move(slower)).median_s, codec.encode.memory_share,
-                           coding_cores(options));
 }
 
 /// Everybody sends to everybody, which keeps all cores busy where no link limits it: what a byte
@@ -202,7 +166,6 @@ void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& p
   fit_and_keep(profile, kCoreSeries, samples);
 
   profile.link.core_s_per_message = measure_message_cores(options, profile);
-  profile.link.core_memory_share = measure_core_memory_share(options, profile);
 }
 
 /// Bytes per second of each direction while both are busy; not more than one way.

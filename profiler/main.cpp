@@ -92,10 +92,7 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
   for (const auto& [name, costs] : profile.codecs) {
     codecs[name] = {{"encode_Bps", rate(costs.encode)},
                     {"decode_Bps", rate(costs.decode)},
-                    {"decode_add_Bps", rate(costs.decode_add)},
-                    {"encode_memory_share", costs.encode.memory_share},
-                    {"decode_memory_share", costs.decode.memory_share},
-                    {"decode_add_memory_share", costs.decode_add.memory_share}};
+                    {"decode_add_Bps", rate(costs.decode_add)}};
   }
   nlohmann::json links = nlohmann::json::array();
   for (const profiler::NcclRow& row : profiler::nccl_rows(profile)) {
@@ -121,20 +118,15 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
             {"overhead_s", profile.link.overhead_s},
             {"latency_s", profile.link.latency_s},
             {"core_s_per_byte", profile.link.core_s_per_byte},
-            {"core_s_per_message", profile.link.core_s_per_message},
-            {"core_memory_share", profile.link.core_memory_share}}}};
+            {"core_s_per_message", profile.link.core_s_per_message}}}};
 }
 
 void print(const Profile& profile, const std::string& path) {
-  fmt::print(
-      "{}\n\n{:12} {:>12} {:>12} {:>12}   GB/s of gradient, slices of 2^22 elements, a kernel "
-      "alone\n",
-      profile.hardware, "codec", "encode", "decode", "decode+add");
+  fmt::print("{}\n\n{:12} {:>12} {:>12} {:>12}   GB/s of gradient, slices of 2^22 elements\n",
+             profile.hardware, "codec", "encode", "decode", "decode+add");
   for (const auto& [name, costs] : profile.codecs) {
-    fmt::print("{:12} {:12.2f} {:12.2f} {:12.2f}   of the memory {:.0f}, {:.0f} and {:.0f} %\n",
-               name, rate(costs.encode) / 1e9, rate(costs.decode) / 1e9,
-               rate(costs.decode_add) / 1e9, 100 * costs.encode.memory_share,
-               100 * costs.decode.memory_share, 100 * costs.decode_add.memory_share);
+    fmt::print("{:12} {:12.2f} {:12.2f} {:12.2f}\n", name, rate(costs.encode) / 1e9,
+               rate(costs.decode) / 1e9, rate(costs.decode_add) / 1e9);
   }
   using hipress::io::format_bandwidth, hipress::io::format_duration;
   fmt::print("{:12} {:>12} {:>12} {:12.2f}\n\n", "raw merge", "", "", rate(profile.merge) / 1e9);

@@ -1,7 +1,6 @@
 #include "profiler/sampling.hpp"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "executor/gather.hpp"
@@ -15,9 +14,6 @@ double quantile(const std::vector<double>& sorted, double q) {
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
-
-/// Times of the same work that differ by less do not tell what the difference comes from.
-constexpr double kNoise = 1.05;
 
 /// Gives every rank what rank 0 knows. Collective.
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
@@ -87,22 +83,6 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
                                                    calibration.plan, calibration.graph, replay);
   for (traces::Timeline& timeline : result.timelines) share(*options.endpoint, timeline);
   return result;
-}
-
-std::uint32_t coding_cores(const Options& options) {
-  std::uint32_t cores = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
-  if (options.endpoint != nullptr) cores = executor::gather(*options.endpoint, cores).front();
-  return cores;
-}
-
-double memory_share(double alone_s, double together_s, std::uint32_t cores) {
-  if (cores < 2 || together_s < kNoise * alone_s) return 0;
-  return std::min(1.0, together_s / (cores * alone_s));
-}
-
-double core_memory_share(double factor, double kernel_share, std::uint32_t cores) {
-  if (cores < 2 || factor < kNoise) return 0;
-  return std::clamp((factor - kernel_share) / (cores - 1), 0.0, 1.0);
 }
 
 int own_rank(const Options& options) {

@@ -30,18 +30,6 @@ costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
 /// job's.
 std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 
-/// How many ranks code at once when all cores do: the same on all ranks of a job.
-std::uint32_t coding_cores(const Options& options);
-
-/// What a kernel takes of its host's memory bandwidth if `cores` cores that run one each need
-/// `together_s` for what one alone does in `alone_s`: all of it if they are so many times slower, a
-/// part of 1/cores if they are as fast, and then it counts as none.
-double memory_share(double alone_s, double together_s, std::uint32_t cores);
-
-/// What a core that moves messages takes of it, if cores - 1 of them slow a kernel with that share
-/// by `factor`.
-double core_memory_share(double factor, double kernel_share, std::uint32_t cores);
-
 /// How many iterations a calibration runs.
 struct Repetitions {
   int warmups;
@@ -54,19 +42,6 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
                            const Repetitions& repetitions);
 /// The same, as often as the effort says.
 executor::ReplayResult run(const Calibration& calibration, const Options& options);
-
-/// Durations of the tasks that `wanted` accepts, in all iterations: one alone may be disturbed.
-template <class Predicate>
-std::vector<double> durations(const casync::TaskGraph& graph,
-                              const std::vector<traces::Timeline>& timelines, Predicate wanted) {
-  std::vector<double> seconds;
-  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
-    if (!wanted(graph[id])) continue;
-    for (const traces::Timeline& timeline : timelines)
-      seconds.push_back(casync::to_seconds(timeline.end[id] - timeline.start[id]));
-  }
-  return seconds;
-}
 
 /// The rank that measures what is one rank's alone: this process's, or the first of its threads.
 int own_rank(const Options& options);

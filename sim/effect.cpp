@@ -80,7 +80,6 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"link.core_s_per_byte", [](Cluster& c) { toggle(c.link.core_s_per_byte, 1e-8); }},
     ClusterKey{"link.core_time_per_message",
                [](Cluster& c) { toggle(c.link.core_s_per_message, kSomeTime_s); }},
-    ClusterKey{"link.core_memory_share", [](Cluster& c) { toggle(c.link.core_memory_share, 1); }},
     ClusterKey{"host_link.bandwidth",
                [](Cluster& c) {
                  c.host_link->bandwidth *= 2;
@@ -97,8 +96,6 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"host_link.core_s_per_byte", toggle_host<&costs::LinkCosts::core_s_per_byte>},
     ClusterKey{"host_link.core_time_per_message",
                toggle_host<&costs::LinkCosts::core_s_per_message>},
-    ClusterKey{"host_link.core_memory_share",
-               [](Cluster& c) { toggle(c.host_link->core_memory_share, 1); }},
     ClusterKey{"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
     ClusterKey{"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
     ClusterKey{"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},

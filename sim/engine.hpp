@@ -60,11 +60,7 @@ struct Core {
   EventQueue events;
   Sharing sharing;
   WaitingQueue::Sorter sorter;
-  struct Host {                // what its nodes share
-    std::uint32_t cores = 0;   // a capacity
-    std::uint32_t memory = 0;  // a pressure
-  };
-  std::vector<Host> host_of_node;  // none where cores are not shared
+  std::vector<std::uint32_t> host_cores;  // per node: the capacity of its host's cores
   Result result;
 
   /// The node whose ingress a message uses.
@@ -97,10 +93,6 @@ struct Core {
   double core_s(const Task& send, const costs::LinkCosts& link) const {
     return link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);
   }
-  /// Adds work that keeps so many cores of a host busy, each with that share of its memory.
-  static void keep_busy(const Host& host, double cores, double memory_share, Sharing::Uses& uses);
-  /// What a task on a stream of its node needs of the host, if the hosts' cores are shared.
-  Sharing::Uses uses_of_thread(const Task& task) const;
   /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
   /// speed.
   void add_core_uses(const Task& send, const costs::LinkCosts& link, std::int64_t work,
@@ -295,7 +287,13 @@ class Engine {
 
   void run_on_stream(TaskId id) {
     const Task& task = core_.graph[id];
-    core_.start(id, core_.jittered(id, stream_work(task)), 1, core_.uses_of_thread(task));
+    const bool computes = casync::is_computation(task);
+    Sharing::Uses uses;
+    if (core_.shared_cores && !casync::is_local(task) &&
+        (!computes || core_.options.backward_cores == BackwardCores::kOne)) {
+      uses.add(core_.host_cores[task.node], 1);
+    }
+    core_.start(id, core_.jittered(id, stream_work(task, computes)), 1, uses);
   }
 
   std::int64_t codec_work(const Task& task) {
@@ -307,11 +305,11 @@ class Engine {
     });
   }
 
-  std::int64_t stream_work(const Task& task) {
+  std::int64_t stream_work(const Task& task, bool computes) {
     if (casync::is_local(task)) {
       return casync::from_seconds(costs::local_s(core_.cluster, task.amount)).count();
     }
-    const std::int64_t nominal = casync::is_computation(task) ? task.amount : codec_work(task);
+    const std::int64_t nominal = computes ? task.amount : codec_work(task);
     const double speed = core_.cluster.compute_speed[task.node];
     return speed == 1 ? nominal
                       : static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5);

@@ -170,12 +170,8 @@ std::string describe_utilisation(const Utilisation& use) {
   text +=
       shared("NICs", "out", "in", use.host_links) + shared("racks", "up", "down", use.rack_links);
   if (use.hosts.empty()) return text;
-  text += ", " + describe_shares("host cores", use.hosts, [](const HostUse& h) { return h.cores; });
-  const bool has_memory = std::any_of(use.hosts.begin(), use.hosts.end(),
-                                      [](const HostUse& host) { return host.memory > 0; });
-  if (!has_memory) return text;
   return text + ", " +
-         describe_shares("host memory", use.hosts, [](const HostUse& h) { return h.memory; });
+         describe_shares("host cores", use.hosts, [](const HostUse& h) { return h.utilisation; });
 }
 
 std::string describe_folding(const Prediction& prediction) {

@@ -57,7 +57,7 @@ Json utilisation_json(const Utilisation& use) {
                      {"both_ways", at.both_ways}});
   }
   for (const HostUse& host : use.hosts) {
-    hosts.push_back({{"host", host.host}, {"cores", host.cores}, {"memory", host.memory}});
+    hosts.push_back({{"host", host.host}, {"cores", host.utilisation}});
   }
   return {{"nodes", nodes}, {"hosts", hosts}};
 }

@@ -1,6 +1,5 @@
 #include "sim/sensitivity.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "casync/folding.hpp"
@@ -20,12 +19,6 @@ void hurry(costs::Curve& curve) {
     hurry(piece.b_s);
   }
   hurry(curve.floor_s);
-}
-
-/// Its memory traffic stays as it is.
-void hurry(costs::KernelCosts& kernel) {
-  hurry(static_cast<costs::Curve&>(kernel));
-  kernel.memory_share = std::min(1.0, kernel.memory_share * kFaster);
 }
 
 void raise_bandwidth(Scenario& scenario) {

@@ -77,12 +77,6 @@ std::uint32_t Sharing::add_capacity(double amount) {
   return static_cast<std::uint32_t>(capacities_.size() - 1);
 }
 
-std::uint32_t Sharing::add_pressure() {
-  const std::uint32_t pressure = add_capacity(1);
-  capacities_[pressure].is_pressure = true;
-  return pressure;
-}
-
 Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weight,
                              const Uses& uses, std::int64_t now, const Place& place) {
   Slot slot;
@@ -99,7 +93,6 @@ Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weig
   activity.updated = now;
   activity.share = {};
   activity.speed = {};
-  activity.pressure = kNoPressure;
   activity.place = place;
   activity.weight = weight;
   activity.uses = uses;
@@ -213,7 +206,7 @@ void Sharing::fill() {
     Capacity& capacity = capacities_[id];
     capacity.used = 0;
     capacity.demand = 0;
-    capacity.open = capacity.is_pressure ? 0 : static_cast<std::uint32_t>(capacity.users.size());
+    capacity.open = static_cast<std::uint32_t>(capacity.users.size());
     capacity.plain = capacity.parts > 0;
   }
   for (const Slot slot : component_) {
@@ -284,32 +277,18 @@ void Sharing::charge(std::uint32_t i, double level) {
   for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
     Capacity& capacity = capacities_[activity.uses.items[use].capacity];
     capacity.used += activity.uses.items[use].amount * speed;
-    if (capacity.is_pressure) continue;
     capacity.demand -= activity.uses.items[use].amount * activity.weight;
     capacity.plain = false;
     if (--capacity.open == 0) capacity.demand = 0;
   }
 }
 
-/// The highest of the pressures that an activity presses on.
-std::uint32_t Sharing::pressure_on(const Activity& activity) const {
-  if (!activity.uses.sensitive) return kNoPressure;
-  double most = 1;
-  for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
-    const Capacity& capacity = capacities_[activity.uses.items[use].capacity];
-    if (capacity.is_pressure) most = std::max(most, capacity.used);
-  }
-  return static_cast<std::uint32_t>(most * kNoPressure + 0.5);
-}
-
 void Sharing::keep_shares() {
   for (std::size_t i = 0; i < component_.size(); ++i) {
     Activity& activity = activities_[component_[i]];
     activity.visited = false;
-    const std::uint32_t pressure = pressure_on(activity);
-    if (activity.share == new_speeds_[i] && activity.pressure == pressure) continue;
+    if (activity.share == new_speeds_[i]) continue;
     activity.share = new_speeds_[i];
-    activity.pressure = pressure;
     touched_.push_back(component_[i]);
   }
 }
@@ -317,11 +296,9 @@ void Sharing::keep_shares() {
 /// Gives an activity its new speed, if it has one; what ran at another until now is credited first.
 void Sharing::apply(Slot slot, std::int64_t now, EventQueue& events) {
   constexpr std::uint64_t kNotSlowed = 1 << 24;
-  constexpr std::uint64_t kMostSlowed = std::uint64_t{1} << 31;  // products fit into 64 bits
   Activity& activity = activities_[slot];
   Speed speed = activity.share;
-  std::uint64_t slowed = nodes_.empty() ? kNotSlowed : slowdown(activity.place);
-  slowed = std::min(slowed * activity.pressure / kNoPressure, kMostSlowed);
+  const std::uint64_t slowed = nodes_.empty() ? kNotSlowed : slowdown(activity.place);
   if (slowed != kNotSlowed) speed = {speed.numerator * kNotSlowed, speed.denominator * slowed};
   if (activity.speed == speed) return;
   const Wide done =

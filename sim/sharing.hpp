@@ -19,10 +19,6 @@ namespace hipress::sim {
 /// Networks, 6.5.2). Only activities that are connected to a change through shared capacities are
 /// recomputed.
 ///
-/// A pressure is a capacity of 1 that holds nobody back: where the sum of use × speed exceeds it,
-/// its sensitive users are slowed to that part of their speed, and nobody takes what they thereby
-/// leave of capacities (a thread that waits for memory keeps its core).
-///
 /// Remaining work is integer and speeds are ratios of integers, exact (1/n) where n equals share
 /// one full capacity, else in units of 2^-32; a completion rounds up to a whole picosecond.
 class Sharing {
@@ -31,14 +27,13 @@ class Sharing {
 
   /// One capacity that an activity uses, and how much of it at full speed.
   struct Use {
-    std::uint32_t capacity;
-    double amount;
+    std::uint32_t capacity = 0;
+    double amount = 1;
   };
-  static constexpr std::size_t kMostUses = 10;
+  static constexpr std::size_t kMostUses = 8;
   struct Uses {
     std::array<Use, kMostUses> items;
     std::uint32_t count = 0;
-    bool sensitive = true;  ///< to the pressures among them
     void add(std::uint32_t capacity, double amount) { items[count++] = {capacity, amount}; }
   };
 
@@ -52,7 +47,6 @@ class Sharing {
   };
 
   std::uint32_t add_capacity(double amount);
-  std::uint32_t add_pressure();  ///< the capacity that stands for it
   /// From now on sorts that are under way on one of the `nodes` at once slow each other: the speed
   /// that sharing gives is divided by the factors, to 1/4096, of the other sorts that are there.
   /// What is thereby left of a capacity nobody takes.
@@ -71,7 +65,6 @@ class Sharing {
   void settle(std::int64_t now, EventQueue& events);
 
  private:
-  static constexpr std::uint32_t kNoPressure = 4096;  // pressures are in units of 1/4096
   struct Speed {
     std::uint64_t numerator = 0;
     std::uint64_t denominator = 1;
@@ -82,8 +75,7 @@ class Sharing {
     std::int64_t remaining = 0;
     std::int64_t updated = 0;
     Speed share;  // of capacities
-    Speed speed;  // the same, slowed by pressures and by what overlaps
-    std::uint32_t pressure = kNoPressure;
+    Speed speed;  // the same, slowed by what overlaps
     Place place = {};
     double weight = 1;
     std::uint32_t version = 0;
@@ -94,7 +86,6 @@ class Sharing {
   struct Capacity {
     double amount = 0;
     std::uint32_t parts = 0;  // the amount is 1/parts; 0: of no whole number
-    bool is_pressure = false;
     std::vector<Slot> users;
     bool changed = false;
     bool visited = false;
@@ -111,7 +102,6 @@ class Sharing {
   double full_level(const Capacity& capacity) const;
   void settle_level(double level);
   void charge(std::uint32_t i, double level);
-  std::uint32_t pressure_on(const Activity& activity) const;
   void keep_shares();
   void apply(Slot slot, std::int64_t now, EventQueue& events);
   void enter(Slot slot, std::uint32_t node);

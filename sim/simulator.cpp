@@ -39,9 +39,6 @@ void check_link(const costs::LinkCosts& link, std::string_view name) {
           fmt::format("{}: burst must not be negative, got {} bytes", name, link.burst_bytes));
   require(time(link.core_s_per_byte) && time(link.core_s_per_message),
           fmt::format("{}: the CPU work of a transfer must not be negative", name));
-  require(
-      link.core_memory_share >= 0 && link.core_memory_share <= 1,
-      fmt::format("{}: core_memory_share must be 0 to 1, got {}", name, link.core_memory_share));
 }
 
 void check_rack(const costs::RackCosts& rack) {
@@ -134,17 +131,18 @@ TaskCosts::TaskCosts(const costs::Profile& profile,
     codecs_.push_back(profile.codec(algorithm.name));
 }
 
-const costs::KernelCosts& TaskCosts::kernel(const casync::Task& task) const {
-  if (task.kind == casync::Kind::kMerge) return merge_;
-  const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
-  if (task.kind == casync::Kind::kEncode) return codec.encode;
-  return (task.flags & casync::kAccumulate) != 0 ? codec.decode_add : codec.decode;
-}
-
 Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t gpus) const {
   if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
   const std::int64_t elements = (task.amount + gpus - 1) / gpus;
-  const double seconds = kernel(task)(elements);
+  double seconds = 0;
+  if (task.kind == casync::Kind::kMerge) {
+    seconds = merge_(elements);
+  } else {
+    const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
+    seconds = task.kind == casync::Kind::kEncode        ? codec.encode(elements)
+              : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(elements)
+                                                        : codec.decode(elements);
+  }
   if (!(seconds >= 0 && seconds <= kLongest_s)) {
     throw io::InputError(
         fmt::format("{} of {} elements costs {} s by this profile; it must be 0 s to {:g} s",
@@ -186,14 +184,11 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   add_path(costs::Path::kBetweenHosts);
   if (cluster.rack) add_path(costs::Path::kBetweenRacks);
   if (!shared_cores) return;
-  std::unordered_map<std::uint32_t, Host> capacities;
+  std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   for (const std::uint32_t host : cluster.host) {
-    const auto [entry, added] = capacities.try_emplace(host);
-    if (added) {
-      entry->second.cores = sharing.add_capacity(cluster.cores_per_host);
-      entry->second.memory = sharing.add_pressure();
-    }
-    host_of_node.push_back(entry->second);
+    const auto [entry, added] = capacity_of_host.try_emplace(host, 0);
+    if (added) entry->second = sharing.add_capacity(cluster.cores_per_host);
+    host_cores.push_back(entry->second);
   }
 }
 
@@ -226,23 +221,6 @@ Sharing::Place Core::place_of(const Task& task) const {
   }
 }
 
-void Core::keep_busy(const Host& host, double cores, double memory_share, Sharing::Uses& uses) {
-  uses.add(host.cores, cores);
-  if (memory_share > 0) uses.add(host.memory, cores * memory_share);
-}
-
-Sharing::Uses Core::uses_of_thread(const Task& task) const {
-  Sharing::Uses uses;
-  if (!shared_cores || casync::is_local(task)) return uses;
-  const Host& host = host_of_node[task.node];
-  if (casync::is_computation(task)) {
-    if (options.backward_cores == BackwardCores::kOne) uses.add(host.cores, 1);
-    return uses;
-  }
-  keep_busy(host, 1, costs.kernel(task).memory_share_of(task.amount), uses);
-  return uses;
-}
-
 void Core::add_core_uses(const Task& send, const costs::LinkCosts& link, std::int64_t work,
                          Sharing::Uses& uses) const {
   // What was measured of a library's all-reduce includes its work on shared cores.
@@ -250,13 +228,14 @@ void Core::add_core_uses(const Task& send, const costs::LinkCosts& link, std::in
   const double total_s = core_s(send, link);
   if (total_s <= 0 || work <= 0) return;
   const double cores = total_s / casync::to_seconds(casync::Picoseconds(work));
-  const Host& here = host_of_node[send.node];
-  const Host& there = host_of_node[receiver(send)];
-  // What contention adds to this work is in what was measured of it.
-  uses.sensitive = false;
-  const double end = here.cores == there.cores ? cores : cores / 2;
-  keep_busy(here, end, link.core_memory_share, uses);
-  if (here.cores != there.cores) keep_busy(there, end, link.core_memory_share, uses);
+  const std::uint32_t here = host_cores[send.node];
+  const std::uint32_t there = host_cores[receiver(send)];
+  if (here == there) {
+    uses.add(here, cores);
+  } else {
+    uses.add(here, cores / 2);
+    uses.add(there, cores / 2);
+  }
 }
 
 std::int64_t graph_bytes(const TaskGraph& graph) {

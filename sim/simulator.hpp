@@ -39,8 +39,6 @@ class TaskCosts {
  public:
   /// InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
-  /// The kernel of an Encode, Decode or Merge.
-  const costs::KernelCosts& kernel(const casync::Task& task) const;
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, cut
   /// among that many GPUs that work at once. A batched one costs nothing, its leader what all of
   /// the batch does.
@@ -51,7 +49,7 @@ class TaskCosts {
 
  private:
   std::vector<costs::CodecCosts> codecs_;
-  costs::KernelCosts merge_;
+  costs::Curve merge_;
   costs::AllReduceCosts all_reduce_;
 };
 

@@ -23,14 +23,14 @@ class Tally {
     use_.nodes.resize(graph.nodes);
     add_shared_links();
     if (scenario.cluster.cores_per_host == 0) return;
-    for (const std::uint32_t host : scenario.cluster.host) host_work_[host] = {};
+    for (const std::uint32_t host : scenario.cluster.host) core_work_[host] = 0;
   }
 
   Utilisation take() {
     for (TaskId id = 0; id < graph_.tasks(); ++id) add(id);
     add_busy_links();
-    for (const auto& [host, work] : host_work_) {
-      use_.hosts.push_back({host, work.cores / scenario_.cluster.cores_per_host, work.memory});
+    for (const auto& [host, work] : core_work_) {
+      use_.hosts.push_back({host, work / scenario_.cluster.cores_per_host});
     }
     divide_by_iteration();
     if (graph_.folded) {
@@ -72,9 +72,7 @@ class Tally {
       link.both_ways = divide_link(link.out, link.in, both_ways(cluster.link));
     }
     for (SharedLinkUse& link : use_.rack_links) link.both_ways = divide_link(link.out, link.in, 2);
-    for (HostUse& host : use_.hosts) {
-      for (double* time : {&host.cores, &host.memory}) divide(*time);
-    }
+    for (HostUse& host : use_.hosts) divide(host.utilisation);
   }
 
   double length(TaskId id) const {
@@ -101,11 +99,9 @@ class Tally {
         return;
       default:
         node.codec += length(id);
-        add_host_work(
-            task.node,
-            static_cast<double>(costs_.codec_time(task, scenario_.cluster.gpus_per_node).count()) /
-                scenario_.cluster.compute_speed[task.node],
-            costs_.kernel(task).memory_share_of(task.amount));
+        add_cores(task.node, static_cast<double>(
+                                 costs_.codec_time(task, scenario_.cluster.gpus_per_node).count()) /
+                                 scenario_.cluster.compute_speed[task.node]);
     }
   }
 
@@ -171,16 +167,12 @@ class Tally {
     const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
     if (send.kind == Kind::kAllReduce) return;  // what it does on shared cores is not known
     const double core_work = 1e12 * (link.core_s_per_message + link.core_s_per_byte * bytes);
-    add_host_work(send.node, core_work / 2, link.core_memory_share);
-    add_host_work(receiver, core_work / 2, link.core_memory_share);
+    add_cores(send.node, core_work / 2);
+    add_cores(receiver, core_work / 2);
   }
 
-  /// Of one core, with that share of the host's memory.
-  void add_host_work(std::uint32_t node, double picoseconds, double memory_share) {
-    if (host_work_.empty()) return;
-    HostWork& work = host_work_[scenario_.cluster.host[node]];
-    work.cores += picoseconds;
-    work.memory += picoseconds * memory_share;
+  void add_cores(std::uint32_t node, double picoseconds) {
+    if (!core_work_.empty()) core_work_[scenario_.cluster.host[node]] += picoseconds;
   }
 
   /// The union of the messages' times, from the sends in the order of their starts.
@@ -210,12 +202,8 @@ class Tally {
   const TaskGraph& graph_;
   const Result& result_;
   const TaskCosts costs_;
-  const costs::LinkCosts ring_;  // of all-reduces
-  struct HostWork {
-    double cores = 0;   // core-picoseconds
-    double memory = 0;  // picoseconds of all of its bandwidth
-  };
-  std::map<std::uint32_t, HostWork> host_work_;  // per host; empty: not shared
+  const costs::LinkCosts ring_;                // of all-reduces
+  std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared
   Utilisation use_;
 };
 

@@ -33,11 +33,10 @@ struct SharedLinkUse {
   double both_ways = 0;  ///< as of a node's link
 };
 
-/// What nodes on one host share.
+/// Cores that nodes on one host share.
 struct HostUse {
   std::uint32_t host = 0;
-  double cores = 0;  ///< core-seconds of codec tasks, alone, and transfers, over cores × iteration
-  double memory = 0;  ///< of its bandwidth, what they took
+  double utilisation = 0;  ///< core-seconds of codec tasks and transfers, over cores × iteration
 };
 
 struct Utilisation {

@@ -115,25 +115,6 @@ TEST_CASE("A node may have several GPUs, with a link between them") {
                     Contains(":2") && Contains("bandwidth"));
 }
 
-TEST_CASE("Where cores are shared, a loaded profile's kernels take as long as on all of them") {
-  Profile profile;
-  profile.codecs["onebit"] = {
-      {Curve{{{0, 1e-6, 1e-9}}, 2e-6}, 0.75}, {}, {Curve{{{0, 0, 1e-9}}}, 0.25}};
-  Cluster cluster;
-  cluster.nodes = 4;
-  cluster.host = {0, 0, 0, 1};
-  CHECK(loaded(profile, cluster) == profile);
-  cluster.cores_per_host = 8;  // three nodes on a host: three kernels at once
-  const CodecCosts costs = loaded(profile, cluster).codecs.at("onebit");
-  CHECK(costs.encode.pieces[0].a_s == Approx(2.25e-6));
-  CHECK(costs.encode.pieces[0].b_s == Approx(2.25e-9));
-  CHECK(costs.encode.floor_s == Approx(4.5e-6));
-  CHECK(costs.encode.memory_share == 0);
-  CHECK(costs.decode_add.pieces[0].b_s == 1e-9);  // three quarters of the memory are enough
-  cluster.cores_per_host = 2;
-  CHECK(loaded(profile, cluster).codecs.at("onebit").encode.pieces[0].b_s == Approx(1.5e-9));
-}
-
 TEST_CASE("A cluster file's faults are named with file and line") {
   CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("cluster.yaml:1"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodez: 3\n", 0), Contains(":2") && Contains("nodez"));

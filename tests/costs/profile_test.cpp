@@ -43,11 +43,10 @@ Profile example_profile() {
   profile.cores = 2;
   profile.shared_host = true;
   const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};
-  profile.codecs["onebit"] = {
-      {two_pieces, 1.0 / 3}, Curve{{{0, 5e-6, 0}}, 0}, {Curve{{{0, 0, 1e-9}}, 0}, 1}};
+  profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}};
   profile.codecs["fp16"] = {two_pieces, two_pieces, two_pieces};
   profile.merge = {{{0, 0, 1e-10 / 9}}, 0};
-  profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11, 98305, 2.0 / 7};
+  profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11, 98305};
   profile.fan_in[4] = two_pieces;
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
   profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
@@ -121,8 +120,6 @@ TEST_CASE("What a profile leaves out has the value that its README states") {
   CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex unless said otherwise
   CHECK(profile.link.core_s_per_byte == 0);
   CHECK(profile.link.burst_bytes == 0);
-  CHECK(profile.link.core_memory_share == 0);
-  CHECK(profile.codec("onebit").encode.memory_share == 0);
   CHECK(profile.cores == 0);
   CHECK_FALSE(profile.shared_host);
   CHECK(profile.fan_in.empty());
@@ -188,12 +185,6 @@ TEST_CASE("A profile's faults are named with file, line and remedy") {
     CHECK_THAT(refusal("latency: 10us", "latency: -10us"), Contains("bad.yaml:20"));
     CHECK_THAT(refusal("a_s: 1e-6, s_per_element: 1e-9", "a_s: 1e-6, s_per_element: -1e-9"),
                Contains("bad.yaml:11") && Contains("s_per_element") && Contains("negative"));
-  }
-  SECTION("more than all of a memory") {
-    CHECK_THAT(refusal("encode: {pieces", "encode: {memory_share: 1.5, pieces"),
-               Contains("bad.yaml:14") && Contains("memory_share") && Contains("0 to 1"));
-    CHECK_THAT(refusal("latency: 10us", "latency: 10us\n  core_memory_share: -0.1"),
-               Contains("bad.yaml:21") && Contains("core_memory_share"));
   }
   SECTION("negative time") {
     CHECK_THAT(refusal("- {from: 0, a_s: 1e-6", "- {from: 0, a_s: -1e-6"),

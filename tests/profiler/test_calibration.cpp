@@ -27,19 +27,6 @@ TEST_CASE("codec calibrations code every slice once on every rank, and send noth
   CHECK(calibration.plan.codecs.size() == 1);
 }
 
-TEST_CASE("a codec beside messages shares no node with them") {
-  const Calibration calibration = codec_beside_messages(4, "onebit", 1000, 5, 10, 3);
-  casync::check(calibration.graph);
-  auto counts = count(calibration.graph);
-  CHECK(counts[Kind::kEncode] == 5);
-  CHECK(counts[Kind::kSend] == 3 * 6);  // three nodes, both ways between each two
-  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
-    const casync::Task& task = calibration.graph[id];
-    if (task.kind == Kind::kEncode) CHECK(task.node == 0);
-    if (task.kind == Kind::kSend) CHECK((task.node > 0 && calibration.graph.peer(task) > 0));
-  }
-}
-
 TEST_CASE("a ping-pong is one chain") {
   for (const OnArrival on_arrival : {OnArrival::kNothing, OnArrival::kMerge}) {
     const Calibration calibration = ping_pong(4, 1000, 6, on_arrival);

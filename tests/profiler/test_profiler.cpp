@@ -30,8 +30,8 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
   // How long things take is the machine's; that every cost was measured and grows with size is
   // ours.
   const costs::CodecCosts& codec = profile.codec("fp16");
-  for (const costs::Curve* curve : std::initializer_list<const costs::Curve*>{
-           &codec.encode, &codec.decode, &codec.decode_add, &profile.merge}) {
+  for (const costs::Curve* curve :
+       {&codec.encode, &codec.decode, &codec.decode_add, &profile.merge}) {
     CHECK((*curve)(1 << 20) > 0);
     CHECK((*curve)(1 << 26) > (*curve)(1 << 20));
   }
@@ -48,21 +48,6 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
   for (const auto& series : profile.samples) CHECK_FALSE(series.samples.empty());
   CHECK(profile.samples.size() ==
         3 + 1 + 3 + 2 + 1);  // codec, merge, three of links, fan-in and fan-out, all-reduce
-}
-
-TEST_CASE("what kernels take of a host's memory follows from how they slow each other") {
-  // Two cores that take 1.7 times as long as one want 1.7 / 2 of it each; four, 1.7 / 4.
-  CHECK(memory_share(1e-3, 1.7e-3, 2) == Approx(0.85));
-  CHECK(memory_share(1e-3, 1.7e-3, 4) == Approx(0.425));
-  CHECK(memory_share(1e-3, 2.5e-3, 2) == 1);    // more than all: something else slows them, too
-  CHECK(memory_share(1e-3, 1.04e-3, 16) == 0);  // noise
-  CHECK(memory_share(1e-3, 0.9e-3, 2) == 0);
-  CHECK(memory_share(1e-3, 1.7e-3, 1) == 0);  // nobody to share with
-  // A kernel that wants 0.85 takes 1.2 times as long: the other core takes what is more than 1.
-  CHECK(core_memory_share(1.2, 0.85, 2) == Approx(0.35));
-  CHECK(core_memory_share(1.2, 0.85, 8) == Approx(0.05));
-  CHECK(core_memory_share(1.02, 0.85, 2) == 0);
-  CHECK(core_memory_share(3, 0.5, 2) == 1);
 }
 
 TEST_CASE("links alone are measured on top of a base, by all processes of a job alike") {

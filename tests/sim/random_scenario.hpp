@@ -59,7 +59,6 @@ class RandomScenario {
     for (std::uint32_t& host : cluster_.host) host = below(3);
     link.core_s_per_byte = pick(std::array{0.0, 1e-9, 1.3e-9, 4e-9});
     link.core_s_per_message = pick(std::array{0.0, 4e-6});
-    link.core_memory_share = pick(std::array{0.0, 0.5, 0.7, 1.0});
   }
 
   void make_hierarchy() {
@@ -75,7 +74,6 @@ class RandomScenario {
       link.bandwidth = cluster_.link.bandwidth * pick(std::array{1.0, 8.0, 0.7, 3.0});
       link.bandwidth_both_ways = link.bandwidth * pick(std::array{1.0, 1.0, 0.5, 0.7});
       link.core_s_per_byte = pick(std::array{0.0, 0.0, 1.1e-9});
-      link.core_memory_share = pick(std::array{0.0, 0.6, 1.0});
     }
     if (chance(3)) {
       cluster_.gpus_per_node = 2 + below(7);
@@ -93,12 +91,7 @@ class RandomScenario {
     profile_.merge = constant(pick(std::array<std::int64_t, 3>{0, 0, kUs}));
     const auto nodes = static_cast<int>(cluster_.nodes);
     if (chance(2)) profile_.all_reduce[nodes] = constant(7 * kUs);
-    costs::CodecCosts& codec = profile_.codecs["byte"];
-    if (chance(2)) codec.encode.pieces[0].b_s = 1e-10;
-    if (chance(2)) codec.decode = costs::Curve{{{0, 0, 1e-10}}};
-    for (costs::KernelCosts* kernel : {&codec.encode, &codec.decode, &codec.decode_add}) {
-      kernel->memory_share = pick(std::array{0.0, 0.5, 0.6, 1.0});
-    }
+    if (chance(2)) profile_.codecs["byte"].encode.pieces[0].b_s = 1e-10;
   }
 
   void make_graph() {

@@ -54,7 +54,6 @@ struct Status {
   std::int64_t end = 0;
   // While it runs.
   std::vector<Use> uses;
-  bool sensitive = true;  // to the pressures among them
   double weight = 1;
   std::int64_t remaining = 0;  // work left at `updated`
   std::int64_t updated = 0;
@@ -220,11 +219,7 @@ class Reference {
         stream == Stream::kCodec ||
         (stream == Stream::kCompute && options_.backward_cores == BackwardCores::kOne);
     std::vector<Use> uses;
-    if (cluster_.cores_per_host > 0 && on_core) {
-      const Task& task = graph_[*id];
-      use_cores(node, 1, computes(task) ? 0 : costs_.kernel(task).memory_share_of(task.amount),
-                uses);
-    }
+    if (cluster_.cores_per_host > 0 && on_core) uses.push_back({cores_of(node), 1});
     start(*id, time_on_stream(graph_[*id]), 1, uses);
   }
 
@@ -348,22 +343,20 @@ class Reference {
       const double core_s = link.core_s_per_message + link.core_s_per_byte * bytes;
       if (!library && core_s > 0 && work > 0) {
         const double cores = core_s / casync::to_seconds(Picoseconds(work));
-        const std::uint32_t to = graph_.peer(send);
-        const bool one_host = cluster_.host[send.node] == cluster_.host[to];
-        use_cores(send.node, one_host ? cores : cores / 2, link.core_memory_share, uses);
-        if (!one_host) use_cores(to, cores / 2, link.core_memory_share, uses);
-        tasks_[id].sensitive = false;
+        const std::string here = cores_of(send.node), there = cores_of(graph_.peer(send));
+        if (here == there) {
+          uses.push_back({here, cores});
+        } else {
+          uses.push_back({here, cores / 2});
+          uses.push_back({there, cores / 2});
+        }
       }
     }
     start(id, work, weight / pace(send, way), std::move(uses));
   }
 
-  /// Of the node's host: so many cores, and each takes that share of the memory's bandwidth.
-  void use_cores(std::uint32_t node, double cores, double memory_share,
-                 std::vector<Use>& uses) const {
-    const std::string host = std::to_string(cluster_.host[node]);
-    uses.push_back({"cores " + host, cores});
-    if (memory_share > 0) uses.push_back({"memory " + host, cores * memory_share});
+  std::string cores_of(std::uint32_t node) const {
+    return "cores " + std::to_string(cluster_.host[node]);
   }
 
   void start(TaskId id, std::int64_t work, double weight, std::vector<Use> uses) {
@@ -403,13 +396,10 @@ class Reference {
       if (tasks_[id].state != State::kRunning || graph_[id].kind == Kind::kRecv) continue;
       open.insert(id);
       for (const Use& use : tasks_[id].uses) {
-        if (is_pressure(use.capacity)) continue;
         capacities[use.capacity].users.push_back(id);
         capacities[use.capacity].left = amount_of(use.capacity);
       }
     }
-    std::map<TaskId, Speed> shares;
-    std::map<std::string, cpp_rational> pressures;
     const auto load = [&](TaskId id, const std::string& capacity) -> double {
       for (const Use& use : tasks_[id].uses) {
         if (use.capacity == capacity) return use.amount * tasks_[id].weight;
@@ -455,7 +445,6 @@ class Reference {
           continue;
         }
         for (const Use& use : tasks_[id].uses) {
-          if (is_pressure(use.capacity)) continue;
           const auto full = full_level(use.capacity);
           if (!full || *full > same_level) continue;
           const std::int64_t n = equals(use.capacity);
@@ -468,41 +457,23 @@ class Reference {
       }
       for (const auto& [id, speed] : stopped) {
         open.erase(id);
-        shares[id] = speed;
+        set_speed(tasks_[id], slowed(speed, graph_[id]));
         cpp_rational real = level * cpp_rational(tasks_[id].weight);
         if (real > 1) real = 1;
         for (const Use& use : tasks_[id].uses) {
-          if (is_pressure(use.capacity)) {
-            pressures[use.capacity] += cpp_rational(use.amount) * real;
-            continue;
-          }
           capacities[use.capacity].left -= cpp_rational(use.amount) * real;
           capacities[use.capacity].untouched = false;
         }
       }
     }
-    for (const auto& [id, share] : shares) set_speed(tasks_[id], slowed(share, id, pressures));
   }
 
-  static bool is_pressure(const std::string& capacity) { return capacity.starts_with("memory"); }
-
-  /// A speed divided by the factors of what else is under way, at the slower end, and by the
-  /// pressure on what it uses, in units of 1/4096, if that is more than 1.
-  Speed slowed(const Speed& speed, TaskId id,
-               const std::map<std::string, cpp_rational>& pressures) const {
-    const Task& task = graph_[id];
+  /// A speed divided by the factors of what else is under way, at the slower end.
+  Speed slowed(const Speed& speed, const Task& task) const {
     std::int64_t slowdown = slowdown_on(task.node, task);
     if (transfers(task)) {
       slowdown = std::max(slowdown, slowdown_on(graph_.peer(task), task));
     }
-    std::int64_t pressed = 4096;
-    for (const Use& use : tasks_[id].uses) {
-      if (!is_pressure(use.capacity) || !tasks_[id].sensitive) continue;
-      const cpp_rational units = pressures.at(use.capacity) * 4096 + cpp_rational(1, 2);
-      const cpp_int whole = numerator(units) / denominator(units);
-      pressed = std::max(pressed, whole.convert_to<std::int64_t>());
-    }
-    slowdown = slowdown * pressed / 4096;
     if (slowdown == 4096 * 4096) return speed;
     return {speed.numerator * 4096 * 4096, speed.denominator * slowdown};
   }

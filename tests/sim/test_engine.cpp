@@ -126,32 +126,6 @@ TEST_CASE("ranks on one host share its cores") {
   }
 }
 
-TEST_CASE("kernels that together want more than all of a host's memory slow each other") {
-  // As above, but there are cores enough. Four kernels that want 1/2 each have 1/2 of their speed;
-  // 1/4 each is all that there is.
-  costs::Cluster cluster = test_cluster(4);
-  cluster.host.assign(4, 0);
-  cluster.cores_per_host = 4;
-  costs::Profile profile = test_profile();
-  const casync::TaskGraph graph = test_graph(test_model({32 * 4}), "ring", 4, 0, 4);
-  const auto first_encode_end = [&](double share) {
-    profile.codecs["byte"].encode = {costs::Curve{{{0, 0, kEncode * 1e-12 / 32}}}, share};
-    const Result result = simulate(graph, TaskCosts(profile, {byte_codec()}), cluster,
-                                   {.network = Network::kFair, .record_timeline = true});
-    TaskId id = 0;
-    while (graph[id].kind != Kind::kEncode) ++id;
-    return result.timeline.end[id].count();
-  };
-  CHECK(first_encode_end(0) == kEncode);
-  CHECK(first_encode_end(0.25) == kEncode);
-  CHECK(first_encode_end(0.5) == 2 * kEncode);
-  CHECK(first_encode_end(1) == 4 * kEncode);
-  cluster.host = {0, 0, 1, 1};  // two kernels on each host
-  CHECK(first_encode_end(1) == 2 * kEncode);
-  cluster.cores_per_host = 0;  // hosts share nothing
-  CHECK(first_encode_end(1) == kEncode);
-}
-
 TEST_CASE("a core that computes backward is missing elsewhere") {
   // One node on one core: 100 us of backward for gradient 1 runs beside 3 us of encoding gradient 0
   // at half speed each, so the encode ends at 6 us.
@@ -196,48 +170,6 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
   CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
   cluster.cores_per_host = 0;  // not shared
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 1000 * kUs);
-}
-
-TEST_CASE("a thread that waits for memory keeps its core") {
-  // Four nodes encode on two cores, each half of the time; with 3/4 of the memory each, that is a
-  // pressure of 3/2: 3 us become 3 · 2 · 3/2.
-  costs::Cluster cluster = test_cluster(4);
-  cluster.host.assign(4, 0);
-  cluster.cores_per_host = 2;
-  costs::Profile profile = test_profile();
-  profile.codecs["byte"].encode = {costs::Curve{{{0, 0, kEncode * 1e-12 / 32}}}, 0.75};
-  const casync::TaskGraph graph = test_graph(test_model({32 * 4}), "ring", 4, 0, 4);
-  const Result result = simulate(graph, TaskCosts(profile, {byte_codec()}), cluster,
-                                 {.network = Network::kFair, .record_timeline = true});
-  TaskId id = 0;
-  while (graph[id].kind != Kind::kEncode) ++id;
-  CHECK(result.timeline.end[id].count() == kEncode * 3);
-}
-
-TEST_CASE("cores that move messages slow kernels, but not themselves") {
-  // A message of 1 ms keeps a core of node 0's host busy; node 0 encodes meanwhile. A core wants
-  // 3/4 of the memory, and so does the kernel: it takes 3/2 of its time.
-  costs::Cluster cluster = test_cluster(2);
-  cluster.link.overhead_s = 0;
-  cluster.cores_per_host = 2;
-  cluster.link.core_s_per_byte = 2e-9;
-  cluster.link.core_memory_share = 0.75;
-  costs::Profile profile = test_profile();
-  profile.codecs["byte"].encode = {costs::Curve{{{0, 0, kEncode * 1e-12 / 32}}}, 0.75};
-  GraphBuilder builder(2);
-  const TaskId encode =
-      builder.add({.amount = 32, .node = 0, .kind = Kind::kEncode, .algorithm = 0});
-  const TaskId send =
-      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
-  builder.edge(send,
-               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
-  const casync::TaskGraph graph = std::move(builder).build();
-  for (const Network network : {Network::kFair, Network::kPort}) {
-    const Result result = simulate(graph, TaskCosts(profile, {byte_codec()}), cluster,
-                                   {.network = network, .record_timeline = true});
-    CHECK(result.timeline.end[encode].count() == kEncode * 3 / 2);
-    CHECK(result.timeline.end[send].count() == 1000 * kUs);
-  }
 }
 
 TEST_CASE("a transfer that needs two cores at each end has half its speed where there is one") {

@@ -55,7 +55,7 @@ TEST_CASE("codecs work on all GPUs of a node at once") {
   // 33 elements on 8 GPUs: shards of ceil(33/8) = 5, at 1 us an element.
   costs::Profile profile = test_profile();
   profile.merge = {.pieces = {{.b_s = 1e-6}}};
-  profile.codecs["byte"].encode = costs::Curve{.pieces = {{.b_s = 1e-6}}};
+  profile.codecs["byte"].encode = {.pieces = {{.b_s = 1e-6}}};
   const TaskCosts costs(profile, {byte_codec()});
   for (const Kind kind : {Kind::kEncode, Kind::kMerge}) {
     const casync::Task task = {.amount = 33, .kind = kind, .algorithm = 0};

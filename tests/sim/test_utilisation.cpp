@@ -109,28 +109,24 @@ TEST_CASE("cores that four encoding nodes share are all in use until the first m
   // 5 core-us in 5 us on 2 cores: 1/2.
   Case alone(test_model({32}), "ring", 1, 0, 1);
   alone.scenario.cluster.cores_per_host = 2;
-  CHECK(alone.utilisation().hosts.at(0).cores == Approx(0.5));
+  CHECK(alone.utilisation().hosts.at(0).utilisation == Approx(0.5));
   // Compute speed 2 halves both the work and the time.
   alone.scenario.cluster.compute_speed[0] = 2;
-  CHECK(alone.utilisation().hosts.at(0).cores == Approx(0.5));
+  CHECK(alone.utilisation().hosts.at(0).utilisation == Approx(0.5));
   CHECK(alone.iteration_us() == Approx(2.5));
 }
 
 TEST_CASE("transfers use cores at both ends") {
   // Raw pair, 10^6 elements = 4 ms a message each way with o = 0, 0.5 core-seconds a second of it:
-  // each of two hosts pays 1/4 of a core throughout, and 2/5 of that of its memory.
+  // each of two hosts pays 1/4 of a core throughout.
   Case pair(test_model({1'000'000}), "ps", 2, kRaw, 1);
   pair.scenario.cluster.link.overhead_s = 0;
   pair.scenario.cluster.link.core_s_per_byte = 0.5e-9;
-  pair.scenario.cluster.link.core_memory_share = 0.4;
   pair.scenario.cluster.cores_per_host = 1;
   const Utilisation use = pair.utilisation();
   REQUIRE(pair.iteration_us() == Approx(8000));
   REQUIRE(use.hosts.size() == 2);
-  for (const HostUse& host : use.hosts) {
-    CHECK(host.cores == Approx(0.25));
-    CHECK(host.memory == Approx(0.1));
-  }
+  for (const HostUse& host : use.hosts) CHECK(host.utilisation == Approx(0.25));
 }
 
 TEST_CASE("an iteration of no length uses nothing, and another timeline is refused") {
