@@ -93,12 +93,17 @@ Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
   result.plan = plan_of(result.model, nodes, algorithm);
   GraphBuilder builder(nodes);
   for (std::uint32_t node = 0; node < coding; ++node) {
+    std::vector<Chain> slices;
+    std::vector<TaskId> encodes;
+    TaskId last_decode = 0;
     for (std::uint32_t g = 0; g < gradients; ++g) {
-      Chain chain(builder, g, elements, 0, 0);
-      const TaskId encode = chain.then(chain.backward(node), Kind::kEncode, node);
-      const TaskId decode = chain.then(encode, Kind::kDecode, node);
-      const TaskId add = chain.then(encode, Kind::kDecode, node, casync::kAccumulate);
-      builder.edge(decode, add);
+      Chain& slice = slices.emplace_back(builder, g, elements, 0, 0);
+      encodes.push_back(slice.then(slice.backward(node), Kind::kEncode, node));
+      last_decode = slice.then(encodes.back(), Kind::kDecode, node);
+    }
+    for (std::uint32_t g = 0; g < gradients; ++g) {
+      const TaskId add = slices[g].then(encodes[g], Kind::kDecode, node, casync::kAccumulate);
+      builder.edge(last_decode, add);
     }
   }
   result.graph = std::move(builder).build();

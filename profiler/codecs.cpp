@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/codec.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -15,8 +16,13 @@ using casync::TaskId;
 /// More than any cache of a core, so that what is decoded was written long ago.
 constexpr std::int64_t kColdElements = std::int64_t{12} << 20;
 constexpr std::uint32_t kMostSlices = 256;
-/// In the first iteration, states and what codecs remember of them are unusual.
-constexpr Repetitions kPerPass{.warmups = 2, .iterations = 2};
+
+/// In the first iterations states are unusual, and so is what selectors remember of them: with more
+/// than a residual (DGC) they grow fast for some steps.
+Repetitions per_pass(const std::string& algorithm) {
+  const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
+  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 2};
+}
 
 /// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a selector's
 /// sample is smaller than larger slices), and data leaves one cache after the other. Every other
@@ -73,7 +79,7 @@ void sample_codec(const std::string& algorithm, const Options& options, CodecSer
     const auto slices = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
     const Calibration calibration = codec_calibration(nodes, algorithm, elements, slices, ranks);
-    const executor::ReplayResult result = run(calibration, options, kPerPass);
+    const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
     const auto add = [&](Series& to, casync::Kind kind, bool accumulates) {
       to.add(elements,
              durations(calibration.graph, result.timelines, [&](const casync::Task& task) {
@@ -91,7 +97,8 @@ void sample_merge(const Options& options, Series& series) {
   for (const std::int64_t elements : sizes(options.effort)) {
     const Calibration calibration =
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
-    const executor::ReplayResult result = run(calibration, options, kPerPass);
+    const executor::ReplayResult result =
+        run(calibration, options, {.warmups = 2, .iterations = 2});
     series.add(elements,
                durations(calibration.graph, result.timelines,
                          [](const casync::Task& task) { return task.kind == Kind::kMerge; }));

@@ -141,7 +141,7 @@ double measure_message_cores(const Options& options, const costs::Profile& profi
     known_s = with_it_s;
     cheapest = std::move(calibration);
   }
-  constexpr int kRuns = 3;  // of new threads: where the system puts them differs from run to run
+  constexpr int kRuns = 5;  // of new threads: where the system puts them differs from run to run
   std::vector<double> seconds;
   for (int i = 0; i < kRuns; ++i) {
     const std::vector<double> iterations = run(cheapest, options).iteration_s;
