@@ -18,6 +18,8 @@ SCALED_BYTES = 48e6
 #: slow that communication shows in every case, since what hides behind computation tests nothing.
 EMULATED_RATE = 100
 LOOPBACK_BYTES = 100e6
+#: About what loopback carries, in Mbit/s; computation is scaled as for links of that rate, or it would hide everything.
+LOOPBACK_RATE = 10000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +91,8 @@ GRADIENT = re.compile(r"- \{name: (?P<name>.*), elements: (?P<elements>\d+), rea
 def scale_of(text: str, rate: int | str) -> Scale:
     size_bytes = 4 * sum(int(match["elements"]) for match in GRADIENT.finditer(text))
     if rate == LOOPBACK:
-        return Scale(min(1.0, LOOPBACK_BYTES / size_bytes), min(1.0, LOOPBACK_BYTES / size_bytes))
+        size = min(1.0, LOOPBACK_BYTES / size_bytes)
+        return Scale(size, size * EMULATED_RATE / LOOPBACK_RATE)
     size = min(1.0, SCALED_BYTES * rate / RATES[0] / size_bytes)
     return Scale(size, size * EMULATED_RATE / rate)
 

@@ -161,6 +161,10 @@ class Matrix(unittest.TestCase):
         scale = cases.scale_of(text, 200)
         self.assertAlmostEqual(scale.size, cases.SCALED_BYTES / (4 * 30000002))
         self.assertAlmostEqual(scale.time, scale.size * cases.EMULATED_RATE / 200)
+        # 120 MB become 100; loopback is a hundred times as fast as the links that computation is scaled for.
+        loopback = cases.scale_of(text, cases.LOOPBACK)
+        self.assertAlmostEqual(loopback.size, 1e8 / (4 * 30000002))
+        self.assertAlmostEqual(loopback.time, loopback.size / 100)
         scaled = cases.scaled_model(text, cases.Scale(0.1, 0.5))
         self.assertEqual(scaled, "name: m\nforward: 20.000000ms\ngradients:  # comment\n"
                                  "- {name: a, elements: 3000000, ready: 0.000us}\n"
