@@ -57,7 +57,8 @@ def format_summary(name: str, summary: Summary) -> str:
 
     return (f"{name:12} {summary.cases:5} {share(summary.median_abs_error):>8} {share(summary.p90_abs_error):>8}   "
             f"{share(summary.median_abs_exposed_error):>8} {share(summary.p90_abs_exposed_error):>8}   "
-            f"{summary.within_spread:13}   {share(summary.p90_abs_error_beyond_spread):>11}   {summary.ranked}/{summary.pairs} {share(summary.ranking_accuracy)}")
+            f"{summary.within_spread:13}   {share(summary.p90_abs_error_beyond_spread):>11}   "
+            f"{summary.ranked}/{summary.pairs} {share(summary.ranking_accuracy)}")
 
 
 def format_report(results: list[Result]) -> str:

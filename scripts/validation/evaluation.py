@@ -69,7 +69,6 @@ class Result:
         """Whether the prediction lies among the repetitions: they do not tell that it is wrong."""
         return min(self.repetitions_s) <= self.predicted_s <= max(self.repetitions_s)
 
-
     @property
     def error_beyond_spread(self) -> float:
         """How far the prediction is from the nearest repetition, as a share of the measured time: what of the error the

@@ -41,7 +41,7 @@ class Plan:
     again: int = 2
 
     #: Seconds per round: for a case beside its iterations (starting processes, meeting, verifying), and for the kernels.
-    OVERHEAD_S, KERNELS_S = 1.0, 11.0
+    OVERHEAD_S, KERNELS_S = 1.0, 15.0
     #: Seconds of an iteration, before one was measured.
     TYPICAL_S = {"none": 2.5, "fp16": 1.3}
     TYPICAL_COMPRESSED_S = 0.12
