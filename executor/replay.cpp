@@ -113,6 +113,13 @@ class Replay {
     std::int64_t bytes_sent;
   };
 
+  /// What this process has used, so far or by an iteration.
+  struct Spent {
+    double cpu_s = 0;
+    double metered = 0;
+  };
+  Spent spent() const { return {process_cpu_s(), options_.meter ? options_.meter() : 0}; }
+
   std::unique_ptr<RankRuntime> make_runtime() {
     if (!options_.device) {
       return std::make_unique<Runtime>(
@@ -147,7 +154,7 @@ class Replay {
 
   void synchronise(Clock::time_point start) {
     runtime_->wait_until(start);
-    cpu_before_s_ = process_cpu_s();
+    before_ = spent();
     runtime_->start(start);
     produce_gradients(start);
     runtime_->wait();
@@ -156,10 +163,11 @@ class Replay {
   /// Exchanges what the ranks saw of the iteration.
   void tell(Clock::time_point start, bool measured) {
     const std::vector<Outcome> outcomes = gather(endpoint_, outcome(start));
-    const double cpu_s = process_cpu_s() - cpu_before_s_;
+    const Spent after = spent();
+    const Spent mine{after.cpu_s - before_.cpu_s, after.metered - before_.metered};
     // A second exchange, so that no rank begins to verify while another still reads its CPU time.
-    const double rank_zeros_cpu_s = gather(endpoint_, cpu_s).front();
-    if (measured) record(start, outcomes, rank_zeros_cpu_s);
+    const std::vector<Spent> all = gather(endpoint_, mine);
+    if (measured) record(start, outcomes, all);
   }
 
   /// Backward: hands over every gradient at its ready time, those of one instant together.
@@ -185,7 +193,8 @@ class Replay {
     return {last - start, runtime_->bytes_sent()};
   }
 
-  void record(Clock::time_point start, const std::vector<Outcome>& outcomes, double cpu_s) {
+  void record(Clock::time_point start, const std::vector<Outcome>& outcomes,
+              const std::vector<Spent>& spent) {
     nanoseconds last_end{};
     result_.bytes_sent.clear();
     for (const Outcome& outcome : outcomes) {
@@ -193,7 +202,10 @@ class Replay {
       result_.bytes_sent.push_back(outcome.bytes_sent);
     }
     result_.iteration_s.push_back(seconds(last_end));
-    result_.process_cpu_s.push_back(cpu_s);
+    result_.process_cpu_s.push_back(spent.front().cpu_s);
+    double metered = 0;
+    for (const Spent& one : spent) metered += one.metered;
+    result_.metered.push_back(metered);
     if (options_.timeline || options_.every_timeline)
       recorded_.push_back(record_run(runtime_->intervals(), start));
   }
@@ -217,7 +229,7 @@ class Replay {
   std::unique_ptr<RankRuntime> runtime_;
   CommonClock clock_;
   std::unique_ptr<Verifier> verifier_;
-  double cpu_before_s_ = 0;  ///< the process had used when the iteration started
+  Spent before_;  ///< when the iteration started
   std::vector<RecordedRun> recorded_;
   ReplayResult result_;
 };

@@ -34,6 +34,8 @@ struct ReplayOptions {
   std::function<std::unique_ptr<Device>(int rank)> device = {};
   /// What moves messages between devices; null: the endpoint's transport, through the host.
   transport::NcclLibrary* nccl = nullptr;
+  /// Each rank's is read as an iteration starts and once it has ended on all ranks.
+  std::function<double()> meter = {};
   bool timeline = false;  ///< keep the timeline of the median iteration (rank 0 gets all ranks')
   bool every_timeline = false;  ///< keep the timelines of all measured iterations
 };
@@ -43,8 +45,9 @@ struct ReplayResult {
   std::vector<double>
       iteration_s;  ///< measured, from start of backward to the last task on any rank
   std::vector<double>
-      process_cpu_s;      ///< per measured iteration: user + system time of this process
-  bool verified = false;  ///< every iteration, every gradient, on every rank
+      process_cpu_s;            ///< per measured iteration: user + system time of this process
+  std::vector<double> metered;  ///< per measured iteration: how far all ranks' meters went
+  bool verified = false;        ///< every iteration, every gradient, on every rank
   std::vector<std::int64_t> bytes_sent;     ///< per rank and iteration
   traces::Timeline timeline;                ///< of the iteration whose time is the median
   std::vector<traces::Timeline> timelines;  ///< of every measured iteration, if asked for

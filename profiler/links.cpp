@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
+#include "executor/clock.hpp"
+#include "profiler/core_meter.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -168,12 +171,43 @@ void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& p
   profile.link.core_s_per_message = measure_message_cores(options, profile);
 }
 
+/// Whether it is the network that limits what is measured, and not the cores.
+bool limited_by_links(const Options& options) {
+  return options.nccl == nullptr && options.endpoint != nullptr && options.base != nullptr;
+}
+
+/// Whether this is the first of the ranks on its host.
+bool first_on_host(transport::Endpoint& endpoint) {
+  const std::vector<std::string> hosts = endpoint.all_gather(executor::machine_clock().boot);
+  const auto own = static_cast<std::size_t>(endpoint.rank());
+  return std::ranges::find(hosts, hosts[own]) - hosts.begin() == endpoint.rank();
+}
+
+/// What a byte costs the cores where the links set the pace, which is more than where nothing but
+/// the cores does: threads wake up for less at a time, and a shaped network's timers go off.
+double measure_paced_bytes(const Options& options, const Sizes& sizes, costs::Profile& profile) {
+  constexpr double kLeast_s = 1e-9;  // noise can make less than nothing of next to nothing
+  std::optional<CoreMeter> meter;
+  if (first_on_host(*options.endpoint)) meter.emplace(profile.cores);
+  const std::vector<Pair> pairs = all_pairs(options.nodes);
+  std::vector<costs::Sample> samples;
+  for (const std::int64_t elements : sizes.all()) {
+    executor::ReplayResult result =
+        run(streams(options.nodes, pairs, elements, 1), options,
+            meter ? [&meter] { return meter->used_s(); } : std::function<double()>());
+    for (double& used_s : result.metered) used_s = std::max(used_s, kLeast_s);
+    const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
+    samples.push_back(summarise(bytes, std::move(result.metered)));
+  }
+  const double per_byte_s = slope(samples);
+  fit_and_keep(profile, "link.cores", samples);
+  return std::max(profile.link.core_s_per_byte, per_byte_s);
+}
+
 /// Bytes per second of each direction while both are busy; not more than one way.
 double measure_both_ways(const Options& options, const Sizes& sizes, costs::Profile& profile) {
   // On one host's loopback both directions are limited by the cores, which are counted already.
-  const bool own_links =
-      options.nccl != nullptr || (options.endpoint != nullptr && options.base != nullptr);
-  if (!own_links) return profile.link.bandwidth;
+  if (options.nccl == nullptr && !limited_by_links(options)) return profile.link.bandwidth;
   const auto samples = sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes);
   fit_and_keep(profile, "link.both_ways", samples);
   return std::min(profile.link.bandwidth, 1 / slope(samples));
@@ -243,6 +277,9 @@ void measure_links(const Options& options, const Progress& progress, costs::Prof
   if (options.base == nullptr && options.nccl == nullptr) {
     progress("all ranks to all ranks");
     measure_cores(options, sizes, profile);
+  } else if (limited_by_links(options) && profile.cores > 0) {
+    progress("cores, all ranks to all ranks");
+    link.core_s_per_byte = measure_paced_bytes(options, sizes, profile);
   }
   link.bandwidth_both_ways = measure_both_ways(options, sizes, profile);
   // What goes in a burst takes no time of the ports.

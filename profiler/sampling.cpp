@@ -60,14 +60,16 @@ std::uint32_t job_nodes(const Options& options, std::uint32_t least) {
   return options.endpoint != nullptr ? options.nodes : least;
 }
 
-executor::ReplayResult run(const Calibration& calibration, const Options& options) {
+executor::ReplayResult run(const Calibration& calibration, const Options& options,
+                           const std::function<double()>& meter) {
   return run(calibration, options,
-             {.warmups = 3, .iterations = options.effort == Effort::kQuick ? 3 : 7});
+             {.warmups = 3, .iterations = options.effort == Effort::kQuick ? 3 : 7}, meter);
 }
 
 executor::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const Repetitions& repetitions) {
+                           const Repetitions& repetitions, const std::function<double()>& meter) {
   executor::ReplayOptions replay;
+  replay.meter = meter;
   replay.warmup = repetitions.warmups;
   replay.iterations = repetitions.iterations;
   replay.verify = false;

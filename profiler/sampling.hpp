@@ -37,11 +37,13 @@ struct Repetitions {
 };
 
 /// Replays a calibration, without verification (its graphs are no synchronisation). All processes
-/// of a job get the same result.
+/// of a job get the same result. `meter` is that of executor::ReplayOptions.
 executor::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const Repetitions& repetitions);
+                           const Repetitions& repetitions,
+                           const std::function<double()>& meter = {});
 /// The same, as often as the effort says.
-executor::ReplayResult run(const Calibration& calibration, const Options& options);
+executor::ReplayResult run(const Calibration& calibration, const Options& options,
+                           const std::function<double()>& meter = {});
 
 /// The rank that measures what is one rank's alone: this process's, or the first of its threads.
 int own_rank(const Options& options);

@@ -90,21 +90,28 @@ class Network:
             call("ip", "-n", name, "link", "set", "lo", "up")
             call("ip", "-n", name, "link", "set", "eth0", "up")
             self.set(host, "tcp_congestion_control", CONGESTION_CONTROL)
+            # Or connections would begin with what those before them learned, of a network with other limits.
+            self.set(host, "tcp_no_metrics_save", 1)
 
     def set(self, host: int, key: str, value: str) -> None:
         call(*self.enter(host), "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{key}")
 
+    def set_receive_buffers(self, mbits: int) -> None:
+        buffer = max(LEAST_RECEIVE_BUFFER, RECEIVE_BUFFER * mbits)
+        for host in range(len(self.names)):
+            self.set(host, "tcp_rmem", f"4096 {buffer} {buffer}")
+
     def shape(self, mbits: int) -> None:
         """Limits every host to so many Mbit/s each way."""
         limit = ("root", "tbf", "rate", f"{mbits}mbit", "burst", BURST, "latency", QUEUE)
-        buffer = max(LEAST_RECEIVE_BUFFER, RECEIVE_BUFFER * mbits)
+        self.set_receive_buffers(mbits)
         for host, name in enumerate(self.names):
-            self.set(host, "tcp_rmem", f"4096 {buffer} {buffer}")
             call("tc", "-n", name, "qdisc", "replace", "dev", "eth0", *limit)
             call("tc", "-n", self.switch, "qdisc", "replace", "dev", f"port{host}", *limit)
 
-    def lift(self) -> None:
-        """Removes the limits."""
+    def lift(self, mbits: int) -> None:
+        """Removes the limits; buffers stay those of a network of so many Mbit/s."""
+        self.set_receive_buffers(mbits)
         for host, name in enumerate(self.names):
             attempt("tc", "-n", name, "qdisc", "del", "dev", "eth0", "root")
             attempt("tc", "-n", self.switch, "qdisc", "del", "dev", f"port{host}", "root")

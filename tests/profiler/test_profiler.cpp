@@ -81,12 +81,12 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].link == measured[1].link);
   CHECK(measured[0].codecs == base.codecs);
   CHECK(measured[0].merge == base.merge);
-  CHECK(measured[0].link.core_s_per_byte == 1.25e-9);
+  CHECK(measured[0].link.core_s_per_byte >= 1.25e-9);  // more, where the link makes it dearer
   CHECK(measured[0].link.core_s_per_message == 3e-6);
   CHECK(measured[0].link.bandwidth > 0);
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
-  // Codec, merge, all-to-all; hop, stream and both ways; fan-in and fan-out; all-reduce.
-  CHECK(measured[0].samples.size() == 3 + 1 + 1 + 3 + 2 + 1);
+  // Codec, merge, all-to-all; hop, stream, cores and both ways; fan-in and fan-out; all-reduce.
+  CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
 }
 
 TEST_CASE("kernels alone are measured anew on top of a base") {

@@ -1,0 +1,103 @@
+#include "profiler/core_meter.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+
+namespace hipress::profiler {
+namespace {
+
+/// Cores that this process may run on.
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+/// The calling thread runs on this core alone, where the system allows that.
+void stay_on(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+}  // namespace
+
+CoreMeter::CoreMeter(int cores) {
+  const std::vector<int> allowed = allowed_cores();
+  const std::size_t counted =
+      std::min<std::size_t>(allowed.size(), static_cast<std::size_t>(cores));
+  for (std::size_t i = 0; i < counted; ++i) {
+    Counter& counter = *counters_.emplace_back(std::make_unique<Counter>());
+    counter.thread = std::thread([this, &counter, core = allowed[i]] {
+      stay_on(core);
+      count(counter);
+    });
+  }
+  calibrate();
+}
+
+CoreMeter::~CoreMeter() {
+  stopping_ = true;
+  for (const auto& counter : counters_) counter->thread.join();
+}
+
+/// Arithmetic in registers: neither memory nor caches make it slower.
+void CoreMeter::count(Counter& counter) const {
+  constexpr int kSteps = 256;
+  constexpr auto kTurn = std::chrono::milliseconds(1);
+  std::uint64_t state = 1;
+  Clock::time_point turn_ends = Clock::now() + kTurn;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (Clock::now() > turn_ends) {
+      std::this_thread::yield();
+      turn_ends = Clock::now() + kTurn;
+    }
+    for (int step = 0; step < kSteps; ++step) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+    }
+    // The state is never 0, which the compiler cannot know.
+    counter.value.fetch_add(state != 0 ? 1 : 0, std::memory_order_relaxed);
+  }
+}
+
+/// The median of some windows: one may be disturbed.
+void CoreMeter::calibrate() {
+  constexpr int kWindows = 11;
+  constexpr auto kWindow = std::chrono::milliseconds(20);
+  std::vector<std::vector<double>> rates(counters_.size());
+  for (int window = 0; window < kWindows; ++window) {
+    std::vector<std::uint64_t> before;
+    const Clock::time_point start = Clock::now();
+    for (const auto& counter : counters_) before.push_back(counter->value);
+    std::this_thread::sleep_for(kWindow);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    for (std::size_t i = 0; i < counters_.size(); ++i)
+      rates[i].push_back(static_cast<double>(counters_[i]->value - before[i]) / seconds);
+  }
+  for (std::size_t i = 0; i < counters_.size(); ++i) {
+    std::ranges::nth_element(rates[i], rates[i].begin() + kWindows / 2);
+    counters_[i]->per_second = std::max(1.0, rates[i][kWindows / 2]);
+    counters_[i]->value = 0;
+  }
+  since_ = Clock::now();
+}
+
+double CoreMeter::used_s() const {
+  double spent_s = 0;
+  for (const auto& counter : counters_)
+    spent_s += static_cast<double>(counter->value) / counter->per_second;
+  const double elapsed_s = std::chrono::duration<double>(Clock::now() - since_).count();
+  return static_cast<double>(counters_.size()) * elapsed_s - spent_s;
+}
+
+}  // namespace hipress::profiler

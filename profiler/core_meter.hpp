@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace hipress::profiler {
+
+/// Tells how much of the cores others use: a thread on each counts, and leaves its core to whoever
+/// waits for it as often as a codec thread does (executor/runtime.cpp). By what is missing from the
+/// counts, since a good part of what a network takes of the cores, its interrupts, is charged to
+/// whom they interrupt or to nobody.
+class CoreMeter {
+ public:
+  /// For the first `cores` cores that this process may run on, at least one. Returns once it knows
+  /// how fast they count alone: nothing else should run for a quarter of a second.
+  explicit CoreMeter(int cores);
+  ~CoreMeter();
+  CoreMeter(const CoreMeter&) = delete;
+  CoreMeter& operator=(const CoreMeter&) = delete;
+
+  /// Core-seconds that others have used since the meter was made; what matters is differences.
+  double used_s() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct alignas(64) Counter {
+    std::atomic<std::uint64_t> value{0};
+    double per_second = 0;  ///< alone
+    std::thread thread;
+  };
+
+  void count(Counter& counter) const;
+  void calibrate();
+
+  std::atomic<bool> stopping_{false};
+  std::vector<std::unique_ptr<Counter>> counters_;
+  Clock::time_point since_;
+};
+
+}  // namespace hipress::profiler
