@@ -16,6 +16,7 @@
 #include "executor/gather.hpp"
 #include "executor/inputs.hpp"
 #include "executor/runtime.hpp"
+#include "executor/scheduling.hpp"
 #include "executor/timelines.hpp"
 #include "executor/verify.hpp"
 
@@ -134,10 +135,7 @@ class Replay {
   }
 
   void run_iteration(std::uint64_t iteration, bool measured) {
-    for (std::uint32_t u = 0; u < gradients_.units().size(); ++u) {
-      fill_unit({.seed = options_.seed, .iteration = iteration, .node = program_.node()},
-                program_.layout().units[u], model_, 0, gradients_.units()[u]);
-    }
+    fill(iteration);
     if (options_.progress) options_.progress(static_cast<int>(iteration));
     const auto while_doing = [&](std::string_view what, const auto& work) {
       return doing(endpoint_.rank(), what, iteration, work);
@@ -149,7 +147,16 @@ class Replay {
     while_doing("in", [&] { synchronise(start); });
     while_doing("ending", [&] { tell(start, measured); });
     if (!verifier_) return;
+    const Ordinarily ordinarily;
     while_doing("verifying", [&] { verifier_->verify(iteration, gradients_.units()); });
+  }
+
+  void fill(std::uint64_t iteration) {
+    const Ordinarily ordinarily;
+    for (std::uint32_t u = 0; u < gradients_.units().size(); ++u) {
+      fill_unit({.seed = options_.seed, .iteration = iteration, .node = program_.node()},
+                program_.layout().units[u], model_, 0, gradients_.units()[u]);
+    }
   }
 
   void synchronise(Clock::time_point start) {

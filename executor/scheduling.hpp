@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sched.h>
+
 namespace hipress::executor {
 
 /// While it lives, a thread of real-time priority leaves its core to any other of its process that
@@ -14,6 +16,21 @@ class GiveWay {
 
  private:
   bool lowered_ = false;
+};
+
+/// While it lives, a thread of real-time priority is an ordinary one. For long work beside what is
+/// timed: the kernel stops threads of that priority, for 50 ms as a rule, once they have kept a
+/// core busy for most of a second, and its own threads wait for the core until then.
+class Ordinarily {
+ public:
+  Ordinarily() noexcept;
+  ~Ordinarily();
+  Ordinarily(const Ordinarily&) = delete;
+  Ordinarily& operator=(const Ordinarily&) = delete;
+
+ private:
+  int policy_ = SCHED_OTHER;  ///< to return to
+  sched_param parameters_{};
 };
 
 }  // namespace hipress::executor

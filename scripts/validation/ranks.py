@@ -19,10 +19,7 @@ REAL_TIME = ("chrt", "--rr", "10")
 #: How long one of several ranks of equal priority keeps a core. The kernel's 100 ms are longer than many an iteration, in
 #: which one rank would then not begin before another has ended; this is its tick.
 TURN_MS = 4
-#: What is set while ranks are scheduled so: their turns, and that the kernel does not stop them for 50 ms whenever they
-#: have kept a core busy for 0.95 s of a second, which ranks that code and verify do.
-REAL_TIME_SETTINGS = {pathlib.Path("/proc/sys/kernel/sched_rr_timeslice_ms"): TURN_MS,
-                      pathlib.Path("/proc/sys/kernel/sched_rt_runtime_us"): -1}
+TURN = pathlib.Path("/proc/sys/kernel/sched_rr_timeslice_ms")
 PR_SET_PDEATHSIG = 1
 
 
@@ -60,20 +57,18 @@ def real_time_allowed() -> bool:
 
 
 @contextlib.contextmanager
-def real_time_settings():
-    """REAL_TIME_SETTINGS hold meanwhile, where they may be changed."""
-    before = {}
+def short_turns():
+    """Ranks of real-time priority share cores in turns of TURN_MS meanwhile, where that may be changed."""
+    before = None
+    with contextlib.suppress(OSError):
+        before = TURN.read_text()
+        TURN.write_text(str(TURN_MS))
     try:
-        for path, value in REAL_TIME_SETTINGS.items():
-            with contextlib.suppress(OSError):
-                text = path.read_text()
-                path.write_text(str(value))
-                before[path] = text
         yield
     finally:
-        for path, text in before.items():
+        if before is not None:
             with contextlib.suppress(OSError):
-                path.write_text(text)
+                TURN.write_text(before)
 
 
 def come_before_ranks() -> None:

@@ -260,20 +260,13 @@ class Files(unittest.TestCase):
     def test_turns_are_short_meanwhile_and_as_before_afterwards(self):
         turn = self.folder / "turn"
         turn.write_text("100\n")
-        with mock.patch.object(ranks, "REAL_TIME_SETTINGS", {turn: 4}):
-            with self.assertRaises(SystemExit), ranks.real_time_settings():
-                self.assertEqual(int(turn.read_text()), 4)
+        with mock.patch.object(ranks, "TURN", turn):
+            with self.assertRaises(SystemExit), ranks.short_turns():
+                self.assertEqual(int(turn.read_text()), ranks.TURN_MS)
                 raise SystemExit
         self.assertEqual(int(turn.read_text()), 100)
-
-    def test_settings_that_are_not_there_are_left_alone(self):
-        turn = self.folder / "turn"
-        turn.write_text("100\n")
-        with mock.patch.object(ranks, "REAL_TIME_SETTINGS", {self.folder / "none/runtime": -1, turn: 4}):
-            with ranks.real_time_settings():
-                self.assertEqual(int(turn.read_text()), 4)
-        self.assertEqual(int(turn.read_text()), 100)
-        self.assertFalse((self.folder / "none").exists())
+        with mock.patch.object(ranks, "TURN", self.folder / "none/turn"), ranks.short_turns():
+            pass
 
 
 class Plans(unittest.TestCase):
