@@ -30,19 +30,24 @@ struct Sizes {
   std::vector<std::int64_t> all() const { return {largest / 16, largest / 4, largest}; }
 };
 
+/// Of bandwidths, on which every prediction rests: some disturbed iterations must not matter.
+constexpr Repetitions kMany{.warmups = 3, .iterations = 9};
+
 costs::Sample sample(const Options& options, const Calibration& calibration, std::int64_t elements,
-                     double parts = 1) {
-  std::vector<double> seconds = run(calibration, options).iteration_s;
+                     double parts, const Repetitions& repetitions) {
+  std::vector<double> seconds = run(calibration, options, repetitions).iteration_s;
   for (double& value : seconds) value /= parts;
   return summarise(bytes_of(elements), std::move(seconds));
 }
 
 /// One message in each of `pairs` at once, by size.
 std::vector<costs::Sample> sample_streams(const Options& options, std::uint32_t nodes,
-                                          const std::vector<Pair>& pairs, const Sizes& sizes) {
+                                          const std::vector<Pair>& pairs, const Sizes& sizes,
+                                          const Repetitions& repetitions) {
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all())
-    samples.push_back(sample(options, streams(nodes, pairs, elements, 1), elements));
+    samples.push_back(
+        sample(options, streams(nodes, pairs, elements, 1), elements, 1, repetitions));
   return samples;
 }
 
@@ -61,7 +66,8 @@ Sizes choose_sizes(const Options& options, std::uint32_t nodes) {
   if (options.nccl != nullptr && full) sizes.largest = kLargestBetweenGpus;
   constexpr std::int64_t kProbe = 1 << 18;
   const double probe_s =
-      sample(options, streams(nodes, {{0, 1}}, kProbe, 1), kProbe).median_s / kProbe;
+      sample(options, streams(nodes, {{0, 1}}, kProbe, 1), kProbe, 1, usual(options)).median_s /
+      kProbe;
   while (sizes.largest > kProbe / 4 && static_cast<double>(sizes.largest) * probe_s > kLongest_s)
     sizes.largest /= 2;
   return sizes;
@@ -73,8 +79,8 @@ std::vector<costs::Sample> measure_hops(const Options& options, const Sizes& siz
   const bool slow = sizes.largest < kLargest;
   std::vector<costs::Sample> samples;
   const auto add = [&](std::int64_t elements, std::uint32_t hops) {
-    samples.push_back(
-        sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing), elements, hops));
+    samples.push_back(sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing),
+                             elements, hops, kMany));
   };
   for (const std::int64_t elements : {kSmall, std::int64_t{1} << 12}) add(elements, 8);
   for (const std::int64_t elements : sizes.all()) add(elements, slow ? 2 : 8);
@@ -86,7 +92,8 @@ double measure_overhead(const Options& options, costs::Profile& profile) {
   const std::uint32_t nodes = job_nodes(options, 2);
   std::vector<costs::Sample> samples;
   for (const std::uint32_t messages : {kFewMessages, kManyMessages}) {
-    costs::Sample stream = sample(options, streams(nodes, {{0, 1}}, kMedium, messages), kMedium);
+    costs::Sample stream =
+        sample(options, streams(nodes, {{0, 1}}, kMedium, messages), kMedium, 1, kMany);
     stream.x *= messages;
     samples.push_back(stream);
   }
@@ -147,7 +154,7 @@ double measure_message_cores(const Options& options, const costs::Profile& profi
   constexpr int kRuns = 5;  // of new threads: where the system puts them differs from run to run
   std::vector<double> seconds;
   for (int i = 0; i < kRuns; ++i) {
-    const std::vector<double> iterations = run(cheapest, options).iteration_s;
+    const std::vector<double> iterations = run(cheapest, options, usual(options)).iteration_s;
     seconds.insert(seconds.end(), iterations.begin(), iterations.end());
   }
   double messages = 0;
@@ -162,7 +169,7 @@ double measure_message_cores(const Options& options, const costs::Profile& profi
 void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile) {
   const std::uint32_t nodes = options.nodes;
   const std::vector<Pair> pairs = all_pairs(nodes);
-  const auto samples = sample_streams(options, nodes, pairs, sizes);
+  const auto samples = sample_streams(options, nodes, pairs, sizes, usual(options));
   const double cores = profile.cores;
   profile.link.core_s_per_byte =
       cores * slope(samples, &costs::Sample::p10_s) / static_cast<double>(pairs.size());
@@ -193,7 +200,7 @@ double measure_paced_bytes(const Options& options, const Sizes& sizes, costs::Pr
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
     executor::ReplayResult result =
-        run(streams(options.nodes, pairs, elements, 1), options,
+        run(streams(options.nodes, pairs, elements, 1), options, kMany,
             meter ? [&meter] { return meter->used_s(); } : std::function<double()>());
     for (double& used_s : result.metered) used_s = std::max(used_s, kLeast_s);
     const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
@@ -208,7 +215,8 @@ double measure_paced_bytes(const Options& options, const Sizes& sizes, costs::Pr
 double measure_both_ways(const Options& options, const Sizes& sizes, costs::Profile& profile) {
   // On one host's loopback both directions are limited by the cores, which are counted already.
   if (options.nccl == nullptr && !limited_by_links(options)) return profile.link.bandwidth;
-  const auto samples = sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes);
+  const auto samples =
+      sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes, kMany);
   fit_and_keep(profile, "link.both_ways", samples);
   return std::min(profile.link.bandwidth, 1 / slope(samples));
 }
@@ -231,8 +239,9 @@ void measure_gathers(const Options& options, const Progress& progress, const Siz
     const std::string ranks = std::to_string(nodes);
     progress("fan-in and fan-out of " + ranks + " ranks");
     const auto measure = [&](const std::string& name, const std::vector<Pair>& pairs) {
-      return fit_and_keep(profile, name + ranks,
-                          without_burst(sample_streams(options, all, pairs, sizes), profile.link));
+      return fit_and_keep(
+          profile, name + ranks,
+          without_burst(sample_streams(options, all, pairs, sizes, usual(options)), profile.link));
     };
     profile.fan_in[static_cast<int>(nodes)] = measure("fan_in.", fan_in(nodes));
     profile.fan_out[static_cast<int>(nodes)] = measure("fan_out.", fan_out(nodes));
@@ -253,7 +262,8 @@ void measure_all_reduces(const Options& options, const Progress& progress, const
     progress("all-reduce of " + ranks + " ranks");
     std::vector<costs::Sample> samples;
     for (const std::int64_t elements : sizes)
-      samples.push_back(sample(options, all_reduces(nodes, elements, kCount), elements, kCount));
+      samples.push_back(
+          sample(options, all_reduces(nodes, elements, kCount), elements, kCount, usual(options)));
     profile.all_reduce[static_cast<int>(nodes)] =
         fit_and_keep(profile, "all_reduce." + ranks, samples);
   }

@@ -60,10 +60,8 @@ std::uint32_t job_nodes(const Options& options, std::uint32_t least) {
   return options.endpoint != nullptr ? options.nodes : least;
 }
 
-executor::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const std::function<double()>& meter) {
-  return run(calibration, options,
-             {.warmups = 3, .iterations = options.effort == Effort::kQuick ? 3 : 7}, meter);
+Repetitions usual(const Options& options) {
+  return {.warmups = 3, .iterations = options.effort == Effort::kQuick ? 3 : 7};
 }
 
 executor::ReplayResult run(const Calibration& calibration, const Options& options,

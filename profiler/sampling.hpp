@@ -41,9 +41,8 @@ struct Repetitions {
 executor::ReplayResult run(const Calibration& calibration, const Options& options,
                            const Repetitions& repetitions,
                            const std::function<double()>& meter = {});
-/// The same, as often as the effort says.
-executor::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const std::function<double()>& meter = {});
+/// As often as the effort says.
+Repetitions usual(const Options& options);
 
 /// The rank that measures what is one rank's alone: this process's, or the first of its threads.
 int own_rank(const Options& options);
