@@ -1,0 +1,1 @@
+hipress_bench(exhaustive LIBRARIES hipress::planner hipress::io)
