@@ -178,9 +178,25 @@ void PrefixBound::pop() {
 }
 
 std::int64_t PrefixBound::at_least(const TimelineState& state) {
-  const std::int64_t now =
-      state.next < any_.units.size() ? any_.units[state.next].ready : state.now;
+  const std::int64_t now = now_of(state);
   return std::max(by_work(state, now), by_paths(state, now));
+}
+
+/// When what the state does not hold can begin.
+std::int64_t PrefixBound::now_of(const TimelineState& state) const {
+  return state.next < any_.units.size() ? any_.units[state.next].ready : state.now;
+}
+
+/// Of one node: when its ports and its codec stream are through with the prefix, and what follows.
+PrefixBound::Point PrefixBound::base_of(const TimelineState& state, std::int64_t now,
+                                        std::uint32_t node) const {
+  const auto end = [&](std::uint32_t sort, std::int64_t chosen) {
+    const TimelineState::Queue& queue = state.queues[sort * any_.orbits + node];
+    return std::max(now, queue.until) + chosen - queue.started;
+  };
+  return {std::max(end(kEgress, chosen_[node].egress), end(kIngress, chosen_[node].ingress)) +
+              least_port_tail_,
+          end(kCodecQueue, chosen_[node].codec) + least_codec_tail_};
 }
 
 /// What ports and codec streams still have to do, with the choice of the other options that is
@@ -188,22 +204,40 @@ std::int64_t PrefixBound::at_least(const TimelineState& state) {
 std::int64_t PrefixBound::by_work(const TimelineState& state, std::int64_t now) const {
   const std::uint32_t nodes = any_.orbits;
   const auto& frontiers = frontiers_[prefix_.size()];
-  const auto end = [&](std::uint32_t sort, std::uint32_t node, std::int64_t chosen) {
-    const TimelineState::Queue& queue = state.queues[sort * nodes + node];
-    return std::max(now, queue.until) + chosen - queue.started;
-  };
   std::int64_t most = 0;
   Point all;
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    const Point base = {std::max(end(kEgress, node, chosen_[node].egress),
-                                 end(kIngress, node, chosen_[node].ingress)) +
-                            least_port_tail_,
-                        end(kCodecQueue, node, chosen_[node].codec) + least_codec_tail_};
+    const Point base = base_of(state, now, node);
     most = std::max(most, least(base, frontiers[node]));
     all.port += base.port;
     all.codec += base.codec;
   }
   return std::max(most, least(all, frontiers.back()) / nodes);
+}
+
+/// Choices that leave too much to do on one resource do not count on the other.
+const std::vector<std::int64_t>& PrefixBound::loads(const TimelineState& state,
+                                                    std::int64_t limit) {
+  const std::uint32_t nodes = any_.orbits;
+  const std::int64_t now = now_of(state);
+  loads_.assign(std::size_t{kQueueSorts} * nodes, 0);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Point base = base_of(state, now, node);
+    const std::vector<Point>& frontier = frontiers_[prefix_.size()][node];
+    const auto first =
+        std::partition_point(frontier.begin(), frontier.end(),
+                             [&](const Point& point) { return base.codec + point.codec > limit; });
+    const auto last = std::partition_point(
+        first, frontier.end(), [&](const Point& point) { return base.port + point.port <= limit; });
+    const Point& least_port = first == frontier.end() ? frontier.front() : *first;
+    const Point& least_codec = last == first ? frontier.back() : *std::prev(last);
+    const std::int64_t port = least_port.port + least_port_tail_;
+    loads_[kEgress * nodes + node] = chosen_[node].egress + port;
+    loads_[kIngress * nodes + node] = chosen_[node].ingress + port;
+    loads_[kCodecQueue * nodes + node] =
+        chosen_[node].codec + least_codec.codec + least_codec_tail_;
+  }
+  return loads_;
 }
 
 /// The least that the later of both resources needs.

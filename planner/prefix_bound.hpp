@@ -51,6 +51,9 @@ class PrefixBound {
   /// Picoseconds that all plans with the prefix take at least, if `state` is theirs before the
   /// first gradient that it has not released.
   std::int64_t at_least(const TimelineState& state);
+  /// Deadline::loads of plans with the prefix that take `limit` or less. `state` is as for
+  /// at_least(), which must not be above the limit. Valid until the next call.
+  const std::vector<std::int64_t>& loads(const TimelineState& state, std::int64_t limit);
 
  private:
   /// A choice for all gradients from a place on, on one node or all.
@@ -65,7 +68,9 @@ class PrefixBound {
   std::vector<Point> frontier(std::size_t place, std::size_t scope) const;
   static void keep_least(std::vector<Point>& points);
   static std::int64_t least(const Point& base, const std::vector<Point>& frontier);
+  std::int64_t now_of(const TimelineState& state) const;
   std::int64_t by_work(const TimelineState& state, std::int64_t now) const;
+  Point base_of(const TimelineState& state, std::int64_t now, std::uint32_t node) const;
   std::int64_t by_paths(const TimelineState& state, std::int64_t now);
   std::int64_t by_queue(const TimelineState::Queue& queue, std::int64_t& free) const;
   std::int64_t by_path(const PrefixOption& option, std::int64_t ready) const;
@@ -84,6 +89,7 @@ class PrefixBound {
   std::vector<const PrefixOption*> prefix_;
   std::vector<NodeLoad> chosen_;                        // of the prefix, as PrefixOption::loads
   std::vector<std::int64_t> egress_free_, codec_free_;  // per node, of by_paths()
+  std::vector<std::int64_t> loads_;                     // by sort of queue and node
 };
 
 }  // namespace hipress::planner

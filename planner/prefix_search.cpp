@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -15,20 +18,34 @@ namespace hipress::planner {
 namespace {
 
 /// 128 bits that say which numbers were added, so that no two of some millions of sequences have
-/// the same by accident.
+/// the same by accident: two accumulators of XXH64 (Collet 2012).
 class Fingerprint {
  public:
   void add(std::int64_t number) {
     const auto bits = static_cast<std::uint64_t>(number);
-    first_ = sim::mix(first_ ^ bits);
-    second_ = sim::mix(second_ + bits * 0x9e3779b97f4a7c15u);
+    first_ = std::rotl(first_ + bits * kSecond, 31) * kFirst;
+    second_ = std::rotl(second_ + bits * kThird, 29) * kSecond;
   }
   void add(std::uint32_t high, std::uint32_t low) { add((std::int64_t{high} << 32) | low); }
-  std::pair<std::uint64_t, std::uint64_t> take() const { return {first_, second_}; }
+  std::pair<std::uint64_t, std::uint64_t> take() const {
+    return {sim::mix(first_), sim::mix(second_ ^ first_)};
+  }
 
  private:
-  std::uint64_t first_ = 0x9e3779b97f4a7c15u, second_ = 0xd1b54a32d192ed03u;
+  static constexpr std::uint64_t kFirst = 0x9e3779b185ebca87u, kSecond = 0xc2b2ae3d27d4eb4fu,
+                                 kThird = 0x165667b19e3779f9u;
+  std::uint64_t first_ = kFirst, second_ = kThird;
 };
+
+/// Four numbers at a time.
+void add_all(Fingerprint& print, std::span<const std::uint16_t> numbers) {
+  for (std::size_t i = 0; i < numbers.size(); i += 4) {
+    std::uint64_t four = 0;
+    std::memcpy(&four, &numbers[i],
+                std::min<std::size_t>(4, numbers.size() - i) * sizeof(numbers[0]));
+    print.add(static_cast<std::int64_t>(four));
+  }
+}
 
 using Print = std::pair<std::uint64_t, std::uint64_t>;
 
@@ -132,9 +149,10 @@ class Walk {
 
   void visit(const TimelineState& state);
   std::vector<Branch> branches(const TimelineState& state);
+  bool advance(Branch& branch, const TimelineState& state, std::int64_t limit);
   void push(const PrefixOption& option);
   void pop();
-  Print print_of(const TimelineState& state) const;
+  Print print_of(const TimelineState& state);
 
   const ReadyTimes& ready_;
   PrefixBound bound_;
@@ -142,8 +160,9 @@ class Walk {
   Visited& visited_;
   Timeline timeline_;
   Schedule prefix_;
-  Candidate candidate_;     // the prefix, and anything behind it
-  std::size_t number_ = 0;  // of the part
+  Candidate candidate_;                       // the prefix, and anything behind it
+  std::size_t number_ = 0;                    // of the part
+  std::vector<TimelineState::Event> events_;  // of print_of()
   std::int64_t simulated_ = 0, bounded_ = 0;
 };
 
@@ -156,7 +175,9 @@ void Walk::visit(const TimelineState& state) {
     push(*branch.option);
     if (last) {
       ++simulated_;
-      const std::int64_t time = timeline_.finish(prefix_, state, best_.limit(number_));
+      const std::int64_t limit = best_.limit(number_);
+      const std::int64_t time =
+          timeline_.finish(prefix_, state, {limit, bound_.loads(state, limit)});
       if (time != kNever) best_.offer(candidate_, time, number_);
     } else {
       visit(branch.state);
@@ -179,9 +200,7 @@ std::vector<Walk::Branch> Walk::branches(const TimelineState& state) {
     Branch branch = {.option = &option, .at_least = bound_.at_least(state), .state = {}};
     bool worth = branch.at_least <= limit;
     if (worth && simulates) {
-      branch.state = timeline_.advance(prefix_, state, units[place + 1].ready);
-      branch.at_least = std::max(branch.at_least, bound_.at_least(branch.state));
-      worth = branch.at_least <= limit && !visited_.before(print_of(branch.state), number_);
+      worth = advance(branch, state, limit);
     } else if (!last) {
       branch.state = state;
     }
@@ -193,10 +212,23 @@ std::vector<Walk::Branch> Walk::branches(const TimelineState& state) {
   return branches;
 }
 
+/// Simulates the prefix on from `state` until the next gradient is ready. False if none of its
+/// plans takes `limit` or less, or if another prefix left the same.
+bool Walk::advance(Branch& branch, const TimelineState& state, std::int64_t limit) {
+  std::optional<TimelineState> after =
+      timeline_.advance(prefix_, state, bound_.any().units[prefix_.units.size()].ready,
+                        {limit, bound_.loads(state, limit)});
+  if (!after) return false;
+  branch.state = std::move(*after);
+  branch.at_least = std::max(branch.at_least, bound_.at_least(branch.state));
+  return branch.at_least <= limit && !visited_.before(print_of(branch.state), number_);
+}
+
 void Walk::push(const PrefixOption& option) {
   const std::size_t place = prefix_.units.size();
   PlacedUnit& unit = prefix_.units.emplace_back(bound_.any().units[place]);
   unit.pattern = option.pattern;
+  unit.tails = option.tails->data();
   candidate_.options[ready_.order[place]] = option.option;
   bound_.push(option);
 }
@@ -207,35 +239,37 @@ void Walk::pop() {
 }
 
 /// Of all that what happens from here on depends on.
-Print Walk::print_of(const TimelineState& state) const {
+Print Walk::print_of(const TimelineState& state) {
   Fingerprint print;
   print.add(state.next);
-  const auto coming = state.events.coming();
-  std::vector<TimelineState::Event> events(coming.begin(), coming.end());
-  std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.time, a.unit, a.step) < std::tie(b.time, b.unit, b.step);
-  });
-  for (const TimelineState::Event& event : events) {
-    print.add(event.time);
-    print.add(event.unit, event.step);
+  for (const TimelineState::Events& sort : state.events) {
+    const auto coming = sort.coming();
+    events_.assign(coming.begin(), coming.end());
+    std::sort(events_.begin(), events_.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.time, a.unit, a.step) < std::tie(b.time, b.unit, b.step);
+    });
+    print.add(static_cast<std::int64_t>(events_.size()));
+    for (const TimelineState::Event& event : events_) {
+      print.add(event.time);
+      print.add(event.unit, event.step);
+    }
   }
   for (const TimelineState::Queue& queue : state.queues) {
     print.add(queue.busy ? 1 : 0, static_cast<std::uint32_t>(queue.entries.size() - queue.next));
     for (std::size_t i = queue.next; i < queue.entries.size(); ++i) {
       const TimelineState::Entry& entry = queue.entries[i];
-      print.add(entry.first);
-      print.add(entry.second);
+      print.add(entry.first + entry.second);  // one of them is the same for all of the unit
       print.add(entry.unit, entry.step);
     }
   }
-  auto waits = state.waits.begin();
+  const std::uint16_t* waits = state.waits.data();
   for (std::uint32_t unit = state.oldest; unit < state.next; ++unit) {
     const std::uint32_t steps = prefix_.units[unit].pattern->count();
     const std::uint32_t open = state.open[unit - state.oldest];
     print.add(unit, open);
     if (open > 0) {
       print.add(candidate_.options[ready_.order[unit]]);
-      std::for_each(waits, waits + steps, [&](std::uint16_t wait) { print.add(wait); });
+      add_all(print, std::span(waits, steps));
     }
     waits += steps;
   }

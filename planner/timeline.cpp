@@ -53,7 +53,7 @@ bool TimelineState::Events::operator==(const Events& other) const {
   return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
 }
 
-void TimelineState::Queue::add(const Entry& entry) {
+bool TimelineState::Queue::add(const Entry& entry) {
   if (next > 64 && 2 * next > entries.size()) {
     entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(next));
     next = 0;
@@ -62,6 +62,7 @@ void TimelineState::Queue::add(const Entry& entry) {
   entries.push_back(entry);
   for (; at > next && before(entry, entries[at - 1]); --at) entries[at] = entries[at - 1];
   entries[at] = entry;
+  return at + 1 == entries.size();
 }
 
 TimelineState::Entry TimelineState::Queue::take() {
@@ -96,6 +97,7 @@ Recording Timeline::record(const Schedule& schedule) {
 void Timeline::begin(const Schedule& schedule, const Recording* base) {
   schedule_ = &schedule;
   place_units();
+  set({});
   const TimelineState* from = nullptr;
   if (base && alike(schedule, base->schedule)) {
     const std::uint32_t common = common_units(schedule, base->schedule);
@@ -132,9 +134,11 @@ TimelineState Timeline::beginning(std::uint32_t orbits) {
   return state;
 }
 
-void Timeline::continue_from(const Schedule& schedule, const TimelineState& from) {
+void Timeline::continue_from(const Schedule& schedule, const TimelineState& from,
+                             const Deadline& deadline) {
   schedule_ = &schedule;
   place_units();
+  set(deadline);
   restore(from);
   state_.codec_left = state_.port_left = 0;
   for (const PlacedUnit& unit : schedule.units) {
@@ -147,11 +151,14 @@ void Timeline::continue_from(const Schedule& schedule, const TimelineState& from
   }
 }
 
-TimelineState Timeline::advance(const Schedule& schedule, const TimelineState& from,
-                                std::int64_t until) {
-  continue_from(schedule, from);
+std::optional<TimelineState> Timeline::advance(const Schedule& schedule, const TimelineState& from,
+                                               std::int64_t until, const Deadline& deadline) {
+  continue_from(schedule, from, deadline);
   while ((now_ = next_time()) < until) {
     while (instant()) {
+    }
+    if (too_late_) {
+      return std::nullopt;
     }
     state_.now = now_;
   }
@@ -159,18 +166,20 @@ TimelineState Timeline::advance(const Schedule& schedule, const TimelineState& f
 }
 
 std::int64_t Timeline::finish(const Schedule& schedule, const TimelineState& from,
-                              std::int64_t limit) {
-  continue_from(schedule, from);
-  return go(limit, nullptr, nullptr);
+                              const Deadline& deadline) {
+  continue_from(schedule, from, deadline);
+  return go(deadline.time, nullptr, nullptr);
 }
 
 void Timeline::place_units() {
-  offset_.resize(schedule_->units.size() + 1);
-  collective_before_.assign(schedule_->units.size(), kNoUnit);
-  collective_behind_.assign(schedule_->units.size(), kNoUnit);
+  const std::size_t count = schedule_->units.size();
+  units_.resize(count);
+  offset_.resize(count + 1);
+  collective_before_.assign(count, kNoUnit);
+  collective_behind_.assign(count, kNoUnit);
   std::size_t offset = 0;
   std::uint32_t last = kNoUnit;
-  for (std::uint32_t unit = 0; unit < schedule_->units.size(); ++unit) {
+  for (std::uint32_t unit = 0; unit < count; ++unit) {
     const Pattern& pattern = *schedule_->units[unit].pattern;
     offset_[unit] = offset;
     offset += pattern.count();
@@ -181,17 +190,33 @@ void Timeline::place_units() {
   }
   offset_.back() = offset;
   if (waits_.size() < offset) waits_.resize(offset);
-  if (open_.size() < schedule_->units.size()) open_.resize(schedule_->units.size());
-  turn_.resize(schedule_->units.size());
-  for (std::size_t unit = 0; unit < schedule_->units.size(); ++unit) {
-    turn_[unit] = schedule_->units[unit].index % schedule_->orbits;
+  for (std::size_t i = 0; i < count; ++i) {
+    const PlacedUnit& placed = schedule_->units[i];
+    units_[i] = {.steps = placed.pattern->steps.data(),
+                 .successors = placed.pattern->successors.data(),
+                 .tails = placed.tails,
+                 .waits = waits_.data() + offset_[i],
+                 .turn = placed.index % schedule_->orbits,
+                 .index = placed.index,
+                 .is_collective = placed.pattern->is_collective()};
+  }
+}
+
+void Timeline::set(const Deadline& deadline) {
+  too_late_ = false;
+  latest_ = deadline.time;
+  most_idle_.assign(std::size_t{kQueueSorts} * schedule_->orbits, kNever);
+  for (std::size_t i = 0; i < deadline.loads.size(); ++i) {
+    most_idle_[i] = deadline.time - deadline.loads[i];
   }
 }
 
 std::int64_t Timeline::next_time() const {
   const std::int64_t unit =
-      state_.next < schedule_->units.size() ? schedule_->units[state_.next].ready : kNever;
-  return state_.events.empty() ? unit : std::min(unit, state_.events.first().time);
+      state_.next < units_.size() ? schedule_->units[state_.next].ready : kNever;
+  std::int64_t time = unit;
+  for (const TimelineState::Events& events : state_.events) time = std::min(time, events.time());
+  return time;
 }
 
 std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* recording) {
@@ -226,6 +251,7 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
     if (limited && (now_ > limit || left >= (limit - now_ + 1) * orbits)) return kNever;
     while (instant()) {
     }
+    if (too_late_) return kNever;
     state_.now = now_;
   }
   const std::int64_t end = std::max(state_.end, schedule_->compute_end);
@@ -236,9 +262,11 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
 /// nothing more happens in it.
 bool Timeline::instant() {
   bool any = false;
-  while (!state_.events.empty() && state_.events.first().time == now_) {
-    take(state_.events.take());
-    any = true;
+  for (TimelineState::Events& events : state_.events) {
+    while (events.time() == now_) {
+      take(events.take());
+      any = true;
+    }
   }
   const std::vector<PlacedUnit>& units = schedule_->units;
   if (state_.next < units.size() && units[state_.next].ready == now_) {
@@ -263,7 +291,7 @@ void Timeline::release(std::uint32_t unit) {
   const Pattern& pattern = *schedule_->units[unit].pattern;
   std::copy(pattern.waits.begin(), pattern.waits.end(),
             waits_.begin() + static_cast<std::ptrdiff_t>(offset_[unit]));
-  open_[unit] = pattern.count();
+  units_[unit].open = pattern.count();
   if (!pattern.is_collective()) {
     for (const std::uint32_t step : pattern.sources) make_ready(unit, step);
     return;
@@ -298,114 +326,128 @@ void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
 
 void Timeline::take(const Event& event) {
   if ((event.step & kArrival) != 0) return arrive(event.unit, event.step & ~kArrival);
-  const Step& step = schedule_->units[event.unit].pattern->steps[event.step];
+  const Unit& unit = units_[event.unit];
+  const Step& step = unit.steps[event.step];
   ++steps_;
   state_.end = now_;
-  const std::uint32_t node = node_of(event.unit, step);
+  const std::uint32_t node = node_of(unit, step);
   if (step.resource == Resource::kPorts) {
-    Queue& egress = queue(kEgress, node);
-    egress.busy = false;
-    touch(egress, touched_egress_);
-    Queue& ingress = queue(kIngress, receiver_of(event.unit, step));
-    ingress.busy = false;
-    touch(ingress, touched_ingress_);
+    leave(queue(kEgress, node), touched_egress_);
+    leave(queue(kIngress, receiver_of(unit, step)), touched_ingress_);
   } else {
-    Queue& stream = queue(step.resource == Resource::kCodec ? kCodecQueue : kLocalQueue, node);
-    stream.busy = false;
-    touch(stream, touched_streams_);
+    leave(stream(step.resource, node), touched_streams_);
   }
   if (step.delay == 0) {
     arrive(event.unit, event.step);
   } else {
-    push(now_ + step.delay, event.unit, event.step | kArrival);
+    state_.events[TimelineState::kArrivals].add(
+        {now_ + step.delay, event.unit, event.step | kArrival});
   }
 }
 
-void Timeline::arrive(std::uint32_t unit, std::uint32_t step) {
+void Timeline::arrive(std::uint32_t number, std::uint32_t step) {
   state_.end = now_;
-  --open_[unit];
-  const Pattern& pattern = *schedule_->units[unit].pattern;
-  if (pattern.is_collective()) end_collective(unit, step);
-  std::uint16_t* const waits = waits_.data() + offset_[unit];
-  const std::uint32_t last = pattern.steps[step + 1].successors;
-  for (std::uint32_t i = pattern.steps[step].successors; i < last; ++i) {
-    const std::uint32_t next = pattern.successors[i];
-    if (--waits[next] == 0) make_ready(unit, next);
+  Unit& unit = units_[number];
+  --unit.open;
+  if (unit.is_collective) end_collective(number, step);
+  const std::uint32_t last = unit.steps[step + 1].successors;
+  for (std::uint32_t i = unit.steps[step].successors; i < last; ++i) {
+    const std::uint32_t next = unit.successors[i];
+    if (--unit.waits[next] == 0) make_ready(number, next);
   }
 }
 
 void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
-  const PlacedUnit& unit = schedule_->units[number];
-  const Step& step = unit.pattern->steps[number_of_step];
-  const std::uint32_t node = node_of(number, step);
+  const Unit& unit = units_[number];
+  const Step& step = unit.steps[number_of_step];
+  const std::uint32_t node = node_of(unit, step);
   Entry entry = {now_, unit.index, number_of_step, number};
   if (step.resource != Resource::kPorts) {
-    Queue& stream = queue(step.resource == Resource::kCodec ? kCodecQueue : kLocalQueue, node);
-    stream.add(entry);
-    return touch(stream, touched_streams_);
+    return wait(entry, stream(step.resource, node), touched_streams_);
   }
   if (schedule_->transfer_order == sim::TransferOrder::kNeed) {
-    entry.first = -std::int64_t{unit.need};
+    entry.first = -std::int64_t{schedule_->units[number].need};
     entry.second = now_;
   }
-  Queue& egress = queue(kEgress, node);
-  egress.add(entry);
-  touch(egress, touched_egress_);
+  wait(entry, queue(kEgress, node), touched_egress_);
 }
 
+/// Gives what is idle its next step. An egress takes its own, and keeps it while that waits for the
+/// other port.
 void Timeline::dispatch() {
   for (const std::uint32_t number : touched_streams_) {
     Queue& stream = state_.queues[number];
     stream.touched = false;
-    if (stream.busy || stream.empty()) continue;
     stream.busy = true;
-    occupy(stream, start(stream.take()));
+    const std::int64_t work = start(stream.take(), TimelineState::kOtherEnds);
+    stream.waiting -= work;
+    occupy(number, work);
   }
   touched_streams_.clear();
   for (const std::uint32_t number : touched_egress_) {
     Queue& egress = state_.queues[number];
     egress.touched = false;
-    if (egress.busy || egress.empty()) continue;
-    egress.busy = true;  // with its head, which waits for the other port from here on
+    egress.busy = true;
     const Entry head = egress.take();
-    const Step& step = schedule_->units[head.unit].pattern->steps[head.step];
-    Queue& ingress = queue(kIngress, receiver_of(head.unit, step));
-    ingress.add(head);
-    touch(ingress, touched_ingress_);
+    const Unit& unit = units_[head.unit];
+    const Step& step = unit.steps[head.step];
+    egress.waiting -= step.work;
+    wait(head, queue(kIngress, receiver_of(unit, step)), touched_ingress_);
   }
   touched_egress_.clear();
   for (const std::uint32_t number : touched_ingress_) {
     Queue& ingress = state_.queues[number];
     ingress.touched = false;
-    if (ingress.busy || ingress.empty()) continue;
     ingress.busy = true;
     const Entry head = ingress.take();
-    const std::int64_t work = start(head);
-    occupy(ingress, work);
-    const Step& step = schedule_->units[head.unit].pattern->steps[head.step];
-    occupy(queue(kEgress, node_of(head.unit, step)), work);
+    const std::int64_t work = start(head, TimelineState::kPortEnds);
+    ingress.waiting -= work;
+    occupy(number, work);
+    const Unit& unit = units_[head.unit];
+    occupy(number_of(kEgress, node_of(unit, unit.steps[head.step])), work);
   }
   touched_ingress_.clear();
 }
 
-void Timeline::occupy(Queue& resource, std::int64_t work) const {
-  resource.started += work;
-  resource.until = now_ + work;
+/// With the head of its queue, or an egress with what waited for the other port.
+void Timeline::occupy(std::uint32_t resource, std::int64_t work) {
+  Queue& queue = state_.queues[resource];
+  if (now_ - queue.started > most_idle_[resource]) too_late_ = true;
+  queue.started += work;
+  queue.until = now_ + work;
 }
 
 /// The work that it is.
-std::int64_t Timeline::start(const Entry& entry) {
-  const Step& step = schedule_->units[entry.unit].pattern->steps[entry.step];
+std::int64_t Timeline::start(const Entry& entry, std::size_t sort_of_end) {
+  const Unit& unit = units_[entry.unit];
+  const Step& step = unit.steps[entry.step];
+  if (unit.tails != nullptr && unit.tails[entry.step] > latest_ - now_) too_late_ = true;
   if (step.resource == Resource::kCodec) state_.codec_left -= step.work;
   if (step.resource == Resource::kPorts) state_.port_left -= step.work;
-  push(now_ + step.work, entry.unit, entry.step);
+  state_.events[sort_of_end].add({now_ + step.work, entry.unit, entry.step});
   return step.work;
 }
 
-void Timeline::push(std::int64_t time, std::uint32_t unit, std::uint32_t step) {
-  state_.events.add({time, unit, step});
+/// An entry joins a queue, which is touched if it can serve it in this round. It starts when all
+/// before it are served, at the earliest.
+void Timeline::wait(const Entry& entry, Queue& queue, std::vector<std::uint32_t>& touched) {
+  const Unit& unit = units_[entry.unit];
+  const bool is_last = queue.add(entry);
+  if (is_last && unit.tails != nullptr &&
+      unit.tails[entry.step] > latest_ - std::max(now_, queue.until) - queue.waiting) {
+    too_late_ = true;
+  }
+  queue.waiting += unit.steps[entry.step].work;
+  if (!queue.busy) touch(queue, touched);
 }
 
+/// The step that a resource was busy with is over.
+void Timeline::leave(Queue& resource, std::vector<std::uint32_t>& touched) {
+  resource.busy = false;
+  if (!resource.empty()) touch(resource, touched);
+}
+
+/// Notes an idle resource with a queue that is not empty.
 void Timeline::touch(Queue& queue, std::vector<std::uint32_t>& touched) {
   if (queue.touched) return;
   queue.touched = true;
@@ -414,11 +456,14 @@ void Timeline::touch(Queue& queue, std::vector<std::uint32_t>& touched) {
 
 TimelineState Timeline::snapshot() const {
   TimelineState copy = state_;
-  while (copy.oldest < copy.next && open_[copy.oldest] == 0) ++copy.oldest;
+  while (copy.oldest < copy.next && units_[copy.oldest].open == 0) ++copy.oldest;
   const auto first = static_cast<std::ptrdiff_t>(offset_[copy.oldest]);
   const auto last = static_cast<std::ptrdiff_t>(offset_[copy.next]);
   copy.waits.assign(waits_.begin() + first, waits_.begin() + last);
-  copy.open.assign(open_.begin() + copy.oldest, open_.begin() + copy.next);
+  copy.open.clear();
+  for (std::uint32_t unit = copy.oldest; unit < copy.next; ++unit) {
+    copy.open.push_back(units_[unit].open);
+  }
   return copy;
 }
 
@@ -426,7 +471,9 @@ void Timeline::restore(const TimelineState& state) {
   state_ = state;
   std::copy(state.waits.begin(), state.waits.end(),
             waits_.begin() + static_cast<std::ptrdiff_t>(offset_[state.oldest]));
-  std::copy(state.open.begin(), state.open.end(), open_.begin() + state.oldest);
+  for (std::size_t i = 0; i < state.open.size(); ++i) {
+    units_[state.oldest + i].open = state.open[i];
+  }
   round_ = 0;
 }
 
@@ -434,13 +481,16 @@ void Timeline::restore(const TimelineState& state) {
 bool Timeline::meets(const TimelineState& other, const Schedule& schedule) const {
   if (!(state_.events == other.events && state_.queues == other.queues)) return false;
   std::uint32_t oldest = state_.oldest;
-  while (oldest < state_.next && open_[oldest] == 0) ++oldest;
+  while (oldest < state_.next && units_[oldest].open == 0) ++oldest;
   if (oldest != other.oldest) return false;
   const bool same_units =
       std::equal(schedule.units.begin() + oldest, schedule.units.begin() + state_.next,
                  schedule_->units.begin() + oldest);
   if (!same_units) return false;
-  if (!std::equal(other.open.begin(), other.open.end(), open_.begin() + oldest)) return false;
+  const bool as_open =
+      std::equal(other.open.begin(), other.open.end(), units_.begin() + oldest,
+                 [](std::uint32_t open, const Unit& unit) { return open == unit.open; });
+  if (!as_open) return false;
   const auto first = waits_.begin() + static_cast<std::ptrdiff_t>(offset_[oldest]);
   return offset_[state_.next] - offset_[oldest] == other.waits.size() &&
          std::equal(other.waits.begin(), other.waits.end(), first);

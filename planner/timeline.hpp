@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct PlacedUnit {
   std::uint32_t index = 0;  ///< Task::gradient of its tasks
   std::uint32_t need = 0;   ///< TaskGraph::need_places of it
   const Pattern* pattern = nullptr;
+  /// Per step of the pattern, or null: ps from its start to the iteration's end, at the least. Runs
+  /// with a limit end sooner with it.
+  const std::int64_t* tails = nullptr;
   bool operator==(const PlacedUnit&) const = default;
 };
 
@@ -62,18 +67,20 @@ struct TimelineState {
     std::uint32_t step;  ///< with kArrival: its successors may start; else it leaves its resource
     bool operator==(const Event&) const = default;
   };
-  /// What will happen, in the order of time, from `next` on. What is new mostly comes last.
+  /// What will happen, in the order of time, from `next` on.
   struct Events {
     std::vector<Event> all;
     std::size_t next = 0;
 
-    bool empty() const { return next == all.size(); }
-    const Event& first() const { return all[next]; }
+    std::int64_t time() const { return next == all.size() ? kNever : all[next].time; }
     void add(const Event& event);
     Event take();
     std::span<const Event> coming() const { return std::span(all).subspan(next); }
     bool operator==(const Events& other) const;
   };
+  /// Sorts of events. In a list of its own, what is new mostly comes last: arrivals come as long
+  /// after ends as the wire is, and steps of one resource are mostly equally long.
+  static constexpr std::size_t kPortEnds = 0, kOtherEnds = 1, kArrivals = 2, kEventSorts = 3;
   /// A waiting step with its place in the order of service.
   struct Entry {
     std::int64_t first, second;
@@ -88,9 +95,11 @@ struct TimelineState {
     bool touched = false;
     std::int64_t started = 0;  ///< ps of work that has begun so far
     std::int64_t until = 0;    ///< when the last of it ends
+    std::int64_t waiting = 0;  ///< ps of work of the entries
 
     bool empty() const { return next == entries.size(); }
-    void add(const Entry& entry);
+    /// Whether it comes behind all others.
+    bool add(const Entry& entry);
     Entry take();
     bool operator==(const Queue& other) const;
   };
@@ -99,7 +108,7 @@ struct TimelineState {
   std::int64_t end = 0;      ///< of what has ended so far
   std::uint32_t next = 0;    ///< the first unit that is not ready
   std::uint32_t oldest = 0;  ///< all units before are done
-  Events events;
+  std::array<Events, kEventSorts> events;
   std::vector<Queue> queues;                   ///< by sort and orbit
   std::vector<std::uint16_t> waits;            ///< per step of the units from `oldest` to `next`
   std::vector<std::uint32_t> open;             ///< per unit of these: steps that are not done
@@ -111,6 +120,15 @@ struct Recording {
   Schedule schedule;
   std::int64_t iteration = kNever;
   std::vector<TimelineState> states;  ///< in the order of time
+};
+
+/// A run is given up as soon as it shows that the iteration ends later than `time`: by
+/// PlacedUnit::tails, and by the work that is left on a resource when it starts a step.
+struct Deadline {
+  std::int64_t time = kNever;  ///< ps
+  /// Per queue, by sort and orbit, ps: the work there of all units of the iteration, with those
+  /// that a schedule lacks, and the time that follows it; at the least. Or nothing.
+  std::span<const std::int64_t> loads;
 };
 
 /// Simulates schedules, one after the other; not to be used by two threads at once.
@@ -128,10 +146,13 @@ class Timeline {
   /// Before anything happened.
   static TimelineState beginning(std::uint32_t orbits);
   /// From a state of a schedule that begins with the same units, on to just before the instant
-  /// `until`, at which the first unit that `schedule` does not have any more may be ready.
-  TimelineState advance(const Schedule& schedule, const TimelineState& from, std::int64_t until);
+  /// `until`, at which the first unit that `schedule` does not have any more may be ready. Nothing
+  /// if it is given up.
+  std::optional<TimelineState> advance(const Schedule& schedule, const TimelineState& from,
+                                       std::int64_t until, const Deadline& deadline = {});
   /// From such a state to the end, as run().
-  std::int64_t finish(const Schedule& schedule, const TimelineState& from, std::int64_t limit);
+  std::int64_t finish(const Schedule& schedule, const TimelineState& from,
+                      const Deadline& deadline);
 
   /// Steps that ended in all runs so far.
   std::int64_t steps() const { return steps_; }
@@ -141,8 +162,21 @@ class Timeline {
   using Entry = TimelineState::Entry;
   using Queue = TimelineState::Queue;
 
+  /// A unit of the schedule, with what its steps need at hand.
+  struct Unit {
+    const Step* steps = nullptr;
+    const std::uint32_t* successors = nullptr;
+    const std::int64_t* tails = nullptr;
+    std::uint16_t* waits = nullptr;  // per step
+    std::uint32_t open = 0;          // steps that are not done
+    std::uint32_t turn = 0;          // its rotation, less than the orbits
+    std::uint32_t index = 0;
+    bool is_collective = false;
+  };
+
   void begin(const Schedule& schedule, const Recording* base);
-  void continue_from(const Schedule& schedule, const TimelineState& from);
+  void continue_from(const Schedule& schedule, const TimelineState& from, const Deadline& deadline);
+  void set(const Deadline& deadline);
   void place_units();
   std::int64_t go(std::int64_t limit, const Recording* base, Recording* recording);
   bool instant();
@@ -153,19 +187,26 @@ class Timeline {
   void arrive(std::uint32_t unit, std::uint32_t step);
   void make_ready(std::uint32_t unit, std::uint32_t step);
   void dispatch();
-  std::int64_t start(const Entry& entry);
-  void occupy(Queue& resource, std::int64_t work) const;
-  void push(std::int64_t time, std::uint32_t unit, std::uint32_t step);
+  std::int64_t start(const Entry& entry, std::size_t sort_of_end);
+  void occupy(std::uint32_t resource, std::int64_t work);
+  void wait(const Entry& entry, Queue& queue, std::vector<std::uint32_t>& touched);
+  void leave(Queue& resource, std::vector<std::uint32_t>& touched);
   void touch(Queue& queue, std::vector<std::uint32_t>& touched);
+  std::uint32_t number_of(std::uint32_t kind, std::uint32_t orbit) const {
+    return kind * schedule_->orbits + orbit;
+  }
   Queue& queue(std::uint32_t kind, std::uint32_t orbit) {
-    return state_.queues[kind * schedule_->orbits + orbit];
+    return state_.queues[number_of(kind, orbit)];
+  }
+  Queue& stream(Resource resource, std::uint32_t orbit) {
+    return queue(resource == Resource::kCodec ? kCodecQueue : kLocalQueue, orbit);
   }
   /// Schedule::node_of() and receiver_of().
-  std::uint32_t node_of(std::uint32_t unit, const Step& step) const {
-    return rotated(step.node + turn_[unit]);
+  std::uint32_t node_of(const Unit& unit, const Step& step) const {
+    return rotated(step.node + unit.turn);
   }
-  std::uint32_t receiver_of(std::uint32_t unit, const Step& step) const {
-    return rotated(rotated(step.node + step.shift) + turn_[unit]);
+  std::uint32_t receiver_of(const Unit& unit, const Step& step) const {
+    return rotated(rotated(step.node + step.shift) + unit.turn);
   }
   std::uint32_t rotated(std::uint32_t orbit) const {
     return orbit < schedule_->orbits ? orbit : orbit - schedule_->orbits;
@@ -176,16 +217,19 @@ class Timeline {
   std::int64_t next_time() const;
 
   const Schedule* schedule_ = nullptr;
-  TimelineState state_;              // its `waits` and `open` are kept in those below
+  TimelineState state_;  // its `waits` and `open` are kept in those below
+  std::vector<Unit> units_;
   std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
-  std::vector<std::uint32_t> turn_;  // per unit: its rotation, less than the orbits
   std::vector<std::uint16_t> waits_;
-  std::vector<std::uint32_t> open_;  // per unit
   // Per unit with an all-reduce: the one before and the one behind; kNoUnit: none.
   std::vector<std::uint32_t> collective_before_, collective_behind_;
   std::vector<std::uint32_t> touched_streams_, touched_egress_, touched_ingress_;
   std::int64_t now_ = 0;
-  std::uint32_t round_ = 0;  // of the instant now_
+  std::uint32_t round_ = 0;       // of the instant now_
+  std::int64_t latest_ = kNever;  // that an iteration may end
+  /// Per queue: a step that starts when it has been idle for longer is too late.
+  std::vector<std::int64_t> most_idle_;
+  bool too_late_ = false;
   std::int64_t steps_ = 0;
 };
 

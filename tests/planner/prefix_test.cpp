@@ -35,18 +35,23 @@ std::pair<double, double> check_prefixes(const Problem& problem, std::uint64_t s
     const PrefixOption& option = bound.options(place)[candidate.options[ready.order[place]]];
     bound.push(option);
     prefix.units.push_back(whole.units[place]);
+    prefix.units.back().tails = option.tails->data();
     CHECK(option.pattern == whole.units[place].pattern);
     CHECK(bound.at_least(state) <= time);
     const bool last = place + 1 == whole.units.size();
     if (last || whole.units[place + 1].ready == whole.units[place].ready) continue;
-    state = timeline.advance(prefix, state, whole.units[place + 1].ready);
+    const std::int64_t until = whole.units[place + 1].ready;
+    auto after = timeline.advance(prefix, state, until, {time, bound.loads(state, time)});
+    REQUIRE(after);  // not given up, since this plan takes no longer
+    state = std::move(*after);
     const std::int64_t at_least = bound.at_least(state);
     CHECK(at_least <= time);
     sums.first += static_cast<double>(at_least);
     sums.second += static_cast<double>(time);
   }
-  CHECK(timeline.finish(prefix, state, kNever) == time);
-  CHECK(timeline.finish(prefix, state, time - 1) == kNever);
+  CHECK(timeline.finish(prefix, state, {}) == time);
+  CHECK(timeline.finish(prefix, state, {time, bound.loads(state, time)}) == time);
+  CHECK(timeline.finish(prefix, state, {time - 1, bound.loads(state, time - 1)}) == kNever);
   return sums;
 }
 
