@@ -19,11 +19,6 @@ using casync::Kind;
 
 constexpr std::align_val_t kArenaAlignment{64};
 
-/// A thread that has tasks for longer leaves its core now and then to those that move bytes, which
-/// need it for little. Where cores are few, messages would else wait until the codec has nothing
-/// to do. Shorter: messages leave sooner, but each by itself, which costs more.
-constexpr auto kTurn = std::chrono::microseconds(1000);
-
 /// From here on a codec task is so much longer than such a turn that to be interrupted, at the
 /// price of its caches, is the lesser evil.
 constexpr std::int64_t kLongElements = std::int64_t{1} << 20;

@@ -2,7 +2,14 @@
 
 #include <sched.h>
 
+#include <chrono>
+
 namespace hipress::executor {
+
+/// A thread that has tasks for longer leaves its core now and then to those that move bytes, which
+/// need it for little. Where cores are few, messages would else wait until the codec has nothing
+/// to do. Shorter: messages leave sooner, but each by itself, which costs more.
+inline constexpr auto kTurn = std::chrono::microseconds(1000);
 
 /// While it lives, a thread of real-time priority leaves its core to any other of its process that
 /// wakes up. For tasks that compute for long where cores are few: those who move bytes need a core

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "executor/scheduling.hpp"
+
 namespace hipress::profiler {
 namespace {
 
@@ -52,13 +54,12 @@ CoreMeter::~CoreMeter() {
 /// Arithmetic in registers: neither memory nor caches make it slower.
 void CoreMeter::count(Counter& counter) const {
   constexpr int kSteps = 256;
-  constexpr auto kTurn = std::chrono::milliseconds(1);
   std::uint64_t state = 1;
-  Clock::time_point turn_ends = Clock::now() + kTurn;
+  Clock::time_point turn_ends = Clock::now() + executor::kTurn;
   while (!stopping_.load(std::memory_order_relaxed)) {
     if (Clock::now() > turn_ends) {
       std::this_thread::yield();
-      turn_ends = Clock::now() + kTurn;
+      turn_ends = Clock::now() + executor::kTurn;
     }
     for (int step = 0; step < kSteps; ++step) {
       state ^= state << 13;
