@@ -111,7 +111,7 @@ class Run:
     @staticmethod
     def profiles(missing: list[Case]) -> list[str]:
         names = sorted({links_of(case) for case in missing})
-        return names if names and names[0].startswith(LOOPBACK) else [*names, *(f"unlimited_{rate}" for rate in names)]
+        return names if names and names[0].startswith(LOOPBACK) else [*names, *(f"unlimited_{name}" for name in names)]
 
     def run(self) -> None:
         self.announce()
@@ -119,9 +119,10 @@ class Run:
             return self.run_loopback()
         with Network(MOST_NODES) as network:
             bench = self.bench.on(network)
-            for rate in sorted({case.rate for case in self.missing}):
-                bench.profile_links(network, rate)
-                self.run_cases(bench, [case for case in self.missing if case.rate == rate])
+            for rate, nnodes in sorted({(case.rate, case.nnodes) for case in self.missing}):
+                chosen = [case for case in self.missing if (case.rate, case.nnodes) == (rate, nnodes)]
+                bench.profile_links(network, chosen[0])
+                self.run_cases(bench, chosen)
             self.compare_tasks(bench, network)
 
     def run_loopback(self) -> None:

@@ -118,8 +118,9 @@ def measure(bench: PlanBench, chosen: list[Case]) -> list[Job]:
     with Network(MOST_NODES) as network:
         on_network = bench.on(network)
         for rate in sorted({case.rate for case in chosen}):
-            on_network.profile_links(network, rate)
-            for group in by_group([case for case in chosen if case.rate == rate]):
+            of_rate = [case for case in chosen if case.rate == rate]
+            on_network.profile_links(network, of_rate[0])
+            for group in by_group(of_rate):
                 on_network.profile_kernels(group[0])
                 for case in group:
                     if case.algorithm in SEARCHES:

@@ -23,8 +23,9 @@ WARMUPS = {"dgc": 8}
 
 
 def links_of(case: Case) -> str:
-    """The profile that a case's links come from."""
-    return f"{LOOPBACK}_{case.nnodes}" if case.rate == LOOPBACK else str(case.rate)
+    """The profile that a case's links come from: of as many ranks as the case has. They all live on this machine, and
+    what a message costs depends on how busy they keep its cores: where one idles, somebody has to be woken on it."""
+    return f"{case.rate}_{case.nnodes}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,16 +92,16 @@ class Bench:
         self.launcher.run(nnodes, "hipress-profile", "--quick", "--output", path, *arguments)
         self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s -> {path}")
 
-    def profile_links(self, network: Network, rate: int) -> None:
-        """The CPU work of transfers from the network without limits, links from the limited one, which stays in place;
-        always of MOST_NODES ranks."""
-        base = f"unlimited_{rate}"
-        if not self.has_profile(base):
-            network.lift(rate)
-            self.measure_profile(base, MOST_NODES, "--algorithm", PROFILED, "--passes", 1)
-        network.shape(rate)
-        if not self.has_profile(rate):
-            self.measure_profile(rate, MOST_NODES, "--base", self.profile_path(base))
+    def profile_links(self, network: Network, case: Case) -> None:
+        """The CPU work of transfers from the network without limits, links from the limited one, which then stays."""
+        limited = links_of(case)
+        unlimited = f"unlimited_{limited}"
+        if not self.has_profile(unlimited):
+            network.lift(case.rate)
+            self.measure_profile(unlimited, case.nnodes, "--algorithm", PROFILED, "--passes", 1)
+        network.shape(case.rate)
+        if not self.has_profile(limited):
+            self.measure_profile(limited, case.nnodes, "--base", self.profile_path(unlimited))
 
     def profile_kernels(self, case: Case) -> None:
         """Anew for each round: what a machine's memory gives its programs changes within seconds where machines are

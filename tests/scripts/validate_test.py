@@ -337,7 +337,7 @@ class Machine(unittest.TestCase):
         # 10 plans, 45 pairs; those of one speed do not differ: 2 none, 2 fp16, 6 compressed.
         self.assertEqual((report["pairs"], report["ranking_accuracy"]), (45 - 1 - 1 - 15, 1.0))
         self.assertIn("task by task", done.stdout)
-        for name in ("cases.csv", "pairs.csv", "tasks.csv", "profile_unlimited_200.yaml", "profile_200.yaml"):
+        for name in ("cases.csv", "pairs.csv", "tasks.csv", "profile_unlimited_200_2.yaml", "profile_200_2.yaml"):
             self.assertTrue((self.folder / "out" / name).exists(), name)
         self.assertEqual(self.namespaces(), [])
 
