@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -53,12 +54,15 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
   for (const casync::Algorithm& algorithm : program.plan().plan.algorithms) {
     codecs_.push_back(device.codec(algorithm.name));
   }
-  allocate();
-  ready_.reserve(program.tasks().size());
   if (options_.nccl != nullptr) {
-    prepare_rounds();
+    // Before anything is allocated, so that what NCCL takes of the device is not counted as free.
     communicator_ =
         std::make_unique<transport::NcclCommunicator>(endpoint, *options_.nccl, options_.timeout_s);
+  }
+  allocate();
+  ready_.reserve(program.tasks().size());
+  if (communicator_) {
+    prepare_rounds();
   } else {
     prepare_messages();
     if (!program_.collectives().empty()) library_ = endpoint_.collective();
@@ -99,9 +103,8 @@ void DeviceRuntime::allocate() {
   arena_ = device_.allocate(std::max<std::int64_t>(1, layout_.arena_bytes()));
   if (layout_.pinned_bytes > 0) pinned_ = device_.allocate_pinned(layout_.pinned_bytes);
   device_.clear(arena_ + layout_.state_begin, layout_.state_bytes, Stream::kOwnCodec);
-  for (const Stream stream : {Stream::kOwnCodec, Stream::kArrivalCodec}) {
-    device_.reserve_temporary(layout_.temporary_bytes, stream);
-  }
+  constexpr std::array kCodecs{Stream::kOwnCodec, Stream::kArrivalCodec};
+  device_.reserve_temporary(layout_.temporary_bytes, kCodecs);
 }
 
 void DeviceRuntime::prepare_messages() {
