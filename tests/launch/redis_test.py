@@ -55,7 +55,7 @@ class Redis:
             connection.sendall(command + b"\r\n")
             return connection.recv(64).strip()
 
-    .contextmanager
+    @contextlib.contextmanager
     def stopped(self):
         self.server.send_signal(signal.SIGSTOP)
         try:
