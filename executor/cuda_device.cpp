@@ -37,6 +37,11 @@ class CudaDevice : public Device {
     std::uint64_t all = UINT64_MAX;
     check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all),
           "keeping temporary memory");
+    // Else the driver may give one stream what another is about to free, and have it wait for that.
+    int wait_for_others = 0;
+    check(
+        cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &wait_for_others),
+        "keeping streams apart");
     int least = 0, most = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &most), "asking for priorities");
     for (std::size_t s = 0; s < kStreams; ++s) {
@@ -96,13 +101,23 @@ class CudaDevice : public Device {
     return static_cast<std::byte*>(memory);
   }
 
-  void reserve_temporary(std::int64_t bytes, Stream stream) override {
+  void reserve_temporary(std::int64_t bytes, std::span<const Stream> streams) override {
     if (bytes <= 0) return;
     use();
-    void* memory = nullptr;
-    check(cudaMallocAsync(&memory, static_cast<std::size_t>(bytes), on(stream)),
-          fmt::format("allocating {} bytes of temporary memory", bytes).c_str());
-    check(cudaFreeAsync(memory, on(stream)), "keeping temporary memory");
+    std::vector<void*> taken;
+    cudaError_t status = cudaSuccess;
+    for (std::size_t i = 0; i < streams.size() && status == cudaSuccess; ++i) {
+      void* memory = nullptr;
+      status = cudaMallocAsync(&memory, static_cast<std::size_t>(bytes), on(streams[i]));
+      if (status == cudaSuccess) taken.push_back(memory);
+    }
+    // Only now: what one stream gives back, the pool may give to the next one.
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      check(cudaFreeAsync(taken[i], on(streams[i])), "keeping temporary memory");
+    }
+    check(status, fmt::format("allocating {} bytes of temporary memory for each of {} streams",
+                              bytes, streams.size())
+                      .c_str());
   }
 
   void* handle(Stream stream) override {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "kernels/codec.hpp"
@@ -44,8 +45,9 @@ class Device {
   virtual std::byte* allocate(std::int64_t bytes) = 0;
   /// Host memory that the device copies from and to while the host goes on.
   virtual std::byte* allocate_pinned(std::int64_t bytes) = 0;
-  /// Temporary memory that codecs on `stream` will take; it need not be asked of the driver then.
-  virtual void reserve_temporary(std::int64_t bytes, Stream stream) = 0;
+  /// Temporary memory that codecs on each of the streams will take, so much for each at the same
+  /// time; it need not be asked of the driver then.
+  virtual void reserve_temporary(std::int64_t bytes, std::span<const Stream> streams) = 0;
 
   /// As kernels::Codec and the communicator take it.
   virtual void* handle(Stream stream) = 0;

@@ -65,12 +65,21 @@ void place_states(const Program& program, DeviceLayout& layout) {
 
 /// A codec's temporary memory is of the order of what it selects or of a number per tile; this is
 /// more than any of the table's takes.
-std::int64_t temporary_bytes(const Program& program, const LocalTask& local) {
+std::int64_t temporary_bytes_alone(const Program& program, const LocalTask& local) {
   if (local.task.kind != Kind::kEncode && local.task.kind != Kind::kDecode) return 0;
   const kernels::Codec& codec =
       *program.plan().codecs[static_cast<std::size_t>(local.task.algorithm)];
-  const std::int64_t elements = local.task.amount;
+  const std::int64_t elements = local.slice.elements;  // a leader's amount is its batch's
   return std::min(8 * elements, 4 * codec.encoded_bytes(elements)) + elements / 4 + (64 << 10);
+}
+
+/// A batch is one call of the codec, which takes for all members at once.
+std::int64_t temporary_bytes(const Program& program, const LocalTask& leader) {
+  std::int64_t bytes = temporary_bytes_alone(program, leader);
+  for (const std::uint32_t member : program.members(leader)) {
+    bytes += temporary_bytes_alone(program, program.tasks()[member]);
+  }
+  return bytes;
 }
 
 /// What a Send's bytes are copied for: those that send the same bytes share a copy.

@@ -22,7 +22,9 @@ struct Staging {
 };
 
 /// Where everything lies that a rank keeps on its device, in one arena, and in pinned memory, in
-/// another. Known before the first iteration, so that too little memory is an error then.
+/// another. Known before the first iteration, so that too little memory is an error then. What NCCL
+/// takes is not in it: it connects before the device is asked what is free. What it takes with the
+/// first message between two ranks nobody can tell before.
 struct DeviceLayout {
   std::vector<std::int64_t> units;     ///< offset per unit; -1 of those without members
   std::int64_t messages = 0;           ///< offset of Program::messages()' arena

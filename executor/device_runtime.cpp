@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -53,12 +54,15 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
   for (const casync::Algorithm& algorithm : program.plan().plan.algorithms) {
     codecs_.push_back(device.codec(algorithm.name));
   }
-  allocate();
-  ready_.reserve(program.tasks().size());
   if (options_.nccl != nullptr) {
-    prepare_rounds();
+    // Before anything is allocated, so that what NCCL takes of the device is not counted as free.
     communicator_ =
         std::make_unique<transport::NcclCommunicator>(endpoint, *options_.nccl, options_.timeout_s);
+  }
+  allocate();
+  ready_.reserve(program.tasks().size());
+  if (communicator_) {
+    prepare_rounds();
   } else {
     prepare_messages();
     if (!program_.collectives().empty()) library_ = endpoint_.collective();
@@ -76,18 +80,20 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
 }
 
 DeviceRuntime::~DeviceRuntime() {
-  exchange_.reset();
+  bool reducing = false;  // of an iteration that has failed
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    reducing = reducer_.running;
   }
   wake_.notify_all();
   sender_.wake.notify_all();
   reducer_.wake.notify_all();
-  if (reducing_ != kNone) library_->interrupt();
+  if (reducing) library_->interrupt();
   issuer_.join();
   if (sender_.thread.joinable()) sender_.thread.join();
   if (reducer_.thread.joinable()) reducer_.thread.join();
+  exchange_.reset();  // after the sender, which may have been sending
   if (communicator_ && (failure_ || under_way_)) communicator_->abandon();
   communicator_.reset();  // ends what would keep the device's streams waiting
   device_.drain();        // what is called from them is ours
@@ -99,9 +105,8 @@ void DeviceRuntime::allocate() {
   arena_ = device_.allocate(std::max<std::int64_t>(1, layout_.arena_bytes()));
   if (layout_.pinned_bytes > 0) pinned_ = device_.allocate_pinned(layout_.pinned_bytes);
   device_.clear(arena_ + layout_.state_begin, layout_.state_bytes, Stream::kOwnCodec);
-  for (const Stream stream : {Stream::kOwnCodec, Stream::kArrivalCodec}) {
-    device_.reserve_temporary(layout_.temporary_bytes, stream);
-  }
+  constexpr std::array kCodecs{Stream::kOwnCodec, Stream::kArrivalCodec};
+  device_.reserve_temporary(layout_.temporary_bytes, kCodecs);
 }
 
 void DeviceRuntime::prepare_messages() {
@@ -274,27 +279,46 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
     changed_.notify_all();
     return;
   }
-  if (failure_ || stopping_) return;
-  if (quiet_since_ && Clock::now() - *quiet_since_ > patience()) {
+  const std::chrono::nanoseconds quiet =
+      quiet_since_ ? Clock::now() - *quiet_since_ : std::chrono::nanoseconds(0);
+  if (quiet > from_s(options_.timeout_s) && !failure_ && !stopping_) {
     lock.unlock();
     try {
-      if (communicator_) communicator_->give_up(awaited());
-      throw nothing_moves();
-    } catch (const transport::PeerError& error) {
-      fail(std::make_exception_ptr(communicator_ ? named(error) : error));
+      end_if_stalled(quiet);
+    } catch (...) {
+      fail(std::current_exception());
     }
     lock.lock();
-    return;
   }
-  if (!ready_.empty()) return;  // meanwhile
+  if (failure_ || stopping_ || !ready_.empty()) return;  // meanwhile
+  if (host_is_done != (remaining_ == 0)) return;
   // Tasks, arrivals and gradients wake us up; the device, NCCL and their failures do not.
   wake_.wait_for(lock, host_is_done || communicator_ ? kLook : kSeldom);
 }
 
-/// Where nothing moves anywhere, all ranks notice at once; the first to say so should be one.
-std::chrono::nanoseconds DeviceRuntime::patience() const {
-  const int place = std::min(endpoint_.rank(), 10);
-  return from_s(options_.timeout_s * (1 + 0.02 * place));
+/// Throws who is at fault, which all ranks then know, if nothing has happened for too long.
+void DeviceRuntime::end_if_stalled(std::chrono::nanoseconds quiet) {
+  if (communicator_) {
+    if (quiet < patience(options_.timeout_s, Blame::kSender, endpoint_.rank())) return;
+    try {
+      communicator_->give_up(awaited());
+    } catch (const transport::PeerError& error) {
+      throw named(error);
+    }
+  }
+  // Nothing is enqueued here that waits for another rank: what is not done holds up all by itself.
+  const std::uint32_t busy = schedule_.first_undone();
+  std::unique_lock lock(mutex_);
+  const Stall stall = find_stall(
+      program_, options_.timeout_s, [this](std::uint32_t index) { return !finished_[index]; },
+      busy);
+  if (quiet < stall.patience) return;
+  lock.unlock();
+  // Before unwinding destroys the exchange, which would tell all that this rank gave up.
+  endpoint_.abort(stall.error.culprit, stall.error.what());
+  lock.lock();
+  changed_.wait_for(lock, kToHear, [this] { return failure_ != nullptr; });
+  throw stall.error;
 }
 
 void DeviceRuntime::look_after_device() {
@@ -467,6 +491,7 @@ void DeviceRuntime::serve(Helper& helper,
     if (stopping_) return;
     const std::uint32_t index = helper.tasks.front();
     helper.tasks.pop_front();
+    helper.running = true;
     lock.unlock();
     const LocalTask& local = program_.tasks()[index];
     try {
@@ -478,6 +503,7 @@ void DeviceRuntime::serve(Helper& helper,
           io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()))));
     }
     lock.lock();
+    helper.running = false;
   }
 }
 
@@ -654,14 +680,6 @@ transport::PeerError DeviceRuntime::named(const transport::PeerError& error) con
           fmt::format("{}; rank {} waits for '{}'", error.what(), program_.node(),
                       program_.describe(program_.tasks()[index])),
           error.awaited};
-}
-
-transport::PeerError DeviceRuntime::nothing_moves() {
-  const std::uint32_t on_device = schedule_.first_undone();
-  const std::lock_guard lock(mutex_);
-  return stalled(
-      program_, options_.timeout_s, [this](std::uint32_t index) { return !finished_[index]; },
-      on_device);
 }
 
 }  // namespace hipress::executor

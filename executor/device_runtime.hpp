@@ -28,7 +28,8 @@ namespace hipress::executor {
 
 struct DeviceRuntimeOptions {
   std::uint64_t seed = 1;  ///< of the codecs' random draws
-  double timeout_s = 30;   ///< wait() ends the iteration after so long without a task done
+  /// wait() ends the job after so long without a task done, or a little more: see patience().
+  double timeout_s = 30;
   /// Moves messages from device to device; null: the endpoint does, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
   RoundLimits rounds = {};  ///< of NCCL's groups; the same on every rank
@@ -66,6 +67,7 @@ class DeviceRuntime : public RankRuntime {
   struct Helper {
     std::deque<std::uint32_t> tasks;
     std::condition_variable wake;
+    bool running = false;  ///< one that it has taken
     std::thread thread;
   };
   /// This rank's part of a round.
@@ -80,7 +82,7 @@ class DeviceRuntime : public RankRuntime {
 
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);
-  std::chrono::nanoseconds patience() const;
+  void end_if_stalled(std::chrono::nanoseconds quiet);
   void look_after_device();
   void serve(Helper& helper, const std::function<void(const LocalTask&, std::uint32_t)>& work);
   void issue(std::uint32_t index);
@@ -118,7 +120,6 @@ class DeviceRuntime : public RankRuntime {
   void fail(std::exception_ptr error);
   std::span<const transport::NcclOperation> awaited() const;
   transport::PeerError named(const transport::PeerError& error) const;
-  transport::PeerError nothing_moves();
 
   transport::Endpoint& endpoint_;
   const Program& program_;

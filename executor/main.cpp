@@ -85,7 +85,8 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--job", request.job, "tells jobs apart that meet in one place")
       ->capture_default_str();
   app.add_option("--timeout", request.replay.timeout_s,
-                 "seconds without progress after which the job ends")
+                 "seconds without progress after which the job ends; a rank that is silent for "
+                 "half of them is dead")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--seed", request.replay.seed, "of inputs and random draws")

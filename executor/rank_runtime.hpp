@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -52,11 +53,33 @@ std::unique_ptr<transport::Exchange> prepare_exchange(transport::Endpoint& endpo
                                                       const Program& program, const Places& place,
                                                       transport::Events events);
 
-/// What to say when nothing has happened for the timeout: who did not send a message, which is a
-/// likelier cause than a task of one's own, which may only wait for one; else at which task this
-/// rank stands, `otherwise` where none is undone (kNone: the end).
-transport::PeerError stalled(const Program& program, double timeout_s,
-                             const std::function<bool(std::uint32_t index)>& undone,
-                             std::uint32_t otherwise = kNone);
+/// What a rank knows of who holds up everything.
+enum class Blame : std::uint8_t {
+  kSelf,    ///< itself, beyond doubt
+  kSender,  ///< a rank whose message waits for no other rank's
+  kUnsure,  ///< a rank that may be waiting, too
+};
+
+/// How long nothing must have happened before a rank says who is at fault: the timeout, and up to
+/// 0.4 of it more. All notice at about the same time, and the first to speak is believed by all: so
+/// who knows better speaks sooner; of those who know as much, the lower rank.
+std::chrono::nanoseconds patience(double timeout_s, Blame blame, int rank);
+
+/// Why nothing happens, as far as one rank can tell.
+struct Stall {
+  transport::PeerError error;
+  std::chrono::nanoseconds patience;  ///< before the rank says so
+};
+
+/// What to say when nothing has happened for the timeout. At fault is this rank, where a gradient
+/// never became ready, or it is `busy` with a task (kNone: it is not); else who did not send it a
+/// message, which is a likelier cause than a task of one's own, which may only wait for one; else
+/// this rank, at the first task that is undone.
+Stall find_stall(const Program& program, double timeout_s,
+                 const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
+
+/// Whoever has told all ranks of a failure waits so long, at most, to hear which of several at once
+/// they believe.
+inline constexpr std::chrono::milliseconds kToHear{500};
 
 }  // namespace hipress::executor

@@ -97,13 +97,8 @@ class Replay {
       run_iteration(static_cast<std::uint64_t>(i), i >= options_.warmup);
     }
     result_.verified = verifier_ != nullptr;
-    if (options_.timeline && !result_.iteration_s.empty()) {
-      result_.timeline = gather_timeline(endpoint_, program_, recorded_[median_iteration()]);
-    }
-    if (options_.every_timeline) {
-      for (const RecordedRun& run : recorded_)
-        result_.timelines.push_back(gather_timeline(endpoint_, program_, run));
-    }
+    const auto last = static_cast<std::uint64_t>(options_.warmup + options_.iterations - 1);
+    doing(endpoint_.rank(), "reporting after", last, [this] { report_timelines(); });
     return std::move(result_);
   }
 
@@ -149,6 +144,16 @@ class Replay {
     if (!verifier_) return;
     const Ordinarily ordinarily;
     while_doing("verifying", [&] { verifier_->verify(iteration, gradients_.units()); });
+  }
+
+  void report_timelines() {
+    if (options_.timeline && !result_.iteration_s.empty()) {
+      result_.timeline = gather_timeline(endpoint_, program_, recorded_[median_iteration()]);
+    }
+    if (!options_.every_timeline) return;
+    for (const RecordedRun& run : recorded_) {
+      result_.timelines.push_back(gather_timeline(endpoint_, program_, run));
+    }
   }
 
   void fill(std::uint64_t iteration) {
@@ -278,9 +283,15 @@ void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options) {
+  // Outlives the handlers: an exchange that is destroyed within an iteration tells all ranks that
+  // this one gave up, and what they hear first they believe.
+  std::unique_ptr<Replay> running;
   try {
     check_arguments(endpoint, model, plan, graph, options);
-    return Replay(endpoint, model, plan, graph, options).run();
+    running = doing(endpoint.rank(), "preparing", 0, [&] {
+      return std::make_unique<Replay>(endpoint, model, plan, graph, options);
+    });
+    return running->run();
   } catch (const VerificationError&) {
     throw;  // the same on every rank
   } catch (const transport::PeerError& error) {

@@ -23,6 +23,9 @@ constexpr std::align_val_t kArenaAlignment{64};
 /// price of its caches, is the lesser evil.
 constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 
+/// How often within the timeout wait() looks whether something has happened.
+constexpr int kLooks = 20;
+
 /// In waits_for_: the task itself is done.
 constexpr std::uint32_t kDone = UINT32_MAX;
 
@@ -150,15 +153,10 @@ void Runtime::wait_until(Clock::time_point at) {
 void Runtime::wait() {
   {
     std::unique_lock lock(mutex_);
-    const auto timeout = std::chrono::duration<double>(options_.timeout_s);
-    while (remaining_ > 0 && !failure_) {
-      const std::uint32_t before = remaining_;
-      const bool settled =
-          changed_.wait_for(lock, timeout, [this] { return remaining_ == 0 || failure_; });
-      if (!settled && remaining_ == before) {
-        throw stalled(program_, options_.timeout_s,
-                      [this](std::uint32_t index) { return waits_for_[index] != kDone; });
-      }
+    const Clock::time_point called = Clock::now();
+    const std::chrono::duration<double> look(options_.timeout_s / kLooks);
+    while (!changed_.wait_for(lock, look, [this] { return remaining_ == 0 || failure_; })) {
+      end_if_stalled(lock, std::max(called, progress_));
     }
     rethrow_failure();
   }
@@ -167,6 +165,22 @@ void Runtime::wait() {
   } catch (const transport::PeerError& error) {
     throw named(error);
   }
+}
+
+void Runtime::end_if_stalled(std::unique_lock<std::mutex>& lock, Clock::time_point since) {
+  const auto quiet = Clock::now() - since;
+  if (quiet < std::chrono::duration<double>(options_.timeout_s)) return;
+  const Stall stall = find_stall(
+      program_, options_.timeout_s,
+      [this](std::uint32_t index) { return waits_for_[index] != kDone; },
+      codec_.running ? codec_.task : kNone);
+  if (quiet < stall.patience) return;
+  lock.unlock();
+  // Before unwinding destroys the exchange, which would tell all that this rank gave up.
+  endpoint_.abort(stall.error.culprit, stall.error.what());
+  lock.lock();
+  changed_.wait_for(lock, kToHear, [this] { return failure_ != nullptr; });
+  if (!failure_) failure_ = std::make_exception_ptr(stall.error);
 }
 
 void Runtime::serve(Queue& queue) {
@@ -181,6 +195,7 @@ void Runtime::serve(Queue& queue) {
     if (stopping_) return;
     const std::uint32_t index = queue.ready.pop();
     queue.running = true;
+    queue.task = index;
     lock.unlock();
     try {
       run(index);
@@ -311,6 +326,7 @@ void Runtime::push(Queue& queue, std::uint32_t index, Clock::time_point ready) {
 void Runtime::complete(std::uint32_t index, Clock::time_point at) {
   const LocalTask& local = program_.tasks()[index];
   intervals_[index].end = at;
+  progress_ = std::max(progress_, at);
   waits_for_[index] = kDone;
   for (const std::uint32_t next : program_.successors(local)) {
     if (--waits_for_[next] == 0) release(next, at);

@@ -23,7 +23,8 @@ namespace hipress::executor {
 
 struct RuntimeOptions {
   std::uint64_t seed = 1;  ///< of the codecs' random draws
-  double timeout_s = 30;   ///< wait() ends the iteration after so long without a task done
+  /// wait() ends the job after so long without a task done, or a little more: see patience().
+  double timeout_s = 30;
 };
 
 /// Runs one rank's program on CPUs. It owns two threads, one for codecs and one that issues sends,
@@ -56,7 +57,8 @@ class Runtime : public RankRuntime {
     ReadyTasks ready;
     std::condition_variable wake;
     bool sleeping = false;
-    bool running = false;  ///< a task
+    bool running = false;    ///< `task`
+    std::uint32_t task = 0;  ///< the last one taken
     std::thread thread;
   };
 
@@ -77,6 +79,9 @@ class Runtime : public RankRuntime {
   void complete(std::uint32_t index, Clock::time_point at);
   void release(std::uint32_t index, Clock::time_point at);
   void rethrow_failure();
+  /// Ends the job, with who is at fault, if no task has been done since then for too long; gives
+  /// the lock up meanwhile.
+  void end_if_stalled(std::unique_lock<std::mutex>& lock, Clock::time_point since);
 
   void prepare_messages();
   void prepare_states(kernels::StateStore& states);
@@ -104,6 +109,7 @@ class Runtime : public RankRuntime {
   std::condition_variable changed_;       ///< the iteration is done or has failed
   std::vector<std::uint32_t> waits_for_;  ///< per task: predecessors not yet done, or kDone
   std::uint32_t remaining_ = 0;           ///< tasks not yet done
+  Clock::time_point progress_;            ///< when the last one was
   std::exception_ptr failure_;
   bool stopping_ = false;
   Queue codec_, communication_;

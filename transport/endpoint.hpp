@@ -132,7 +132,8 @@ struct TransportRow {
   std::string_view help;
   /// Returns when all ranks are connected. io::InputError when the options are wrong or the ranks
   /// do not fit together (another size, plan or version, a number taken twice, leftovers of an
-  /// earlier job); PeerError with the number of a rank that does not come within timeout_s.
+  /// earlier job); PeerError with the number of a rank that does not come within timeout_s;
+  /// io::RunError when the rendezvous itself does not answer within it.
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();

@@ -4,7 +4,6 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/hash_store.h>
 #include <gloo/rendezvous/prefix_store.h>
-#include <gloo/rendezvous/redis_store.h>
 
 #include <algorithm>
 #include <charconv>
@@ -17,6 +16,7 @@
 
 #include "io/error.hpp"
 #include "io/tool.hpp"
+#include "transport/redis_store.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -24,7 +24,6 @@ namespace {
 using gloo::rendezvous::FileStore;
 using gloo::rendezvous::HashStore;
 using gloo::rendezvous::PrefixStore;
-using gloo::rendezvous::RedisStore;
 using gloo::rendezvous::Store;
 
 /// Of the records, the card and the keys; raised when one of them changes within a release.
@@ -51,7 +50,8 @@ std::shared_ptr<FileStore> open_folder(const JobOptions& options, const std::str
   return std::make_shared<FileStore>(path);
 }
 
-std::shared_ptr<RedisStore> open_redis(const JobOptions& options, const std::string& address) {
+std::shared_ptr<RedisStore> open_redis(const JobOptions& options, const std::string& address,
+                                       Clock::time_point deadline) {
   const std::size_t colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
   int port = 6379;  // Redis' own default
@@ -64,10 +64,17 @@ std::shared_ptr<RedisStore> open_redis(const JobOptions& options, const std::str
   }
   if (host.empty()) throw refused(options, "the host is missing");
   try {
-    return std::make_shared<RedisStore>(host, port);
+    return std::make_shared<RedisStore>(host, port, deadline);
   } catch (const std::exception& error) {
     throw refused(options, error.what());
   }
+}
+
+/// What holds the meeting has failed, no rank.
+io::RunError lost(const JobOptions& options, const StoreLost& error) {
+  return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
+                                  options.rank, options.rendezvous, options.timeout_s,
+                                  error.what()));
 }
 
 void check(const JobOptions& options) {
@@ -103,12 +110,12 @@ struct Meeting::Stores {
   std::unique_ptr<PrefixStore> job;
   std::string nonce;  ///< tells this rank from another one with the same number
 
-  explicit Stores(const JobOptions& options) {
+  Stores(const JobOptions& options, Clock::time_point deadline) {
     const std::string& where = options.rendezvous;
     if (where.starts_with("file://")) {
       all = folder = open_folder(options, where.substr(7));
     } else if (where.starts_with("redis://")) {
-      all = open_redis(options, where.substr(8));
+      all = open_redis(options, where.substr(8), deadline);
     } else if (where.starts_with("local:")) {
       all = shared_by_name<HashStore>(where);
     } else {
@@ -126,7 +133,7 @@ Meeting::Meeting(const JobOptions& options)
       deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                    std::chrono::duration<double>(options.timeout_s))) {
   check(options);
-  stores_ = std::make_unique<Stores>(options);
+  stores_ = std::make_unique<Stores>(options, deadline_);
   leave_card();
 }
 
@@ -155,6 +162,8 @@ void Meeting::leave_card() {
 void Meeting::publish(const std::string& key, const std::vector<char>& text) {
   try {
     stores_->job->set(key_of(options_.rank, key), text);
+  } catch (const StoreLost& error) {
+    throw lost(options_, error);
   } catch (const std::exception& error) {
     throw io::InputError(
         fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an "
@@ -195,6 +204,8 @@ std::vector<char> Meeting::fetch(int rank, const std::string& key) {
   try {
     stores_->job->wait({full}, left);
     return stores_->job->get(full);
+  } catch (const StoreLost& error) {
+    throw lost(options_, error);
   } catch (const std::exception&) {
     throw PeerError(
         rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job "

@@ -43,7 +43,8 @@ std::shared_ptr<T> shared_by_name(const std::string& name) {
 class Meeting {
  public:
   /// Opens the store and leaves this rank's card. io::InputError if that is impossible, `options`
-  /// make no sense, or there is a rank of this number already.
+  /// make no sense, or there is a rank of this number already. io::RunError, here and below, when
+  /// the store has failed since, or does not answer until the deadline.
   explicit Meeting(const JobOptions& options);
   ~Meeting();
   Meeting(const Meeting&) = delete;

@@ -12,7 +12,12 @@ namespace {
 
 using Kind = NcclOperation::Kind;
 
-/// Between two looks at what NCCL does. Shorter: groups are issued sooner; longer: fewer calls.
+/// NCCL mostly takes a group over within so long; a sleep would then be most of the wait, and what
+/// else the caller has to issue waits behind it. Longer: a core is kept busy for longer.
+constexpr auto kSpin = std::chrono::microseconds(200);
+
+/// After that, between two looks at what NCCL does. Shorter: groups are issued sooner; longer:
+/// fewer calls.
 constexpr auto kPause = std::chrono::microseconds(20);
 
 /// The control plane notices a process that has died within milliseconds; one that answers no more
@@ -89,11 +94,16 @@ void NcclCommunicator::check(std::span<const NcclOperation> awaited) {
 }
 
 void NcclCommunicator::settle(NcclStatus status, std::span<const NcclOperation> awaited) {
-  const auto deadline = Clock::now() + from_s(timeout_s_);
+  const auto begin = Clock::now();
   while (status.state == NcclState::kBusy) {
     if (const auto failure = known_failure()) fail(failure->culprit, failure->what(), awaited);
-    if (Clock::now() > deadline) give_up(awaited);
-    std::this_thread::sleep_for(kPause);
+    const auto waited = Clock::now() - begin;
+    if (waited > from_s(timeout_s_)) give_up(awaited);
+    if (waited < kSpin) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPause);
+    }
     status = link_->status();
   }
   if (status.state == NcclState::kReady) return;

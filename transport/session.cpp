@@ -516,7 +516,12 @@ class SessionEndpoint : public Endpoint {
 
 std::unique_ptr<Endpoint> connect_over(const JobOptions& options, std::unique_ptr<Wire> wire) {
   auto session = std::make_shared<Session>(options, std::move(wire));
-  session->connect();
+  try {
+    session->connect();
+  } catch (const PeerError& error) {
+    throw PeerError(error.culprit,
+                    fmt::format("{}; rank {} was connecting", error.what(), options.rank));
+  }
   return std::make_unique<SessionEndpoint>(std::move(session));
 }
 

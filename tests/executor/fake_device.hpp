@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -30,6 +31,8 @@ struct FakeDeviceOptions {
   std::int64_t free_bytes = std::int64_t{1} << 40;
   bool ignores_waits = false;       ///< as if the executor had forgotten every event
   std::string fails_at_codec = {};  ///< "encode" or "decode" throws this once it is enqueued
+  std::function<void()> before_encode = {}, before_decode = {};  ///< called in the stream
+  std::function<std::int64_t()> taken_bytes = {};                ///< what others take of free_bytes
 };
 
 /// A stream of a fake device: pieces of work that are tried in their order until they say that they
@@ -63,10 +66,15 @@ class FakeDevice : public Device {
   std::shared_ptr<const kernels::Codec> codec(const std::string& algorithm) override {
     return std::make_shared<Codec>(kernels::make_codec(algorithm), options_);
   }
-  Memory memory() override { return {options_.free_bytes, options_.free_bytes}; }
+  Memory memory() override {
+    const std::int64_t taken = options_.taken_bytes ? options_.taken_bytes() : 0;
+    return {options_.free_bytes - taken, options_.free_bytes};
+  }
   std::byte* allocate(std::int64_t bytes) override { return take(bytes); }
   std::byte* allocate_pinned(std::int64_t bytes) override { return take(bytes); }
-  void reserve_temporary(std::int64_t, Stream) override {}
+  void reserve_temporary(std::int64_t bytes, std::span<const Stream> streams) override {
+    reserved.emplace_back(bytes, std::vector<Stream>(streams.begin(), streams.end()));
+  }
   void* handle(Stream stream) override { return static_cast<FakeStream*>(&on(stream)); }
 
   void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override {
@@ -143,6 +151,7 @@ class FakeDevice : public Device {
   }
 
   std::atomic<int> waits = 0;
+  std::vector<std::pair<std::int64_t, std::vector<Stream>>> reserved;  ///< per call
 
  private:
   struct Queue : FakeStream {
@@ -174,7 +183,10 @@ class FakeDevice : public Device {
     void encode(std::span<const kernels::EncodeItem> items, void* stream) const override {
       if (options_.fails_at_codec == "encode") throw std::runtime_error("out of order");
       std::vector<kernels::EncodeItem> kept(items.begin(), items.end());
-      enqueue(stream, [this, kept] { host_->encode(kept); });
+      enqueue(stream, [this, kept] {
+        if (options_.before_encode) options_.before_encode();
+        host_->encode(kept);
+      });
     }
     void decode(std::span<const kernels::DecodeItem> items, void* stream) const override {
       if (options_.fails_at_codec == "decode") throw std::runtime_error("out of order");
@@ -182,6 +194,7 @@ class FakeDevice : public Device {
         const std::vector<const std::byte*> messages(item.messages.begin(), item.messages.end());
         const std::vector<std::int64_t> bytes(item.message_bytes.begin(), item.message_bytes.end());
         enqueue(stream, [this, item, messages, bytes]() mutable {
+          if (options_.before_decode) options_.before_decode();
           item.messages = messages;
           item.message_bytes = bytes;
           host_->decode({&item, 1});
@@ -222,7 +235,14 @@ class FakeDevice : public Device {
   void work() {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
-      if (!serve_one(lock)) changed_.wait_for(lock, std::chrono::microseconds(50));
+      if (serve_one(lock)) continue;
+      const bool idle =
+          std::ranges::all_of(streams_, [](const Queue& queue) { return queue.work.empty(); });
+      if (idle) {
+        changed_.wait(lock);
+      } else {
+        changed_.wait_for(lock, std::chrono::microseconds(50));
+      }
     }
   }
 
@@ -275,12 +295,14 @@ class FakeNccl : public transport::NcclLibrary {
   std::string new_id() override { return "the id, with \n and \0 in it"; }
   std::unique_ptr<transport::NcclLink> join(const std::string& id, int rank, int size) override {
     if (id != new_id()) throw std::runtime_error("another id than rank 0's");
+    ++joined;
     return std::make_unique<Link>(*this, rank, size);
   }
 
   std::function<int()> version_of;
   std::atomic<int> silent = -1;   ///< a rank whose groups are never run
   std::atomic<int> failing = -1;  ///< a rank whose NCCL fails at its third group
+  std::atomic<int> joined = 0;    ///< ranks
   std::atomic<int> groups = 0;    ///< issued, of all ranks
   std::atomic<int> aborted = 0;   ///< links
 

@@ -18,6 +18,8 @@ LAUNCHERS = {  # the variables of rank r of n
     "slurm": lambda r, n: {"SLURM_PROCID": r, "SLURM_NTASKS": n, "SLURM_LOCALID": r},
     "openmpi": lambda r, n: {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_SIZE": n, "OMPI_COMM_WORLD_LOCAL_RANK": r},
 }
+#: What a rank may take beyond its timeout before it is too late: it takes milliseconds, but machines are busy.
+MARGIN_S = 30
 GRADIENTS = "a,100003\nb,31\nc,4096\n"
 
 
@@ -56,10 +58,11 @@ class Exec(unittest.TestCase):
     def start_ranks(self, ranks, *more, **job):
         return [self.start_rank(rank, ranks, "torchrun", *more, **job) for rank in range(ranks)]
 
-    def require_failed(self, ranks, within_s, said):
+    def require_failed(self, ranks, timeout_s, said):
         """All of them, by number, end within the time with an error that matches, and call nothing verified."""
+        end = time.monotonic() + timeout_s + MARGIN_S
         for number, rank in ranks.items():
-            out, err = rank.communicate(timeout=within_s)
+            out, err = rank.communicate(timeout=max(0.1, end - time.monotonic()))
             self.assertEqual(rank.returncode, 1, f"rank {number}: {err}")
             self.assertRegex(err.strip().splitlines()[-1], said)
             self.assertNotIn("verified", out)
@@ -116,8 +119,9 @@ class Exec(unittest.TestCase):
         ranks = self.start_ranks(4, "--iterations", "1000000", "--verbose", "--timeout", str(timeout_s))
         wait_for(ranks[2].stderr, "iteration 3")  # it is in the middle of it
         ranks[2].send_signal(signal.SIGKILL)
-        # What was lost is a task's message, or what ranks tell each other around an iteration.
-        self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, 2 * timeout_s,
+        # What was lost is a task's message, or what ranks tell each other around an iteration. A connection that
+        # closes is noticed at once: the timeout must not matter.
+        self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, 0,
                             r"rank 2 closed the connection.*(is 'Recv |iteration \d+)")
         ranks[2].communicate()
         self.assertEqual(ranks[2].returncode, -signal.SIGKILL)
@@ -128,12 +132,13 @@ class Exec(unittest.TestCase):
         model = self.write("late.yaml", "name: late\ngradients:\n"
                            "- {name: early, elements: 64, ready: 0ms}\n"
                            "- {name: large, elements: 8000000, ready: 2000ms}\n")
-        ranks = self.start_ranks(4, "--verbose", "--timeout", "8", model=model, plan="none")
+        timeout_s = 8
+        ranks = self.start_ranks(4, "--verbose", "--timeout", str(timeout_s), model=model, plan="none")
         wait_for(ranks[2].stderr, "iteration 0")
         time.sleep(0.5)
         ranks[2].send_signal(signal.SIGSTOP)
         try:
-            self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, 100,
+            self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, timeout_s,
                                 r"rank 2 was silent for 4 s.*(is 'Recv (early|large)|iteration 0)")
         finally:
             ranks[2].kill()
@@ -167,7 +172,7 @@ class Exec(unittest.TestCase):
     def test_ranks_of_another_job_do_not_meet(self):
         ranks = [self.start_rank(rank, 2, "torchrun", "--job", f"job {rank}", "--timeout", "2") for rank in range(2)]
         for number, rank in enumerate(ranks):
-            self.require_failed({number: rank}, 100, f"rank {1 - number} did not come .* 'job {number}'")
+            self.require_failed({number: rank}, 2, f"rank {1 - number} did not come .* 'job {number}'")
 
     def test_of_two_ranks_with_one_number_the_second_is_refused(self):
         first = self.start_rank(1, 2, "torchrun")
@@ -183,7 +188,7 @@ class Exec(unittest.TestCase):
 
     def test_a_rank_that_comes_too_late_is_named(self):
         rank = self.start_rank(0, 2, "torchrun", "--timeout", "1")
-        self.require_failed({0: rank}, 100, "rank 1 did not come")
+        self.require_failed({0: rank}, 1, "rank 1 did not come")
 
     def test_bad_requests_are_refused(self):
         self.refused(self.command(nodes=0), "--nnodes")

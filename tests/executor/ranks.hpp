@@ -14,7 +14,8 @@ namespace hipress::executor {
 /// Calls `body` as every rank of an in-process job, each in a thread of its own, and returns their
 /// errors in rank order.
 inline std::vector<std::exception_ptr> run_ranks(
-    int size, const std::function<void(transport::Endpoint&)>& body) {
+    int size, const std::function<void(transport::Endpoint&)>& body,
+    const std::string& transport = "memory", double timeout_s = 30) {
   static std::atomic<int> jobs{0};
   const std::string job = "test-ranks-" + std::to_string(jobs++);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
@@ -23,12 +24,13 @@ inline std::vector<std::exception_ptr> run_ranks(
     threads.emplace_back([&, rank] {
       try {
         const auto endpoint =
-            transport::find_transport("memory").connect({.rank = rank,
-                                                         .size = size,
-                                                         .job = job,
-                                                         .plan = {},
-                                                         .rendezvous = "local:" + job,
-                                                         .interface = {}});
+            transport::find_transport(transport).connect({.rank = rank,
+                                                          .size = size,
+                                                          .job = job,
+                                                          .plan = {},
+                                                          .rendezvous = "local:" + job,
+                                                          .interface = {},
+                                                          .timeout_s = timeout_s});
         body(*endpoint);
       } catch (...) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -37,6 +39,18 @@ inline std::vector<std::exception_ptr> run_ranks(
   }
   threads.clear();  // joins
   return errors;
+}
+
+/// Whom a PeerError names; -1 of any other error, and of none.
+inline int culprit_of(const std::exception_ptr& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const transport::PeerError& peer) {
+    return peer.culprit;
+  } catch (...) {
+    return -1;
+  }
+  return -1;
 }
 
 inline std::string message_of(const std::exception_ptr& error) {

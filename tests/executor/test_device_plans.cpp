@@ -185,6 +185,27 @@ TEST_CASE("the arena is as large as what lies in it, and nothing overlaps") {
   CHECK(make_device_layout(program, DeviceTransport::kNccl).pinned_bytes == 0);
 }
 
+TEST_CASE("temporary memory is that of all members of a batch") {
+  constexpr std::int64_t kElements = 1000;
+  Case made = make_case("ps", 2, 1, "dgc", std::vector<std::int64_t>(100, kElements));
+  made.plan.plan.batch.threshold_bytes = 1 << 30;
+  made.graph = casync::expand(made.model, made.plan.plan);
+  const Program program(made.graph, made.model, made.plan, 1);
+  std::size_t largest = 0;
+  for (const LocalTask& task : program.tasks()) {
+    const bool codes = task.task.kind == Kind::kEncode || task.task.kind == Kind::kDecode;
+    if (codes) largest = std::max(largest, 1 + program.members(task).size());
+  }
+  CHECK(largest >= 50);  // a rank serves every other gradient, and is the worker of the rest
+  const Case alone = make_case("ps", 2, 1, "dgc", {kElements});
+  const std::int64_t of_one =
+      make_device_layout(Program(alone.graph, alone.model, alone.plan, 1), DeviceTransport::kPinned)
+          .temporary_bytes;
+  // All gradients are of one size, and so is what coding them takes.
+  CHECK(make_device_layout(program, DeviceTransport::kPinned).temporary_bytes ==
+        static_cast<std::int64_t>(largest) * of_one);
+}
+
 TEST_CASE("a raw slice that goes to several ranks is copied to the host once") {
   // The server of the one gradient, N = 4: three slices come in, and the mean goes out to three.
   const Case made = make_case("ps", 4, 1, "raw", {64});

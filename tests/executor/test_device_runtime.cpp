@@ -2,6 +2,7 @@
 // allow, with messages through the host and over a fake NCCL.
 
 #include <catch2/catch.hpp>
+#include <future>
 
 #include "executor/device_choice.hpp"
 #include "executor/device_runtime.hpp"
@@ -11,6 +12,7 @@
 #include "tests/executor/fake_device.hpp"
 #include "tests/executor/fixtures.hpp"
 #include "tests/executor/ranks.hpp"
+#include "tests/executor/scripted.hpp"
 
 using namespace hipress;
 using namespace hipress::executor;
@@ -70,16 +72,6 @@ std::vector<std::exception_ptr> failures(const Case& made, const FakeDeviceOptio
 bool is_timed_by_device(const casync::Task& task) {
   return task.kind == casync::Kind::kEncode || task.kind == casync::Kind::kDecode ||
          task.kind == casync::Kind::kMerge || task.kind == casync::Kind::kRecv;
-}
-
-int culprit_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const transport::PeerError& peer) {
-    return peer.culprit;
-  } catch (...) {
-    return -1;
-  }
 }
 
 }  // namespace
@@ -169,6 +161,69 @@ TEST_CASE("a device with too little memory is an error before any work, with the
   CHECK_THAT(message_of(errors[0]) + message_of(errors[1]),
              Contains("0.0 of 0.0 MiB are free") && Contains("gradients 0.1"));
   CHECK(nccl.groups == 0);
+}
+
+TEST_CASE("what NCCL takes of a device is not counted as free") {
+  const Case made = make("ps", 2, 1, "onebit");
+  FakeNccl nccl;
+  constexpr std::int64_t kAll = 64 << 20;
+  const FakeDeviceOptions device{.free_bytes = kAll,
+                                 .taken_bytes = [&nccl] { return nccl.joined > 0 ? kAll : 0; }};
+  for (const std::exception_ptr& error : failures(made, device, nccl, 5)) {
+    CHECK_THAT(message_of(error), Contains("0.0 of 64.0 MiB are free"));
+  }
+}
+
+TEST_CASE("temporary memory is reserved for both codec streams at the same time") {
+  const Case made = make("ps", 2, 1, "onebit");
+  const Program program(made.graph, made.model, made.plan, 0);
+  ScriptedEndpoint endpoint(0, 2);
+  FakeDevice device({});
+  std::vector<std::vector<float>> memory;
+  std::vector<std::span<float>> units;
+  for (const std::int64_t size : kSizes) {
+    units.emplace_back(memory.emplace_back(static_cast<std::size_t>(size)));
+  }
+  const DeviceRuntime runtime(endpoint, program, units, device, {});
+  // In two calls a device's pool could give the second stream what the first has given back.
+  REQUIRE(device.reserved.size() == 1);
+  CHECK(device.reserved.front().first ==
+        make_device_layout(program, DeviceTransport::kPinned).temporary_bytes);
+  CHECK(device.reserved.front().second ==
+        std::vector<Stream>{Stream::kOwnCodec, Stream::kArrivalCodec});
+}
+
+TEST_CASE("a device's runtime that goes lets a message that is being handed over go first") {
+  // Rank 1 is a worker: it encodes its slice of the one gradient and sends it.
+  const Case made = make("ps", 2, 1, "fp16", {64});
+  const Program program(made.graph, made.model, made.plan, 1);
+  ScriptedEndpoint endpoint(1, 2);
+  FakeDevice device({});
+  std::vector<float> values(64);
+  auto runtime = std::make_unique<DeviceRuntime>(
+      endpoint, program, std::vector<std::span<float>>{values}, device, DeviceRuntimeOptions{});
+  std::promise<void> is_sent, go_on;
+  std::atomic<bool> sending = false, destroyed_meanwhile = false;
+  endpoint.exchange->on_send = [&](std::uint32_t) {
+    sending = true;
+    is_sent.set_value();
+    go_on.get_future().wait();
+    sending = false;
+  };
+  endpoint.exchange->on_destruction = [&] { destroyed_meanwhile = sending.load(); };
+  runtime->begin(0);
+  runtime->start(Clock::now());
+  runtime->gradient_ready(0, Clock::now());
+  is_sent.get_future().wait();
+  endpoint.exchange->events.failed({0, "rank 0 closed the connection"});
+  CHECK_THROWS_AS(runtime->wait(), transport::PeerError);
+  // Long enough for a destructor that does not wait; a slow one only makes the test easier.
+  const std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    go_on.set_value();
+  });
+  runtime.reset();
+  CHECK_FALSE(destroyed_meanwhile);
 }
 
 TEST_CASE("a device whose codec fails ends the job on every rank, and names the task") {

@@ -1,13 +1,15 @@
 // Replays over wires that go wrong, in every way that tests/transport/faulty_wire.hpp knows, at
 // places drawn from a seed. Whatever happens, the job ends: either every rank verifies, or every
-// rank ends with an error that names a rank. Only the last words of a job can be lost to some and
-// not to others: who has them all has verified data that is right everywhere.
+// rank ends within its timeout with an error that names a rank that is to blame, and what it was
+// doing. Only the last words of a job can be lost to some and not to others: who has them all has
+// verified data that is right everywhere.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +19,7 @@
 
 #include "executor/replay.hpp"
 #include "executor/verify.hpp"
+#include "tests/executor/fake_device.hpp"
 #include "tests/executor/fixtures.hpp"
 #include "tests/transport/faulty_wire.hpp"
 #include "transport/gloo_wire.hpp"
@@ -33,9 +36,12 @@ namespace {
 
 /// Far longer than anything takes here, also under a sanitizer on a busy machine.
 constexpr double kGenerousTimeout_s = 120;
-/// Of schedules in which a rank falls silent, which takes half of it to notice. A busy machine may
-/// silence another rank for as long: these schedules may fail with any rank's name.
-constexpr double kShortTimeout_s = 1;
+/// Of schedules in which a rank falls silent, which takes half of it to notice: longer than a busy
+/// machine silences any other.
+constexpr double kSilentTimeout_s = 16;
+/// What a schedule may take beyond its timeout: it takes milliseconds, but many of them share a
+/// machine, which may be busy besides.
+constexpr double kMargin_s = 60;
 /// Schedules under way at a time; they mostly sleep.
 constexpr int kWorkers = 8;
 constexpr int kIterations = 2;
@@ -62,6 +68,7 @@ struct Schedule {
   std::uint32_t nodes = 2;
   std::int32_t partitions = 1;
   double timeout_s = kGenerousTimeout_s;
+  bool on_device = false;  ///< a fake one
   Case job;
   std::vector<Wound> wounds;
 };
@@ -130,15 +137,20 @@ Schedule make_schedule(std::uint64_t seed) {
     const std::uint64_t number = i == 0 ? seed : draws.next();
     const FaultRow& fault = transport::test::faults()[number % transport::test::faults().size()];
     made.wounds.push_back({&fault, rank, draw_site(draws, made, rank), draws.next()});
-    if (fault.name == "silence") made.timeout_s = kShortTimeout_s;
+    if (fault.name == "silence") made.timeout_s = kSilentTimeout_s;
+  }
+  made.on_device = draws.below(3) == 0;
+  if (made.on_device && made.algorithm != "raw") {
+    made.job.plan.plan.algorithms.front().name = made.algorithm;  // as the device looks it up
   }
   return made;
 }
 
 std::string describe(const Schedule& schedule) {
   std::string text =
-      fmt::format("schedule {}: {}, {}, {}, N = {}, K = {}", schedule.seed, schedule.transport,
-                  schedule.strategy, schedule.algorithm, schedule.nodes, schedule.partitions);
+      fmt::format("schedule {}: {}, {}, {}, N = {}, K = {}{}", schedule.seed, schedule.transport,
+                  schedule.strategy, schedule.algorithm, schedule.nodes, schedule.partitions,
+                  schedule.on_device ? ", on a device" : "");
   for (const Wound& wound : schedule.wounds) {
     const std::string where = wound.site.at
                                   ? fmt::format("record type {}", static_cast<int>(*wound.site.at))
@@ -179,14 +191,21 @@ void run_rank(const Schedule& schedule, int rank, End& end) {
                                       .rendezvous = "local:" + name,
                                       .interface = {},
                                       .timeout_s = schedule.timeout_s};
+  ReplayOptions replayed{.warmup = kIterations - 1,
+                         .iterations = 1,
+                         .timeout_s = schedule.timeout_s,
+                         .progress = [&end](int) { ++end.begun; }};
+  if (schedule.on_device) {
+    const auto seed = static_cast<unsigned>(schedule.seed);
+    replayed.device = [seed](int own_rank) {
+      return std::make_unique<FakeDevice>(
+          FakeDeviceOptions{.seed = 31 * seed + static_cast<unsigned>(own_rank)});
+    };
+  }
   try {
     const auto endpoint = transport::connect_over(options, make_wire(schedule, options));
     const ReplayResult result =
-        replay(*endpoint, schedule.job.model, schedule.job.plan, schedule.job.graph,
-               {.warmup = kIterations - 1,
-                .iterations = 1,
-                .timeout_s = schedule.timeout_s,
-                .progress = [&end](int) { ++end.begun; }});
+        replay(*endpoint, schedule.job.model, schedule.job.plan, schedule.job.graph, replayed);
     end.kind = result.verified ? End::Kind::kVerified : End::Kind::kOther;
   } catch (const transport::PeerError& error) {
     end.kind = End::Kind::kLost;
@@ -213,8 +232,9 @@ std::vector<End> run(const Schedule& schedule) {
 /// What is to be seen when the wounds are as they turned out.
 class Judgement {
  public:
-  Judgement(const Schedule& schedule, const std::vector<End>& ends)
-      : schedule_(schedule), ends_(ends) {
+  Judgement(const Schedule& schedule, const std::vector<End>& ends,
+            std::chrono::duration<double> took)
+      : schedule_(schedule), ends_(ends), took_(took) {
     for (const Wound& wound : schedule.wounds) {
       if (!*wound.struck || wound.fault->harmless) continue;
       culprits_.push_back(wound.rank);
@@ -230,8 +250,11 @@ class Judgement {
     std::string text;
     const bool all_verified = std::ranges::all_of(ends_, verified);
     const bool any_verified = std::ranges::any_of(ends_, verified);
-    if (culprits_.empty() && patient() && !all_verified) text += "nothing went wrong; ";
+    if (culprits_.empty() && !all_verified) text += "nothing went wrong; ";
     if (fatal_ && any_verified) text += "verified in spite of it; ";
+    if (took_.count() > schedule_.timeout_s + kMargin_s) {
+      text += fmt::format("took {} s, its timeout is {} s; ", took_.count(), schedule_.timeout_s);
+    }
     for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
       const std::string wrong = complaint_of(static_cast<int>(rank), any_verified);
       if (!wrong.empty()) text += fmt::format("rank {} {}; ", rank, wrong);
@@ -241,8 +264,6 @@ class Judgement {
 
  private:
   static bool verified(const End& end) { return end.kind == End::Kind::kVerified; }
-  /// No rank can be taken for dead because the machine is busy.
-  bool patient() const { return schedule_.timeout_s == kGenerousTimeout_s; }
   bool has(std::string_view fault) const { return std::ranges::count(names_, fault) > 0; }
 
   std::string complaint_of(int rank, bool others_verified) const {
@@ -266,11 +287,19 @@ class Judgement {
     if (end.text.find(fmt::format("rank {}", end.culprit)) == std::string::npos) {
       return "does not name the culprit in words";
     }
+    if (!tells_place(rank, end.text)) return "says neither task nor phase";
     // A rank that is cut off hears no more from the others, and blames whom it likes; a rank that
     // cannot decode what was forged takes the blame.
     const bool cut_off = has("cut") && std::ranges::count(culprits_, rank) > 0;
     const bool known = std::ranges::count(culprits_, end.culprit) > 0;
-    return known || cut_off || has("forge") || !patient() ? "" : "names an innocent rank";
+    return known || cut_off || has("forge") ? "" : "names an innocent rank";
+  }
+
+  /// A task that waits for the culprit, or what the rank was doing.
+  static bool tells_place(int rank, const std::string& text) {
+    return text.find("'Recv g") != std::string::npos ||
+           text.find("'AllReduce g") != std::string::npos ||
+           text.find(fmt::format("; rank {} was ", rank)) != std::string::npos;
   }
 
   std::string outcomes() const {
@@ -285,6 +314,7 @@ class Judgement {
 
   const Schedule& schedule_;
   const std::vector<End>& ends_;
+  const std::chrono::duration<double> took_;
   std::vector<int> culprits_;            ///< ranks that are to blame, and
   std::vector<std::string_view> names_;  ///< for what
   bool fatal_ = false;
@@ -313,16 +343,18 @@ class Runner {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::duration<double> kHangs{4 * kGenerousTimeout_s};
 
   void work() {
     std::unique_lock lock(mutex_);
     while (next_ < end_) {
       const Schedule schedule = make_schedule(next_++);
-      running_[schedule.seed] = Clock::now();
+      const auto begin = Clock::now();
+      // So late that those that end at all have ended, and been complained of.
+      const std::chrono::duration<double> hangs_after(2 * (schedule.timeout_s + kMargin_s));
+      running_[schedule.seed] = begin + std::chrono::duration_cast<Clock::duration>(hangs_after);
       lock.unlock();
       const std::vector<End> ends = run(schedule);
-      const std::string complaint = Judgement(schedule, ends).complaint();
+      const std::string complaint = Judgement(schedule, ends, Clock::now() - begin).complaint();
       lock.lock();
       running_.erase(schedule.seed);
       record(schedule, ends, complaint);
@@ -346,8 +378,8 @@ class Runner {
     std::unique_lock lock(mutex_);
     while (
         !changed_.wait_for(lock, std::chrono::seconds(1), [this] { return idle_ == kWorkers; })) {
-      for (const auto& [seed, since] : running_) {
-        if (Clock::now() - since < kHangs) continue;
+      for (const auto& [seed, hangs_at] : running_) {
+        if (Clock::now() < hangs_at) continue;
         std::fprintf(stderr, "hangs: %s\n", describe(make_schedule(seed)).c_str());
         std::abort();
       }
@@ -359,7 +391,7 @@ class Runner {
   std::uint64_t next_;
   const std::uint64_t end_;
   int idle_ = 0;
-  std::map<std::uint64_t, Clock::time_point> running_;  ///< by seed: since when
+  std::map<std::uint64_t, Clock::time_point> running_;  ///< by seed: when it must have ended
   Tally tally_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "executor/runtime.hpp"
 #include "tests/executor/fixtures.hpp"
+#include "tests/executor/scripted.hpp"
 
 using namespace hipress;
 using namespace hipress::executor;
@@ -12,44 +13,6 @@ using Catch::Contains;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// An exchange whose messages the test delivers itself.
-class ScriptedExchange : public transport::Exchange {
- public:
-  ScriptedExchange(std::vector<transport::Outgoing> out, transport::Events on)
-      : outgoing(std::move(out)), events(std::move(on)) {}
-  void begin(std::uint64_t) override {}
-  void send(std::size_t index, std::int64_t) override {
-    if (on_send) on_send(outgoing[index].tag);
-  }
-  void finish() override {}
-
-  std::vector<transport::Outgoing> outgoing;
-  transport::Events events;
-  std::function<void(std::uint32_t tag)> on_send;
-};
-
-class ScriptedEndpoint : public transport::Endpoint {
- public:
-  ScriptedEndpoint(int rank, int size) : rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  std::unique_ptr<transport::Exchange> prepare(std::vector<transport::Outgoing> outgoing,
-                                               std::vector<transport::Incoming>,
-                                               transport::Events events) override {
-    auto made = std::make_unique<ScriptedExchange>(std::move(outgoing), std::move(events));
-    exchange = made.get();
-    return made;
-  }
-  std::unique_ptr<transport::Collective> collective() override { return nullptr; }
-  std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
-  void abort(int, const std::string&) noexcept override {}
-
-  ScriptedExchange* exchange = nullptr;
-
- private:
-  int rank_, size_;
-};
 
 /// A codec of one byte per element that tells what it is asked for, and can be held up.
 class ScriptedCodec : public kernels::Codec {

@@ -3,6 +3,7 @@
 Usage: redis_test.py FOLDER_OF_TOOLS
 """
 
+import contextlib
 import pathlib
 import signal
 import socket
@@ -14,6 +15,8 @@ import unittest
 from processes import RANKS, LaunchTest, free_port, require_programs, without_launchers
 
 START_S = 30
+#: What a rank may take beyond its timeout before it is too late: it takes milliseconds, but machines are busy.
+MARGIN_S = 30
 
 
 class Redis:
@@ -43,11 +46,22 @@ class Redis:
 
     def answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
-                connection.sendall(b"PING\r\n")
-                return connection.recv(16) == b"+PONG\r\n"
+            return self.ask(b"PING") == b"+PONG"
         except OSError:
             return False
+
+    def ask(self, command: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(command + b"\r\n")
+            return connection.recv(64).strip()
+
+    @contextlib.contextmanager
+    def stopped(self):
+        self.server.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.server.send_signal(signal.SIGCONT)
 
 
 class RedisTest(LaunchTest):
@@ -92,6 +106,26 @@ class RedisTest(LaunchTest):
         (status, _, stderr), = self.finish([self.start(0, 2, "--timeout", "2")])
         self.assertEqual(status, 1, stderr)
         self.assertIn("rank 1", stderr)
+
+    def require_no_answer(self, rank: subprocess.Popen, timeout_s: int):
+        begin = time.monotonic()
+        (status, stdout, stderr), = self.finish([rank])
+        self.assertLess(time.monotonic() - begin, timeout_s + MARGIN_S)
+        self.assertEqual(status, 1, stderr)
+        self.assertIn(f"cannot meet others at '{self.redis.url}' within {timeout_s} s", stderr)
+        self.assertNotIn("verified", stdout)
+
+    def test_a_redis_that_is_stopped_ends_ranks_that_come(self):
+        with self.redis.stopped():
+            self.require_no_answer(self.start(0, 2, "--timeout", "2"), 2)
+
+    def test_a_redis_that_is_stopped_ends_ranks_that_wait_for_others(self):
+        rank = self.start(0, 2, "--timeout", "20")
+        while self.redis.ask(b"DBSIZE") == b":0":  # its card is not there yet
+            self.assertIsNone(rank.poll())
+            time.sleep(0.01)
+        with self.redis.stopped():
+            self.require_no_answer(rank, 20)
 
     def test_no_redis_there_is_refused(self):
         self.redis.url = f"redis://127.0.0.1:{free_port()}"

@@ -100,12 +100,15 @@ TEST_CASE("a process that is killed or stopped is named by all others, which exi
     }
     for (const auto& rank : ranks) REQUIRE(rank->line() == "running");
     ranks[2]->signal(each.signal);
+    const auto begin = Clock::now();
     for (const int rank : {0, 1, 3}) {
       CAPTURE(rank);
       RankProcess& survivor = *ranks[static_cast<std::size_t>(rank)];
       CHECK_THAT(survivor.line(), Catch::Matchers::StartsWith("culprit 2: " + each.why));
       CHECK(survivor.exit_status() == 1);
     }
+    const double within_s = kMargin + (each.signal == SIGSTOP ? each.timeout_s : 0);
+    CHECK(Clock::now() - begin < std::chrono::duration<double>(within_s));
   }
   CHECK(std::filesystem::is_empty(folder));
   std::filesystem::remove_all(folder);

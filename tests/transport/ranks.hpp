@@ -16,6 +16,9 @@ namespace hipress::transport::test {
 /// for it has failed. Tests that wait for a timeout to pass use kShort.
 inline constexpr double kGenerous = 120;
 inline constexpr double kShort = 2;
+/// What a rank may take beyond its timeout before a test calls it too late: it takes milliseconds,
+/// but machines are busy.
+inline constexpr double kMargin = 30;
 
 /// A rendezvous that no other test uses.
 std::string fresh_meeting();

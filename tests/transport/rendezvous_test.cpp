@@ -91,6 +91,31 @@ std::string refusal(const std::string& transport, const JobOptions& job) {
   return store;
 }
 
+/// A port of this host that takes connections and never answers, as a Redis that is stopped does.
+class Mute {
+ public:
+  Mute() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(socket_, any, length) != 0 || ::listen(socket_, 8) != 0 ||
+        ::getsockname(socket_, any, &length) != 0) {
+      throw std::runtime_error("no port to listen on");
+    }
+    port_ = ntohs(address.sin_port);
+  }
+  ~Mute() { ::close(socket_); }
+  Mute(const Mute&) = delete;
+  Mute& operator=(const Mute&) = delete;
+
+  std::string rendezvous() const { return fmt::format("redis://127.0.0.1:{}", port_); }
+
+ private:
+  int socket_, port_ = 0;
+};
+
 /// The IPv4 addresses, with ports, at which this process listens.
 std::set<std::string> listening() {
   std::set<std::string> found;
@@ -159,6 +184,22 @@ TEST_CASE("ranks meet in a folder, and leave nothing there") {
     CHECK(errors(outcomes) == "");
     CHECK(folder.files() == 0);
   }
+}
+
+TEST_CASE("a Redis that does not answer ends the meeting when the timeout has passed") {
+  const Mute mute;
+  JobOptions job = thread_job(2, kShort);
+  job.rendezvous = mute.rendezvous();
+  std::string message;
+  const auto begin = Clock::now();
+  try {
+    find_transport("gloo").connect(job);
+  } catch (const io::RunError& error) {
+    message = error.what();
+  }
+  CHECK(Clock::now() - begin < std::chrono::duration<double>(kShort + kMargin));
+  CHECK(message ==
+        "rank 0 cannot meet others at '" + job.rendezvous + "' within 2 s: it does not answer");
 }
 
 TEST_CASE("ranks find each other by interface or address") {
