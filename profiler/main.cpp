@@ -96,8 +96,10 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
     codecs[name] = {{"encode_Bps", rate(costs.encode)},
                     {"decode_Bps", rate(costs.decode)},
                     {"decode_add_Bps", rate(costs.decode_add)}};
+    // A CPU measures no slices that are too large for its caches.
+    if (profile.device != "cuda") continue;
     const auto traffic = hipress::costs::least_traffic(name);
-    if (!traffic || profile.memory_bandwidth <= 0) continue;
+    if (!traffic) continue;
     const auto share = [&](const Curve& work, double bytes_per_element) {
       return hipress::costs::share_of_bandwidth(work, bytes_per_element, profile.memory_bandwidth);
     };
