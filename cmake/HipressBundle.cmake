@@ -1,11 +1,11 @@
 # `cpack` makes hipress-VERSION-linux-x86_64.tar.gz: the tools with all that they need, to be unpacked anywhere on an
 # x86-64 Linux with nothing installed.
 #   bin/              a launcher per program, hipress-demo, hipress-gpu-check
-#   libexec/hipress/  the programs; in builds with tests, also those of a GPU
+#   libexec/hipress/  the programs; in builds with tests and benchmarks, also what hipress-gpu-check runs
 #   lib/hipress/      shared libraries (bundle/libraries.cmake says which)
 #   share/hipress/    models, profiles, examples, what generated code includes
 get_property(programs GLOBAL PROPERTY HIPRESS_TOOLS)
-foreach(check test_kernels test_executor)
+foreach(check test_kernels test_executor bench_executor)
   if(TARGET ${check})
     list(APPEND programs ${check})
   endif()
@@ -23,6 +23,9 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh DESTINATION bin RENA
         COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL
         PATTERN "*.png" EXCLUDE)
+# What its tests compile at run time besides the shipped algorithms.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/kernels/data DESTINATION share/hipress/tests/kernels
+        COMPONENT bundle EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_SOURCE_DIR}/docs/cluster.md DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(CODE "
   set(PROGRAMS ${program_files})

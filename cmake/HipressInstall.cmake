@@ -16,9 +16,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/ DESTINATION ${CMAKE_INSTALL_DATA
         COMPONENT data FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/profiler
         COMPONENT data FILES_MATCHING PATTERN "*.yaml")
-# What code generated at run time includes.
+# What code generated at run time includes, and the programs of the shipped algorithms.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress
-        COMPONENT data FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "compll" EXCLUDE)
+        COMPONENT data FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*.pse" PATTERN "compll" EXCLUDE)
 # What hipress-compll fills in for a framework.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/compll/wrappers
         DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/kernels/compll COMPONENT data)

@@ -61,7 +61,8 @@ class Device {
   /// beside which codecs and transfers are measured.
   virtual void multiply(const float* a, const float* b, float* c, std::int64_t n,
                         Stream stream) = 0;
-  /// Calls `function`, which must neither wait nor use the device, when the stream gets there.
+  /// Calls `function` when the stream gets there. It must not use the device, and wait only for
+  /// what comes without it: what the stream holds behind waits too.
   virtual void call(std::function<void()> function, Stream stream) = 0;
 
   /// Waits for everything that was enqueued.

@@ -15,7 +15,10 @@ DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io:
   }
   const int gpus = cuda_devices();
   if (gpus == 0) make_cuda_device(0);  // says why
-  if (direct) choice.nccl = &transport::nccl_library();
+  if (direct) {
+    transport::bind_nccl(request.interface);
+    choice.nccl = &transport::nccl_library();
+  }
   const bool threads = !launch || launch->size == 1;
   if (direct && threads && request.ranks > gpus) {
     throw io::InputError(

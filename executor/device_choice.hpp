@@ -15,6 +15,7 @@ namespace hipress::executor {
 struct DeviceRequest {
   std::string device = "cpu";      ///< cpu or cuda
   std::string transport = "gloo";  ///< a row of transport::transports(), or nccl
+  std::string interface = {};      ///< of transport::JobOptions; NCCL uses it too
   int ranks = 1;
 };
 

@@ -194,9 +194,11 @@ void write_trace(const std::string& path, const Job& job, const executor::Replay
 int run(Request& request) {
   const std::optional<io::Launch> launch = io::read_launch();
   const std::uint32_t ranks = count_ranks(request, launch);
-  const executor::DeviceChoice choice = executor::choose_device(
-      {.device = request.device, .transport = request.transport, .ranks = static_cast<int>(ranks)},
-      launch);
+  const executor::DeviceChoice choice = executor::choose_device({.device = request.device,
+                                                                 .transport = request.transport,
+                                                                 .interface = request.interface,
+                                                                 .ranks = static_cast<int>(ranks)},
+                                                                launch);
   request.replay.device = choice.device;
   request.replay.nccl = choice.nccl;
   const Job job = make_job(request, ranks);

@@ -121,4 +121,9 @@ std::string nccl_path() {
   return value ? value : "";
 }
 
+void set_nccl_interface(const std::string& interface) {
+  constexpr int kKeep = 0;  // what is set already
+  ::setenv("NCCL_SOCKET_IFNAME", interface.c_str(), kKeep);
+}
+
 }  // namespace hipress::io

@@ -6,7 +6,7 @@
 
 namespace hipress::io {
 
-// Every environment variable that any tool reads is read in environment.cpp.
+// Every environment variable that any tool reads or sets is read and set in environment.cpp.
 
 /// Who this process is in a job started by a launcher.
 struct Launch {
@@ -50,5 +50,9 @@ std::vector<std::string> cuda_toolkits();
 
 /// The file of NCCL's library: HIPRESS_NCCL, else nothing; the loader then looks for it.
 std::string nccl_path();
+
+/// Sets NCCL_SOCKET_IFNAME, which NCCL reads when it is first used, unless the user has set it. To
+/// be called while there is one thread.
+void set_nccl_interface(const std::string& interface);
 
 }  // namespace hipress::io

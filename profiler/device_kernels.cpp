@@ -3,63 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
+#include <array>
 
 #include "executor/gather.hpp"
 #include "executor/inputs.hpp"
 #include "io/error.hpp"
 #include "kernels/codec.hpp"
+#include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
 #include "transport/nccl.hpp"
 
 namespace hipress::profiler {
 
 using executor::Device;
-using executor::Event;
 using executor::Stream;
-
-std::vector<double> DeviceTimer::burst(Stream stream, int count,
-                                       const std::function<void(int)>& work) {
-  for (int i = 0; i < count; ++i) {
-    const auto number = static_cast<std::size_t>(2 * i);
-    device_.record(event(number), stream);
-    work(i);
-    device_.record(event(number + 1), stream);
-  }
-  wait_for(event(static_cast<std::size_t>(2 * count - 1)));
-  std::vector<double> seconds;
-  // The clock of events has a resolution; no work takes nothing.
-  constexpr double kLeast_s = 1e-9;
-  for (int i = 0; i < count; ++i) {
-    const auto number = static_cast<std::size_t>(2 * i);
-    seconds.push_back(
-        std::max(kLeast_s, device_.seconds_between(event(number), event(number + 1))));
-  }
-  return seconds;
-}
-
-double DeviceTimer::together(const std::vector<Lane>& lanes) {
-  const Event start = event(0);
-  device_.record(start, lanes.front().stream);
-  for (std::size_t i = 1; i < lanes.size(); ++i) device_.wait(start, lanes[i].stream);
-  for (const Lane& lane : lanes) lane.work();
-  double last_s = 0;
-  for (std::size_t i = 0; i < lanes.size(); ++i) device_.record(event(1 + i), lanes[i].stream);
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    wait_for(event(1 + i));
-    last_s = std::max(last_s, device_.seconds_between(start, event(1 + i)));
-  }
-  return last_s;
-}
-
-Event DeviceTimer::event(std::size_t number) {
-  while (events_.size() <= number) events_.push_back(device_.make_event());
-  return events_[number];
-}
-
-void DeviceTimer::wait_for(Event event) {
-  while (!device_.done(event)) std::this_thread::yield();
-}
 
 StoppingRule stopping_rule(Effort effort) {
   if (effort == Effort::kFull) return {};
@@ -81,7 +38,7 @@ std::int64_t bytes_of(std::int64_t elements) {
 std::vector<std::int64_t> sizes(Effort effort) {
   std::vector<std::int64_t> all;
   const bool quick = effort == Effort::kQuick;
-  for (int exponent = 10; exponent <= (quick ? 22 : 28); exponent += quick ? 4 : 1) {
+  for (int exponent = 10; exponent <= (quick ? 26 : 28); exponent += quick ? 4 : 1) {
     all.push_back(std::int64_t{1} << exponent);
   }
   return all;
@@ -182,11 +139,11 @@ struct Room {
   std::int64_t bytes = 0;
 };
 
-Room room_for(Device& device, const kernels::Codec& codec, Effort effort) {
+Room room_for(Device& device, const kernels::Codec& codec, const Options& options) {
   Room room;
   const std::int64_t free = device.memory().free;
-  for (const std::int64_t elements : sizes(effort)) {
-    const std::int64_t bytes = Slices::bytes(codec, elements, slices_of(elements, effort));
+  for (const std::int64_t elements : sizes(options.effort)) {
+    const std::int64_t bytes = Slices::bytes(codec, elements, slices_of(elements, options.effort));
     // What is left is for the codec's temporary memory.
     if (bytes > free - free / 8) break;
     room.sizes.push_back(elements);
@@ -197,44 +154,50 @@ Room room_for(Device& device, const kernels::Codec& codec, Effort effort) {
         "{} bytes of GPU memory are free: not enough to measure anything; end what else uses it",
         free));
   }
+  if (options.endpoint != nullptr) {
+    // Who measured one more would leave the others' step.
+    const auto all = executor::gather(*options.endpoint, room.sizes.size());
+    room.sizes.resize(*std::ranges::min_element(all));
+  }
   return room;
 }
 
 constexpr int kBurst = 8;
 
-costs::Sample sample(Device& device, Effort effort, std::int64_t x,
+costs::Sample sample(Device& device, const Options& options, std::int64_t x,
                      const std::function<void(Stream)>& work) {
-  DeviceTimer timer(device);
+  DeviceTimer timer(device, options.timeout_s);
   constexpr Stream kStream = Stream::kOwnCodec;
-  const Timing timing = measure_until(stopping_rule(effort), [&] {
+  const Timing timing = measure_until(stopping_rule(options.effort), [&] {
     return timer.burst(kStream, kBurst, [&](int) { work(kStream); });
   });
+  keep_step(options);
   return summarise(x, timing.seconds);
 }
 
 double measure_copy(const Options& options) {
   const auto device = options.device(own_rank(options));
-  const std::int64_t most = std::int64_t{1} << (options.effort == Effort::kQuick ? 24 : 30);
+  // Far more than a last cache holds, which is 126 MB on the largest GPUs.
+  const std::int64_t most = std::int64_t{1} << (options.effort == Effort::kQuick ? 28 : 30);
   const std::int64_t bytes = std::min(most, device->memory().free / 4);
   std::byte* const from = device->allocate(bytes);
   std::byte* const to = device->allocate(bytes);
   device->clear(from, bytes, Stream::kOwnCodec);
-  const costs::Sample copies = sample(*device, options.effort, bytes, [&](Stream stream) {
-    device->copy(to, from, bytes, stream);
-  });
+  const costs::Sample copies = sample(
+      *device, options, bytes, [&](Stream stream) { device->copy(to, from, bytes, stream); });
   return 2 * static_cast<double>(bytes) / copies.median_s;
 }
 
 void measure_codec(const std::string& algorithm, const Options& options, costs::Profile& profile) {
   const auto device = options.device(own_rank(options));
   const auto codec = device->codec(algorithm);
-  const Room room = room_for(*device, *codec, options.effort);
+  const Room room = room_for(*device, *codec, options);
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> encode, decode, decode_add;
   for (const std::int64_t elements : room.sizes) {
     Slices slices(*device, arena, *codec, elements, slices_of(elements, options.effort));
     const auto add = [&](std::vector<costs::Sample>& to, const std::function<void(Stream)>& work) {
-      to.push_back(sample(*device, options.effort, elements, work));
+      to.push_back(sample(*device, options, elements, work));
     };
     add(encode, [&](Stream stream) { slices.encode(stream); });
     add(decode, [&](Stream s) { slices.decode(kernels::DecodeMode::kOverwrite, s); });
@@ -249,37 +212,52 @@ void measure_codec(const std::string& algorithm, const Options& options, costs::
 void measure_merge(const Options& options, costs::Profile& profile) {
   const auto device = options.device(own_rank(options));
   const auto codec = device->codec("bf16");  // any: what a slice has besides its values
-  const Room room = room_for(*device, *codec, options.effort);
+  const Room room = room_for(*device, *codec, options);
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> merges;
   for (const std::int64_t elements : room.sizes) {
     Slices slices(*device, arena, *codec, elements, slices_of(elements, options.effort));
     merges.push_back(
-        sample(*device, options.effort, elements, [&](Stream stream) { slices.merge(stream); }));
+        sample(*device, options, elements, [&](Stream stream) { slices.merge(stream); }));
   }
   profile.merge = fit_and_keep(profile, "merge", std::move(merges));
 }
 
 /// Something that a device does over and over.
 struct Repeated {
-  Stream stream;
-  std::function<void()> once;
+  DeviceTimer::Lane once;
   int times = 1;
   DeviceTimer::Lane lane() const {
-    return {stream, [this] {
-              for (int i = 0; i < times; ++i) once();
-            }};
+    DeviceTimer::Lane all = once;
+    all.work = [this] {
+      for (int i = 0; i < times; ++i) once.work();
+    };
+    return all;
   }
 };
 
+/// What moves bytes beside codecs and products.
+struct Transfers {
+  /// Enqueues on the outbound stream: sends the first `bytes` of `memory` and receives as many
+  /// behind them.
+  std::function<void(std::byte* memory, std::int64_t bytes)> exchange;
+  /// Called while transfers are waited for, and when that takes too long: DeviceTimer::Lane's.
+  std::function<void()> poll = {}, give_up = {};
+  /// The least of all ranks that exchange, which do it as often and with as many bytes.
+  std::function<std::int64_t(std::int64_t)> least = [](std::int64_t own) { return own; };
+};
+
 /// Times that works are repeated, so that each alone takes long enough to see the other.
-void balance(DeviceTimer& timer, Effort effort, std::vector<Repeated*> works,
-             const std::function<int(int)>& agree) {
-  const double long_s = effort == Effort::kQuick ? 2e-3 : 20e-3;
+void balance(DeviceTimer& timer, Effort effort, const Transfers& transfers,
+             std::vector<Repeated*> works) {
+  const double long_s = effort == Effort::kQuick ? 4e-3 : 20e-3;
+  // A few launches each, all of which a stream must take without waiting.
+  constexpr double kMostTimes = 64;
   for (Repeated* const work : works) {
-    timer.together({work->lane()});  // warm-up
+    timer.run(work->lane());
     const double once_s = std::max(1e-7, timer.together({work->lane()}));
-    work->times = agree(static_cast<int>(std::clamp(long_s / once_s, 1.0, 1000.0)));
+    const double times = std::clamp(long_s / once_s, 1.0, kMostTimes);
+    work->times = static_cast<int>(transfers.least(static_cast<std::int64_t>(times)));
   }
 }
 
@@ -295,16 +273,29 @@ double measure_pair(DeviceTimer& timer, const Repeated& first, const Repeated& s
   return summarise(0, std::move(factors)).median_s;
 }
 
-/// One rank's part; `exchange` moves some bytes both ways.
+constexpr int kOverlapSlices = 4;  // in turn: more than a cache holds
+
+/// Elements of slices and messages: as many as asked for, or as the memory holds.
+std::int64_t overlap_elements(Device& device, const kernels::Codec& codec,
+                              const OverlapSizes& sizes) {
+  const std::int64_t free = device.memory().free;
+  std::int64_t elements = sizes.elements;
+  const auto bytes = [&] {
+    return Slices::bytes(codec, elements, kOverlapSlices) + 2 * bytes_of(elements) +
+           3 * bytes_of(sizes.rows * sizes.rows);
+  };
+  while (elements > 1 && bytes() > free - free / 8) elements /= 2;
+  return elements;
+}
+
+/// One rank's part.
 costs::OverlapFactors overlap_on(Device& device, const Options& options,
-                                 const std::function<void(std::byte*, std::int64_t)>& exchange,
-                                 const std::function<int(int)>& agree) {
-  const bool quick = options.effort == Effort::kQuick;
-  const std::int64_t n = quick ? 64 : 2048, elements = quick ? 1 << 16 : 1 << 24;
+                                 const Transfers& transfers) {
   const auto codec = device.codec(options.algorithms.front());
-  constexpr int kSlices = 4;  // in turn: more than a cache holds
-  std::byte* const arena = device.allocate(Slices::bytes(*codec, elements, kSlices));
-  Slices slices(device, arena, *codec, elements, kSlices);
+  const std::int64_t n = options.overlap.rows;
+  const std::int64_t elements = transfers.least(overlap_elements(device, *codec, options.overlap));
+  std::byte* const arena = device.allocate(Slices::bytes(*codec, elements, kOverlapSlices));
+  Slices slices(device, arena, *codec, elements, kOverlapSlices);
   const std::int64_t matrix = bytes_of(n * n), message = bytes_of(elements);
   auto* const matrices = reinterpret_cast<float*>(device.allocate(3 * matrix));
   device.clear(matrices, 3 * matrix, Stream::kOwnCodec);
@@ -312,23 +303,71 @@ costs::OverlapFactors overlap_on(Device& device, const Options& options,
   device.clear(messages, 2 * message, Stream::kOwnCodec);
   device.drain();
 
-  DeviceTimer timer(device);
-  Repeated product{Stream::kArrivalCodec, [&] {
-                     device.multiply(matrices, matrices + n * n, matrices + 2 * n * n, n,
-                                     Stream::kArrivalCodec);
-                   }};
-  Repeated coding{Stream::kOwnCodec, [&] { slices.encode(Stream::kOwnCodec); }};
-  Repeated moving{Stream::kOutbound, [&] { exchange(messages, message); }};
-  balance(timer, options.effort, {&product, &coding, &moving}, agree);
+  DeviceTimer timer(device, options.timeout_s);
+  Repeated product{{Stream::kArrivalCodec, [&] {
+                      device.multiply(matrices, matrices + n * n, matrices + 2 * n * n, n,
+                                      Stream::kArrivalCodec);
+                    }}};
+  Repeated coding{{Stream::kOwnCodec, [&] { slices.encode(Stream::kOwnCodec); }}};
+  Repeated moving{{.stream = Stream::kOutbound,
+                   .work = [&] { transfers.exchange(messages, message); },
+                   .poll = transfers.poll,
+                   .give_up = transfers.give_up}};
+  balance(timer, options.effort, transfers, {&product, &coding, &moving});
   return {.compute_codec = measure_pair(timer, product, coding),
           .compute_transfer = measure_pair(timer, product, moving),
           .codec_transfer = measure_pair(timer, coding, moving)};
 }
 
+costs::OverlapFactors overlap_through_host(const Options& options) {
+  const auto device = options.device(own_rank(options));
+  std::byte* pinned = nullptr;
+  return overlap_on(*device, options, {.exchange = [&](std::byte* memory, std::int64_t bytes) {
+    if (pinned == nullptr) pinned = device->allocate_pinned(bytes);
+    device->copy(pinned, memory, bytes, Stream::kOutbound);
+    device->copy(memory + bytes, pinned, bytes, Stream::kOutbound);
+  }});
+}
+
+costs::OverlapFactors overlap_over_nccl(const Options& options, transport::Endpoint& endpoint) {
+  using Operation = transport::NcclOperation;
+  const auto device = options.device(endpoint.rank());
+  transport::NcclCommunicator communicator(endpoint, *options.nccl, options.timeout_s);
+  const int ranks = endpoint.size();
+  std::array<Operation, 2> group;
+  group[0] = {.kind = Operation::Kind::kSend, .peer = (endpoint.rank() + 1) % ranks};
+  group[1] = {.kind = Operation::Kind::kReceive, .peer = (endpoint.rank() + ranks - 1) % ranks};
+  const Transfers transfers{.exchange =
+                                [&](std::byte* memory, std::int64_t bytes) {
+                                  for (Operation& operation : group) operation.bytes = bytes;
+                                  group[0].memory = memory;
+                                  group[1].memory = memory + bytes;
+                                  communicator.issue(group, device->handle(Stream::kOutbound));
+                                },
+                            .poll = [&] { communicator.check(group); },
+                            .give_up = [&] { communicator.give_up(group); },
+                            .least =
+                                [&](std::int64_t own) {
+                                  const std::vector<std::int64_t> all =
+                                      executor::gather(endpoint, own);
+                                  return *std::ranges::min_element(all);
+                                }};
+  try {
+    return overlap_on(*device, options, transfers);
+  } catch (...) {
+    communicator.abandon();  // what waits on the GPU for other ranks ends now
+    throw;
+  }
+}
+
 }  // namespace
 
 double overlap_factor(double first_s, double second_s, double together_s) {
-  return std::clamp(together_s / std::max(first_s, second_s), 1.0, costs::kMostOverlap);
+  // Until the shorter one is over both take so many times as long; then the longer one goes on
+  // alone: together = factor·shorter + (longer − shorter).
+  const auto [shorter_s, longer_s] = std::minmax(first_s, second_s);
+  const double factor = 1 + (together_s - longer_s) / std::max(shorter_s, 1e-9);
+  return std::clamp(factor, 1.0, costs::kMostOverlap);
 }
 
 void measure_device_kernels(const Options& options, const Progress& progress,
@@ -345,36 +384,11 @@ void measure_device_kernels(const Options& options, const Progress& progress,
 
 costs::OverlapFactors measure_overlap(const Options& options, const Progress& progress) {
   progress("overlap of computation, codecs and transfers");
-  if (options.nccl == nullptr) {
-    const auto device = options.device(own_rank(options));
-    std::byte* pinned = nullptr;
-    return overlap_on(
-        *device, options,
-        [&](std::byte* memory, std::int64_t bytes) {
-          if (pinned == nullptr) pinned = device->allocate_pinned(bytes);
-          device->copy(pinned, memory, bytes, Stream::kOutbound);
-          device->copy(memory + bytes, pinned, bytes, Stream::kOutbound);
-        },
-        [](int times) { return times; });
-  }
+  if (options.nccl == nullptr) return overlap_through_host(options);
   costs::OverlapFactors factors;
   on_all_ranks(options, [&](transport::Endpoint& endpoint) {
-    const auto device = options.device(endpoint.rank());
-    transport::NcclCommunicator communicator(endpoint, *options.nccl, options.timeout_s);
-    const int next = (endpoint.rank() + 1) % endpoint.size();
-    const int previous = (endpoint.rank() + endpoint.size() - 1) % endpoint.size();
-    const costs::OverlapFactors mine = overlap_on(
-        *device, options,
-        [&](std::byte* memory, std::int64_t bytes) {
-          using Kind = transport::NcclOperation::Kind;
-          const transport::NcclOperation group[] = {
-              {.kind = Kind::kSend, .peer = next, .memory = memory, .bytes = bytes},
-              {.kind = Kind::kReceive, .peer = previous, .memory = memory + bytes, .bytes = bytes}};
-          communicator.issue(group, device->handle(Stream::kOutbound));
-        },
-        [&](int times) { return executor::gather(endpoint, times).front(); });
+    const costs::OverlapFactors mine = overlap_over_nccl(options, endpoint);
     if (endpoint.rank() == 0) factors = mine;
-    device->drain();
   });
   return factors;
 }

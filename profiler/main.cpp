@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "costs/traffic.hpp"
 #include "executor/device_choice.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
@@ -25,7 +26,7 @@ namespace profiler = hipress::profiler;
 struct Arguments {
   std::string device = "cpu", transport = "gloo";
   std::vector<std::string> algorithms;
-  std::uint32_t nodes = 4;
+  std::uint32_t nodes = 0;  ///< 0: the launcher's, or four threads
   std::string output = "profile.yaml";
   std::string base, anew = "links";
   std::string rendezvous, interface, job = "hipress-profile";
@@ -47,9 +48,11 @@ void declare(CLI::App& app, Arguments& arguments) {
          "--algorithm", arguments.algorithms,
          "what to measure, comma-separated (default: " + hipress::kernels::algorithm_names() + ")")
       ->delimiter(',');
-  app.add_option("--nnodes", arguments.nodes,
-                 "ranks that share this machine when links are measured")
-      ->capture_default_str();
+  app.add_option(
+         "--nnodes", arguments.nodes,
+         "ranks between which links are measured; default: the launcher's, else 4 that share "
+         "this machine")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--output", arguments.output, "where to write the profile")->capture_default_str();
   app.add_option(
       "--base", arguments.base,
@@ -93,6 +96,15 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
     codecs[name] = {{"encode_Bps", rate(costs.encode)},
                     {"decode_Bps", rate(costs.decode)},
                     {"decode_add_Bps", rate(costs.decode_add)}};
+    // A CPU measures no slices that are too large for its caches.
+    if (profile.device != "cuda") continue;
+    const auto traffic = hipress::costs::least_traffic(name);
+    if (!traffic) continue;
+    const auto share = [&](const Curve& work, double bytes_per_element) {
+      return hipress::costs::share_of_bandwidth(work, bytes_per_element, profile.memory_bandwidth);
+    };
+    codecs[name]["encode_of_ceiling"] = share(costs.encode, traffic->encode);
+    codecs[name]["decode_of_ceiling"] = share(costs.decode, traffic->decode);
   }
   nlohmann::json links = nlohmann::json::array();
   for (const profiler::NcclRow& row : profiler::nccl_rows(profile)) {
@@ -152,10 +164,23 @@ void print(const Profile& profile, const std::string& path) {
   fmt::print("written to {}\n", path);
 }
 
+/// How many ranks measure; the launcher and --nnodes must agree.
+std::uint32_t count_ranks(const Arguments& arguments,
+                          const std::optional<hipress::io::Launch>& launch) {
+  constexpr std::uint32_t kThreads = 4;
+  if (!launch || launch->size == 1) return arguments.nodes != 0 ? arguments.nodes : kThreads;
+  const auto size = static_cast<std::uint32_t>(launch->size);
+  if (arguments.nodes != 0 && arguments.nodes != size) {
+    throw hipress::io::InputError(fmt::format("--nnodes is {}, but {} started {} ranks",
+                                              arguments.nodes, launch->launcher, size));
+  }
+  return size;
+}
+
 /// This process's end of the job that a launcher started; null without one.
-std::unique_ptr<hipress::transport::Endpoint> connect(const Arguments& arguments) {
+std::unique_ptr<hipress::transport::Endpoint> connect(
+    const Arguments& arguments, const std::optional<hipress::io::Launch>& launch) {
   using namespace hipress;
-  const std::optional<io::Launch> launch = io::read_launch();
   if (!launch || launch->size == 1) return nullptr;
   if (arguments.rendezvous.empty()) {
     throw io::InputError(
@@ -183,22 +208,21 @@ int run(const Arguments& arguments) {
     for (const kernels::AlgorithmRow& row : kernels::algorithms())
       options.algorithms.emplace_back(row.name);
   }
-  options.nodes = arguments.nodes;
+  const std::optional<io::Launch> launch = io::read_launch();
+  options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
   options.passes = arguments.passes;
   const executor::DeviceChoice choice =
       executor::choose_device({.device = arguments.device,
                                .transport = arguments.transport,
-                               .ranks = static_cast<int>(arguments.nodes)},
-                              io::read_launch());
+                               .interface = arguments.interface,
+                               .ranks = static_cast<int>(options.nodes)},
+                              launch);
   options.device = choice.device;
   options.nccl = choice.nccl;
   options.timeout_s = arguments.timeout_s;
-  const auto endpoint = connect(arguments);
-  if (endpoint) {
-    options.endpoint = endpoint.get();
-    options.nodes = static_cast<std::uint32_t>(endpoint->size());
-  }
+  const auto endpoint = connect(arguments, launch);
+  options.endpoint = endpoint.get();
   std::optional<Profile> base;
   if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
   options.anew = arguments.anew == "links" ? profiler::Part::kLinks : profiler::Part::kKernels;

@@ -23,6 +23,15 @@ enum class Part : std::uint8_t {
   kKernels,  ///< for a machine whose memory is not always as fast
 };
 
+/// What runs at once where a device's overlap is measured. Larger: a launch lasts longer than the
+/// host takes to enqueue it, so that the device sets the pace; smaller: less memory and time, where
+/// a test has no GPU to measure.
+struct OverlapSizes {
+  std::int64_t rows = 2048;  ///< of the product's square matrices; a multiple of 64
+  /// Of the codec's slice and, in fp32, of a message; fewer where memory is short.
+  std::int64_t elements = std::int64_t{1} << 24;
+};
+
 struct Options {
   std::vector<std::string> algorithms;  ///< names of kernels::algorithms(), parameters allowed
   std::uint32_t nodes = 4;  ///< ranks that share this machine in the measurements of links
@@ -43,7 +52,8 @@ struct Options {
   /// What is not measured anew is taken from here: with links anew kernels, memory and the CPU work
   /// of transfers, with kernels anew all but kernels and memory. null: all is measured.
   const costs::Profile* base = nullptr;
-  Part anew = Part::kLinks;  ///< with a base
+  Part anew = Part::kLinks;   ///< with a base
+  OverlapSizes overlap = {};  ///< with a device
 };
 
 /// Called before each measurement with what is measured next.

@@ -89,6 +89,10 @@ int own_rank(const Options& options) {
   return options.endpoint != nullptr ? options.endpoint->rank() : 0;
 }
 
+void keep_step(const Options& options) {
+  if (options.endpoint != nullptr) options.endpoint->all_gather("step");
+}
+
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body) {
   if (options.endpoint != nullptr) return body(*options.endpoint);
   executor::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,

@@ -47,6 +47,11 @@ Repetitions usual(const Options& options);
 /// The rank that measures what is one rank's alone: this process's, or the first of its threads.
 int own_rank(const Options& options);
 
+/// Waits for the other processes of a job, if there are any. Between measurements that each rank
+/// makes alone, so that one whose device is slower never keeps the others waiting for longer than
+/// one of them takes, which must stay below `timeout_s`.
+void keep_step(const Options& options);
+
 /// Calls `body` as every rank of the job that measures, with an endpoint for control: of this
 /// process's rank, or of all, on threads of their own. Rethrows what one of them throws.
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body);

@@ -5,6 +5,8 @@
 # Exit status: 0 all steps passed; 1 a step failed; 2 the request is wrong; 3 none failed, but some were skipped (for
 # want of a GPU, of compute-sanitizer, or of tests in the bundle), each with its reason.
 set -euo pipefail
+# Where CUDA shows no GPU, tests that need one fail instead of passing unrun.
+export HIPRESS_REQUIRE_GPU=1
 self=$(readlink -f "${BASH_SOURCE[0]}")
 root=$(dirname "$(dirname "$self")")
 
@@ -13,9 +15,9 @@ root=$(dirname "$(dirname "$self")")
 steps=(
   "tests|test_kernels test_executor|the tests of CUDA codecs and of ranks on GPUs"
   "bits|test_kernels|messages, states and values from the GPU have the CPU's bits"
-  "memcheck|test_kernels compute-sanitizer|no access out of bounds or to freed memory"
+  "memcheck|test_kernels test_executor compute-sanitizer|no access out of bounds or to freed memory, of codecs and ranks"
   "racecheck|test_kernels compute-sanitizer|no race on shared memory"
-  "kernels|hipress-profile|kernels against the GPU's memory bandwidth"
+  "kernels|hipress-profile|encode and decode against the GPU's memory bandwidth"
   "nccl|hipress-exec|four processes share the GPU over NCCL, every value verified"
   "threads|hipress-exec|four thread ranks share the GPU over gloo, every value verified"
   "overhead|bench_executor|time per tiny task of two thread ranks that share the GPU, launches and messages included"
@@ -27,6 +29,10 @@ algorithm=onebit
 iterations=10
 # Largest |predicted - measured| / measured of the thread ranks' iteration time.
 most_error=0.10
+# Least share of the memory bandwidth that an encode or decode of 2^26 elements uses, reckoned from the least traffic
+# that it needs on any hardware; and the most that is not a cache's, nor a wrong clock's.
+least_of_ceiling=0.80
+most_of_ceiling=1.05
 # Microseconds that a task may take beyond kernels and bytes.
 most_overhead_us=20
 # Seconds that one command may take.
@@ -180,8 +186,13 @@ limited() { timeout --kill-after=10 "$limit_s" "$@"; }
 # field NAME FILE: the number or truth value of that name in a tool's JSON.
 field() { tr -d '\n ' <"$2" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d : -f 2; }
 
-# Sets the step's detail to how many test cases each program passed.
-count_tests() { detail "$(grep -oE 'All tests passed \(.*\)|test cases: .*' "$work/log" | paste -s -d ';')"; }
+# Sets the step's detail to how many test cases each program passed, and what they skipped.
+count_tests() {
+  local skipped
+  detail "$(grep -oE 'All tests passed \(.*\)|test cases: .*' "$work/log" | paste -s -d ';')"
+  skipped=$(grep -oE 'skipped: .*' "$work/log" | sort | uniq -c | sed 's/^ *\([0-9]*\) /\1 x /' | paste -s -d ';' || true)
+  [[ -z $skipped ]] || detail "$(cat "$work/detail"); $skipped"
+}
 
 # run_tests PROGRAM TESTS
 run_tests() {
@@ -203,27 +214,45 @@ step_bits() {
   return $failed
 }
 
-# sanitize TOOL TESTS: the tests under compute-sanitizer, whose finding fails the step.
+# sanitize TOOL PROGRAM TESTS: the tests under compute-sanitizer, whose finding fails the step.
 sanitize() {
   limited compute-sanitizer --tool "$1" --target-processes all --error-exitcode 1 \
-    "$(command -v test_kernels)" "$2" --warn NoTests
-  detail "$(grep -oE 'ERROR SUMMARY: .*|RACECHECK SUMMARY: .*' "$work/log" | tail -n 1)"
+    "$(command -v "$2")" "$3" --warn NoTests || failed=1
+  detail "$(grep -oE '(ERROR|RACECHECK) SUMMARY: .*' "$work/log" | paste -s -d ';')"
 }
-step_memcheck() { sanitize memcheck "*GPU*CPU's*"; }
-step_racecheck() { sanitize racecheck "special inputs*"; }
+step_memcheck() {
+  local failed=0
+  sanitize memcheck test_kernels "*GPU*CPU's*"
+  sanitize memcheck test_executor "GPUs verify*,a GPU's*"
+  return $failed
+}
+step_racecheck() {
+  local failed=0
+  # Quantisers, casts and graddrop; then dgc, whose states make other kernels.
+  sanitize racecheck test_kernels "special inputs*"
+  sanitize racecheck test_kernels "states of selectors*"
+  return $failed
+}
 
 step_kernels() {
   limited hipress-profile --device cuda --quick --output "$work/profile.yaml" --json >"$work/profile.json"
-  local ceiling rate codec best=""
+  local ceiling row codec key share failed=0 shares=""
   ceiling=$(field memory_bandwidth_Bps "$work/profile.json")
   metric memory_bandwidth_Bps "$ceiling"
   for codec in onebit tbq terngrad dgc graddrop fp16 bf16; do
-    rate=$(tr -d '\n ' <"$work/profile.json" | grep -o "\"$codec\":{[^}]*}" | grep -o '"encode_Bps":[^,}]*' |
-      cut -d : -f 2) || continue
-    metric "$codec.encode_Bps" "$rate"
-    best+=" $codec $(awk "BEGIN { printf \"%.0f\", $rate / 1e9 }")"
+    row=$(tr -d '\n ' <"$work/profile.json" | grep -o "\"$codec\":{[^}]*}")
+    shares+=" $codec"
+    for key in encode_Bps decode_Bps encode_of_ceiling decode_of_ceiling; do
+      share=$(grep -o "\"$key\":[^,}]*" <<<"$row" | cut -d : -f 2)
+      metric "$codec.$key" "$share"
+      [[ $key == *_of_ceiling ]] || continue
+      shares+=" $(awk "BEGIN { printf \"%.2f\", $share }")"
+      awk "BEGIN { exit !($least_of_ceiling <= $share && $share <= $most_of_ceiling) }" || failed=1
+    done
   done
-  detail "GB/s of gradient encoded:$best; memory traffic of a copy $(awk "BEGIN { printf \"%.0f\", $ceiling / 1e9 }")"
+  ceiling=$(awk "BEGIN { printf \"%.0f\", $ceiling / 1e9 }")
+  detail "of a copy's $ceiling GB/s, encode and decode, $least_of_ceiling wanted:$shares"
+  return $failed
 }
 
 # NCCL refuses two ranks on one GPU unless they seem to be on different hosts; timings then mean nothing.

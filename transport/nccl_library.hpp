@@ -56,6 +56,15 @@ class NcclLibrary {
 /// The least version that has all that is needed: 2.20.
 inline constexpr int kLeastNccl = 22000;
 
+/// What NCCL_SOCKET_IFNAME must say for an interface of this host, given by its name or by an
+/// address of its; empty: loopback. io::InputError if there is none such.
+std::string nccl_interface(const std::string& interface);
+
+/// Makes NCCL meet and, where it moves messages through sockets, talk on that interface, as gloo
+/// does: left alone it would listen on whichever it finds. Where the user has set
+/// NCCL_SOCKET_IFNAME, that holds. To be called before the first call of NCCL, by the only thread.
+void bind_nccl(const std::string& interface);
+
 /// The system's NCCL, loaded when first asked for, so that nothing else needs it to be there:
 /// libnccl.so.2 as the loader finds it, or from HIPRESS_NCCL, a file. io::InputError that says what
 /// was tried if there is none or it is too old, or if this build does not know NCCL.

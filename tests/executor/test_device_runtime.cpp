@@ -2,7 +2,9 @@
 // allow, with messages through the host and over a fake NCCL.
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <future>
+#include <optional>
 
 #include "executor/device_choice.hpp"
 #include "executor/device_runtime.hpp"
@@ -13,6 +15,7 @@
 #include "tests/executor/fixtures.hpp"
 #include "tests/executor/ranks.hpp"
 #include "tests/executor/scripted.hpp"
+#include "tests/gpu.hpp"
 
 using namespace hipress;
 using namespace hipress::executor;
@@ -73,6 +76,22 @@ bool is_timed_by_device(const casync::Task& task) {
   return task.kind == casync::Kind::kEncode || task.kind == casync::Kind::kDecode ||
          task.kind == casync::Kind::kMerge || task.kind == casync::Kind::kRecv;
 }
+
+/// An environment variable that has a value for as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    setenv(name, value, 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
 
 }  // namespace
 
@@ -288,10 +307,7 @@ TEST_CASE("ranks with different versions of NCCL do not begin") {
 }
 
 TEST_CASE("GPUs verify as thread ranks over gloo through pinned memory") {
-  if (cuda_devices() == 0) {
-    WARN("skipped: no GPU on this machine");
-    return;
-  }
+  if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     for (const std::string strategy : {"ps", "ring"}) {
       const Case made = make(strategy, 3, 2, std::string(row.name), {1, 33, 1000003});
@@ -304,10 +320,7 @@ TEST_CASE("GPUs verify as thread ranks over gloo through pinned memory") {
 }
 
 TEST_CASE("a GPU's matrix product is the host's, bit for bit") {
-  if (cuda_devices() == 0) {
-    WARN("skipped: no GPU on this machine");
-    return;
-  }
+  if (!tests::has_gpu(cuda_devices())) return;
   // Both add up in the order of the columns, and round every product and every sum.
   constexpr std::int64_t kRows = 192, kBytes = kRows * kRows * 4;
   std::vector<float> a(kRows * kRows), b(a.size());
@@ -331,15 +344,17 @@ TEST_CASE("a GPU's matrix product is the host's, bit for bit") {
 }
 
 TEST_CASE("one GPU verifies over NCCL as one rank") {
-  if (cuda_devices() == 0) {
-    WARN("skipped: no GPU on this machine");
-    return;
-  }
+  if (!tests::has_gpu(cuda_devices())) return;
   const Case made = make("allreduce", 1, 1, "raw", {1, 33, 1000003});
   ReplayOptions options;
   options.device = [](int) { return make_cuda_device(0); };
   options.nccl = &transport::nccl_library();
   CHECK(replay_threads("gloo", made.model, made.plan, made.graph, options).verified);
+}
+
+TEST_CASE("where a device is required, a test that finds none fails", "[!shouldfail]") {
+  const Variable required("HIPRESS_REQUIRE_GPU", "1");
+  tests::has_gpu(0);
 }
 
 TEST_CASE("ranks on CPUs ask for no device, and cannot use NCCL") {

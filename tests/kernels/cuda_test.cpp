@@ -10,8 +10,10 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/gpu.hpp"
 #include "tests/kernels/device_memory.hpp"
 #include "tests/kernels/reference.hpp"
+#include "tests/kernels/run_time_programs.hpp"
 
 namespace hipress::kernels {
 namespace {
@@ -21,9 +23,7 @@ using namespace testing;
 /// cudaGetDeviceCount leaves its argument untouched when it fails.
 bool has_gpu() {
   int count = 0;
-  const bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-  if (!found) WARN("skipped: no GPU on this machine");
-  return found;
+  return tests::has_gpu(cudaGetDeviceCount(&count) == cudaSuccess ? count : 0);
 }
 
 TEST_CASE("CUDA codecs can be made without a GPU") {
@@ -67,24 +67,32 @@ void require_same(const Codec& cuda, const Codec& plain, ValueType type, std::in
 
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
 
+/// The same for slices of all types and lengths.
+void require_same_for_all(const std::string& algorithm) {
+  const auto plain = make_codec_for(algorithm, Isa::kScalar);
+  const auto cuda = make_codec(algorithm, Device::kCuda);
+  for (const ValueType type : kTypes) {
+    for (const std::int64_t elements : kLengths) {
+      INFO(algorithm << ", " << to_string(type) << ", " << elements);
+      require_same(*cuda, *plain, type, elements, static_cast<int>(elements % 2));
+    }
+  }
+}
+
 TEST_CASE("messages, residuals and decoded values from the GPU are the CPU's") {
   if (!has_gpu()) return;
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  // The paths are programs compiled at run time.
   for (const char* algorithm :
-       {"onebit", "tbq", "terngrad", "terngrad(b=1)", "terngrad(b=5)", "fp16", "bf16",
-        HIPRESS_SOURCE_DIR "/kernels/algorithms/OnebitEncode.pse",
-        HIPRESS_SOURCE_DIR "/kernels/algorithms/TerngradEncode.pse(b=5)",
-        HIPRESS_SOURCE_DIR "/tests/kernels/data/Spread.pse",
-        HIPRESS_SOURCE_DIR "/tests/kernels/data/Spread.pse(b=7)"}) {
-    const auto plain = make_codec_for(algorithm, Isa::kScalar);
-    const auto cuda = make_codec(algorithm, Device::kCuda);
-    for (const ValueType type : kTypes) {
-      for (const std::int64_t elements : kLengths) {
-        INFO(algorithm << ", " << to_string(type) << ", " << elements);
-        require_same(*cuda, *plain, type, elements, static_cast<int>(elements % 2));
-      }
-    }
+       {"onebit", "tbq", "terngrad", "terngrad(b=1)", "terngrad(b=5)", "fp16", "bf16"}) {
+    require_same_for_all(algorithm);
+  }
+}
+
+TEST_CASE("quantisers compiled at run time give the CPU's bits on the GPU") {
+  if (!has_gpu() || !find_nvrtc()) return;
+  for (const std::string& algorithm :
+       {shipped_program("OnebitEncode.pse"), shipped_program("TerngradEncode.pse") + "(b=5)",
+        users_program(), users_program() + "(b=7)"}) {
+    require_same_for_all(algorithm);
   }
 }
 
@@ -92,14 +100,7 @@ TEST_CASE("messages, states and decoded values of selectors from the GPU are the
   if (!has_gpu()) return;
   for (const char* algorithm :
        {"dgc", "dgc(rho=0.3,momentum=0.5)", "graddrop", "graddrop(rho=1)"}) {
-    const auto plain = make_codec_for(algorithm, Isa::kScalar);
-    const auto cuda = make_codec(algorithm, Device::kCuda);
-    for (const ValueType type : kTypes) {
-      for (const std::int64_t elements : kLengths) {
-        INFO(algorithm << ", " << to_string(type) << ", " << elements);
-        require_same(*cuda, *plain, type, elements, static_cast<int>(elements % 2));
-      }
-    }
+    require_same_for_all(algorithm);
   }
 }
 
@@ -109,10 +110,9 @@ TEST_CASE("merges on the GPU have the CPU's bits") {
 }
 
 TEST_CASE("selectors compiled at run time give the CPU's bits on the GPU") {
-  if (!has_gpu()) return;
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  for (const char* algorithm : {HIPRESS_SOURCE_DIR "/kernels/algorithms/DgcEncode.pse(rho=0.02)",
-                                HIPRESS_SOURCE_DIR "/kernels/algorithms/GraddropEncode.pse"}) {
+  if (!has_gpu() || !find_nvrtc()) return;
+  for (const std::string& algorithm :
+       {shipped_program("DgcEncode.pse") + "(rho=0.02)", shipped_program("GraddropEncode.pse")}) {
     INFO(algorithm);
     const auto plain = make_codec_for(algorithm, Isa::kScalar);
     const auto cuda = make_codec(algorithm, Device::kCuda);

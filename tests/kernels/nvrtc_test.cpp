@@ -20,6 +20,7 @@
 #include "io/file.hpp"
 #include "kernels/codec.hpp"
 #include "kernels/user_algorithm_cuda.hpp"
+#include "tests/kernels/run_time_programs.hpp"
 
 namespace hipress::kernels {
 
@@ -32,20 +33,7 @@ const CudaKernels& hipress_graddrop_cuda();
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string kShipped = HIPRESS_SOURCE_DIR "/kernels/algorithms/";
-const std::string kSpread = HIPRESS_SOURCE_DIR "/tests/kernels/data/Spread.pse";
-
-/// NVRTC, or nothing and the reason.
-std::optional<Nvrtc> find_nvrtc() {
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  try {
-    return std::optional<Nvrtc>(std::in_place);
-  } catch (const io::RunError& error) {
-    WARN("skipped: " << error.what());
-    return std::nullopt;
-  }
-}
+using namespace testing;
 
 /// A cache folder that is empty and this process's own, for as long as the object lives.
 class EmptyCache {
@@ -53,7 +41,7 @@ class EmptyCache {
   EmptyCache() { setenv("HIPRESS_CACHE", folder_.c_str(), 1); }
   ~EmptyCache() {
     fs::remove_all(folder_);
-    setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+    use_test_cache();
   }
   std::vector<fs::path> files() const {
     return {fs::directory_iterator(folder_), fs::directory_iterator()};
@@ -65,7 +53,7 @@ class EmptyCache {
   }
 
  private:
-  const std::string folder_ = HIPRESS_TEST_CACHE "/" + std::to_string(getpid());
+  const std::string folder_ = test_cache() + "/" + std::to_string(getpid());
 };
 
 std::string message_of(const std::function<void()>& call) {
@@ -110,26 +98,27 @@ void check_kernels(const std::string& path) {
 
 // A test each: the first time it takes a while.
 TEST_CASE("onebit compiles for every generation of GPUs, with all its kernels") {
-  check_kernels(kShipped + "OnebitEncode.pse");
+  check_kernels(shipped_program("OnebitEncode.pse"));
 }
 TEST_CASE("tbq compiles for every generation of GPUs, with all its kernels") {
-  check_kernels(kShipped + "TbqEncode.pse");
+  check_kernels(shipped_program("TbqEncode.pse"));
 }
 TEST_CASE("terngrad compiles for every generation of GPUs, with all its kernels") {
-  check_kernels(kShipped + "TerngradEncode.pse");
+  check_kernels(shipped_program("TerngradEncode.pse"));
 }
 TEST_CASE("dgc compiles for every generation of GPUs, with all its kernels") {
-  check_kernels(kShipped + "DgcEncode.pse");
+  check_kernels(shipped_program("DgcEncode.pse"));
 }
 TEST_CASE("graddrop compiles for every generation of GPUs, with all its kernels") {
-  check_kernels(kShipped + "GraddropEncode.pse");
+  check_kernels(shipped_program("GraddropEncode.pse"));
 }
 TEST_CASE("a user's program compiles for every generation of GPUs, with all its kernels") {
-  check_kernels(kSpread);
+  check_kernels(users_program());
 }
 
 TEST_CASE("host code says of a program's kernels what nvcc's does") {
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
+  use_test_cache();
+  if (!has_compiler()) return;
   const std::pair<std::string, const CudaKernels*> shipped[] = {
       {"Onebit", &hipress_onebit_cuda()},
       {"Tbq", &hipress_tbq_cuda()},
@@ -138,7 +127,7 @@ TEST_CASE("host code says of a program's kernels what nvcc's does") {
       {"Graddrop", &hipress_graddrop_cuda()}};
   for (const auto& [name, built_in] : shipped) {
     INFO(name);
-    const CudaShape& shape = load_program(kShipped + name + "Encode.pse").algorithm->cuda;
+    const CudaShape& shape = load_program(shipped_program(name + "Encode.pse")).algorithm->cuda;
     const CudaQuantizerKernels& quantizer = built_in->quantizer;
     CHECK(shape.kind == built_in->kind);
     CHECK(shape.pass_count == quantizer.pass_count);
@@ -168,7 +157,7 @@ TEST_CASE("code that NVRTC refuses is an error with the log's start") {
       message_of([&] { nvrtc->compile("x.pse", "int f() { return nothing; }", {}, 80); });
   CHECK(message.starts_with("x.pse: NVRTC"));
   CHECK(message.find("identifier \"nothing\" is undefined") != std::string::npos);
-  const UserProgram& good = load_program(kShipped + "TbqEncode.pse");
+  const UserProgram& good = load_program(shipped_program("TbqEncode.pse"));
   const UserProgram broken{good.algorithm, "y.pse", "#error broken\n"};
   const EmptyCache cache;
   CHECK(message_of([&] { gpu_code(*nvrtc, broken, 80); }).find("broken") != std::string::npos);
@@ -178,7 +167,7 @@ TEST_CASE("code that NVRTC refuses is an error with the log's start") {
 TEST_CASE("what was compiled is used again, unless it is damaged") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
-  const UserProgram& program = load_program(kShipped + "OnebitEncode.pse");
+  const UserProgram& program = load_program(shipped_program("OnebitEncode.pse"));
   const EmptyCache cache;
   const GpuCode made = gpu_code(*nvrtc, program, 80);
   const std::string content = io::read_file(cache.file());
@@ -207,7 +196,7 @@ TEST_CASE("what was compiled is used again, unless it is damaged") {
 TEST_CASE("another architecture or program is another file") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
-  UserProgram program = load_program(kShipped + "OnebitEncode.pse");
+  UserProgram program = load_program(shipped_program("OnebitEncode.pse"));
   const EmptyCache cache;
   gpu_code(*nvrtc, program, 80);
   cache.file();
@@ -220,7 +209,7 @@ TEST_CASE("another architecture or program is another file") {
 TEST_CASE("several may compile the same at a time") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
-  const UserProgram& program = load_program(kShipped + "TbqEncode.pse");
+  const UserProgram& program = load_program(shipped_program("TbqEncode.pse"));
   const EmptyCache cache;
   std::vector<GpuCode> made(4);
   {
@@ -251,7 +240,7 @@ TEST_CASE("a machine without NVRTC is told what to install") {
 TEST_CASE("more passes than a GPU takes are refused by name") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
-  CompiledAlgorithm algorithm = *load_program(kShipped + "TbqEncode.pse").algorithm;
+  CompiledAlgorithm algorithm = *load_program(shipped_program("TbqEncode.pse")).algorithm;
   algorithm.cuda.pass_count = kMostCudaPasses + 1;
   const UserProgram program{&algorithm, "z.pse", ""};
   const std::string message = message_of([&] { gpu_code(*nvrtc, program, 80); });
@@ -261,8 +250,9 @@ TEST_CASE("more passes than a GPU takes are refused by name") {
 TEST_CASE("a program for a GPU where there is none is an error") {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return;
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  const std::string message = message_of([] { make_codec(kSpread, Device::kCuda); });
+  use_test_cache();
+  if (!has_compiler()) return;
+  const std::string message = message_of([] { make_codec(users_program(), Device::kCuda); });
   CHECK(message.find("there is no GPU") != std::string::npos);
   CHECK(message.find("use the CPU") != std::string::npos);
 }

@@ -4,6 +4,7 @@ Usage: bundle_test.py FOLDER_OF_TOOLS BUILD_FOLDER CPACK
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import unittest
 
 from processes import LaunchTest, require_programs, without_launchers
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GPU_CHECK = ROOT / "scripts/gpu_check.sh"
 #: In namespaces of its own, as root of them: mounts that nobody else sees and that end with the last process.
 ENTER = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec"]
 IN_ROOT = 'mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"; root=$1; shift; exec chroot "$root" "$@"'
@@ -73,6 +76,40 @@ class BundleTest(unittest.TestCase):
                 done = self.in_root(self.tool(program.name), "--version")
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertTrue(done.stdout.startswith(program.name), done.stdout)
+
+    def test_all_that_the_check_of_gpus_runs_is_there(self):
+        table = re.search(r"^steps=\((.*?)^\)", GPU_CHECK.read_text(), re.DOTALL | re.MULTILINE)[1]
+        needs = {program for row in table.split("\n") if row.strip() for program in row.split("|")[1].split()}
+        self.assertIn("bench_executor", needs)
+        for program in needs - {"compute-sanitizer"}:  # which the machine must have
+            self.assertTrue((self.bundle / "bin" / program).exists(), program)
+
+    def test_tests_run_with_nothing_installed(self):
+        for program, tests in (("test_kernels", "draws are*,every length*"), ("test_executor", "a digest*"),
+                               ("bench_executor", "--version")):
+            with self.subTest(program):
+                done = self.in_root(self.tool(program), tests)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertNotIn("No test", done.stdout)
+
+    def test_tests_of_gpus_fail_without_one_where_it_is_required(self):
+        start = [self.tool("test_executor"), "GPUs verify as thread ranks*", "--warn", "NoTests"]
+        done = self.in_root(*start)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("skipped: no GPU", done.stdout)
+        done = self.in_root("env", "HIPRESS_REQUIRE_GPU=1", *start)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("CUDA shows no GPU", done.stdout)
+
+    def test_tests_find_their_programs_in_the_bundle(self):
+        share = self.bundle / "share/hipress"
+        for name in ("kernels/algorithms/OnebitEncode.pse", "kernels/algorithms/OnebitDecode.pse",
+                     "tests/kernels/data/Spread.pse"):
+            self.assertTrue((share / name).exists(), name)
+        # Of this source tree they know nothing.
+        program = (self.bundle / "libexec/hipress/test_kernels").read_bytes()
+        for name in ("kernels/algorithms", "tests/kernels/data"):
+            self.assertNotIn(f"{ROOT}/{name}".encode(), program)
 
     def test_the_demo_passes_with_nothing_installed(self):
         done = self.in_root(self.tool("hipress-demo"), timeout_s=3000)

@@ -52,19 +52,27 @@ class SlurmTest(LaunchTest):
         self.assert_verified(done.stdout, ranks=2)  # threads, as outside Slurm
 
     def test_profile_plan_exec_as_a_batch_job(self):
-        job, states = self.submit("plan_and_run.sbatch", MODEL=str(self.model), PROFILE_OPTIONS="--quick")
+        # As docs/cluster.md submits it, with a number that is nobody's default.
+        job, states = self.submit("plan_and_run.sbatch", "--nodes=1", "--ntasks-per-node=3", MODEL=str(self.model),
+                                  PROFILE_OPTIONS="--quick")
         self.assertEqual(states, {"COMPLETED"}, self.output_of_jobs() + self.slurm.logs())
         results = self.folder / f"hipress-{job}"
         report = (results / "exec.json").read_text()
-        self.assert_verified(report)
+        self.assert_verified(report, ranks=3)
         self.assertGreater(json.loads(report)["predicted_iteration_s"], 0)
         self.assertEqual({path.name for path in results.iterdir()}, {"profile.yaml", "plan.yaml", "exec.json"},
                          self.output_of_jobs())
 
     def test_a_batch_job_whose_step_fails_fails(self):
-        job, states = self.submit("plan_and_run.sbatch", ALGORITHM="zip")
+        job, states = self.submit("plan_and_run.sbatch", "--nodes=1", "--ntasks-per-node=2", ALGORITHM="zip")
         self.assertEqual(states, {"FAILED"})
+        self.assertIn("zip", self.output_of_jobs())
         self.assertFalse((self.folder / f"hipress-{job}/exec.json").exists())
+
+    def test_a_batch_job_of_one_rank_is_refused(self):
+        _, states = self.submit("plan_and_run.sbatch", MODEL=str(self.model))
+        self.assertEqual(states, {"FAILED"})
+        self.assertIn("--ntasks-per-node", self.output_of_jobs())
 
     def test_a_sweep_as_a_job_array(self):
         spec = self.folder / "spec.yaml"

@@ -8,6 +8,7 @@
 #include "io/error.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
+#include "tests/planner/tool_run.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::profiler {
@@ -126,6 +127,15 @@ TEST_CASE("times of several passes are the mean of the passes' medians") {
   CHECK(sample.p10_s == Approx(1.8));
   CHECK(sample.p90_s == Approx(8.2));
   CHECK(sample.repetitions == 9);
+}
+
+TEST_CASE("a number of ranks that is not the launcher's is refused before anybody is awaited") {
+  const planner::Workplace workplace;
+  const planner::ToolRun run = workplace.run(
+      "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 hipress-profile --quick --nnodes 3 --timeout 1 "
+      "--rendezvous file://$PWD");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("--nnodes is 3, but torchrun started 2 ranks"));
 }
 
 TEST_CASE("requests that cannot be measured are refused") {

@@ -1,14 +1,22 @@
 """Tests of scripts/gpu_check.sh with programs that answer what a test says, on a machine without a GPU."""
 
+import fnmatch
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
 
-GPU_CHECK = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "gpu_check.sh"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GPU_CHECK = ROOT / "scripts/gpu_check.sh"
 STEPS = ["tests", "bits", "memcheck", "racecheck", "kernels", "nccl", "threads", "overhead", "predict"]
+
+CODECS = ["onebit", "tbq", "terngrad", "dgc", "graddrop", "fp16", "bf16"]
+PROFILE = json.dumps({"profile": "p", "memory_bandwidth_Bps": 2e12, "codecs": {
+    codec: {"encode_Bps": 0.6e12, "decode_Bps": 1.7e12, "decode_add_Bps": 0.9e12, "encode_of_ceiling": 0.91,
+            "decode_of_ceiling": 0.875} for codec in CODECS}})
 
 #: What each program does where all is well: a shell script's body.
 HEALTHY = {
@@ -16,7 +24,7 @@ HEALTHY = {
     "test_kernels": 'echo "All tests passed (7 assertions in 2 test cases)"',
     "test_executor": 'echo "All tests passed (1 assertion in 1 test case)"',
     "compute-sanitizer": 'echo "========= ERROR SUMMARY: 0 errors"',
-    "hipress-profile": """echo '{"profile": "p", "memory_bandwidth_Bps": 2e12, "codecs": {"onebit": {"encode_Bps": 1.5e12}}}'""",
+    "hipress-profile": f"echo '{PROFILE}'",
     "hipress-plan": "exit 0",
     "bench_executor": """
         for word; do file=$word; done
@@ -29,6 +37,19 @@ HEALTHY = {
         echo '{"measured_iteration_s":{"median":0.5,"p10":0.4},"predicted_iteration_s":0.48,"relative_error":-0.04,'
         echo '"exposed_communication_relative_error":-0.9,"verified":true}'""",
 }
+
+
+def cases(folder: str) -> dict[str, str]:
+    """The source of every test case of a folder, by name."""
+    source = "".join(file.read_text() for file in sorted((ROOT / "tests" / folder).glob("*.cpp")))
+    parts = re.split(r'^TEST_CASE\("([^"]*)"', source, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def matching(folder: str, patterns: str) -> list[str]:
+    """The names of the test cases that Catch2 takes the patterns for."""
+    return [name for name in cases(folder)
+            if any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns.split(","))]
 
 
 class GpuCheck(unittest.TestCase):
@@ -67,9 +88,13 @@ class GpuCheck(unittest.TestCase):
         steps = self.steps()
         self.assertEqual(steps["tests"]["detail"], "All tests passed (7 assertions in 2 test cases);"
                          "All tests passed (1 assertion in 1 test case)")
-        self.assertEqual(steps["memcheck"]["detail"], "ERROR SUMMARY: 0 errors")
-        self.assertEqual(steps["kernels"]["metrics"], {"memory_bandwidth_Bps": 2e12, "onebit.encode_Bps": 1.5e12})
-        self.assertEqual(steps["kernels"]["detail"], "GB/s of gradient encoded: onebit 1500; memory traffic of a copy 2000")
+        self.assertEqual(steps["memcheck"]["detail"], "ERROR SUMMARY: 0 errors;ERROR SUMMARY: 0 errors")
+        metrics = steps["kernels"]["metrics"]
+        self.assertEqual((metrics["memory_bandwidth_Bps"], metrics["dgc.encode_Bps"], metrics["bf16.decode_of_ceiling"]),
+                         (2e12, 0.6e12, 0.875))
+        self.assertEqual(len(metrics), 1 + 4 * len(CODECS))
+        self.assertTrue(steps["kernels"]["detail"].startswith(
+            "of a copy's 2000 GB/s, encode and decode, 0.80 wanted: onebit 0.91 0.88 tbq 0.91 0.88 terngrad"))
         self.assertEqual(steps["predict"]["detail"], "worst error 4.0 %, at most 10 % wanted")
         self.assertEqual(steps["predict"]["metrics"]["ring.relative_error"], -0.04)
         self.assertEqual(steps["overhead"]["detail"], "17.5 us per task at worst, at most 20 wanted")
@@ -131,8 +156,51 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual([step["result"] for step in self.steps().values()], ["failed", "passed"])
         self.assertIn("1 failed", self.steps()["tests"]["detail"])
 
+    def test_kernels_that_are_slow_or_faster_than_memory_fail_and_are_told(self):
+        for name, share, said in (("encode_of_ceiling", 0.79, "dgc 0.79 0.88"), ("decode_of_ceiling", 1.06, "dgc 0.91 1.06")):
+            with self.subTest(name):
+                profile = json.loads(PROFILE)
+                profile["codecs"]["dgc"][name] = share
+                self.provide("hipress-profile", f"echo '{json.dumps(profile)}'")
+                self.assertEqual(self.check("--only", "kernels").returncode, 1)
+                self.assertIn(said, self.steps()["kernels"]["detail"])
+
+    def test_tests_of_gpus_must_have_one(self):
+        self.provide("test_kernels", '[ "$HIPRESS_REQUIRE_GPU" = 1 ] && ' + HEALTHY["test_kernels"])
+        self.assertEqual(self.check("--only", "tests,bits").returncode, 0)
+
+    def test_what_tests_skip_is_told(self):
+        self.provide("test_kernels", 'echo "a.cpp:7: warning:"; echo "  skipped: no NVRTC"; ' + HEALTHY["test_kernels"])
+        self.assertEqual(self.check("--only", "bits").returncode, 0)
+        self.assertEqual(self.steps()["bits"]["detail"],
+                         "All tests passed (7 assertions in 2 test cases); 1 x skipped: no NVRTC")
+
+    def test_the_sanitizer_sees_codecs_dgc_among_them_and_ranks(self):
+        self.provide("compute-sanitizer", 'printf "%s|" "$@" >> "${0%/*}/calls"; echo >> "${0%/*}/calls"; '
+                     + HEALTHY["compute-sanitizer"])
+        self.assertEqual(self.check("--only", "memcheck,racecheck").returncode, 0)
+        calls = [line.split("|") for line in (self.bin / "calls").read_text().splitlines()]
+        seen = [(call[1], pathlib.Path(call[6]).name, call[7]) for call in calls]
+        self.assertEqual([(tool, program) for tool, program, _ in seen],
+                         [("memcheck", "test_kernels"), ("memcheck", "test_executor"), ("racecheck", "test_kernels"),
+                          ("racecheck", "test_kernels")])
+        raced = {case for _, _, patterns in seen[2:] for case in matching("kernels", patterns)}
+        self.assertTrue(any('"dgc"' in cases("kernels")[case] for case in raced), raced)
+        self.assertIn("GPUs verify as thread ranks over gloo through pinned memory", matching("executor", seen[1][2]))
+
+    def test_every_pattern_names_test_cases_that_there_are(self):
+        patterns = re.findall(r"(?:run_tests|sanitize \w+) test_(\w+) (['\"])(.*?)\2\s", GPU_CHECK.read_text())
+        self.assertEqual(len(patterns), 7)
+        for folder, _, pattern in patterns:
+            for one in pattern.split(","):
+                self.assertTrue(matching(folder, one), one)
+
     def test_a_finding_of_the_sanitizer_fails(self):
         self.provide("compute-sanitizer", 'echo "========= ERROR SUMMARY: 2 errors"; exit 1')
+        self.assertEqual(self.check("--only", "memcheck").returncode, 1)
+
+    def test_a_finding_in_the_first_of_two_runs_fails(self):
+        self.provide("compute-sanitizer", 'case "$*" in *test_kernels*) echo "ERROR SUMMARY: 1 error"; exit 1;; esac')
         self.assertEqual(self.check("--only", "memcheck").returncode, 1)
 
     def test_wrong_requests_are_refused(self):

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <mutex>
 
 #include "io/error.hpp"
@@ -186,4 +187,26 @@ TEST_CASE("the system's NCCL is there, or its absence is told with a remedy") {
   }
   CHECK(version >= kLeastNccl);
   CHECK(id.size() == 128);
+}
+
+TEST_CASE("NCCL talks on the interface that is asked for, by name or address, else on loopback") {
+  CHECK(nccl_interface("") == "=lo");
+  CHECK(nccl_interface("lo") == "=lo");
+  CHECK(nccl_interface("127.0.0.1") == "=lo");
+  // An address for documentation (RFC 5737), which no host has.
+  for (const char* absent : {"203.0.113.7", "2001:db8::1", "no_such0"}) {
+    CHECK_THROWS_WITH(nccl_interface(absent), Contains(absent) && Contains("ip address show"));
+  }
+}
+
+TEST_CASE("what the user says of NCCL's interface holds") {
+  const char* const variable = "NCCL_SOCKET_IFNAME";
+  const std::string before = std::getenv(variable) != nullptr ? std::getenv(variable) : "";
+  unsetenv(variable);
+  bind_nccl("127.0.0.1");
+  CHECK(std::string(std::getenv(variable)) == "=lo");
+  setenv(variable, "ib,eth1", 1);
+  bind_nccl("");
+  CHECK(std::string(std::getenv(variable)) == "ib,eth1");
+  before.empty() ? unsetenv(variable) : setenv(variable, before.c_str(), 1);
 }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "costs/curve.hpp"
+
+namespace hipress::costs {
+
+/// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
+/// hardware.
+struct Traffic {
+  double encode = 0;
+  double decode = 0;
+  double decode_add = 0;
+};
+inline constexpr double kMergeTraffic = 12;  ///< reads two addends, writes the sum
+
+/// Of a built-in algorithm with its default parameters; nothing for others.
+std::optional<Traffic> least_traffic(const std::string& algorithm);
+
+/// Elements of a slice so large that what a launch costs does not count.
+inline constexpr std::int64_t kLargeSlice = std::int64_t{1} << 26;
+
+/// How much of a memory bandwidth (bytes per second) work uses that moves so many bytes per
+/// element, in slices of kLargeSlice.
+double share_of_bandwidth(const Curve& work, double bytes_per_element, double bandwidth);
+
+}  // namespace hipress::costs

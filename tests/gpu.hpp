@@ -1,0 +1,23 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+namespace hipress::tests {
+
+/// Whether a test that needs a GPU can run, CUDA showing `gpus` of them to this process. It says so
+/// where it cannot, and passes, unless HIPRESS_REQUIRE_GPU is set: scripts/gpu_check.sh sets it, as
+/// there a driver that CUDA cannot use would make every test pass.
+inline bool has_gpu(int gpus) {
+  if (gpus > 0) return true;
+  const char* const required = std::getenv("HIPRESS_REQUIRE_GPU");
+  if (required != nullptr && *required != '\0') {
+    FAIL(
+        "HIPRESS_REQUIRE_GPU is set, but CUDA shows no GPU: is the driver too old for this build, "
+        "or CUDA_VISIBLE_DEVICES empty?");
+  }
+  WARN("skipped: no GPU on this machine");
+  return false;
+}
+
+}  // namespace hipress::tests

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "io/environment.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "kernels/nvrtc.hpp"
+
+/// Programs that tests compile at run time. The tests of the bundle run on machines without this
+/// source tree, so all is found as the tools find it.
+namespace hipress::kernels::testing {
+
+/// A shipped program, and a user's.
+inline std::string shipped_program(const std::string& name) {
+  return io::data_file("kernels/algorithms/" + name);
+}
+inline std::string users_program() { return io::data_file("tests/kernels/data/Spread.pse"); }
+
+/// The folder that tests compile into, kept for their next run; not the user's own. What lies there
+/// is run, so nobody else may have made it.
+inline std::string test_cache() {
+  const std::string folder = (std::filesystem::temp_directory_path() /
+                              ("hipress_test_cache_" + std::to_string(::getuid())))
+                                 .string();
+  struct stat found {};
+  const bool made = ::mkdir(folder.c_str(), 0700) == 0;
+  if (!made && (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
+                found.st_uid != ::getuid())) {
+    throw std::runtime_error(folder + " is no folder of this user; remove it, or set TMPDIR");
+  }
+  return folder;
+}
+inline void use_test_cache() { setenv("HIPRESS_CACHE", test_cache().c_str(), 1); }
+
+/// Whether there is the host's compiler, for a program's other half; says so if there is none.
+inline bool has_compiler() {
+  const bool found = std::system((io::cxx_compiler() + " --version >/dev/null 2>&1").c_str()) == 0;
+  if (!found) WARN("skipped: no C++ compiler '" << io::cxx_compiler() << "' on this machine");
+  return found;
+}
+
+/// NVRTC, with the host's compiler and a cache to use it with; or nothing, and the reason is said.
+inline std::optional<Nvrtc> find_nvrtc() {
+  use_test_cache();
+  if (!has_compiler()) return std::nullopt;
+  try {
+    return std::optional<Nvrtc>(std::in_place);
+  } catch (const io::RunError& error) {
+    WARN("skipped: " << error.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace hipress::kernels::testing
