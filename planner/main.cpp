@@ -24,6 +24,7 @@
 #include "planner/choices.hpp"
 #include "planner/command_report.hpp"
 #include "planner/levels.hpp"
+#include "planner/secopa_costs.hpp"
 #include "plans/plan_file.hpp"
 
 namespace {
@@ -51,15 +52,6 @@ std::atomic<bool> interrupted = false;
 void interrupt(int) {
   interrupted = true;
   std::signal(SIGINT, SIG_DFL);
-}
-
-/// Fits of fan-in and fan-out describe the profile's network; a cluster with other links has none.
-costs::Profile on_cluster(costs::Profile profile, const costs::Cluster& cluster) {
-  if (profile.link == cluster.link) return profile;
-  profile.link = cluster.link;
-  profile.fan_in.clear();
-  profile.fan_out.clear();
-  return profile;
 }
 
 /// The plan that is given may be for the cluster with its GPUs at another level.
@@ -192,7 +184,7 @@ int run(const Options& options) {
   warn_of_unused(options, search);
   const bool searches = options.analysis.plan.empty();
 
-  costs::Profile profile;
+  costs::Profile profile, secopa_profile;
   costs::Cluster cluster;
   std::optional<planner::Machines> machines;
   if (options.simulates() || search.simulates) {
@@ -202,8 +194,8 @@ int run(const Options& options) {
                   : costs::read_cluster(options.cluster, profile, options.nodes);
     if (!searches) cluster = for_plan(cluster, options.analysis.plan);
     problem.nodes = cluster.nodes;
-    profile = on_cluster(std::move(profile), cluster);
-    if (!options.profile.empty()) problem.profile = &profile;
+    secopa_profile = planner::profile_on_link(profile, cluster.link);
+    if (!options.profile.empty()) problem.profile = &secopa_profile;
     machines.emplace(planner::Machines{profile, cluster, network});
     problem.machines = &*machines;
   }

@@ -45,7 +45,7 @@ struct Problem {
   std::string strategy = "ps";
   std::uint32_t nodes = 16;
   std::vector<std::string> algorithms;      ///< the ones a plan may use: "onebit", "tbq(tau=0.25)"
-  const costs::Profile* profile = nullptr;  ///< null: the costs published with SeCoPa
+  const costs::Profile* profile = nullptr;  ///< of SeCoPa's formulas; null: the published costs
   const Machines* machines = nullptr;       ///< what plans are simulated on; null: nothing is
   Grouping grouping = Grouping::kNone;
   OrderChoice transfer_order = OrderChoice::kReady;
