@@ -170,7 +170,8 @@ TEST_CASE_METHOD(PlanFixture, "A cluster file sets nodes and links") {
   CHECK(predicted("fast.yaml") < 0.1);
 }
 
-TEST_CASE_METHOD(PlanFixture, "On other links an all-reduce keeps its efficiency, as in hipress-sim") {
+TEST_CASE_METHOD(PlanFixture,
+                 "On other links an all-reduce keeps its efficiency, as in hipress-sim") {
   write("model.csv", "name,elements,ready_us\ng,64000,1000\n");
   // Measured at 1 GB/s: 2 ns a byte, where an ideal ring of two takes 2 · (S/2)/B, 1 ns a byte.
   write("lab.yaml",
