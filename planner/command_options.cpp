@@ -76,10 +76,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
       ->capture_default_str();
   app.add_option("--budget", options.budget_s,
-                 "Seconds for a search that iterates (default 2); secopa does not")
+                 "Seconds for search timeline, and the passes after it (default 2)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--evaluations", options.evaluations,
-                 "Simulations for a search that iterates, instead of --budget")
+                 "Simulations for search timeline, instead of --budget")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--seed", options.seed, "Of the search's random moves")->capture_default_str();
   app.add_option("--jobs", options.jobs, "Threads that simulate")
@@ -132,12 +132,18 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
 }
 
 void warn_of_unused(const Options& options, const SearchRow& search) {
-  if (search.optimises) return;
-  if (options.budget_s)
-    spdlog::warn("--budget has no effect: search {} does not iterate", search.name);
-  if (options.evaluations) {
-    spdlog::warn("--evaluations has no effect: search {} does not iterate", search.name);
-  }
+  if (search.has_budget) return;
+  const auto warn = [&](const char* option) {
+    if (search.optimises) {
+      spdlog::warn(
+          "{} is for the passes alone: search {} goes on until it is done (or interrupted)", option,
+          search.name);
+    } else {
+      spdlog::warn("{} has no effect: search {} does not iterate", option, search.name);
+    }
+  };
+  if (options.budget_s) warn("--budget");
+  if (options.evaluations) warn("--evaluations");
 }
 
 }  // namespace hipress::planner

@@ -140,7 +140,8 @@ planner::SearchResult find_plan(const Options& options, const planner::SearchRow
         planner::read_plan(options.analysis.plan, problem, topology_of(options, search));
     return {.plan = std::move(given.plan), .remarks = {}, .transfer_order = given.transfer_order};
   }
-  std::signal(SIGINT, interrupt);
+  // Other searches are soon done, and an interrupt ends the program.
+  if (search.optimises) std::signal(SIGINT, interrupt);
   planner::Problem limited = problem;
   limited.limits =
       planner::share_of(planner::limits_of_search(options.analysis, problem.limits), share);
@@ -157,12 +158,14 @@ bool found_in_other_levels(const Options& options, const planner::SearchRow& sea
   const planner::AffordableTime time = planner::affordable_iteration(
       other.model, result.plan, *other.machines, result.transfer_order);
   found.evaluations += result.evaluations;
+  found.complete = found.complete && result.complete;
   if (!time.iteration_s) {
     found.remarks.push_back("plans with other levels of GPUs are left out: " + time.remark);
     return false;
   }
   if (comparison.planned_s && *time.iteration_s >= *comparison.planned_s) return false;
   result.evaluations = found.evaluations;
+  result.complete = found.complete;
   result.remarks.push_back(costs::describe_levels(other.machines->cluster));
   found = std::move(result);
   comparison.planned_s = time.iteration_s;
@@ -234,7 +237,10 @@ int run(const Options& options) {
           std::min(*comparison->lower_bound_s, bound(other->problem(), comparison->planned_s));
     }
   }
-  if (interrupted) found.remarks.push_back("interrupted: this is the best plan so far");
+  if (interrupted) {
+    found.remarks.push_back(found.complete ? "interrupted after the search: passes had less time"
+                                           : "interrupted: this is the best plan so far");
+  }
   if (searches) {
     found.plan = planner::in_one_strategy(std::move(found.plan));
     add_replay_remarks(options, profile, found);

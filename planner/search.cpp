@@ -21,14 +21,25 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::array kSearches = {
-    SearchRow{"secopa", "each gradient alone, by the cost model published with SeCoPa",
-              search_secopa},
-    SearchRow{"greedy", "one gradient after the other, by the simulated timeline: a baseline",
-              search_greedy, true},
-    SearchRow{"timeline", "everything together, by the simulated iteration time", search_timeline,
-              true, true},
-    SearchRow{"exhaustive", "the proven best of a small problem: raw or compressed, K = 1 or N",
-              search_exhaustive, true, true, exhaustive_choices},
+    SearchRow{.name = "secopa",
+              .help = "each gradient alone, by the cost model published with SeCoPa",
+              .search = search_secopa},
+    SearchRow{.name = "greedy",
+              .help = "one gradient after the other, by the simulated timeline: a baseline",
+              .search = search_greedy,
+              .simulates = true},
+    SearchRow{.name = "timeline",
+              .help = "everything together, by the simulated iteration time",
+              .search = search_timeline,
+              .simulates = true,
+              .optimises = true,
+              .has_budget = true},
+    SearchRow{.name = "exhaustive",
+              .help = "the proven best of a small problem: raw or compressed, K = 1 or N",
+              .search = search_exhaustive,
+              .simulates = true,
+              .optimises = true,
+              .choices = exhaustive_choices},
 };
 
 }  // namespace

@@ -35,6 +35,11 @@ struct Limits {
   std::function<void(double share, double best_s)> progress = {};
 };
 
+/// Whether the search is to end with what it has.
+inline bool is_interrupted(const Limits& limits) {
+  return limits.interrupted && limits.interrupted->load(std::memory_order_relaxed);
+}
+
 struct Choices;
 
 /// What is to be planned.
@@ -81,6 +86,7 @@ struct SearchResult {
     sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
   };
   std::vector<Finalist> finalists = {};  ///< other plans that were nearly as good, the best first
+  bool complete = true;  ///< false: it was interrupted, and this is the best until then
 };
 
 /// One row per search; adding one is one file and one row.
@@ -88,11 +94,11 @@ struct SearchRow {
   std::string_view name;
   std::string_view help;
   SearchResult (*search)(const Problem& problem);
-  /// It asks Problem::machines.
-  bool simulates = false;
-  /// It minds Problem::limits, passes polish its plan, and that is never to be worse than a
-  /// baseline.
+  bool simulates = false;  ///< it asks Problem::machines
+  /// Passes polish its plan, which is never to be worse than a baseline, and Limits::interrupted
+  /// ends it.
   bool optimises = false;
+  bool has_budget = false;  ///< it goes on until Limits::budget_s or evaluations are used
   /// What it chooses from; null: make_choices().
   Choices (*choices)(const Problem& problem) = nullptr;
 };
