@@ -17,6 +17,7 @@
 
 #include "costs/levels.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "planner/bound.hpp"
@@ -203,6 +204,7 @@ int run(const Options& options) {
     problem.machines = &*machines;
   }
   planner::check(options.analysis, problem, search);
+  if (searches) io::require_writable(options.output);
 
   std::vector<std::string> remarks;
   std::unique_ptr<const planner::OtherLevels> other;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "tests/planner/tool_run.hpp"
@@ -451,6 +452,13 @@ TEST_CASE_METHOD(PlanFixture, "Options about a plan that have no effect are said
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("--jitter has no effect") && Contains("--replicas has no effect") &&
                            Contains("--disable-pass has no effect"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "A plan that cannot be written is refused before the search") {
+  const auto start = std::chrono::steady_clock::now();
+  refuses("--search timeline --nnodes 4 --budget 60 --output no/such/folder/plan.yaml",
+          "no/such/folder/plan.yaml", "choose a folder");
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
 }
 
 TEST_CASE_METHOD(PlanFixture, "A failing request leaves an earlier plan as it was") {
