@@ -82,6 +82,17 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
       "the plan is '{}', whose 90th percentile is less than the nominal plan's", best.name));
 }
 
+/// Refuses a plan to compare with now rather than at the end.
+void require_readable(const std::string& path_or_name, const Problem& problem) {
+  if (problem.strategy != "best") {
+    read_plan(path_or_name, problem, problem.strategy);
+  } else if (is_yaml(path_or_name)) {
+    io::YamlNode::load(path_or_name);  // it may be for GPUs at either level
+  } else {
+    read_plan(path_or_name, problem, "ps");
+  }
+}
+
 }  // namespace
 
 void declare(CLI::App& app, AnalysisOptions& options) {
@@ -124,9 +135,7 @@ void declare(CLI::App& app, AnalysisOptions& options) {
 void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search) {
   disabled(options);
   if (!options.jitter.empty()) sim::Jitter::parse(options.jitter);
-  if (!options.compare.empty() && problem.strategy != "best") {
-    read_plan(options.compare, problem, problem.strategy);  // refused now rather than at the end
-  }
+  if (!options.compare.empty()) require_readable(options.compare, problem);
   if (!options.plan.empty() && !options.explain && options.compare.empty()) {
     throw io::InputError(
         "--plan takes a plan to be looked at instead of searching one: give --explain or "
@@ -162,6 +171,15 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
   plans::PlanContext context = {
       .model = problem.model, .strategy = strategy, .nodes = problem.nodes};
   if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
+  if (strategy == "best") {
+    if (!is_yaml(path_or_name)) {
+      throw io::InputError(fmt::format(
+          "plan {} does not say its topology, as a plan YAML does: take --topology PS or RING "
+          "instead of BEST",
+          io::quote(path_or_name)));
+    }
+    context.strategy = "ps";  // unless the file says
+  }
   if (is_yaml(path_or_name)) {
     if (const auto topology = io::YamlNode::load(path_or_name).find("topology")) {
       context.strategy = topology->text();

@@ -39,7 +39,7 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
 void print_passes(std::ostream& out);
 
 /// A plan file, or a plan's name, for the problem; the topology is the one that a plan YAML says,
-/// else `strategy`.
+/// else `strategy`; io::InputError if that is "best".
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
                     const std::string& strategy);
 

@@ -438,6 +438,13 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests about a plan are refused with thei
   SECTION("all of the bandwidth") {
     refuses("--robust --bandwidth-uncertainty 1", "bandwidth-uncertainty", "0.99");
   }
+  SECTION("a plan of which topology") {
+    refuses("--plan all --topology BEST --search timeline --explain", "plan 'all'", "PS or RING");
+  }
+  SECTION("no such plan beside all topologies") {
+    refuses("--nnodes 2 --topology BEST --search timeline --budget 0 --compare absent.yaml",
+            "absent.yaml", "");
+  }
   SECTION("no such plan") { refuses("--nnodes 2 --compare absent.yaml", "absent.yaml", ""); }
   SECTION("a plan for another model") {
     write("bad.txt", "conv1,y,2\n");
