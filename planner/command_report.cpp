@@ -106,6 +106,10 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
   }
   if (const auto* faster = faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
     fmt::print(std::cout, "  '{}' is faster than this plan\n", faster->name);
+  } else if (const auto* other = faster_baseline(problem, comparison.baselines,
+                                                 *comparison.planned_s, Allowance::kForbidden)) {
+    fmt::print(std::cout, "  '{}' is faster than this plan, but --algorithm does not allow it\n",
+               other->name);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "planner/greedy.hpp"
 #include "planner/secopa.hpp"
 #include "planner/timeline_search.hpp"
+#include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -54,6 +55,23 @@ const SearchRow& find_search(std::string_view name) {
   }
   throw io::InputError(
       fmt::format("unknown search {}{}", io::quote(name), io::suggestion(name, names)));
+}
+
+bool allows(const Problem& problem, const models::Gradient& gradient,
+            const std::string& algorithm) {
+  return algorithm == plans::cast_of(gradient.dtype) ||
+         std::find(problem.algorithms.begin(), problem.algorithms.end(), algorithm) !=
+             problem.algorithms.end();
+}
+
+bool allows(const Problem& problem, const casync::Plan& plan) {
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    const std::int8_t algorithm = plan.decisions[g].algorithm;
+    if (algorithm == casync::kRaw) continue;
+    const std::string& name = plan.algorithms[static_cast<std::size_t>(algorithm)].name;
+    if (!allows(problem, problem.model.gradients[g], name)) return false;
+  }
+  return true;
 }
 
 Choices choices_of(const Problem& problem) {

@@ -59,6 +59,12 @@ struct Problem {
   Choices (*choices)(const Problem& problem) = nullptr;  ///< null: make_choices()
 };
 
+/// Whether a plan may send the gradient so: with one of the problem's algorithms, or with the cast
+/// that leaves it what it is.
+bool allows(const Problem& problem, const models::Gradient& gradient, const std::string& algorithm);
+/// Whether the plan sends all of its gradients so, or raw.
+bool allows(const Problem& problem, const casync::Plan& plan);
+
 /// Problem::choices of it.
 Choices choices_of(const Problem& problem);
 

@@ -327,6 +327,38 @@ TEST_CASE_METHOD(PlanFixture, "Search timeline plans whatever there is") {
   CHECK_THAT(casts.out, Contains("compressed with fp16"));
 }
 
+TEST_CASE_METHOD(PlanFixture, "A plan compresses with the algorithms named and no others") {
+  // 4 MB at 1 GB/s, 2 · 1/2 of it each way: 4 ms raw, 2 ms as fp16, which costs nothing here.
+  write("model.csv", "name,elements,ready_us\ng,1000000,0\n");
+  const std::string free = "{pieces: [{from: 0, a_s: 0, s_per_element: 0}]}";
+  const std::string slow = "{pieces: [{from: 0, a_s: 1e-2, s_per_element: 0}]}";
+  const auto codec = [](const std::string& name, const std::string& curve) {
+    return "    " + name + ": {encode: " + curve + ", decode: " + curve + ", decode_add: " + curve +
+           "}\n";
+  };
+  write("lab.yaml",
+        "schema: hipress.profile/1\nname: lab\nsource: test\n"
+        "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
+        "kernels:\n  merge: {pieces: []}\n  codecs:\n" +
+            codec("onebit", slow) + codec("fp16", free) +
+            "links: {overhead: 0us, bandwidth: 8Gbps, latency: 0us}\n...\n");
+  const std::string common =
+      "hipress-plan --input model.csv --nnodes 2 --profile lab.yaml --network port "
+      "--evaluations 50 --output plan.yaml ";
+  for (const std::string algorithms : {"onebit", "none"}) {
+    CAPTURE(algorithms);
+    const ToolRun done = run(common + "--algorithm " + algorithms);
+    REQUIRE(done.status == 0);
+    CHECK_THAT(read("plan.yaml"), !Contains("fp16"));
+    CHECK_THAT(done.out,
+               Contains("'fp16' is faster than this plan, but --algorithm does not allow it"));
+  }
+  const ToolRun done = run(common);  // onebit,fp16
+  REQUIRE(done.status == 0);
+  CHECK_THAT(read("plan.yaml"), Contains("algorithm: fp16"));
+  CHECK_THAT(done.out, !Contains("faster"));
+}
+
 // ---- passes, explanations, comparisons, robust plans ----
 
 TEST_CASE_METHOD(PlanFixture, "Passes are listed, reported and left out on request") {
