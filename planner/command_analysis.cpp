@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "io/error.hpp"
 #include "io/yaml.hpp"
@@ -85,11 +86,11 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
 /// Refuses a plan to compare with now rather than at the end.
 void require_readable(const std::string& path_or_name, const Problem& problem) {
   if (problem.strategy != "best") {
-    read_plan(path_or_name, problem, problem.strategy);
+    read_plan(path_or_name, problem, problem.strategy, {});
   } else if (is_yaml(path_or_name)) {
     io::YamlNode::load(path_or_name);  // it may be for GPUs at either level
   } else {
-    read_plan(path_or_name, problem, "ps");
+    read_plan(path_or_name, problem, "ps", {});
   }
 }
 
@@ -167,7 +168,7 @@ void print_passes(std::ostream& out) {
 }
 
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
-                    const std::string& strategy) {
+                    const std::string& strategy, std::optional<sim::TransferOrder> order) {
   plans::PlanContext context = {
       .model = problem.model, .strategy = strategy, .nodes = problem.nodes};
   if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
@@ -185,10 +186,10 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
       context.strategy = topology->text();
     }
   }
-  return {.plan = plans::resolve_plan(path_or_name, context).plan,
-          .transfer_order = problem.transfer_order == OrderChoice::kNeed
-                                ? sim::TransferOrder::kNeed
-                                : sim::TransferOrder::kReady};
+  plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
+  if (!order) order = resolved.transfer_order;
+  return {.plan = std::move(resolved.plan),
+          .transfer_order = order.value_or(sim::TransferOrder::kReady)};
 }
 
 Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
@@ -204,7 +205,8 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
   if (options.explain) analysis.explanation = explain(problem, analysis.plan);
   if (!options.compare.empty()) {
     analysis.comparison = compare_plans(
-        problem, analysis.plan, read_plan(options.compare, problem, analysis.plan.plan.strategy));
+        problem, analysis.plan,
+        read_plan(options.compare, problem, analysis.plan.plan.strategy, options.order));
   }
   return analysis;
 }

@@ -69,9 +69,14 @@ void declare_options(CLI::App& app, Options& options) {
                  "output is X.yaml, which can say them)")
       ->check(CLI::IsMember({"any", "none", "auto"}))
       ->capture_default_str();
-  app.add_option("--transfer-order", options.transfer_order,
-                 "Which waiting message goes first: ready, need (as in hipress-sim), or the best")
+  app.add_option(
+         "--transfer-order", options.transfer_order,
+         "Which waiting message goes first: ready, need (as in hipress-sim), or the best; of plans "
+         "that are given, else as they say")
       ->check(CLI::IsMember({"ready", "need", "best"}))
+      ->each([&](const std::string& name) {
+        if (name != "best") options.analysis.order = sim::parse_transfer_order(name);
+      })
       ->capture_default_str();
   app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
       ->capture_default_str();

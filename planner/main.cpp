@@ -137,8 +137,8 @@ void show_progress(double share, double best_s) {
 planner::SearchResult find_plan(const Options& options, const planner::SearchRow& search,
                                 const planner::Problem& problem, double share) {
   if (!options.analysis.plan.empty()) {
-    planner::TimedPlan given =
-        planner::read_plan(options.analysis.plan, problem, topology_of(options, search));
+    planner::TimedPlan given = planner::read_plan(
+        options.analysis.plan, problem, topology_of(options, search), options.analysis.order);
     return {.plan = std::move(given.plan), .remarks = {}, .transfer_order = given.transfer_order};
   }
   // Other searches are soon done, and an interrupt ends the program.
@@ -246,7 +246,7 @@ int run(const Options& options) {
   if (searches) {
     found.plan = planner::in_one_strategy(std::move(found.plan));
     add_replay_remarks(options, profile, found);
-    write_plan(options, model, found.plan, profile, comparison);
+    write_plan(options, model, found, profile, comparison);
   }
   for (const std::string& remark : found.remarks) spdlog::info("{}", remark);
   if (options.json) {

@@ -300,6 +300,32 @@ TEST_CASE_METHOD(PlanFixture, "A timeline plan replays as predicted") {
   }
 }
 
+TEST_CASE_METHOD(PlanFixture, "A plan YAML says the transfer order that it was made for") {
+  const std::string arguments = "--profile v100_100g --nnodes 4 --evaluations 100 ";
+  const nlohmann::json report =
+      timeline_report(*this, arguments + "--transfer-order need --output plan.yaml");
+  CHECK_THAT(read("plan.yaml"), Contains("transfer_order: need"));
+  const ToolRun replayed =
+      run("hipress-sim --input input.txt --nnodes 4 --profile v100_100g --network port --json "
+          "--plan plan.yaml");
+  REQUIRE(replayed.status == 0);
+  CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
+        report.at("predicted_iteration_s"));
+  // A plan to look at is for the order that it says, or that is asked for.
+  const auto compared = [&](const std::string& more) {
+    const ToolRun done =
+        run("hipress-plan --nnodes 4 --profile v100_100g --network port --plan "
+            "plan.yaml --compare all " +
+            more);
+    REQUIRE(done.status == 0);
+    return done.out;
+  };
+  CHECK_THAT(compared(""), Contains("transfer order"));
+  CHECK_THAT(compared("--transfer-order ready"), !Contains("transfer order"));
+  timeline_report(*this, arguments + "--output usual.yaml");
+  CHECK_THAT(read("usual.yaml"), !Contains("transfer_order"));
+}
+
 TEST_CASE_METHOD(PlanFixture, "With a profile, the default search is timeline") {
   const ToolRun done =
       run("hipress-plan --nnodes 4 --profile v100_100g --evaluations 50 "
