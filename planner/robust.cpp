@@ -85,6 +85,7 @@ Machines with_bandwidth(const Machines& machines, double factor) {
   };
   scale(changed.cluster.link);
   if (changed.cluster.host_link) scale(*changed.cluster.host_link);
+  changed.cluster.gpu_link.bandwidth *= factor;
   return changed;
 }
 
