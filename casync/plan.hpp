@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "casync/task_graph.hpp"
@@ -19,6 +20,15 @@ struct Algorithm {
   /// dividing every contribution by N first.
   bool half_precision = false;
 };
+
+/// Which message goes first of those that wait for a port.
+enum class TransferOrder : std::uint8_t {
+  kReady,  ///< the one that was ready first, as everything else that waits
+  kNeed,   ///< the one whose gradient the next forward pass needs first
+};
+/// "ready" or "need"; std::invalid_argument that lists them.
+TransferOrder parse_transfer_order(std::string_view name);
+const char* to_string(TransferOrder order);
 
 /// What is decided for one gradient.
 struct Decision {

@@ -110,6 +110,12 @@ Job make_job(const Request& request, std::uint32_t nodes) {
                                       .nodes = nodes,
                                       .algorithm = request.algorithm};
   job.plan = plans::resolve_plan(request.plan, context);
+  if (job.plan.transfer_order.value_or(casync::TransferOrder::kReady) !=
+      casync::TransferOrder::kReady) {
+    throw io::InputError(request.plan +
+                         ": transfer_order: this tool sends what is ready first; plan with "
+                         "--transfer-order ready, or leave the key out");
+  }
   plans::apply(request.plan_options, context, job.plan);
   job.graph = casync::expand(job.model, job.plan.plan);
   casync::check(job.graph);

@@ -104,12 +104,11 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
 }
 
 const Baseline* faster_baseline(const Problem& problem, const std::vector<Baseline>& baselines,
-                                double planned_s) {
+                                double planned_s, Allowance allowance) {
   const Baseline* fastest = nullptr;
   for (const Baseline& baseline : baselines) {
     if (!baseline.iteration_s || *baseline.iteration_s >= planned_s) continue;
-    // Whoever allows any algorithm allows a cast, which gives up no more; the others' are his own.
-    if (problem.algorithms.empty() && baseline.name == "fp16") continue;
+    if (allows(problem, baseline.plan) != (allowance == Allowance::kAllowed)) continue;
     planned_s = *baseline.iteration_s;
     fastest = &baseline;
   }

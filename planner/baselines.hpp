@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,9 +41,11 @@ struct Baseline {
 /// greedy. With several topologies to choose from, each as it is best. Limits::jobs at a time.
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines);
 
-/// The fastest baseline that is faster than `planned_s` and compresses with nothing that the
-/// problem does not allow; null if there is none.
+/// Whether a baseline compresses with the problem's algorithms alone. Baseline fp16 may not.
+enum class Allowance : std::uint8_t { kAllowed, kForbidden };
+
+/// The fastest of these baselines that is faster than `planned_s`; null if there is none.
 const Baseline* faster_baseline(const Problem& problem, const std::vector<Baseline>& baselines,
-                                double planned_s);
+                                double planned_s, Allowance allowance = Allowance::kAllowed);
 
 }  // namespace hipress::planner

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/bound_costs.hpp"
 #include "planner/bound_work.hpp"
 
 namespace hipress::planner {

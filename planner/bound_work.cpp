@@ -1,170 +1,20 @@
 #include "planner/bound_work.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <optional>
-#include <span>
 #include <tuple>
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
+#include "planner/bound_costs.hpp"
 
 namespace hipress::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPicosecondsPerSecond = 1e12;
 /// Where a codec's bytes per element are taken from: with so many, what a message has besides
 /// (headers, the last word) does not matter.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
-/// More than the rounding of what is computed in double precision.
-constexpr double kSlack = 1 - 1e-9;
-
-double picoseconds(double seconds) {
-  return static_cast<double>(casync::from_seconds(seconds).count());
-}
-
-/// A + B·x, in picoseconds.
-struct Line {
-  double a = 0;
-  double b = 0;
-};
-
-/// What a curve costs at least.
-class LeastCost {
- public:
-  LeastCost() = default;
-  LeastCost(const costs::Curve& curve, std::uint32_t gpus, double fastest, bool rounds_by_speed)
-      : curve_(&curve), gpus_(gpus), fastest_(fastest), rounds_by_speed_(rounds_by_speed) {
-    find_line();
-  }
-
-  /// One launch for x elements, or for more.
-  double of(std::int64_t x) const {
-    if (curve_ == nullptr || x == 0) return 0;
-    const std::int64_t share = (x + gpus_ - 1) / gpus_;
-    double seconds = (*curve_)(share);
-    for (const costs::Curve::Piece& piece : curve_->pieces) {
-      if (piece.from > static_cast<double>(share)) {
-        seconds = std::min(seconds, curve_->at(std::ceil(piece.from)));
-      }
-    }
-    return slow(picoseconds(seconds));
-  }
-
-  /// A line that no launch is below: B is the least cost per element.
-  const Line& line() const { return line_; }
-
- private:
-  /// The last piece goes on forever, every other one is least at one of its ends. The floor is left
-  /// out, with which a piece would have one more corner.
-  void find_line() {
-    if (curve_->pieces.empty()) return;
-    const costs::Curve lines = {curve_->pieces, 0};
-    double slope = curve_->pieces.back().b_s;
-    const auto each_end = [&](auto visit) {
-      visit(1.0);
-      for (const costs::Curve::Piece& piece : curve_->pieces) {
-        if (piece.from <= 1) continue;
-        visit(piece.from);
-        visit(std::nextafter(piece.from, 0.0));
-      }
-    };
-    each_end([&](double x) { slope = std::min(slope, lines.at(x) / x); });
-    slope = std::max(slope, 0.0);
-    double constant = kInfinity;
-    each_end([&](double x) { constant = std::min(constant, lines.at(x) - slope * x); });
-    constant = std::max(constant, 0.0);
-    line_ = {slow(constant * kPicosecondsPerSecond - 1),
-             slow(slope * kPicosecondsPerSecond / gpus_)};
-    line_ = {std::max(line_.a * kSlack, 0.0), std::max(line_.b * kSlack, 0.0)};
-  }
-
-  /// At the fastest node's speed; nodes that are slower by a factor take that factor longer.
-  double slow(double nominal) const {
-    const double time = fastest_ == 1 ? nominal : std::floor(nominal / fastest_ + 0.5);
-    return rounds_by_speed_ ? std::max(time - 1, 0.0) : time;
-  }
-
-  const costs::Curve* curve_ = nullptr;
-  std::int64_t gpus_ = 1;
-  double fastest_ = 1;
-  bool rounds_by_speed_ = false;
-  Line line_;
-};
-
-/// The costs of what is sent in one way: raw or with one algorithm.
-struct Form {
-  const casync::Algorithm* algorithm = nullptr;  ///< null: raw
-  LeastCost encode, decode, add;                 ///< raw: only add, a Merge
-  double bytes_per_element = 0;                  ///< of large messages, and no message has less
-
-  std::int64_t bytes(std::int64_t elements) const {
-    return algorithm == nullptr ? elements * static_cast<std::int64_t>(sizeof(float))
-                                : algorithm->encoded_bytes(elements);
-  }
-};
-
-/// What messages cost at least on any path of the cluster.
-class LeastMessage {
- public:
-  explicit LeastMessage(const Machines& machines) {
-    const costs::Cluster& cluster = machines.cluster;
-    if (cluster.host_link) add(cluster, costs::Path::kWithinHost);
-    add(cluster, costs::Path::kBetweenHosts);
-    if (cluster.rack) add(cluster, costs::Path::kBetweenRacks);
-    latency_ = kInfinity;
-    for (const costs::LinkCosts& path : paths_) {
-      latency_ = std::min(latency_, picoseconds(path.latency_s));
-    }
-    // A node has its own port, and its host's, which work at the same time.
-    share_ = cluster.host_link ? 0.5 : 1;
-    whole_is_on_port_ = paths_.size() == 1;
-    fastest_link_ = cluster.link.bandwidth;
-    if (cluster.host_link) fastest_link_ = std::max(fastest_link_, cluster.host_link->bandwidth);
-    burst_ = port_limit(machines).credit;
-  }
-
-  /// The time that it takes alone, o + bytes/B.
-  double time(std::int64_t bytes) const {
-    double least = kInfinity;
-    for (const costs::LinkCosts& path : paths_) {
-      least = std::min(least, picoseconds(path.overhead_s) +
-                                  picoseconds(static_cast<double>(bytes) / path.bandwidth));
-    }
-    return least;
-  }
-  /// What it takes of a port.
-  double work(std::int64_t bytes) const {
-    if (whole_is_on_port_) return time(bytes);
-    return share_ * kSlack * static_cast<double>(bytes) / fastest_link_ * kPicosecondsPerSecond;
-  }
-  /// What it takes of a port besides its bytes, and per byte.
-  Line line() const {
-    Line line = {whole_is_on_port_ ? picoseconds(paths_.front().overhead_s) - 1 : 0.0,
-                 share_ * kSlack / fastest_link_ * kPicosecondsPerSecond};
-    line.a = std::max(line.a, 0.0);
-    return line;
-  }
-  double latency() const { return latency_; }
-  /// The least time for messages of that work through one port.
-  double through_port(double work) const { return std::max(0.0, work - burst_); }
-
- private:
-  void add(const costs::Cluster& cluster, costs::Path path) {
-    paths_.push_back(costs::path_costs(cluster, path));
-  }
-
-  std::vector<costs::LinkCosts> paths_;
-  double latency_ = 0;
-  double share_ = 1;
-  bool whole_is_on_port_ = true;
-  double fastest_link_ = 0;
-  double burst_ = 0;
-};
 
 /// What one slice costs, in picoseconds.
 struct SliceCosts {
@@ -645,18 +495,6 @@ std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
     work.push_back(maker.options(place));
   }
   return work;
-}
-
-PortLimit port_limit(const Machines& machines) {
-  const costs::Cluster& cluster = machines.cluster;
-  PortLimit limit;
-  if (machines.network == sim::Network::kPort || costs::is_hierarchical(cluster)) return limit;
-  const costs::LinkCosts& link = cluster.link;
-  limit.credit = picoseconds(static_cast<double>(link.burst_bytes) / link.bandwidth);
-  // Credit comes back while the other direction has the link.
-  if (link.burst_bytes == 0)
-    limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
-  return limit;
 }
 
 }  // namespace hipress::planner

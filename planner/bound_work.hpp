@@ -56,12 +56,4 @@ std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,
                                                 const Shape& shape, const ReadyTimes& ready);
 
-/// How the simulated network limits a port: work on it from `start` on is over at `start` +
-/// `factor` × (work − `credit`) at the earliest.
-struct PortLimit {
-  double factor = 1;  ///< more where both directions together carry less than twice one
-  double credit = 0;  ///< picoseconds that a burst lets through at once
-};
-PortLimit port_limit(const Machines& machines);
-
 }  // namespace hipress::planner

@@ -26,7 +26,7 @@ class Budget {
   void count(std::int64_t evaluations) { used_ += evaluations; }
   std::int64_t used() const { return used_; }
   bool in_evaluations() const { return limits_.evaluations >= 0; }
-  bool interrupted() const { return limits_.interrupted && *limits_.interrupted; }
+  bool interrupted() const { return is_interrupted(limits_); }
 
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();

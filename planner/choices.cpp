@@ -74,14 +74,6 @@ std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::G
   return cast.empty() ? casync::kRaw : index_of(algorithms, std::string(cast));
 }
 
-bool allowed(const Problem& problem, const models::Gradient& gradient, const std::string& name) {
-  if (name == plans::cast_of(gradient.dtype)) return true;
-  const bool is_listed = std::find(problem.algorithms.begin(), problem.algorithms.end(), name) !=
-                         problem.algorithms.end();
-  // Who allows something coarser allows the baseline that casts.
-  return is_listed || (coarseness(name) == 1 && !problem.algorithms.empty());
-}
-
 /// Adds what a baseline decides. Its algorithms are its own.
 void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& choices) {
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
@@ -90,7 +82,7 @@ void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& cho
     if (rotations_only(problem) && decision.partitions % nodes != 0) continue;
     if (decision.algorithm != casync::kRaw) {
       const std::string& name = plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
-      if (!allowed(problem, problem.model.gradients[g], name)) continue;
+      if (!allows(problem, problem.model.gradients[g], name)) continue;
       decision.algorithm = index_of(choices.algorithms, name);
     }
     add_unless_there(choices.gradients[g], decision);

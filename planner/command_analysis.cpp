@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "io/error.hpp"
 #include "io/yaml.hpp"
@@ -82,6 +83,17 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
       "the plan is '{}', whose 90th percentile is less than the nominal plan's", best.name));
 }
 
+/// Refuses a plan to compare with now rather than at the end.
+void require_readable(const std::string& path_or_name, const Problem& problem) {
+  if (problem.strategy != "best") {
+    read_plan(path_or_name, problem, problem.strategy, {});
+  } else if (is_yaml(path_or_name)) {
+    io::YamlNode::load(path_or_name);  // it may be for GPUs at either level
+  } else {
+    read_plan(path_or_name, problem, "ps", {});
+  }
+}
+
 }  // namespace
 
 void declare(CLI::App& app, AnalysisOptions& options) {
@@ -124,9 +136,7 @@ void declare(CLI::App& app, AnalysisOptions& options) {
 void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search) {
   disabled(options);
   if (!options.jitter.empty()) sim::Jitter::parse(options.jitter);
-  if (!options.compare.empty() && problem.strategy != "best") {
-    read_plan(options.compare, problem, problem.strategy);  // refused now rather than at the end
-  }
+  if (!options.compare.empty()) require_readable(options.compare, problem);
   if (!options.plan.empty() && !options.explain && options.compare.empty()) {
     throw io::InputError(
         "--plan takes a plan to be looked at instead of searching one: give --explain or "
@@ -158,19 +168,28 @@ void print_passes(std::ostream& out) {
 }
 
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
-                    const std::string& strategy) {
+                    const std::string& strategy, std::optional<sim::TransferOrder> order) {
   plans::PlanContext context = {
       .model = problem.model, .strategy = strategy, .nodes = problem.nodes};
   if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
+  if (strategy == "best") {
+    if (!is_yaml(path_or_name)) {
+      throw io::InputError(fmt::format(
+          "plan {} does not say its topology, as a plan YAML does: take --topology PS or RING "
+          "instead of BEST",
+          io::quote(path_or_name)));
+    }
+    context.strategy = "ps";  // unless the file says
+  }
   if (is_yaml(path_or_name)) {
     if (const auto topology = io::YamlNode::load(path_or_name).find("topology")) {
       context.strategy = topology->text();
     }
   }
-  return {.plan = plans::resolve_plan(path_or_name, context).plan,
-          .transfer_order = problem.transfer_order == OrderChoice::kNeed
-                                ? sim::TransferOrder::kNeed
-                                : sim::TransferOrder::kReady};
+  plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
+  if (!order) order = resolved.transfer_order;
+  return {.plan = std::move(resolved.plan),
+          .transfer_order = order.value_or(sim::TransferOrder::kReady)};
 }
 
 Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
@@ -186,7 +205,8 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
   if (options.explain) analysis.explanation = explain(problem, analysis.plan);
   if (!options.compare.empty()) {
     analysis.comparison = compare_plans(
-        problem, analysis.plan, read_plan(options.compare, problem, analysis.plan.plan.strategy));
+        problem, analysis.plan,
+        read_plan(options.compare, problem, analysis.plan.plan.strategy, options.order));
   }
   return analysis;
 }

@@ -26,6 +26,8 @@ struct AnalysisOptions {
   std::string jitter;  ///< empty: none
   std::optional<double> bandwidth_uncertainty;
   std::optional<std::uint32_t> replicas;
+  /// That given plans are looked at under; none: the one that they say, else ready.
+  std::optional<sim::TransferOrder> order;
 
   bool any() const { return explain || robust || !compare.empty() || !plan.empty(); }
 };
@@ -39,9 +41,10 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
 void print_passes(std::ostream& out);
 
 /// A plan file, or a plan's name, for the problem; the topology is the one that a plan YAML says,
-/// else `strategy`.
+/// else `strategy`; io::InputError if that is "best". Its transfer order is `order` if given, else
+/// the one that a plan YAML says, else ready.
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
-                    const std::string& strategy);
+                    const std::string& strategy, std::optional<sim::TransferOrder> order);
 
 /// What the search itself may spend: with --robust half, since more searches follow.
 Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);

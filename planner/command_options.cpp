@@ -56,7 +56,7 @@ void declare_options(CLI::App& app, Options& options) {
                  "Costs: a profile.yaml or a shipped profile (default: published with SeCoPa)");
   app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's");
   app.add_option("--algorithm", options.algorithms,
-                 "Algorithms that the plan may use, with commas; none")
+                 "Algorithms that the plan may use, with commas (fp16 too only if named); none")
       ->capture_default_str();
   app.add_option("--coarsest", options.coarsest,
                  "Leave out algorithms that give up more than this one: none < fp16, bf16 < "
@@ -69,17 +69,22 @@ void declare_options(CLI::App& app, Options& options) {
                  "output is X.yaml, which can say them)")
       ->check(CLI::IsMember({"any", "none", "auto"}))
       ->capture_default_str();
-  app.add_option("--transfer-order", options.transfer_order,
-                 "Which waiting message goes first: ready, need (as in hipress-sim), or the best")
+  app.add_option(
+         "--transfer-order", options.transfer_order,
+         "Which waiting message goes first: ready, need (as in hipress-sim), or the best; of plans "
+         "that are given, else as they say")
       ->check(CLI::IsMember({"ready", "need", "best"}))
+      ->each([&](const std::string& name) {
+        if (name != "best") options.analysis.order = sim::parse_transfer_order(name);
+      })
       ->capture_default_str();
   app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
       ->capture_default_str();
   app.add_option("--budget", options.budget_s,
-                 "Seconds for a search that iterates (default 2); secopa does not")
+                 "Seconds for search timeline, and the passes after it (default 2)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--evaluations", options.evaluations,
-                 "Simulations for a search that iterates, instead of --budget")
+                 "Simulations for search timeline, instead of --budget")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--seed", options.seed, "Of the search's random moves")->capture_default_str();
   app.add_option("--jobs", options.jobs, "Threads that simulate")
@@ -132,12 +137,18 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
 }
 
 void warn_of_unused(const Options& options, const SearchRow& search) {
-  if (search.optimises) return;
-  if (options.budget_s)
-    spdlog::warn("--budget has no effect: search {} does not iterate", search.name);
-  if (options.evaluations) {
-    spdlog::warn("--evaluations has no effect: search {} does not iterate", search.name);
-  }
+  if (search.has_budget) return;
+  const auto warn = [&](const char* option) {
+    if (search.optimises) {
+      spdlog::warn(
+          "{} is for the passes alone: search {} goes on until it is done (or interrupted)", option,
+          search.name);
+    } else {
+      spdlog::warn("{} has no effect: search {} does not iterate", option, search.name);
+    }
+  };
+  if (options.budget_s) warn("--budget");
+  if (options.evaluations) warn("--evaluations");
 }
 
 }  // namespace hipress::planner

@@ -47,20 +47,21 @@ std::optional<double> Comparison::gap() const {
   return planner::gap(*planned_s, *lower_bound_s);
 }
 
-void write_plan(const Options& options, const models::Model& model, const casync::Plan& plan,
+void write_plan(const Options& options, const models::Model& model, const SearchResult& found,
                 const costs::Profile& profile, const std::optional<Comparison>& comparison) {
   if (options.yaml() && !comparison->planned_s) {
     throw io::InputError(
         "a plan YAML says the predicted time, but this plan's graph is too large "
         "to simulate; write the plan as text");
   }
-  if (!options.yaml()) return plans::write_plan_text(options.output, model, plan);
-  plans::write_plan_yaml(options.output, model, plan,
+  if (!options.yaml()) return plans::write_plan_text(options.output, model, found.plan);
+  plans::write_plan_yaml(options.output, model, found.plan,
                          {.predicted_iteration_s = *comparison->planned_s,
                           .search = options.search_name(),
                           .profile = profile.name + " " + profile.fingerprint,
                           .network = options.network,
-                          .lower_bound_s = comparison->lower_bound_s});
+                          .lower_bound_s = comparison->lower_bound_s,
+                          .transfer_order = found.transfer_order});
 }
 
 void print_json(const Problem& problem, const SearchResult& found, double search_s,
@@ -106,6 +107,10 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
   }
   if (const auto* faster = faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
     fmt::print(std::cout, "  '{}' is faster than this plan\n", faster->name);
+  } else if (const auto* other = faster_baseline(problem, comparison.baselines,
+                                                 *comparison.planned_s, Allowance::kForbidden)) {
+    fmt::print(std::cout, "  '{}' is faster than this plan, but --algorithm does not allow it\n",
+               other->name);
   }
 }
 
@@ -132,7 +137,10 @@ void add_replay_remarks(const Options& options, const costs::Profile& profile,
         raw, found.plan.strategy));
   }
   if (found.transfer_order == sim::TransferOrder::kNeed) {
-    found.remarks.push_back("the plan is for --transfer-order need, which plan files do not say");
+    found.remarks.push_back(
+        options.yaml() ? "the plan is for transfer order need, in which hipress-exec cannot run it"
+                       : "the plan is for --transfer-order need, which only a plan YAML says: take "
+                         "--output X.yaml, or replay with hipress-sim --transfer-order need");
   }
   const bool grouped = found.plan.bulk.threshold_bytes > 0 || found.plan.batch.threshold_bytes > 0;
   if (grouped && !options.yaml()) {

@@ -19,7 +19,7 @@ struct Comparison {
 };
 
 /// Writes the plan as the options say. io::InputError for a plan YAML whose time is not known.
-void write_plan(const Options& options, const models::Model& model, const casync::Plan& plan,
+void write_plan(const Options& options, const models::Model& model, const SearchResult& found,
                 const costs::Profile& profile, const std::optional<Comparison>& comparison);
 
 /// One JSON object on stdout.

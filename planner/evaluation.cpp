@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
 #include "planner/evaluator.hpp"
@@ -25,11 +27,60 @@ sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
   sim::Scenario scenario = {.model = model,
                             .plan = plan,
                             .profile = machines.profile,
-                            .cluster = machines.cluster,
+                            .cluster = seen_by(machines.network, machines.cluster),
                             .network = machines.network,
                             .transfer_order = order};
   scenario.plan.gpus_per_node = machines.cluster.gpus_per_node;
   return scenario;
+}
+
+/// What is done with a graph of so many tasks.
+struct Treatment {
+  sim::Network network = sim::Network::kFair;
+  sim::Fold fold = sim::Fold::kExactly;
+  bool folds = false;
+  bool possible = true;
+  std::string remark = {};
+};
+
+/// A graph with few tasks is simulated as it is, and folded where that changes nothing. Of one with
+/// many only an orbit is, on network port where fair could not fold it or has too many flows.
+Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
+                       const Machines& machines, double tasks) {
+  using casync::Foldability;
+  Treatment treatment = {.network = machines.network};
+  const Foldability verdict = casync::foldable(model, plan);
+  const auto why_whole = [&] {
+    return verdict.kind == Foldability::kImpossible
+               ? verdict.why
+               : sim::difference_between_nodes(seen_by(treatment.network, machines.cluster));
+  };
+  if (tasks <= most_tasks(model, plan)) {
+    treatment.folds = plan.nodes > 1 && verdict.kind == Foldability::kExact && why_whole().empty();
+    return treatment;
+  }
+  std::string on_port;
+  if (machines.network == sim::Network::kFair) {
+    if (machines.cluster.link.burst_bytes > 0) on_port = "fair cannot fold links with bursts";
+    if (tasks > kMostFlowTasks) on_port = "there are too many flows for fair";
+  }
+  if (!on_port.empty()) treatment.network = sim::Network::kPort;
+  if (const std::string why = why_whole(); !why.empty()) {
+    treatment.possible = false;
+    treatment.remark =
+        fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})", tasks, why);
+    return treatment;
+  }
+  treatment.fold = sim::Fold::kAlways;
+  treatment.folds = true;
+  std::string& remark = treatment.remark;
+  if (verdict.kind == Foldability::kBounded) {
+    remark = "simulated with all slices as long as the longest";
+  }
+  if (!on_port.empty()) {
+    remark += (remark.empty() ? "simulated" : ",") + (" on network port: " + on_port);
+  }
+  return treatment;
 }
 
 double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
@@ -37,6 +88,11 @@ double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
 }
 
 }  // namespace
+
+costs::Cluster seen_by(sim::Network network, costs::Cluster cluster) {
+  if (network == sim::Network::kPort) cluster.link.burst_bytes = 0;
+  return cluster;
+}
 
 bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes) {
   const double n = nodes;
@@ -62,11 +118,8 @@ double whole_tasks(const models::Model& model, const casync::Plan& plan) {
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines) {
   const double tasks = whole_tasks(model, plan);
-  if (!nodes_are_alike(machines.cluster)) return tasks;
-  const casync::Foldability::Kind kind = casync::foldable(model, plan).kind;
-  const bool folds = kind == casync::Foldability::kExact ||
-                     (kind == casync::Foldability::kBounded && tasks > most_tasks(model, plan));
-  return folds ? tasks / plan.nodes : tasks;
+  const Treatment treatment = treatment_of(model, plan, machines, tasks);
+  return treatment.folds ? tasks / plan.nodes : tasks;
 }
 
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
@@ -77,23 +130,13 @@ double simulated_iteration_s(const models::Model& model, const casync::Plan& pla
 AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
                                        const Machines& machines, sim::TransferOrder order) {
   AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
-  const double tasks = whole_tasks(model, plan);
-  if (tasks <= most_tasks(model, plan)) return how;
-  const casync::Foldability verdict = casync::foldable(model, plan);
-  if (verdict.kind == casync::Foldability::kImpossible || !nodes_are_alike(machines.cluster)) {
-    how.possible = false;
-    how.remark = fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})", tasks,
-                             verdict.why.empty() ? "machines" : verdict.why);
-    return how;
-  }
-  how.fold = sim::Fold::kAlways;
-  if (verdict.kind == casync::Foldability::kBounded) {
-    how.remark = "simulated with all slices as long as the longest";
-  }
-  if (how.scenario.network == sim::Network::kFair && tasks > kMostFlowTasks) {
-    how.scenario.network = sim::Network::kPort;
-    how.remark += how.remark.empty() ? "simulated" : ",";
-    how.remark += " on network port: there are too many flows for fair";
+  Treatment treatment = treatment_of(model, plan, machines, whole_tasks(model, plan));
+  how.fold = treatment.fold;
+  how.possible = treatment.possible;
+  how.remark = std::move(treatment.remark);
+  if (how.scenario.network != treatment.network) {
+    how.scenario.network = treatment.network;
+    how.scenario.cluster = seen_by(treatment.network, machines.cluster);
   }
   return how;
 }
@@ -104,6 +147,7 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
   if (!how.possible) return {std::nullopt, how.remark};
   const bool from_patterns = how.fold == sim::Fold::kAlways &&
                              how.scenario.network == sim::Network::kPort &&
+                             nodes_are_alike(machines.cluster) && plan.bulk_groups.empty() &&
                              plan.batch.threshold_bytes == 0 && plan.pipelining;
   return {from_patterns ? casync::to_seconds(
                               casync::Picoseconds(folded_iteration(model, plan, machines, order)))

@@ -18,6 +18,10 @@ struct Machines {
   sim::Network network = sim::Network::kFair;
 };
 
+/// The machines as far as a network knows them: port knows no bursts, so there they are no reason
+/// against folding.
+costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
+
 /// Simulated iteration time in seconds, of a folded graph where that changes nothing.
 /// io::InputError if the profile lacks an algorithm of the plan.
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
@@ -52,8 +56,8 @@ struct AffordableTime {
 };
 
 /// The same where a graph has so many tasks that it does not fit in memory or time: folded with all
-/// slices as long as the longest, and on network port where flows would be too many. None for plans
-/// whose nodes do different things.
+/// slices as long as the longest, and on network port where flows would be too many or have bursts,
+/// which cannot be folded. None for plans whose nodes do different things.
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
                                     const Machines& machines,
                                     sim::TransferOrder order = sim::TransferOrder::kReady);

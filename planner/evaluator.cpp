@@ -4,6 +4,7 @@
 #include <map>
 
 #include "casync/strategy.hpp"
+#include "sim/folding.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -22,10 +23,8 @@ struct OpenGroup {
 }  // namespace
 
 bool nodes_are_alike(const costs::Cluster& cluster) {
-  const std::vector<double>& speeds = cluster.compute_speed;
-  return costs::is_uniform(cluster) && cluster.cores_per_host == 0 &&
-         cluster.overlap == costs::OverlapFactors{} &&
-         std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>()) == speeds.end();
+  return sim::difference_between_nodes(seen_by(sim::Network::kPort, cluster)).empty() &&
+         cluster.overlap == costs::OverlapFactors{};
 }
 
 Evaluator::Evaluator(const Problem& problem, const Choices& choices)

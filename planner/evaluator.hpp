@@ -18,8 +18,8 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/// Whether all nodes do the same where their tasks are the same, and nothing but a link's messages
-/// slow each other: then network port is all that there is to simulate.
+/// Whether on network port all nodes do the same where their tasks are the same, and nothing but a
+/// link's messages slow each other: then Timeline is all that there is to simulate.
 bool nodes_are_alike(const costs::Cluster& cluster);
 
 /// Puts candidates of one problem's option set together for Timeline.

@@ -91,7 +91,8 @@ class BranchAndBound {
     return {.candidate = best_,
             .iteration_s = casync::to_seconds(casync::Picoseconds(best_time_)),
             .simulated = simulations_.count() + simulated_,
-            .bounded = bounded_};
+            .bounded = bounded_,
+            .proven = proven_};
   }
 
  private:
@@ -100,11 +101,13 @@ class BranchAndBound {
     const Bound bound = lower_bound(problem_.model, *problem_.machines, choices_);
     for (std::uint32_t shape = 0; shape < choices_.shapes.size(); ++shape) {
       try_plan({shape, bound.options});
+      if (is_interrupted(problem_.limits)) return;
     }
     for (bool better = true; better;) {
       better = false;
       for (std::size_t g = 0; g < choices_.gradients.size(); ++g) {
         for (std::uint16_t option = 0; option < choices_.gradients[g].size(); ++option) {
+          if (is_interrupted(problem_.limits)) return;
           Candidate other = best_;
           other.options[g] = option;
           if (other.options != best_.options) better = try_plan(other) || better;
@@ -131,7 +134,8 @@ class BranchAndBound {
   void search_prefixes(std::uint32_t shape, const std::vector<std::vector<OptionWork>>& work) {
     Evaluator evaluator(problem_, choices_);
     PrefixSearch prefixes(evaluator, shape, ready_, work);
-    prefixes.improve(best_, best_time_, problem_.limits.jobs);
+    prefixes.improve(best_, best_time_, problem_.limits);
+    proven_ = proven_ && prefixes.complete();
     simulated_ += prefixes.simulated();
     bounded_ += prefixes.bounded();
   }
@@ -157,6 +161,10 @@ class BranchAndBound {
   /// Searches what `allowed` leaves, where the first `depth` gradients of places_ are decided. One
   /// plan is simulated sooner than bounded.
   void visit(std::size_t depth, const Allowed& allowed) {
+    if (is_interrupted(problem_.limits)) {
+      proven_ = false;
+      return;
+    }
     if (depth == places_.size()) {
       try_plan(plan_of(allowed));
       return;
@@ -206,6 +214,7 @@ class BranchAndBound {
   std::int64_t best_time_ = kLatest;
   std::int64_t simulated_ = 0;  // from prefixes
   std::int64_t bounded_ = 0;
+  bool proven_ = true;
 };
 
 /// Refuses what would take too long. One plan tells how long simulating each would take.
@@ -267,10 +276,15 @@ SearchResult search_exhaustive(const Problem& problem) {
   result.plan = make_plan(problem, choices, optimum.candidate.shape, optimum.candidate.options);
   result.evaluations = optimum.simulated;
   result.transfer_order = choices.shapes[optimum.candidate.shape].transfer_order;
+  result.complete = optimum.proven;
+  const std::string counts =
+      fmt::format("{} simulated, {} parts bounded", optimum.simulated, optimum.bounded);
+  const std::string plans = fmt::format(
+      "{:.3g} plans (each gradient raw or compressed, K = 1 or N)", count_plans(choices));
   result.remarks.push_back(
-      fmt::format("the best of {:.3g} plans (each gradient raw or compressed, K = 1 or N): {} "
-                  "simulated, {} parts bounded",
-                  count_plans(choices), optimum.simulated, optimum.bounded));
+      optimum.proven
+          ? fmt::format("the best of {}: {}", plans, counts)
+          : fmt::format("not proved to be the best of {}: interrupted after {}", plans, counts));
   return result;
 }
 

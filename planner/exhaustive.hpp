@@ -25,14 +25,16 @@ struct Optimum {
   double iteration_s = 0;
   std::int64_t simulated = 0;  ///< plans
   std::int64_t bounded = 0;    ///< parts of the option set: prefixes, or linear programs
+  bool proven = true;          ///< false: it was interrupted, and this is the best until then
 };
 
 /// Finds the plan of `choices` that the simulator calls the fastest, with the network of
 /// Problem::machines, by branch and bound: parts of the option set whose lower bound is not below
 /// the best plan so far are left out. On network port, parts are prefixes (prefix_search.hpp) where
 /// the shape has neither bulk groups nor batches; else what is bounded is bound.hpp's program. Of
-/// equally fast plans it takes the one that it meets first, always the same. io::InputError for
-/// more than kMostPlans plans, with an estimate of the time that they would take.
+/// equally fast plans it takes the one that it meets first, always the same. Limits::interrupted
+/// ends it. io::InputError for more than kMostPlans plans, with an estimate of the time that they
+/// would take.
 Optimum find_optimum(const Problem& problem, const Choices& choices);
 
 /// `--search exhaustive`: the optimum of exhaustive_choices(). std::invalid_argument without

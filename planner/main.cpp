@@ -17,6 +17,7 @@
 
 #include "costs/levels.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "planner/bound.hpp"
@@ -24,6 +25,7 @@
 #include "planner/choices.hpp"
 #include "planner/command_report.hpp"
 #include "planner/levels.hpp"
+#include "planner/secopa_costs.hpp"
 #include "plans/plan_file.hpp"
 
 namespace {
@@ -53,18 +55,102 @@ void interrupt(int) {
   std::signal(SIGINT, SIG_DFL);
 }
 
-/// Fits of fan-in and fan-out describe the profile's network; a cluster with other links has none.
-costs::Profile on_cluster(costs::Profile profile, const costs::Cluster& cluster) {
-  if (profile.link == cluster.link) return profile;
-  profile.link = cluster.link;
-  profile.fan_in.clear();
-  profile.fan_out.clear();
-  return profile;
-}
-
 /// The plan that is given may be for the cluster with its GPUs at another level.
 costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
   return costs::with_nodes(cluster, plans::nodes_of_plan(plan).value_or(cluster.nodes));
+}
+
+/// A bar on terminals only.
+void show_progress(double share, double best_s) {
+  constexpr int kWidth = 30;
+  const int done = static_cast<int>(share * kWidth);
+  fmt::print(stderr, "\r[{:=<{}}{:<{}}] best {:>10} ", "", done, "", kWidth - done,
+             io::format_duration(best_s));
+}
+
+/// What is asked for: a problem, and what it points to.
+struct Request {
+  Request(const Options& given, const planner::SearchRow& row);
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  /// Else a plan is given.
+  bool searches() const { return options.analysis.plan.empty(); }
+  bool optimises() const { return search.optimises && searches(); }
+
+  const Options& options;
+  const planner::SearchRow& search;
+  const models::Model model;
+  planner::Problem problem;
+  costs::Profile profile;                     ///< of the machines
+  costs::Profile secopa_profile;              ///< of SeCoPa's formulas
+  std::optional<planner::Machines> machines;  ///< none: nothing is simulated
+  /// The GPUs at another level, for which half of the budget is then; null: they stay.
+  std::unique_ptr<const planner::OtherLevels> other;
+  std::vector<std::string> remarks;
+
+ private:
+  void read_machines();
+};
+
+/// Reads everything, and refuses what cannot be done before anything takes long.
+Request::Request(const Options& given, const planner::SearchRow& row)
+    : options(given),
+      search(row),
+      model(models::read_model(given.input)),
+      problem(problem_of(given, row, model)) {
+  problem.limits.interrupted = &interrupted;
+  problem.choices = search.choices;
+  if (isatty(STDERR_FILENO) != 0) problem.limits.progress = show_progress;
+  warn_of_unused(options, search);
+  if (options.simulates() || search.simulates) read_machines();
+  planner::check(options.analysis, problem, search);
+  if (searches()) io::require_writable(options.output);
+  if (optimises() && problem.strategy == "best" && options.yaml()) {
+    other = planner::OtherLevels::of(problem, remarks);
+  }
+}
+
+void Request::read_machines() {
+  profile = costs::read_profile(options.profile.empty() ? kPublishedProfile : options.profile);
+  costs::Cluster cluster = options.cluster.empty()
+                               ? costs::cluster_from_profile(profile, problem.nodes)
+                               : costs::read_cluster(options.cluster, profile, options.nodes);
+  if (!searches()) cluster = for_plan(cluster, options.analysis.plan);
+  problem.nodes = cluster.nodes;
+  secopa_profile = planner::profile_on_link(profile, cluster.link);
+  if (!options.profile.empty()) problem.profile = &secopa_profile;
+  machines.emplace(planner::Machines{profile, cluster, sim::parse_network(options.network)});
+  problem.machines = &*machines;
+}
+
+/// What came of a request.
+struct Outcome {
+  planner::SearchResult found;
+  double search_s = 0;
+  const planner::Problem* problem = nullptr;  ///< that the plan is of: with GPUs at which level
+  std::optional<Comparison> comparison;       ///< none: nothing was simulated
+  planner::Analysis analysis;
+};
+
+/// Searches a plan with a share of the budget, or reads the one that is given.
+planner::SearchResult find_plan(const Request& request, const planner::Problem& problem,
+                                double share) {
+  const Options& options = request.options;
+  if (!request.searches()) {
+    planner::TimedPlan given =
+        planner::read_plan(options.analysis.plan, problem, topology_of(options, request.search),
+                           options.analysis.order);
+    return {.plan = std::move(given.plan), .remarks = {}, .transfer_order = given.transfer_order};
+  }
+  // Other searches are soon done, and an interrupt ends the program.
+  if (request.search.optimises) std::signal(SIGINT, interrupt);
+  planner::Problem limited = problem;
+  limited.limits =
+      planner::share_of(planner::limits_of_search(options.analysis, problem.limits), share);
+  planner::SearchResult found = request.search.search(limited);
+  if (problem.limits.progress) fmt::print(stderr, "\n");
+  return found;
 }
 
 /// Simulates the plan and the baselines.
@@ -99,29 +185,54 @@ void take_faster_baseline(const planner::Problem& problem, Comparison& compariso
   comparison.planned_s = faster->iteration_s;
 }
 
+/// Searches with the GPUs at another level; that plan is the outcome if it is faster.
+void search_other_levels(const Request& request, Outcome& outcome) {
+  const planner::Problem& other = request.other->problem();
+  planner::SearchResult& found = outcome.found;
+  planner::SearchResult result = find_plan(request, other, kShareOfLevels);
+  const planner::AffordableTime time = planner::affordable_iteration(
+      other.model, result.plan, *other.machines, result.transfer_order);
+  found.evaluations += result.evaluations;
+  found.complete = found.complete && result.complete;
+  if (!time.iteration_s) {
+    found.remarks.push_back("plans with other levels of GPUs are left out: " + time.remark);
+    return;
+  }
+  std::optional<double>& planned_s = outcome.comparison->planned_s;
+  if (planned_s && *time.iteration_s >= *planned_s) return;
+  result.evaluations = found.evaluations;
+  result.complete = found.complete;
+  result.remarks.push_back(costs::describe_levels(other.machines->cluster));
+  found = std::move(result);
+  planned_s = time.iteration_s;
+  outcome.problem = &other;
+}
+
 /// Polishes the plan, and finds out what was asked about it.
-planner::Analysis analyse(const Options& options, const planner::Problem& problem,
-                          const planner::SearchRow& search, double search_s,
-                          const std::vector<planner::Baseline>& baselines, Comparison& comparison,
-                          planner::SearchResult& found) {
-  if (!comparison.planned_s) {
-    if (!options.analysis.any()) return {};
+void analyse(const Request& request, Outcome& outcome) {
+  const Options& options = request.options;
+  std::optional<double>& planned_s = outcome.comparison->planned_s;
+  planner::SearchResult& found = outcome.found;
+  if (!planned_s) {
+    if (!options.analysis.any()) return;
     throw io::InputError(
         "this plan's graph is too large to simulate, so nothing can be said of it: "
         "take fewer nodes");
   }
-  planner::Analysis analysis =
-      planner::analyse(options.analysis, problem, search,
-                       {.plan = {found.plan, found.transfer_order, *comparison.planned_s},
-                        .search_s = search_s,
+  const std::vector<planner::Baseline> none;
+  const bool at_given_levels = outcome.problem == &request.problem;
+  outcome.analysis =
+      planner::analyse(options.analysis, *outcome.problem, request.search,
+                       {.plan = {found.plan, found.transfer_order, *planned_s},
+                        .search_s = outcome.search_s,
                         .evaluations = found.evaluations,
                         .finalists = found.finalists,
-                        .baselines = baselines});
+                        .baselines = at_given_levels ? outcome.comparison->baselines : none});
+  const planner::Analysis& analysis = outcome.analysis;
   found.plan = analysis.plan.plan;
   found.transfer_order = analysis.plan.transfer_order;
   found.remarks.insert(found.remarks.end(), analysis.remarks.begin(), analysis.remarks.end());
-  comparison.planned_s = analysis.plan.iteration_s;
-  return analysis;
+  planned_s = analysis.plan.iteration_s;
 }
 
 /// Of all plans that the search could have returned.
@@ -132,49 +243,56 @@ double bound(const planner::Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
-/// A bar on terminals only.
-void show_progress(double share, double best_s) {
-  constexpr int kWidth = 30;
-  const int done = static_cast<int>(share * kWidth);
-  fmt::print(stderr, "\r[{:=<{}}{:<{}}] best {:>10} ", "", done, "", kWidth - done,
-             io::format_duration(best_s));
+/// Finds a plan, and whatever is to be known of it.
+Outcome find(const Request& request) {
+  Outcome outcome;
+  outcome.problem = &request.problem;
+  Stopwatch watch;
+  outcome.found = find_plan(request, request.problem, request.other ? kShareOfLevels : 1);
+  outcome.search_s = watch.seconds();
+  planner::SearchResult& found = outcome.found;
+  found.remarks.insert(found.remarks.end(), request.remarks.begin(), request.remarks.end());
+  if (!request.machines) return outcome;
+
+  outcome.comparison = compare(request.problem, found);
+  Comparison& comparison = *outcome.comparison;
+  if (request.optimises()) take_faster_baseline(request.problem, comparison, found);
+  watch = {};
+  if (request.other) search_other_levels(request, outcome);
+  outcome.search_s += watch.seconds();
+  analyse(request, outcome);
+  if (request.search.simulates && request.searches()) {
+    double least_s = bound(request.problem, comparison.planned_s);
+    if (request.other) {
+      least_s = std::min(least_s, bound(request.other->problem(), comparison.planned_s));
+    }
+    comparison.lower_bound_s = least_s;
+  }
+  return outcome;
 }
 
-/// Searches a plan with a share of the budget, or reads the one that is given.
-planner::SearchResult find_plan(const Options& options, const planner::SearchRow& search,
-                                const planner::Problem& problem, double share) {
-  if (!options.analysis.plan.empty()) {
-    planner::TimedPlan given =
-        planner::read_plan(options.analysis.plan, problem, topology_of(options, search));
-    return {.plan = std::move(given.plan), .remarks = {}, .transfer_order = given.transfer_order};
+/// Writes a plan that was searched, and prints what is known of it.
+void finish(const Request& request, Outcome& outcome) {
+  const Options& options = request.options;
+  planner::SearchResult& found = outcome.found;
+  if (interrupted) {
+    found.remarks.push_back(found.complete ? "interrupted after the search: passes had less time"
+                                           : "interrupted: this is the best plan so far");
   }
-  std::signal(SIGINT, interrupt);
-  planner::Problem limited = problem;
-  limited.limits =
-      planner::share_of(planner::limits_of_search(options.analysis, problem.limits), share);
-  planner::SearchResult found = search.search(limited);
-  if (problem.limits.progress) fmt::print(stderr, "\n");
-  return found;
-}
-
-/// Searches with the GPUs at another level; whether that plan is faster, and `found` then.
-bool found_in_other_levels(const Options& options, const planner::SearchRow& search,
-                           const planner::Problem& other, Comparison& comparison,
-                           planner::SearchResult& found) {
-  planner::SearchResult result = find_plan(options, search, other, kShareOfLevels);
-  const planner::AffordableTime time = planner::affordable_iteration(
-      other.model, result.plan, *other.machines, result.transfer_order);
-  found.evaluations += result.evaluations;
-  if (!time.iteration_s) {
-    found.remarks.push_back("plans with other levels of GPUs are left out: " + time.remark);
-    return false;
+  if (request.searches()) {
+    found.plan = planner::in_one_strategy(std::move(found.plan));
+    add_replay_remarks(options, request.profile, found);
+    write_plan(options, request.model, found, request.profile, outcome.comparison);
   }
-  if (comparison.planned_s && *time.iteration_s >= *comparison.planned_s) return false;
-  result.evaluations = found.evaluations;
-  result.remarks.push_back(costs::describe_levels(other.machines->cluster));
-  found = std::move(result);
-  comparison.planned_s = time.iteration_s;
-  return true;
+  for (const std::string& remark : found.remarks) spdlog::info("{}", remark);
+  const planner::Problem& problem = *outcome.problem;
+  if (options.json) {
+    print_json(problem, found, outcome.search_s, *outcome.comparison, outcome.analysis);
+    return;
+  }
+  print_report(options, problem, found.plan);
+  if (outcome.comparison) print_table(options, problem, request.profile, *outcome.comparison);
+  planner::print_analysis(std::cout, options.analysis, problem, outcome.analysis);
 }
 
 int run(const Options& options) {
@@ -182,80 +300,10 @@ int run(const Options& options) {
     planner::print_passes(std::cout);
     return 0;
   }
-  const sim::Network network = sim::parse_network(options.network);
-  const planner::SearchRow& search = planner::find_search(options.search_name());
-  const models::Model model = models::read_model(options.input);
-  planner::Problem problem = problem_of(options, search, model);
-  problem.limits.interrupted = &interrupted;
-  problem.choices = search.choices;
-  if (isatty(STDERR_FILENO) != 0) problem.limits.progress = show_progress;
-  warn_of_unused(options, search);
-  const bool searches = options.analysis.plan.empty();
-
-  costs::Profile profile;
-  costs::Cluster cluster;
-  std::optional<planner::Machines> machines;
-  if (options.simulates() || search.simulates) {
-    profile = costs::read_profile(options.profile.empty() ? kPublishedProfile : options.profile);
-    cluster = options.cluster.empty()
-                  ? costs::cluster_from_profile(profile, problem.nodes)
-                  : costs::read_cluster(options.cluster, profile, options.nodes);
-    if (!searches) cluster = for_plan(cluster, options.analysis.plan);
-    problem.nodes = cluster.nodes;
-    profile = on_cluster(std::move(profile), cluster);
-    if (!options.profile.empty()) problem.profile = &profile;
-    machines.emplace(planner::Machines{profile, cluster, network});
-    problem.machines = &*machines;
-  }
-  planner::check(options.analysis, problem, search);
-
-  std::vector<std::string> remarks;
-  std::unique_ptr<const planner::OtherLevels> other;
-  if (search.optimises && searches && problem.strategy == "best" && options.yaml()) {
-    other = planner::OtherLevels::of(problem, remarks);
-  }
-
-  Stopwatch watch;
-  planner::SearchResult found = find_plan(options, search, problem, other ? kShareOfLevels : 1);
-  double search_s = watch.seconds();
-  found.remarks.insert(found.remarks.end(), remarks.begin(), remarks.end());
-
-  std::optional<Comparison> comparison;
-  planner::Analysis analysis;
-  const planner::Problem* chosen = &problem;
-  if (machines) {
-    comparison = compare(problem, found);
-    if (search.optimises && searches) take_faster_baseline(problem, *comparison, found);
-    watch = {};
-    if (other && found_in_other_levels(options, search, other->problem(), *comparison, found)) {
-      chosen = &other->problem();
-    }
-    search_s += watch.seconds();
-    const std::vector<planner::Baseline> none;
-    analysis = analyse(options, *chosen, search, search_s,
-                       chosen == &problem ? comparison->baselines : none, *comparison, found);
-  }
-  if (comparison && search.simulates && searches) {
-    comparison->lower_bound_s = bound(problem, comparison->planned_s);
-    if (other) {
-      comparison->lower_bound_s =
-          std::min(*comparison->lower_bound_s, bound(other->problem(), comparison->planned_s));
-    }
-  }
-  if (interrupted) found.remarks.push_back("interrupted: this is the best plan so far");
-  if (searches) {
-    found.plan = planner::in_one_strategy(std::move(found.plan));
-    add_replay_remarks(options, profile, found);
-    write_plan(options, model, found.plan, profile, comparison);
-  }
-  for (const std::string& remark : found.remarks) spdlog::info("{}", remark);
-  if (options.json) {
-    print_json(*chosen, found, search_s, *comparison, analysis);
-    return 0;
-  }
-  print_report(options, *chosen, found.plan);
-  if (comparison) print_table(options, *chosen, profile, *comparison);
-  planner::print_analysis(std::cout, options.analysis, *chosen, analysis);
+  sim::parse_network(options.network);  // refused even where nothing is simulated
+  const Request request(options, planner::find_search(options.search_name()));
+  Outcome outcome = find(request);
+  finish(request, outcome);
   return 0;
 }
 

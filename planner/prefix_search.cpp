@@ -112,8 +112,13 @@ struct Part {
 class Walk {
  public:
   Walk(const PrefixBound& bound, const ReadyTimes& ready, std::uint32_t shape, Best& best,
-       Visited& visited)
-      : ready_(ready), bound_(bound), best_(best), visited_(visited), prefix_(bound.any()) {
+       Visited& visited, const Limits& limits)
+      : ready_(ready),
+        bound_(bound),
+        best_(best),
+        visited_(visited),
+        limits_(limits),
+        prefix_(bound.any()) {
     prefix_.units.clear();
     candidate_ = {shape, std::vector<std::uint16_t>(ready.order.size(), 0)};
   }
@@ -138,6 +143,7 @@ class Walk {
 
   std::int64_t simulated() const { return simulated_; }
   std::int64_t bounded() const { return bounded_; }
+  bool complete() const { return complete_; }  ///< else it was interrupted
 
  private:
   /// An option of the gradient that comes next, and what all plans take with it.
@@ -158,17 +164,23 @@ class Walk {
   PrefixBound bound_;
   Best& best_;
   Visited& visited_;
+  const Limits& limits_;
   Timeline timeline_;
   Schedule prefix_;
   Candidate candidate_;                       // the prefix, and anything behind it
   std::size_t number_ = 0;                    // of the part
   std::vector<TimelineState::Event> events_;  // of print_of()
   std::int64_t simulated_ = 0, bounded_ = 0;
+  bool complete_ = true;
 };
 
 /// Searches all plans that begin with the prefix. `state` is before the first gradient that is
 /// ready at the same time as the next.
 void Walk::visit(const TimelineState& state) {
+  if (is_interrupted(limits_)) {
+    complete_ = false;
+    return;
+  }
   const bool last = prefix_.units.size() + 1 == bound_.any().units.size();
   for (const Branch& branch : branches(state)) {
     if (branch.at_least > best_.limit(number_)) return;
@@ -282,12 +294,12 @@ PrefixSearch::PrefixSearch(Evaluator& evaluator, std::uint32_t shape, const Read
                            const std::vector<std::vector<OptionWork>>& work)
     : ready_(ready), shape_(shape), bound_(evaluator, shape, ready, work) {}
 
-bool PrefixSearch::improve(Candidate& best, std::int64_t& time, unsigned jobs) {
+bool PrefixSearch::improve(Candidate& best, std::int64_t& time, const Limits& limits) {
   const std::size_t gradients = bound_.any().units.size();
   if (gradients == 0 || !bound_.prepare(time)) return false;
   Best shared(time);
   Visited visited;
-  Walk first(bound_, ready_, shape_, shared, visited);
+  Walk first(bound_, ready_, shape_, shared, visited, limits);
   std::vector<Part> parts(1);
   parts.front().state = Timeline::beginning(bound_.any().orbits);
   for (std::size_t place = 0; place + 1 < gradients && parts.size() < kParts; ++place) {
@@ -295,12 +307,13 @@ bool PrefixSearch::improve(Candidate& best, std::int64_t& time, unsigned jobs) {
     for (const Part& part : parts) first.divide(part, divided);
     parts = std::move(divided);
   }
-  std::vector<Walk> walks(std::max(1u, jobs), first);
-  run_parallel(parts.size(), jobs,
+  std::vector<Walk> walks(std::max(1u, limits.jobs), first);
+  run_parallel(parts.size(), limits.jobs,
                [&](std::size_t part, unsigned job) { walks[job].search(parts[part], part); });
   for (const Walk& walk : walks) {
     simulated_ += walk.simulated();
     bounded_ += walk.bounded() - first.bounded();
+    complete_ = complete_ && walk.complete();
   }
   bounded_ += first.bounded();
   if (!shared.found()) return false;

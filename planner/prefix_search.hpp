@@ -24,8 +24,11 @@ class PrefixSearch {
                const std::vector<std::vector<OptionWork>>& work);
 
   /// A plan of the shape that takes less than `time` picoseconds, and no other less than it; none:
-  /// returns false. `jobs`: threads.
-  bool improve(Candidate& best, std::int64_t& time, unsigned jobs = 1);
+  /// returns false. Of the limits it minds `jobs` and `interrupted`.
+  bool improve(Candidate& best, std::int64_t& time, const Limits& limits = {});
+
+  /// Whether improve() looked everywhere; not where it was interrupted before.
+  bool complete() const { return complete_; }
 
   // More threads may look at more plans and prefixes.
   std::int64_t simulated() const { return simulated_; }  ///< plans, to their end
@@ -36,6 +39,7 @@ class PrefixSearch {
   const std::uint32_t shape_;
   PrefixBound bound_;
   std::int64_t simulated_ = 0, bounded_ = 0;
+  bool complete_ = true;
 };
 
 }  // namespace hipress::planner

@@ -23,6 +23,9 @@ class Trial {
       : problem_(problem), uncertainty_(uncertainty) {
     AffordableScenario how =
         affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
+    // No graph of these is too large for what is asked for.
+    how.scenario.network = problem.machines->network;
+    how.scenario.cluster = problem.machines->cluster;
     how.scenario.jitter = uncertainty.jitter;
     how.scenario.draws.seed = uncertainty.seed;
     scenario_ = std::move(how.scenario);
@@ -82,6 +85,7 @@ Machines with_bandwidth(const Machines& machines, double factor) {
   };
   scale(changed.cluster.link);
   if (changed.cluster.host_link) scale(*changed.cluster.host_link);
+  changed.cluster.gpu_link.bandwidth *= factor;
   return changed;
 }
 

@@ -16,19 +16,31 @@
 #include "planner/greedy.hpp"
 #include "planner/secopa.hpp"
 #include "planner/timeline_search.hpp"
+#include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
 namespace {
 
 constexpr std::array kSearches = {
-    SearchRow{"secopa", "each gradient alone, by the cost model published with SeCoPa",
-              search_secopa},
-    SearchRow{"greedy", "one gradient after the other, by the simulated timeline: a baseline",
-              search_greedy, true},
-    SearchRow{"timeline", "everything together, by the simulated iteration time", search_timeline,
-              true, true},
-    SearchRow{"exhaustive", "the proven best of a small problem: raw or compressed, K = 1 or N",
-              search_exhaustive, true, true, exhaustive_choices},
+    SearchRow{.name = "secopa",
+              .help = "each gradient alone, by the cost model published with SeCoPa",
+              .search = search_secopa},
+    SearchRow{.name = "greedy",
+              .help = "one gradient after the other, by the simulated timeline: a baseline",
+              .search = search_greedy,
+              .simulates = true},
+    SearchRow{.name = "timeline",
+              .help = "everything together, by the simulated iteration time",
+              .search = search_timeline,
+              .simulates = true,
+              .optimises = true,
+              .has_budget = true},
+    SearchRow{.name = "exhaustive",
+              .help = "the proven best of a small problem: raw or compressed, K = 1 or N",
+              .search = search_exhaustive,
+              .simulates = true,
+              .optimises = true,
+              .choices = exhaustive_choices},
 };
 
 }  // namespace
@@ -43,6 +55,23 @@ const SearchRow& find_search(std::string_view name) {
   }
   throw io::InputError(
       fmt::format("unknown search {}{}", io::quote(name), io::suggestion(name, names)));
+}
+
+bool allows(const Problem& problem, const models::Gradient& gradient,
+            const std::string& algorithm) {
+  return algorithm == plans::cast_of(gradient.dtype) ||
+         std::find(problem.algorithms.begin(), problem.algorithms.end(), algorithm) !=
+             problem.algorithms.end();
+}
+
+bool allows(const Problem& problem, const casync::Plan& plan) {
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    const std::int8_t algorithm = plan.decisions[g].algorithm;
+    if (algorithm == casync::kRaw) continue;
+    const std::string& name = plan.algorithms[static_cast<std::size_t>(algorithm)].name;
+    if (!allows(problem, problem.model.gradients[g], name)) return false;
+  }
+  return true;
 }
 
 Choices choices_of(const Problem& problem) {

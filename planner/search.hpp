@@ -35,6 +35,11 @@ struct Limits {
   std::function<void(double share, double best_s)> progress = {};
 };
 
+/// Whether the search is to end with what it has.
+inline bool is_interrupted(const Limits& limits) {
+  return limits.interrupted && limits.interrupted->load(std::memory_order_relaxed);
+}
+
 struct Choices;
 
 /// What is to be planned.
@@ -45,7 +50,7 @@ struct Problem {
   std::string strategy = "ps";
   std::uint32_t nodes = 16;
   std::vector<std::string> algorithms;      ///< the ones a plan may use: "onebit", "tbq(tau=0.25)"
-  const costs::Profile* profile = nullptr;  ///< null: the costs published with SeCoPa
+  const costs::Profile* profile = nullptr;  ///< of SeCoPa's formulas; null: the published costs
   const Machines* machines = nullptr;       ///< what plans are simulated on; null: nothing is
   Grouping grouping = Grouping::kNone;
   OrderChoice transfer_order = OrderChoice::kReady;
@@ -53,6 +58,12 @@ struct Problem {
   /// The option set that passes, explanations and the lower bound keep to: SearchRow::choices.
   Choices (*choices)(const Problem& problem) = nullptr;  ///< null: make_choices()
 };
+
+/// Whether a plan may send the gradient so: with one of the problem's algorithms, or with the cast
+/// that leaves it what it is.
+bool allows(const Problem& problem, const models::Gradient& gradient, const std::string& algorithm);
+/// Whether the plan sends all of its gradients so, or raw.
+bool allows(const Problem& problem, const casync::Plan& plan);
 
 /// Problem::choices of it.
 Choices choices_of(const Problem& problem);
@@ -81,6 +92,7 @@ struct SearchResult {
     sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
   };
   std::vector<Finalist> finalists = {};  ///< other plans that were nearly as good, the best first
+  bool complete = true;  ///< false: it was interrupted, and this is the best until then
 };
 
 /// One row per search; adding one is one file and one row.
@@ -88,11 +100,11 @@ struct SearchRow {
   std::string_view name;
   std::string_view help;
   SearchResult (*search)(const Problem& problem);
-  /// It asks Problem::machines.
-  bool simulates = false;
-  /// It minds Problem::limits, passes polish its plan, and that is never to be worse than a
-  /// baseline.
+  bool simulates = false;  ///< it asks Problem::machines
+  /// Passes polish its plan, which is never to be worse than a baseline, and Limits::interrupted
+  /// ends it.
   bool optimises = false;
+  bool has_budget = false;  ///< it goes on until Limits::budget_s or evaluations are used
   /// What it chooses from; null: make_choices().
   Choices (*choices)(const Problem& problem) = nullptr;
 };

@@ -146,6 +146,14 @@ SecopaCosts measured_costs(const costs::Profile& profile, const casync::Algorith
           .compressed = {of_message(gather), of_message(broadcast), of_message(send)}};
 }
 
+costs::Profile profile_on_link(costs::Profile profile, const costs::LinkCosts& link) {
+  if (profile.link == link) return profile;
+  profile.link = link;
+  profile.fan_in.clear();
+  profile.fan_out.clear();
+  return profile;
+}
+
 std::string describe_interpolation(std::uint32_t nodes, const std::vector<int>& fitted) {
   const int count = static_cast<int>(nodes);
   const Neighbours neighbours = find_neighbours(count, fitted);

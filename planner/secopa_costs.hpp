@@ -40,6 +40,10 @@ SecopaCosts published_costs(std::uint32_t nodes);
 SecopaCosts measured_costs(const costs::Profile& profile, const casync::Algorithm& algorithm,
                            std::uint32_t nodes);
 
+/// The profile that measured_costs() takes where nodes are joined by `link`: another link than the
+/// profile's has no use for its fits of fan-in and fan-out, which are of its own network.
+costs::Profile profile_on_link(costs::Profile profile, const costs::LinkCosts& link);
+
 /// Says where gather and broadcast come from if that is not a fit for exactly N nodes: "gather and
 /// broadcast for 12 nodes: interpolated between 8 and 16". Empty if it is. `fitted` has at least
 /// one.

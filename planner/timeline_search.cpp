@@ -422,6 +422,7 @@ class TimelineSearch {
                            .remarks = {},
                            .evaluations = budget_.used(),
                            .transfer_order = choices_.shapes[best.shape].transfer_order};
+    result.complete = !budget_.interrupted();
     for (const Found& found : pool_) {
       const Candidate& other = found.candidate;
       if (other == best) continue;

@@ -16,6 +16,8 @@ namespace hipress::plans {
 struct ResolvedPlan {
   casync::Plan plan;
   std::vector<std::shared_ptr<const kernels::Codec>> codecs;
+  /// That a plan YAML was made for; none: it does not say.
+  std::optional<casync::TransferOrder> transfer_order = {};
 };
 
 /// What a plan is resolved against.
@@ -55,6 +57,8 @@ struct PlanReport {
   std::string profile;                       ///< name and fingerprint
   std::string network;                       ///< "port", "fair"
   std::optional<double> lower_bound_s = {};  ///< of all plans that were searched
+  /// That it was made for; written where it is another than ready.
+  casync::TransferOrder transfer_order = casync::TransferOrder::kReady;
 };
 
 /// Writes the plan YAML: schema hipress.plan/1, the report, this tool's version, and every

@@ -112,15 +112,18 @@ std::vector<std::uint32_t> read_group(const io::YamlNode& list, const models::Mo
   return members;
 }
 
+/// What call() says is wrong, at the node's line.
+template <class Call>
+void located(const io::YamlNode& node, const Call& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    node.fail(error.what());
+  }
+}
+
 /// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
 void read_aggregations(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
-  const auto located = [&](const io::YamlNode& node, const auto& call) {
-    try {
-      call();
-    } catch (const std::invalid_argument& error) {
-      node.fail(error.what());
-    }
-  };
   if (const auto raw = root.find("raw")) {
     located(*raw, [&] { plan.raw_strategy = casync::find_strategy(raw->text()).name; });
   }
@@ -179,7 +182,8 @@ void write_aggregations(YAML::Emitter& out, const models::Model& model, const ca
 ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "lower_bound",
-                    "search", "network", "profile", "tool", "raw", "bulk", "batch", "gradients"});
+                    "search", "network", "profile", "tool", "raw", "transfer_order", "bulk",
+                    "batch", "gradients"});
   require_schema(root);
   require_agreement(root, context);
   PlanMatcher matcher(file, context);
@@ -190,6 +194,9 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   }
   ResolvedPlan resolved = matcher.take();
   read_aggregations(root, context.model, resolved.plan);
+  if (const auto order = root.find("transfer_order")) {
+    located(*order, [&] { resolved.transfer_order = casync::parse_transfer_order(order->text()); });
+  }
   return resolved;
 }
 
@@ -212,6 +219,9 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
   entry("network", report.network);
   entry("profile", report.profile);
   entry("tool", io::version());
+  if (report.transfer_order != casync::TransferOrder::kReady) {
+    entry("transfer_order", casync::to_string(report.transfer_order));
+  }
   write_aggregations(out, model, plan);
   write_gradients(out, model, plan);
   out << YAML::EndMap;

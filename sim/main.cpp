@@ -75,9 +75,10 @@ void declare_options(CLI::App& app, Options& options) {
                  "Simulate one node for all where they do the same: auto (where that is exact), "
                  "never, or always (with bounds where slices are unequal)")
       ->capture_default_str();
-  app.add_option("--transfer-order", options.transfer_order,
-                 "ready (first come, first served) or need (of the next forward pass)")
-      ->capture_default_str()
+  app.add_option(
+         "--transfer-order", options.transfer_order,
+         "ready (first come, first served) or need (of the next forward pass); default: what the "
+         "plan says, else ready")
       ->each([&](const std::string&) { options.given.transfer_order = true; });
   app.add_option(
       "--jitter", options.jitter,
@@ -128,6 +129,9 @@ sim::Scenario load(const Options& options) {
                          network};
   scenario.iterations = std::max(options.steady, 1);
   scenario.transfer_order = sim::parse_transfer_order(options.transfer_order);
+  if (!options.given.transfer_order && resolved.transfer_order) {
+    scenario.transfer_order = *resolved.transfer_order;
+  }
   scenario.draws.seed = options.seed;
   if (!options.jitter.empty()) {
     scenario.jitter = std::make_shared<const sim::Jitter>(sim::Jitter::parse(options.jitter));

@@ -112,16 +112,6 @@ Network parse_network(std::string_view name) {
   throw io::InputError(fmt::format("unknown network '{}'; known are port, fair", name));
 }
 
-TransferOrder parse_transfer_order(std::string_view name) {
-  if (name == "ready") return TransferOrder::kReady;
-  if (name == "need") return TransferOrder::kNeed;
-  throw io::InputError(fmt::format("unknown transfer order '{}'; known are ready, need", name));
-}
-
-const char* to_string(TransferOrder order) {
-  return order == TransferOrder::kReady ? "ready" : "need";
-}
-
 const char* to_string(Network network) { return network == Network::kPort ? "port" : "fair"; }
 
 TaskCosts::TaskCosts(const costs::Profile& profile,

@@ -25,13 +25,9 @@ enum class Network : std::uint8_t {
 Network parse_network(std::string_view name);  ///< InputError that lists the names
 const char* to_string(Network network);
 
-/// Which waiting message goes first.
-enum class TransferOrder : std::uint8_t {
-  kReady,  ///< the one that was ready first, as everything else that waits
-  kNeed,   ///< the one whose gradient the next forward pass needs first
-};
-TransferOrder parse_transfer_order(std::string_view name);  ///< InputError that lists the names
-const char* to_string(TransferOrder order);
+using casync::parse_transfer_order;
+using casync::to_string;
+using casync::TransferOrder;
 
 /// Costs of the tasks of one plan's graphs, looked up once: by kind and by index into
 /// Plan::algorithms.

@@ -180,6 +180,9 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, bool baseline) con
   const AxisValue& plan = value(point, kPlan);
   try {
     plans::ResolvedPlan resolved = plans::resolve_plan(spec_.path(plan), context);
+    if (resolved.transfer_order.value_or(TransferOrder::kReady) != TransferOrder::kReady) {
+      throw io::InputError("the plan is for transfer_order need, which sweeps do not simulate");
+    }
     if (const auto partitions = value(point, kPartitions).number) {
       for (casync::Decision& decision : resolved.plan.decisions) {
         decision.partitions = static_cast<std::int32_t>(*partitions);

@@ -195,6 +195,10 @@ class Exec(unittest.TestCase):
         self.refused(self.command("--algorithm", "zip"), "zip", "onebit")
         self.refused(self.command(plan=self.write("p", "a,100003,y,4\nb,31,n,4\nx,4096,n,4\n")), "p:3", "x")
         self.refused(self.command(plan=self.write("q", "a,100003,y,0\nb,31,n,4\nc,4096,n,4\n")), "q:1", "'0'")
+        need = self.write("need.yaml", "schema: hipress.plan/1\ntopology: ring\nnodes: 4\ntransfer_order: need\n"
+                          "gradients:\n" + "".join(f"  - {{name: {name}, elements: {count}, algorithm: none, K: 4}}\n"
+                                                   for name, count in (line.split(",") for line in GRADIENTS.split())))
+        self.refused(self.command(plan=need), "need.yaml: transfer_order", "--transfer-order ready")
         self.refused(self.command(model=self.write("m", "a,1\nb,-3\n")), "m:2", "'-3'")
         self.refused(self.command("--profile", self.path("none.yaml")), "none.yaml")
         self.refused([*self.command(), "--topology", "MESH"])

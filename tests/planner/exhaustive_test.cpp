@@ -1,5 +1,6 @@
 #include "planner/exhaustive.hpp"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <limits>
 #include <vector>
@@ -163,6 +164,33 @@ models::Model equal_gradients(std::size_t count) {
   return model;
 }
 
+TEST_CASE("An interrupted search returns a plan, and calls it proven only where it is the best") {
+  const std::atomic<bool> interrupted = true;
+  int cut_short = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
+      CAPTURE(seed, network == sim::Network::kFair);
+      RandomProblem random(seed, {.least_gradients = 4, .most_gradients = 4, .most_nodes = 4});
+      Problem problem = random.problem(network);
+      const Choices choices = exhaustive_choices(problem);
+      const Optimum best = find_optimum(problem, choices);
+      CHECK(best.proven);
+      problem.limits.interrupted = &interrupted;
+      const Optimum found = find_optimum(problem, choices);
+      REQUIRE(found.candidate.options.size() == 4);
+      CHECK(found.simulated <= best.simulated);
+      CHECK(found.iteration_s >= best.iteration_s);
+      if (found.proven) CHECK(found.iteration_s == best.iteration_s);
+      const SearchResult result = search_exhaustive(problem);
+      CHECK(result.complete == found.proven);
+      const bool says_so = result.remarks.front().starts_with("not proved to be the best of ");
+      CHECK(says_so == !found.proven);
+      cut_short += found.proven ? 0 : 1;
+    }
+  }
+  CHECK(cut_short > 0);
+}
+
 TEST_CASE("Three algorithms give eight options, and too many gradients are refused") {
   const costs::Profile profile = costs::read_profile("v100_100g");
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
@@ -210,6 +238,12 @@ TEST_CASE("hipress-plan --search exhaustive plans small models and refuses large
   const ToolRun done =
       place.run("hipress-plan --input small.csv --nnodes 4 --search exhaustive --json");
   CHECK(done.status == 0);
+  const ToolRun limited = place.run(
+      "hipress-plan --input small.csv --nnodes 4 --search exhaustive --budget 5 --evaluations 9");
+  CHECK(limited.status == 0);
+  CHECK_THAT(limited.err, Catch::Contains("--budget is for the passes alone") &&
+                              Catch::Contains("--evaluations is for the passes alone") &&
+                              Catch::Contains("the best of "));
   const ToolRun refused = place.run("hipress-plan --input vgg19 --nnodes 4 --search exhaustive");
   CHECK(refused.status == 2);
   CHECK_THAT(refused.err, Catch::Contains("--search exhaustive is for at most 6.9e+10 plans"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "tests/planner/tool_run.hpp"
@@ -170,6 +171,35 @@ TEST_CASE_METHOD(PlanFixture, "A cluster file sets nodes and links") {
   CHECK(predicted("fast.yaml") < 0.1);
 }
 
+TEST_CASE_METHOD(PlanFixture,
+                 "On other links an all-reduce keeps its efficiency, as in hipress-sim") {
+  write("model.csv", "name,elements,ready_us\ng,64000,1000\n");
+  // Measured at 1 GB/s: 2 ns a byte, where an ideal ring of two takes 2 · (S/2)/B, 1 ns a byte.
+  write("lab.yaml",
+        "schema: hipress.profile/1\nname: lab\nsource: test\n"
+        "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
+        "kernels:\n  merge: {pieces: []}\n  codecs:\n    onebit:\n"
+        "      encode: {pieces: [{from: 0, a_s: 1e-4, s_per_element: 0}]}\n"
+        "      decode: {pieces: [{from: 0, a_s: 1e-4, s_per_element: 0}]}\n"
+        "      decode_add: {pieces: [{from: 0, a_s: 1e-4, s_per_element: 0}]}\n"
+        "links:\n  overhead: 0us\n  bandwidth: 8Gbps\n  latency: 0us\n"
+        "  all_reduce:\n    2: {pieces: [{from: 0, a_s: 0, s_per_byte: 2e-9}]}\n...\n");
+  write("slow.yaml", "nodes: 2\nlink: {bandwidth: 800Mbps}\n");
+  const std::string common =
+      " --input model.csv --topology ALLREDUCE --profile lab.yaml --cluster slow.yaml --json";
+  const ToolRun planned = run("hipress-plan --evaluations 10" + common);
+  REQUIRE(planned.status == 0);
+  const auto report = nlohmann::json::parse(planned.out);
+  // A tenth of the bandwidth, ten times the time: 20 ns for each of 256000 bytes, after 1 ms.
+  CHECK(report.at("predicted_iteration_s").get<double>() == Approx(6.12e-3).epsilon(1e-9));
+  CHECK(report.at("baselines").at("none") == report.at("predicted_iteration_s"));
+  CHECK(report.at("lower_bound_s").get<double>() <= report.at("predicted_iteration_s"));
+  const ToolRun replayed = run("hipress-sim --plan SeCoPaPlan.txt" + common);
+  REQUIRE(replayed.status == 0);
+  CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
+        report.at("predicted_iteration_s"));
+}
+
 TEST_CASE_METHOD(PlanFixture, "A search without iterations says that a budget has no effect") {
   const ToolRun done = run("hipress-plan --budget 3");
   CHECK(done.status == 0);
@@ -270,6 +300,32 @@ TEST_CASE_METHOD(PlanFixture, "A timeline plan replays as predicted") {
   }
 }
 
+TEST_CASE_METHOD(PlanFixture, "A plan YAML says the transfer order that it was made for") {
+  const std::string arguments = "--profile v100_100g --nnodes 4 --evaluations 100 ";
+  const nlohmann::json report =
+      timeline_report(*this, arguments + "--transfer-order need --output plan.yaml");
+  CHECK_THAT(read("plan.yaml"), Contains("transfer_order: need"));
+  const ToolRun replayed =
+      run("hipress-sim --input input.txt --nnodes 4 --profile v100_100g --network port --json "
+          "--plan plan.yaml");
+  REQUIRE(replayed.status == 0);
+  CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
+        report.at("predicted_iteration_s"));
+  // A plan to look at is for the order that it says, or that is asked for.
+  const auto compared = [&](const std::string& more) {
+    const ToolRun done =
+        run("hipress-plan --nnodes 4 --profile v100_100g --network port --plan "
+            "plan.yaml --compare all " +
+            more);
+    REQUIRE(done.status == 0);
+    return done.out;
+  };
+  CHECK_THAT(compared(""), Contains("transfer order"));
+  CHECK_THAT(compared("--transfer-order ready"), !Contains("transfer order"));
+  timeline_report(*this, arguments + "--output usual.yaml");
+  CHECK_THAT(read("usual.yaml"), !Contains("transfer_order"));
+}
+
 TEST_CASE_METHOD(PlanFixture, "With a profile, the default search is timeline") {
   const ToolRun done =
       run("hipress-plan --nnodes 4 --profile v100_100g --evaluations 50 "
@@ -295,6 +351,38 @@ TEST_CASE_METHOD(PlanFixture, "Search timeline plans whatever there is") {
   const ToolRun casts = run("hipress-plan --search timeline --coarsest fp16 --evaluations 50");
   CHECK(casts.status == 0);
   CHECK_THAT(casts.out, Contains("compressed with fp16"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "A plan compresses with the algorithms named and no others") {
+  // 4 MB at 1 GB/s, 2 · 1/2 of it each way: 4 ms raw, 2 ms as fp16, which costs nothing here.
+  write("model.csv", "name,elements,ready_us\ng,1000000,0\n");
+  const std::string free = "{pieces: [{from: 0, a_s: 0, s_per_element: 0}]}";
+  const std::string slow = "{pieces: [{from: 0, a_s: 1e-2, s_per_element: 0}]}";
+  const auto codec = [](const std::string& name, const std::string& curve) {
+    return "    " + name + ": {encode: " + curve + ", decode: " + curve + ", decode_add: " + curve +
+           "}\n";
+  };
+  write("lab.yaml",
+        "schema: hipress.profile/1\nname: lab\nsource: test\n"
+        "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
+        "kernels:\n  merge: {pieces: []}\n  codecs:\n" +
+            codec("onebit", slow) + codec("fp16", free) +
+            "links: {overhead: 0us, bandwidth: 8Gbps, latency: 0us}\n...\n");
+  const std::string common =
+      "hipress-plan --input model.csv --nnodes 2 --profile lab.yaml --network port "
+      "--evaluations 50 --output plan.yaml ";
+  for (const std::string algorithms : {"onebit", "none"}) {
+    CAPTURE(algorithms);
+    const ToolRun done = run(common + "--algorithm " + algorithms);
+    REQUIRE(done.status == 0);
+    CHECK_THAT(read("plan.yaml"), !Contains("fp16"));
+    CHECK_THAT(done.out,
+               Contains("'fp16' is faster than this plan, but --algorithm does not allow it"));
+  }
+  const ToolRun done = run(common);  // onebit,fp16
+  REQUIRE(done.status == 0);
+  CHECK_THAT(read("plan.yaml"), Contains("algorithm: fp16"));
+  CHECK_THAT(done.out, !Contains("faster"));
 }
 
 // ---- passes, explanations, comparisons, robust plans ----
@@ -408,6 +496,13 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests about a plan are refused with thei
   SECTION("all of the bandwidth") {
     refuses("--robust --bandwidth-uncertainty 1", "bandwidth-uncertainty", "0.99");
   }
+  SECTION("a plan of which topology") {
+    refuses("--plan all --topology BEST --search timeline --explain", "plan 'all'", "PS or RING");
+  }
+  SECTION("no such plan beside all topologies") {
+    refuses("--nnodes 2 --topology BEST --search timeline --budget 0 --compare absent.yaml",
+            "absent.yaml", "");
+  }
   SECTION("no such plan") { refuses("--nnodes 2 --compare absent.yaml", "absent.yaml", ""); }
   SECTION("a plan for another model") {
     write("bad.txt", "conv1,y,2\n");
@@ -422,6 +517,13 @@ TEST_CASE_METHOD(PlanFixture, "Options about a plan that have no effect are said
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("--jitter has no effect") && Contains("--replicas has no effect") &&
                            Contains("--disable-pass has no effect"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "A plan that cannot be written is refused before the search") {
+  const auto start = std::chrono::steady_clock::now();
+  refuses("--search timeline --nnodes 4 --budget 60 --output no/such/folder/plan.yaml",
+          "no/such/folder/plan.yaml", "choose a folder");
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
 }
 
 TEST_CASE_METHOD(PlanFixture, "A failing request leaves an earlier plan as it was") {

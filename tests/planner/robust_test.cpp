@@ -65,6 +65,21 @@ TEST_CASE("Percentiles are those of simulations with each bandwidth") {
   CHECK(nominal.spread.p90_s == times_s[17]);  // eighteen
 }
 
+TEST_CASE("Every link has the factor, those between the GPUs of a node too") {
+  RandomProblem random(2, kSmall);
+  Machines machines = random.machines;
+  machines.cluster.host_link = machines.cluster.link;
+  machines.cluster.gpus_per_node = 4;
+  machines.cluster.gpu_link = {.overhead_s = 1e-6, .bandwidth = 8e9};
+  const costs::Cluster half = with_bandwidth(machines, 0.5).cluster;
+  CHECK(half.link.bandwidth == machines.cluster.link.bandwidth / 2);
+  CHECK(half.link.bandwidth_both_ways == machines.cluster.link.bandwidth_both_ways / 2);
+  CHECK(half.host_link.value() == half.link);
+  CHECK(half.gpu_link.bandwidth == 4e9);
+  CHECK(half.gpu_link.overhead_s == 1e-6);
+  CHECK(half.link.latency_s == machines.cluster.link.latency_s);
+}
+
 TEST_CASE("The plan with the least 90th percentile is chosen, for any number of jobs") {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     CAPTURE(seed);

@@ -137,6 +137,21 @@ TEST_CASE("Without fits, gather and broadcast come from the link, as sends alway
   CHECK(costs.decode(1000) == Approx(5e-6));  // per element of the output
 }
 
+TEST_CASE("Fits of fan-in and fan-out are left out on other links than they were measured on") {
+  costs::Profile profile = measured_profile();
+  profile.fan_in[4] = profile.fan_out[4] = {{{0, 3e-6, 3e-9}}, 0};
+  profile.all_reduce[4] = {{{0, 0, 2e-9}}, 0};
+  CHECK(profile_on_link(profile, profile.link) == profile);
+  costs::LinkCosts slow = profile.link;
+  slow.bandwidth = 1e9;
+  const costs::Profile moved = profile_on_link(profile, slow);
+  CHECK(moved.link == slow);
+  CHECK(moved.fan_in.empty());
+  CHECK(moved.fan_out.empty());
+  // L + 3·(o + 4000 B / 1 GB/s) = 5 + 3·(1 + 4) us
+  CHECK(measured_costs(moved, kEighth, 4).raw.gather(1000) == Approx(20e-6));
+}
+
 models::Model one_gradient(std::int64_t elements) {
   models::Model model;
   model.gradients.push_back({.name = "g", .elements = elements});

@@ -340,6 +340,37 @@ TEST_CASE_METHOD(SimFixture, "The documented example works") {
              Contains("38 gradients, ring, N = 8") && Contains("profile sosp21, network fair"));
 }
 
+TEST_CASE_METHOD(
+    SimFixture, "A plan YAML's transfer order is that of its simulation, unless one is asked for") {
+  // b and c are ready while the first hop of a is on its way. In that order, c is last again in the
+  // second hop; by need, c's layer being the first of the next forward pass, a's second hop is last.
+  write("three.csv", "name,elements,ready_us\na,1000000,0\nb,500000,1\nc,1000,2\n");
+  const std::string rest =
+      "gradients:\n  - {name: a, elements: 1000000, algorithm: none, K: 2}\n"
+      "  - {name: b, elements: 500000, algorithm: none, K: 2}\n"
+      "  - {name: c, elements: 1000, algorithm: none, K: 2}\n";
+  const std::string head = "schema: hipress.plan/1\ntopology: ring\nnodes: 2\n";
+  write("plain.yaml", head + rest);
+  write("ready.yaml", head + "transfer_order: ready\n" + rest);
+  write("need.yaml", head + "transfer_order: need\n" + rest);
+  const auto path_of = [&](const std::string& arguments) {
+    const ToolRun done =
+        run("hipress-sim --input three.csv --profile cheap.yaml --nnodes 2 "
+            "--topology RING --network port --json --plan " +
+            arguments);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out).at("critical_path");
+  };
+  const nlohmann::json ready = path_of("plain.yaml");
+  const nlohmann::json need = path_of("need.yaml");
+  CHECK(ready.back().at("gradient") == "c");
+  CHECK(need.back().at("gradient") == "a");
+  CHECK(path_of("ready.yaml") == ready);
+  CHECK(path_of("need.yaml --transfer-order ready") == ready);
+  CHECK(path_of("plain.yaml --transfer-order need") == need);
+  CHECK(path_of("ready.yaml --transfer-order need") == need);
+}
+
 const std::string kSweep =
     "model: model.yaml\nprofile: cheap.yaml\ntopology: [ps, ring]\nnodes: [2, 3, 4]\n"
     "bandwidth: [1Gbps, 8Gbps]\n";
@@ -409,6 +440,14 @@ TEST_CASE_METHOD(SimFixture, "Wrong requests of a sweep are refused and leave no
   refuse("spec.yaml --output .", "is a folder");
   refuse("spec.yaml --output all.csv --shard 4/3", "such as 3/8");
   refuse("spec.yaml --output all.csv --jobs 0", "--jobs");
+  write("need.yaml",
+        "schema: hipress.plan/1\ntopology: ring\nnodes: 2\ntransfer_order: need\ngradients:\n"
+        "  - {name: late, elements: 64000, algorithm: none, K: 2}\n"
+        "  - {name: early, elements: 320, algorithm: none, K: 2}\n");
+  write("ordered.yaml",
+        "model: model.yaml\nprofile: cheap.yaml\ntopology: ring\nnodes: 2\nplan: need.yaml\n");
+  refuse("ordered.yaml --output all.csv", "ordered.yaml:5: ");
+  refuse("ordered.yaml --output all.csv", "transfer_order need");
   write("wrong.yaml", kSweep + "nods: 3\n");
   refuse("wrong.yaml --output all.csv", "wrong.yaml:6: axis 'nods'");
 }

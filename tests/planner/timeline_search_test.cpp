@@ -101,7 +101,9 @@ TEST_CASE("An interrupted search returns a plan") {
   const std::atomic<bool> interrupted = true;
   problem.limits.budget_s = 1000;
   problem.limits.interrupted = &interrupted;
-  CHECK(search_timeline(problem).plan.decisions.size() == problem.model.gradients.size());
+  const SearchResult found = search_timeline(problem);
+  CHECK(found.plan.decisions.size() == problem.model.gradients.size());
+  CHECK_FALSE(found.complete);
 }
 
 TEST_CASE("Without machines there is nothing to simulate") {

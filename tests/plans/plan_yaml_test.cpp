@@ -60,6 +60,21 @@ TEST_CASE("a plan YAML says where it comes from") {
              Catch::Contains("\n  - {name: b, elements: 300000, algorithm: onebit, K: 4}\n"));
 }
 
+TEST_CASE("a plan YAML says a transfer order that is not the usual one") {
+  const models::Model model = small_model();
+  const TemporaryFolder folder;
+  const std::string path = folder.path("plan.yaml");
+  const PlanContext context{model, "ps", 4};
+  const casync::Plan plan = resolve_plan("all", context).plan;
+  PlanReport report = kReport;
+  write_plan_yaml(path, model, plan, report);
+  CHECK_FALSE(resolve_plan(path, context).transfer_order);
+  report.transfer_order = casync::TransferOrder::kNeed;
+  write_plan_yaml(path, model, plan, report);
+  CHECK(io::YamlNode::load(path).at("transfer_order").text() == "need");
+  CHECK(resolve_plan(path, context).transfer_order == casync::TransferOrder::kNeed);
+}
+
 TEST_CASE("a plan YAML without gradients") {
   const models::Model model;
   const TemporaryFolder folder;
@@ -116,6 +131,15 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   SECTION("no algorithm") {
     CHECK(with("- {name: a, elements: 100, algorithm: '', K: 1}\n") ==
           "p.yaml:5: gradient 'a': algorithm: must be an algorithm's name or none, got ''");
+  }
+  SECTION("an unknown transfer order") {
+    const std::string gradients =
+        "gradients:\n- {name: a, elements: 100, algorithm: none, K: 1}\n"
+        "- {name: b, elements: 300000, algorithm: none, K: 1}\n"
+        "- {name: c, elements: 50, algorithm: none, K: 1}\n";
+    CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 4\ntransfer_order: late\n" +
+                gradients) ==
+          "p.yaml:4: transfer_order: unknown transfer order 'late'; known are ready, need");
   }
   SECTION("missing gradients") {
     CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 4\ngradients: []\n") ==
