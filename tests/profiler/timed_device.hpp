@@ -55,7 +55,7 @@ class TimedDevice : public executor::Device {
     return memory;
   }
   std::byte* allocate_pinned(std::int64_t bytes) override { return allocate(bytes); }
-  void reserve_temporary(std::int64_t, Stream) override {}
+  void reserve_temporary(std::int64_t, std::span<const Stream>) override {}
   void* handle(Stream stream) override { return &handles_[static_cast<std::size_t>(stream)]; }
 
   void copy(void*, const void*, std::int64_t bytes, Stream stream) override {
