@@ -210,12 +210,20 @@ class Engine {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touch(stream);
-      if (task.kind == casync::Kind::kBackward)
-        core_.result.compute = casync::Picoseconds(core_.now);
+      if (casync::is_computation(task)) note_computation(task);
     }
     std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
     for (const TaskId next : casync::successors(core_.graph, id)) {
       if (--waiting[next] == 0) make_ready(next);
+    }
+  }
+
+  void note_computation(const Task& task) {
+    if (task.kind == casync::Kind::kBackward) {
+      core_.result.compute = casync::Picoseconds(core_.now);
+    } else if (!forward_ended_) {
+      forward_ended_ = true;
+      core_.result.forward = casync::Picoseconds(core_.now);
     }
   }
 
@@ -329,6 +337,7 @@ class Engine {
   std::vector<std::uint32_t> waiting_;  // predecessors not done
   std::vector<std::uint32_t> touched_;
   std::uint32_t done_ = 0;
+  bool forward_ended_ = false;  // on some node
 };
 
 }  // namespace hipress::sim

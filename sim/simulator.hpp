@@ -67,6 +67,7 @@ struct Options {
 
 struct Result {
   Picoseconds iteration{};               ///< the last task's end: forward + synchronisation
+  Picoseconds forward{};                 ///< the first Forward's end: some node starts backward
   Picoseconds compute{};                 ///< the last Backward's end
   std::vector<std::int64_t> bytes_sent;  ///< per node
   traces::Timeline timeline;             ///< empty unless recorded

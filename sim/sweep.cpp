@@ -57,6 +57,7 @@ std::size_t machines(const SweepSpec& spec) {
 
 struct Outcome {
   Picoseconds iteration{};
+  Picoseconds forward{};
   Picoseconds compute{};
 };
 
@@ -313,7 +314,7 @@ void Sweep::State::simulate_one(const Job& job) {
   try {
     const Result result = simulate(*shared.graph, costs, cluster(at),
                                    {.network = parse_network(value(at, kNetwork).text)});
-    shared.outcomes[job.index] = {result.iteration, result.compute};
+    shared.outcomes[job.index] = {result.iteration, result.forward, result.compute};
   } catch (const io::InputError& error) {
     throw io::InputError(spec_.file, 0, describe(at) + ": " + error.what());
   }
@@ -335,8 +336,7 @@ SweepRow Sweep::State::row(std::int64_t index) const {
   row.overhead_s = links.overhead_s;
   row.iteration = outcome.iteration;
   row.compute = outcome.compute;
-  row.synchronisation =
-      outcome.iteration - casync::from_seconds(models_[row.point[kModel]].forward_s);
+  row.synchronisation = outcome.iteration - outcome.forward;
   if (outcome.iteration.count() > 0) {
     row.speedup = static_cast<double>(baseline.iteration.count()) /
                   static_cast<double>(outcome.iteration.count());
@@ -421,6 +421,7 @@ std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
     for (std::size_t i = 0; i < rows.size() && !matters; ++i) {
       const SweepRow& first = rows[i - rows[i].point[axis] * stride];
       matters = rows[i].iteration != first.iteration || rows[i].compute != first.compute ||
+                rows[i].synchronisation != first.synchronisation ||
                 rows[i].tasks != first.tasks;
     }
     if (!matters) names.insert(names.begin(), axes()[axis].name);

@@ -333,6 +333,26 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(nlohmann::json::parse(slow.out).at("compute_s") == 8e-3);  // twice 1 + 3 ms
 }
 
+TEST_CASE_METHOD(SimFixture, "Faster nodes spend less time before and beside communication") {
+  write("fast.yaml", "nodes: 2\ncompute_speed: {0: 4, 1: 4}\n");
+  const std::string command = "hipress-sim --json --plan none --cluster fast.yaml " + kTwo;
+  const ToolRun once = run(command);
+  REQUIRE(once.status == 0);
+  // A quarter of 1 + 3 ms, then the ring of 0.286 ms.
+  const auto report = nlohmann::json::parse(once.out);
+  CHECK(report.at("iteration_s").get<double>() == Approx(1.286e-3).epsilon(1e-12));
+  CHECK(report.at("synchronisation_s").get<double>() == Approx(1.036e-3).epsilon(1e-12));
+  CHECK(report.at("compute_s").get<double>() == Approx(1e-3).epsilon(1e-12));
+  CHECK(report.at("exposed_communication_s").get<double>() == Approx(0.286e-3).epsilon(1e-12));
+  const ToolRun steady = run(command + "--steady=4");
+  REQUIRE(steady.status == 0);
+  const auto settled = nlohmann::json::parse(steady.out);
+  const double period_s = settled.at("iteration_s").get<double>();
+  CHECK(settled.at("compute_s").get<double>() == Approx(1e-3).epsilon(1e-12));
+  CHECK(settled.at("exposed_communication_s").get<double>() == Approx(period_s - 1e-3));
+  CHECK(settled.at("synchronisation_s").get<double>() == Approx(period_s - 0.25e-3));
+}
+
 TEST_CASE_METHOD(SimFixture, "The documented example works") {
   const ToolRun done = run(documented_example(*this, "hipress-sim"));
   CHECK(done.status == 0);

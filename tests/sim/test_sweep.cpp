@@ -188,6 +188,24 @@ TEST_CASE_METHOD(SweepFixture, "machines, ranges and clusters change what they n
   CHECK(ranges.points() == 44);
 }
 
+TEST_CASE_METHOD(SweepFixture, "synchronisation begins where forward really ends") {
+  // Alone, 1 + 3 ms of computing: at speed 0.5 forward ends after 2 of 8 ms, at 8 after 0.125 of
+  // 0.5.
+  const std::string text = csv(kBase + "nodes: 1\nplan: none\ncompute_speed: [0.5, 8]\n");
+  CHECK_THAT(text, Contains(",0.5,0.008,0.006,0.008,0,1,") &&
+                       Contains(",8,0.0005,0.000375,0.0005,0,1,"));
+}
+
+TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
+  const SweepSpec read = read_sweep(spec(kBase));
+  SweepRow row;
+  row.synchronisation = Picoseconds(-250'000'000'000);
+  row.compute = Picoseconds(1'500'000'000'000);
+  std::ostringstream out;
+  write_sweep(out, read, {}, {row});
+  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0\n"));
+}
+
 TEST_CASE_METHOD(SweepFixture, "axes without effect are found") {
   const SweepSpec read =
       read_sweep(spec(kBase + "nodes: [1]\nplan: none\nlatency: [1us, 2us]\ncompute_speed: [1, 2]\n"
