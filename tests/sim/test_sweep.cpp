@@ -263,6 +263,17 @@ TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simu
       kBase + "latency: {from: 1us, to: 9999us, step: 1us}\nnodes: {from: 1, to: 101, step: 1}\n",
       0, "101 nodes × 9999 latency make 1.01e+06 points", "shorten an axis");
   refuses(kBase + "nodes: 100000\nplan: none\n", 3, "tasks", "fewer nodes");
+  // A library's all-reduce is one task per node (and a Join), whatever K is: on each of N nodes
+  // three of computation, and two gradients.
+  folder.file("unlike.yaml", "nodes: 100000\ncompute_speed: {3: 0.5}\n");
+  const SweepSpec read = read_sweep(spec(
+      kBase + "nodes: 100000\nplan: none\ntopology: allreduce\ncluster: unlike.yaml\n"));
+  CHECK(Sweep(read, {}).size().tasks == 3 * 100'000 + 2 * 100'001);
+}
+
+TEST_CASE_METHOD(SweepFixture, "a plan that the topology cannot send is refused at its line") {
+  refuses(kBase + "topology: allreduce\nplan: all\n", 4, "compressed", "take ps or ring");
+  refuses(kBase + "topology: allreduce\n", 3, "compressed", "take ps or ring");
 }
 
 TEST_CASE("a shard is I/M") {
