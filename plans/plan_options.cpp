@@ -29,7 +29,14 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
     aggregation.threshold_bytes = io::parse_size(texts.threshold, option("threshold"));
   }
   if (!texts.wait.empty()) {
-    aggregation.wait = casync::from_seconds(io::parse_duration(texts.wait, option("wait")));
+    const double wait_s = io::parse_duration(texts.wait, option("wait"));
+    if (wait_s > models::kLongestTime_s) {
+      throw io::InputError(fmt::format("{} must be at most {:g}s, got {}; without it, there is no "
+                                       "limit",
+                                       option("wait"), models::kLongestTime_s,
+                                       io::quote(texts.wait)));
+    }
+    aggregation.wait = casync::from_seconds(wait_s);
   }
   if (!texts.limit.empty()) {
     aggregation.limit_bytes = io::parse_size(texts.limit, option("limit"));

@@ -86,7 +86,10 @@ AxisValue parse_duration(const YamlNode& node) { return number_value(node, node.
 
 AxisValue parse_factor(const YamlNode& node) {
   const double factor = node.number();
-  if (factor <= 0) node.fail(fmt::format("must be positive (1 is nominal), got '{}'", node.text()));
+  if (!(factor >= costs::kLeastFactor && factor <= costs::kMostFactor)) {
+    node.fail(fmt::format("must be positive, {:g} to {:g} (1 is nominal), got '{}'",
+                          costs::kLeastFactor, costs::kMostFactor, node.text()));
+  }
   return number_value(node, factor);
 }
 

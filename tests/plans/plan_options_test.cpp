@@ -77,6 +77,8 @@ TEST_CASE("options that make no sense are refused by name") {
              Contains("--bulk-wait") && Contains("'5'"));
   CHECK_THAT(refusal({.batch_threshold = "1KiB", .batch_wait = "-1ms"}), Contains("--batch-wait"));
   CHECK_THAT(refusal({.batch_threshold = "many"}), Contains("--batch-threshold"));
+  CHECK_THAT(refusal({.bulk_threshold = "1KiB", .bulk_wait = "1e9s"}),
+             Contains("--bulk-wait must be at most 1e+06s, got '1e9s'"));
   CHECK_THAT(refusal({.bulk_wait = "1ms"}), Contains("--bulk-wait needs --bulk-threshold"));
   CHECK_THAT(refusal({.batch_limit = "1MiB"}), Contains("--batch-limit needs --batch-threshold"));
   CHECK_THAT(refusal({.bulk_threshold = "1KiB", .no_bulk = true}),
