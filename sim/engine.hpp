@@ -90,8 +90,7 @@ struct Core {
     }
     return message_works.of(send.amount, static_cast<std::uint32_t>(path), [&] {
       const PathCosts& on = costs_of(path);
-      return on.overhead +
-             checked_time(send, static_cast<double>(send.amount) / on.link.bandwidth);
+      return on.overhead + checked_time(send, static_cast<double>(send.amount) / on.link.bandwidth);
     });
   }
   /// Picoseconds of a task that takes so long.

@@ -12,12 +12,12 @@ namespace hipress::sim {
 namespace {
 
 // Bytes per task, measured as the largest memory of hipress-sim over its tasks.
-constexpr double kBytes = 170;           // with the critical path, which takes most
-constexpr double kBytesInSteps = 340;    // without pipelining, a Join included
-constexpr double kBytesOfReplica = 60;   // what waits, and its timeline back to back
-constexpr double kBytesOfGraph = 110;    // while it is made
-constexpr double kBytesPerReady = 8;     // of what a node knows of a gradient
-constexpr double kBytesPerEnds = 64;     // the same for the next iteration, or for a node's GPUs
+constexpr double kBytes = 170;          // with the critical path, which takes most
+constexpr double kBytesInSteps = 340;   // without pipelining, a Join included
+constexpr double kBytesOfReplica = 60;  // what waits, and its timeline back to back
+constexpr double kBytesOfGraph = 110;   // while it is made
+constexpr double kBytesPerReady = 8;    // of what a node knows of a gradient
+constexpr double kBytesPerEnds = 64;    // the same for the next iteration, or for a node's GPUs
 constexpr double kEdgesPerTask = 1.25;
 
 }  // namespace
@@ -38,8 +38,8 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   }
   per_task += beside.replicas * kBytesOfReplica + (beside.changed_graph ? kBytesOfGraph : 0);
   const bool keeps_ends = scenario.iterations > 1 || plan.gpus_per_node > 1;
-  size.bytes =
-      size.tasks * per_task + gradients * plan.nodes * (keeps_ends ? kBytesPerEnds : kBytesPerReady);
+  size.bytes = size.tasks * per_task +
+               gradients * plan.nodes * (keeps_ends ? kBytesPerEnds : kBytesPerReady);
   return size;
 }
 

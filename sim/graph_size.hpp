@@ -9,7 +9,7 @@ namespace hipress::sim {
 
 /// What exists beside a graph, its recorded timeline and what explains it.
 struct Beside {
-  unsigned replicas = 0;      ///< that are simulated at a time
+  unsigned replicas = 0;       ///< that are simulated at a time
   bool changed_graph = false;  ///< another one of the same size, as for a sensitivity
 };
 

@@ -157,8 +157,7 @@ Jitter Jitter::parse(const std::string& text) {
 }
 
 std::optional<double> Jitter::constant() const {
-  const auto other =
-      std::adjacent_find(factors_.begin(), factors_.end(), std::not_equal_to<>());
+  const auto other = std::adjacent_find(factors_.begin(), factors_.end(), std::not_equal_to<>());
   if (other != factors_.end()) return std::nullopt;
   return static_cast<double>(factors_.front()) / kUnit;
 }

@@ -84,13 +84,16 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option(
       "--jitter", options.jitter,
       "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
-  app.add_option("--seed", options.seed, "Of the jitter's draws")->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the jitter's draws")
+      ->capture_default_str()
+      ->each([&](const std::string&) { options.given.seed = true; });
   app.add_option("--replicas", options.replicas,
                  "Simulate so many draws of the jitter, and print the percentiles")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1'000'000u));
   app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)")
-      ->check(CLI::Range(1u, 4096u));
+      ->check(CLI::Range(1u, 4096u))
+      ->each([&](const std::string&) { options.given.jobs = true; });
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
   plans::declare(app, options.plan_options);
   app.add_flag("--steady{8}", options.steady,
@@ -218,6 +221,8 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
                     const Options& options) {
   sim::Given given = options.given;
   given.plan = options.plan;
+  given.plan_options = options.plan_options;
+  given.replicas = options.replicas;
   const bool at_given_levels =
       load_cluster(options, scenario.profile).nodes == scenario.cluster.nodes;
   if (at_given_levels) given.cluster = options.cluster;

@@ -267,11 +267,10 @@ void report_too_long(const TaskGraph& graph, const Task& task, double seconds) {
   if (!computes) what += fmt::format(" of {} {}", task.amount, codes ? "elements" : "bytes");
   what += fmt::format(" on node {}", task.node);
   if (task.kind == casync::Kind::kSend) what += fmt::format(" to node {}", graph.peer(task));
-  throw io::InputError(
-      fmt::format("{} takes {:.3g} s, but a task must take 0 s to {:g} s: {}", what, seconds,
-                  kLongest_s,
-                  computes || codes ? "check compute speeds, times and jitter"
-                                    : "check bandwidths, oversubscription, overheads and jitter"));
+  throw io::InputError(fmt::format(
+      "{} takes {:.3g} s, but a task must take 0 s to {:g} s: {}", what, seconds, kLongest_s,
+      computes || codes ? "check compute speeds, times and jitter"
+                        : "check bandwidths, oversubscription, overheads and jitter"));
 }
 
 void report_endless() {

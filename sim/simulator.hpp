@@ -84,8 +84,8 @@ std::int64_t graph_bytes(const casync::TaskGraph& graph);
 
 /// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that
 /// are impossible (zero bandwidth, negative latency, NaN), a task of more than kLongest_s and a run
-/// of more than 53 days, and io::RunError that names up to ten stuck tasks and what they wait for if
-/// the graph cannot finish.
+/// of more than 53 days, and io::RunError that names up to ten stuck tasks and what they wait for
+/// if the graph cannot finish.
 Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs,
                 const costs::Cluster& cluster, const Options& options = {});
 

@@ -419,8 +419,7 @@ std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
     for (std::size_t i = 0; i < rows.size() && !matters; ++i) {
       const SweepRow& first = rows[i - rows[i].point[axis] * stride];
       matters = rows[i].iteration != first.iteration || rows[i].compute != first.compute ||
-                rows[i].synchronisation != first.synchronisation ||
-                rows[i].tasks != first.tasks;
+                rows[i].synchronisation != first.synchronisation || rows[i].tasks != first.tasks;
     }
     if (!matters) names.insert(names.begin(), axes()[axis].name);
     stride *= length;

@@ -13,8 +13,8 @@ namespace {
 std::string exact_seconds(Picoseconds time) {
   constexpr std::int64_t kSecond = 1'000'000'000'000;
   const std::int64_t length = std::chrono::abs(time).count();
-  std::string text = fmt::format("{}{}.{:012}", time.count() < 0 ? "-" : "", length / kSecond,
-                                 length % kSecond);
+  std::string text =
+      fmt::format("{}{}.{:012}", time.count() < 0 ? "-" : "", length / kSecond, length % kSecond);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
   return text;

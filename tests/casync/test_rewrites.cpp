@@ -283,7 +283,8 @@ TEST_CASE("the tasks of a graph are counted before it is made") {
   }
   // 2^48 elements in as many slices as they can have on 2^20 nodes.
   models::Model huge = model_of({models::kMostElements});
-  CHECK(whole_tasks(huge, plan_of("ring", 1 << 20, 0, 1 << 20)) == Approx(7 * 0x1p40).epsilon(1e-5));
+  CHECK(whole_tasks(huge, plan_of("ring", 1 << 20, 0, 1 << 20)) ==
+        Approx(7 * 0x1p40).epsilon(1e-5));
 }
 
 TEST_CASE("sorting names the tasks of a cycle") {

@@ -360,7 +360,8 @@ TEST_CASE_METHOD(SimFixture, "Faster nodes spend less time before and beside com
   CHECK(settled.at("synchronisation_s").get<double>() == Approx(period_s - 0.25e-3));
 }
 
-TEST_CASE_METHOD(SimFixture, "Graphs without room are refused at once, with what makes them smaller") {
+TEST_CASE_METHOD(SimFixture,
+                 "Graphs without room are refused at once, with what makes them smaller") {
   const std::string many = "--input model.yaml --profile cheap.yaml --plan all --nnodes 1048576 ";
   // Elements bound the slices: 64000/32 + 320/32 = 2010, with 7(N−1) + 2 tasks each.
   const ToolRun whole = run("hipress-sim " + many);

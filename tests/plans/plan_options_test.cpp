@@ -118,6 +118,8 @@ TEST_CASE("what a plan YAML says wrongly of groups and batches is refused with i
   CHECK_THAT(complaint_about("bulk: {threshold: 64}\n"),
              Contains("plan.yaml:4:") && Contains("bulk.threshold") && Contains("64KiB"));
   CHECK_THAT(complaint_about("bulk: {threshold: 64KiB, wait: -1ms}\n"), Contains("bulk.wait"));
+  CHECK_THAT(complaint_about("bulk: {threshold: 64KiB, wait: 1e9s}\n"),
+             Contains("plan.yaml:4: bulk.wait: must be at most 1e+06s"));
   CHECK_THAT(complaint_about("bulk: {wait: 1ms}\n"), Contains("bulk.wait: needs threshold"));
   CHECK_THAT(complaint_about("batch: {size: 1KiB}\n"),
              Contains("plan.yaml:4:") && Contains("size"));

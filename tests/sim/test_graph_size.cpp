@@ -16,8 +16,7 @@ using tests::complaint;
 TEST_CASE("the size of a graph is known before it is made") {
   Scenario scenario = test_scenario(test_model({32 * 4 * 8, 32 * 4 * 3, 32 * 4}), "ring", 4, 0, 4);
   CHECK(graph_size(scenario, Folding::kNone).tasks == expand(scenario).tasks());
-  CHECK(graph_size(scenario, Folding::kFolded).tasks ==
-        expand(scenario, Folding::kFolded).tasks());
+  CHECK(graph_size(scenario, Folding::kFolded).tasks == expand(scenario, Folding::kFolded).tasks());
   scenario.iterations = 3;
   CHECK(graph_size(scenario, Folding::kNone).tasks >= expand(scenario).tasks());
   CHECK(graph_size(scenario, Folding::kNone).tasks <= 1.2 * expand(scenario).tasks());
@@ -38,11 +37,15 @@ TEST_CASE("what is made beside a graph counts") {
 
 TEST_CASE("a graph for which there is no room is refused with a remedy") {
   CHECK_NOTHROW(require_room({1e8, 17e9}, 20'000'000'000, ""));
-  CHECK_THAT(complaint([] { require_room({1e8, 17e9}, 16'000'000'000, "give less"); }),
+  CHECK_THAT(complaint([] {
+               require_room({1e8, 17e9}, 16'000'000'000, "give less");
+             }),
              Contains("about 1e+08 tasks, which need about 17GB") &&
                  Contains("16GB are available; give less"));
   // Whatever the memory is, ids have 32 bits.
-  CHECK_THAT(complaint([] { require_room({4e9, 1}, INT64_MAX, "give less"); }),
+  CHECK_THAT(complaint([] {
+               require_room({4e9, 1}, INT64_MAX, "give less");
+             }),
              Contains("about 4e+09 tasks, more than") && Contains("give less"));
 }
 

@@ -192,8 +192,8 @@ TEST_CASE_METHOD(SweepFixture, "synchronisation begins where forward really ends
   // Alone, 1 + 3 ms of computing: at speed 0.5 forward ends after 2 of 8 ms, at 8 after 0.125 of
   // 0.5.
   const std::string text = csv(kBase + "nodes: 1\nplan: none\ncompute_speed: [0.5, 8]\n");
-  CHECK_THAT(text, Contains(",0.5,0.008,0.006,0.008,0,1,") &&
-                       Contains(",8,0.0005,0.000375,0.0005,0,1,"));
+  CHECK_THAT(text,
+             Contains(",0.5,0.008,0.006,0.008,0,1,") && Contains(",8,0.0005,0.000375,0.0005,0,1,"));
 }
 
 TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
@@ -267,8 +267,8 @@ TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simu
   // A library's all-reduce is one task per node (and a Join), whatever K is: on each of N nodes
   // three of computation, and two gradients.
   folder.file("unlike.yaml", "nodes: 100000\ncompute_speed: {3: 0.5}\n");
-  const SweepSpec read = read_sweep(spec(
-      kBase + "nodes: 100000\nplan: none\ntopology: allreduce\ncluster: unlike.yaml\n"));
+  const SweepSpec read = read_sweep(
+      spec(kBase + "nodes: 100000\nplan: none\ntopology: allreduce\ncluster: unlike.yaml\n"));
   CHECK(Sweep(read, {}).size().tasks == 3 * 100'000 + 2 * 100'001);
 }
 
