@@ -52,6 +52,21 @@ std::int64_t whole_tasks(const TaskGraph& graph) {
   return graph.nodes * tasks - (graph.nodes - 1) * all_reduces;
 }
 
+double whole_tasks(const models::Model& model, const Plan& plan) {
+  const Layout layout = make_layout(model, plan);
+  const double nodes = plan.nodes;
+  double tasks = nodes * (1 + static_cast<double>(model.gradients.size()));  // computation
+  for (const std::uint32_t index : layout.order) {
+    const Unit& unit = layout.units[index];
+    const std::int64_t longest = slice_length(unit, SliceLength::kLongest);
+    const auto partitions = static_cast<double>((unit.elements + longest - 1) / longest);
+    tasks += partitions * unit.strategy->tasks_per_partition(nodes, unit.algorithm != kRaw);
+    if (layout.is_group(index)) tasks += nodes;      // Joins
+    if (plan.gpus_per_node > 1) tasks += 2 * nodes;  // LocalReduce and LocalBroadcast
+  }
+  return tasks;
+}
+
 PlannedModel with_even_slices(const models::Model& model, const Plan& plan, SliceLength length) {
   const Layout layout = make_layout(model, plan);
   PlannedModel even{model, plan};

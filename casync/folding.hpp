@@ -51,6 +51,11 @@ Foldability foldable(const models::Model& model, const Plan& plan);
 /// Join has steps of its own.
 std::int64_t whole_tasks(const TaskGraph& graph);
 
+/// The same of the graph that expand() would make of all nodes, before it exists; a double, since
+/// there is no limit to what a plan can ask for. With pipelining. std::invalid_argument as
+/// make_layout().
+double whole_tasks(const models::Model& model, const Plan& plan);
+
 /// A model and a plan for it.
 struct PlannedModel {
   models::Model model;

@@ -10,12 +10,22 @@ namespace {
 
 using Form = Strategy::Form;
 
+/// Of ps and ring: 2(N-1) messages are sent and received and N-1 slices added; compressed, N slices
+/// are encoded and the mean is decoded on N nodes.
+double tasks_of_messages(double nodes, bool compressed) {
+  return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
+}
+
+/// The all-reduces and the Join before them.
+double tasks_of_allreduce(double nodes, bool) { return nodes > 1 ? nodes + 1 : 0; }
+
 constexpr std::array kStrategies{
-    Strategy{"ps", "parameter servers co-located with the workers, one per partition", expand_ps},
+    Strategy{"ps", "parameter servers co-located with the workers, one per partition", expand_ps,
+             tasks_of_messages},
     Strategy{"ring", "ring all-reduce: partial sums travel N-1 hops, then the mean does",
-             expand_ring},
+             expand_ring, tasks_of_messages},
     Strategy{"allreduce", "a library's own all-reduce, uncompressed, as measured", expand_allreduce,
-             Form::kRawAndWhole},
+             tasks_of_allreduce, Form::kRawAndWhole},
 };
 
 bool equal_in_any_case(std::string_view a, std::string_view b) {

@@ -29,6 +29,8 @@ struct Strategy {
   /// Appends the tasks of one gradient, predecessors before successors, and behind each task the
   /// edges into it.
   void (*expand)(GraphBuilder& builder, const GradientWork& work);
+  /// How many that are for each partition that has elements, without making them.
+  double (*tasks_per_partition)(double nodes, bool compressed);
   enum class Form : std::uint8_t {
     kAny,
     kRawAndWhole,  ///< fp32 alone, and K is 1 whatever the plan says

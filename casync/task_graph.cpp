@@ -26,6 +26,11 @@ std::vector<std::uint32_t> predecessor_counts(const TaskGraph& graph) {
   throw std::invalid_argument("task graph: " + message);
 }
 
+[[noreturn]] void reject_size(const char* what, std::size_t most) {
+  reject("more than " + std::to_string(most) + " " + what +
+         ", which ids of 32 bits do not count; give fewer nodes or partitions, or fold it");
+}
+
 /// Names the tasks of one cycle, given that `waiting[v]` predecessors of v can never finish.
 std::string describe_cycle(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
   // Every stuck task has a stuck predecessor, so walking backwards from any of them must come
@@ -161,11 +166,15 @@ const char* to_string(Role role) {
 }
 
 TaskId GraphBuilder::add(const Task& task) {
+  if (tasks_.size() >= most_) reject_size("tasks", most_);
   tasks_.push_back(task);
   return static_cast<TaskId>(tasks_.size() - 1);
 }
 
-void GraphBuilder::edge(TaskId before, TaskId after) { edges_.emplace_back(before, after); }
+void GraphBuilder::edge(TaskId before, TaskId after) {
+  if (edges_.size() >= most_) reject_size("edges", most_);
+  edges_.emplace_back(before, after);
+}
 
 void GraphBuilder::sort() {
   std::vector<std::uint32_t> waiting(tasks_.size(), 0);

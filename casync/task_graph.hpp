@@ -140,15 +140,24 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
 /// How much of a plan is expanded: the tasks of all nodes, or one node's share of them.
 enum class Folding : std::uint8_t { kNone, kFolded };
 
+/// What a graph can have of tasks, and of edges: 2^32 − 1, so that their numbers are 32 bits and
+/// one of these means none.
+inline constexpr std::size_t kMostTasks = UINT32_MAX;
+
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
+  /// `most` is for tests of what happens beyond it.
   explicit GraphBuilder(std::uint32_t nodes, std::uint32_t first_group = UINT32_MAX,
-                        Folding folding = Folding::kNone)
-      : nodes_(nodes), first_group_(first_group), folded_(folding == Folding::kFolded) {}
-  /// Appends a task; its id is the number of tasks added before it.
+                        Folding folding = Folding::kNone, std::size_t most = kMostTasks)
+      : nodes_(nodes),
+        first_group_(first_group),
+        folded_(folding == Folding::kFolded),
+        most_(most) {}
+  /// Appends a task; its id is the number of tasks added before it. std::invalid_argument if there
+  /// are kMostTasks.
   TaskId add(const Task& task);
-  /// `after` waits for `before`.
+  /// `after` waits for `before`. std::invalid_argument if there are kMostTasks edges.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
   bool folded() const { return folded_; }
@@ -169,6 +178,7 @@ class GraphBuilder {
   std::uint32_t nodes_;
   std::uint32_t first_group_;
   bool folded_;
+  std::size_t most_;
   std::vector<Task> tasks_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
 };

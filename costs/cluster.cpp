@@ -1,6 +1,9 @@
 #include "costs/cluster.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string_view>
 
 #include "costs/link_yaml.hpp"
 #include "costs/overlap_yaml.hpp"
@@ -35,6 +38,15 @@ std::uint32_t read_nodes(const YamlNode& root, std::uint32_t asked) {
   return nodes;
 }
 
+double read_factor(const YamlNode& node, std::string_view meaning) {
+  const double factor = node.number();
+  if (!(factor >= kLeastFactor && factor <= kMostFactor)) {
+    node.fail(fmt::format("must be positive, {:g} to {:g} ({}), got '{}'", kLeastFactor,
+                          kMostFactor, meaning, node.text()));
+  }
+  return factor;
+}
+
 /// Slower or faster nodes, by index; nodes that are not listed have speed 1.
 void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
   for (const auto& [key, factor] : node.entries()) {
@@ -45,10 +57,8 @@ void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
     } catch (const std::exception& error) {
       factor.fail(error.what());
     }
-    const double speed = factor.number();
-    if (speed <= 0)
-      factor.fail("must be positive (1 is nominal, 0.5 half as fast), got '" + factor.text() + "'");
-    compute_speed[static_cast<std::size_t>(index)] = speed;
+    compute_speed[static_cast<std::size_t>(index)] =
+        read_factor(factor, "1 is nominal, 0.5 half as fast");
   }
 }
 
@@ -65,11 +75,8 @@ RackCosts read_rack(const YamlNode& node) {
   RackCosts rack;
   rack.hosts = static_cast<std::uint32_t>(node.at("hosts").integer(1, kMostNodes));
   if (const auto factor = node.find("oversubscription")) {
-    rack.oversubscription = factor->number();
-    if (rack.oversubscription <= 0) {
-      factor->fail("must be positive (1 is none, 4 a quarter of what the hosts could send), got '" +
-                   factor->text() + "'");
-    }
+    rack.oversubscription =
+        read_factor(*factor, "1 is none, 4 a quarter of what the hosts could send");
   }
   if (const auto latency = node.find("latency")) rack.latency_s = latency->duration();
   return rack;

@@ -9,6 +9,11 @@
 
 namespace hipress::costs {
 
+/// Least and most that a compute speed or an oversubscription may be in a file: beyond, it is a
+/// mistake, and what it slows down takes longer than times can hold.
+inline constexpr double kLeastFactor = 1e-3;
+inline constexpr double kMostFactor = 1e3;
+
 /// Racks of hosts: hosts 0 … n−1 in the first, and so on.
 struct RackCosts {
   std::uint32_t hosts = 1;      ///< n, of a full rack

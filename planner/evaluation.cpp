@@ -4,8 +4,7 @@
 
 #include <utility>
 
-#include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/folding.hpp"
 #include "planner/evaluator.hpp"
 #include "sim/folding.hpp"
 
@@ -100,24 +99,9 @@ bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes)
   return messages * kTasksPerMessage > kMostWholeTasks;
 }
 
-double whole_tasks(const models::Model& model, const casync::Plan& plan) {
-  const casync::Layout layout = casync::make_layout(model, plan);
-  double messages = 0;
-  for (const std::uint32_t index : layout.order) {
-    const casync::Unit& unit = layout.units[index];
-    if (unit.strategy->form == casync::Strategy::Form::kRawAndWhole) {
-      messages += plan.nodes / kTasksPerMessage;  // one task per node
-      continue;
-    }
-    const std::int64_t slice = casync::slice(unit.elements, unit.partitions, 0).elements;
-    messages += 2.0 * (plan.nodes - 1) * static_cast<double>((unit.elements + slice - 1) / slice);
-  }
-  return messages * kTasksPerMessage;
-}
-
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines) {
-  const double tasks = whole_tasks(model, plan);
+  const double tasks = casync::whole_tasks(model, plan);
   const Treatment treatment = treatment_of(model, plan, machines, tasks);
   return treatment.folds ? tasks / plan.nodes : tasks;
 }
@@ -130,7 +114,7 @@ double simulated_iteration_s(const models::Model& model, const casync::Plan& pla
 AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
                                        const Machines& machines, sim::TransferOrder order) {
   AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
-  Treatment treatment = treatment_of(model, plan, machines, whole_tasks(model, plan));
+  Treatment treatment = treatment_of(model, plan, machines, casync::whole_tasks(model, plan));
   how.fold = treatment.fold;
   how.possible = treatment.possible;
   how.remark = std::move(treatment.remark);

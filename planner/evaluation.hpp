@@ -42,10 +42,7 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
 /// Whether graphs of all nodes, with K = N, have too many tasks to be simulated again and again.
 bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes);
 
-/// About how many tasks the plan's whole graph has.
-double whole_tasks(const models::Model& model, const casync::Plan& plan);
-
-/// About how many of them affordable_iteration() simulates.
+/// About how many of the whole graph's tasks affordable_iteration() simulates.
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "casync/folding.hpp"
 #include "io/error.hpp"
 #include "planner/budget.hpp"
 #include "planner/parallel.hpp"
@@ -29,7 +30,7 @@ class Trial {
     how.scenario.jitter = uncertainty.jitter;
     how.scenario.draws.seed = uncertainty.seed;
     scenario_ = std::move(how.scenario);
-    possible_ = how.possible && whole_tasks(problem.model, plan.plan) <= kMostTasks;
+    possible_ = how.possible && casync::whole_tasks(problem.model, plan.plan) <= kMostTasks;
   }
 
   bool possible() const { return possible_; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "casync/strategy.hpp"
@@ -29,7 +30,14 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
     aggregation.threshold_bytes = io::parse_size(texts.threshold, option("threshold"));
   }
   if (!texts.wait.empty()) {
-    aggregation.wait = casync::from_seconds(io::parse_duration(texts.wait, option("wait")));
+    const double wait_s = io::parse_duration(texts.wait, option("wait"));
+    if (wait_s > models::kLongestTime_s) {
+      throw io::InputError(
+          fmt::format("{} must be at most {:g}s, got {}; without it, there is no "
+                      "limit",
+                      option("wait"), models::kLongestTime_s, io::quote(texts.wait)));
+    }
+    aggregation.wait = casync::from_seconds(wait_s);
   }
   if (!texts.limit.empty()) {
     aggregation.limit_bytes = io::parse_size(texts.limit, option("limit"));
@@ -55,6 +63,41 @@ std::string main_algorithm(const PlanContext& context, const casync::Plan& plan)
 }
 
 }  // namespace
+
+namespace {
+
+template <auto... kMembers>
+void clear(PlanOptions& options) {
+  ((options.*kMembers = {}), ...);
+}
+template <auto kMember>
+bool is_text(const PlanOptions& options) {
+  return !(options.*kMember).empty();
+}
+template <auto kMember>
+bool is_on(const PlanOptions& options) {
+  return options.*kMember;
+}
+
+using O = PlanOptions;
+constexpr std::array kRows = {
+    PlanOptionRow{"--bulk-threshold", is_text<&O::bulk_threshold>,
+                  clear<&O::bulk_threshold, &O::bulk_wait, &O::bulk_limit>},
+    PlanOptionRow{"--bulk-wait", is_text<&O::bulk_wait>, clear<&O::bulk_wait>},
+    PlanOptionRow{"--bulk-limit", is_text<&O::bulk_limit>, clear<&O::bulk_limit>},
+    PlanOptionRow{"--batch-threshold", is_text<&O::batch_threshold>,
+                  clear<&O::batch_threshold, &O::batch_wait, &O::batch_limit>},
+    PlanOptionRow{"--batch-wait", is_text<&O::batch_wait>, clear<&O::batch_wait>},
+    PlanOptionRow{"--batch-limit", is_text<&O::batch_limit>, clear<&O::batch_limit>},
+    PlanOptionRow{"--raw-allreduce", is_on<&O::raw_allreduce>, clear<&O::raw_allreduce>},
+    PlanOptionRow{"--no-pipelining", is_on<&O::no_pipelining>, clear<&O::no_pipelining>},
+    PlanOptionRow{"--no-bulk", is_on<&O::no_bulk>, clear<&O::no_bulk>},
+    PlanOptionRow{"--no-selection", is_on<&O::no_selection>, clear<&O::no_selection>},
+};
+
+}  // namespace
+
+std::span<const PlanOptionRow> plan_options() { return kRows; }
 
 void declare(CLI::App& app, PlanOptions& options) {
   app.add_option("--bulk-threshold", options.bulk_threshold,

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "plans/plan_file.hpp"
 
@@ -14,6 +16,14 @@ struct PlanOptions {
   bool raw_allreduce = false;
   bool no_pipelining = false, no_bulk = false, no_selection = false;
 };
+
+/// One of them, for what asks whether it was given and what the plan is without it.
+struct PlanOptionRow {
+  std::string_view name;  ///< "--bulk-threshold"
+  bool (*given)(const PlanOptions& options);
+  void (*drop)(PlanOptions& options);  ///< and those that need it
+};
+std::span<const PlanOptionRow> plan_options();
 
 /// Adds the options to a tool's command line.
 void declare(CLI::App& app, PlanOptions& options);

@@ -85,7 +85,12 @@ casync::Aggregation read_aggregation(const io::YamlNode& node) {
   if (const auto threshold = node.find("threshold"))
     aggregation.threshold_bytes = threshold->size();
   if (const auto wait = node.find("wait")) {
-    aggregation.wait = casync::from_seconds(wait->duration());
+    const double wait_s = wait->duration();
+    if (wait_s > models::kLongestTime_s) {
+      wait->fail(fmt::format("must be at most {:g}s; without it, there is no limit",
+                             models::kLongestTime_s));
+    }
+    aggregation.wait = casync::from_seconds(wait_s);
   }
   if (const auto limit = node.find("limit")) aggregation.limit_bytes = limit->size();
   for (const std::string_view bound : {"wait", "limit"}) {

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <string_view>
 
+#include "casync/layout.hpp"
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "io/yaml.hpp"
 #include "plans/plan_file.hpp"
 
@@ -14,8 +18,6 @@ namespace {
 
 using casync::Kind;
 using costs::Cluster;
-
-constexpr std::uint32_t kMostTasks = 4'000'000;  // a second or two of simulation
 
 bool has_kind(const casync::TaskGraph& graph, bool (*wanted)(Kind)) {
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
@@ -147,14 +149,56 @@ bool ignores_algorithm(const Scenario& scenario, const Given& given) {
   return true;
 }
 
+/// Whether two plans of a model put the same together, and send each unit in the same way.
+bool same_units(const models::Model& model, const casync::Plan& a, const casync::Plan& b) {
+  const casync::Layout left = casync::make_layout(model, a);
+  const casync::Layout right = casync::make_layout(model, b);
+  const auto algorithm = [](const casync::Plan& plan, const casync::Unit& unit) {
+    if (unit.algorithm == casync::kRaw) return std::string();
+    return plan.algorithms[static_cast<std::size_t>(unit.algorithm)].name;
+  };
+  if (left.order != right.order) return false;
+  return std::all_of(left.order.begin(), left.order.end(), [&](std::uint32_t index) {
+    const casync::Unit& one = left.units[index];
+    const casync::Unit& other = right.units[index];
+    return one.elements == other.elements && one.partitions == other.partitions &&
+           one.strategy == other.strategy && one.members == other.members &&
+           algorithm(a, one) == algorithm(b, other);
+  });
+}
+
+/// The same for timelines in which the same tasks run at the same times, whatever their ids, and
+/// whatever Joins there are besides. A sum of hashes, since the order differs.
+std::uint64_t fingerprint(const casync::TaskGraph& graph, const traces::Timeline& times) {
+  std::uint64_t sum = 0;
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    const casync::Task& task = graph[id];
+    if (task.kind == Kind::kJoin) continue;
+    std::uint64_t hash = static_cast<std::uint64_t>(task.kind);
+    for (const std::uint32_t part : {task.node, task.gradient, task.partition, task.rotation}) {
+      hash = mix(hash ^ part);
+    }
+    for (const Picoseconds time : {times.start[id], times.end[id]}) {
+      hash = mix(hash ^ static_cast<std::uint64_t>(time.count()));
+    }
+    sum += hash;
+  }
+  return sum;
+}
+
 /// Collects the sentences.
 class Search {
  public:
   Search(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result,
-         const Given& given)
-      : scenario_(scenario), graph_(graph), result_(result), given_(given) {}
+         const Given& given, std::uint32_t most_tasks)
+      : scenario_(scenario),
+        graph_(graph),
+        result_(result),
+        given_(given),
+        simulates_(graph.tasks() <= most_tasks) {}
 
   std::vector<std::string> take() {
+    check_draws();
     if (given_.algorithm && ignores_algorithm(scenario_, given_)) {
       report("--algorithm",
              fmt::format("plan '{}' says itself what each gradient is sent as", given_.plan));
@@ -162,18 +206,100 @@ class Search {
     if (given_.profile && !has_kind(graph_, is_priced)) {
       report("--profile", "nothing is sent, coded or added, so no cost matters");
     }
+    check_plan_options();
     const bool sends = has_kind(graph_, is_message);
     if (!sends) check_without_messages();
-    if (graph_.tasks() > kMostTasks) return std::move(sentences_);
-    if (sends && given_.network) check_network();
-    if (sends && given_.transfer_order) check_transfer_order();
-    if (!given_.cluster.empty()) check_cluster(sends);
+    if (sends && given_.topology) check_topology();
+    if (sends && given_.network && may_simulate("--network")) check_network();
+    if (sends && given_.transfer_order && may_simulate("--transfer-order")) check_transfer_order();
+    if (!given_.cluster.empty() && may_simulate("--cluster")) check_cluster(sends);
+    if (!unchecked_.empty()) {
+      sentences_.push_back(
+          fmt::format("not checked for an effect, since {} tasks take long to simulate again: {}",
+                      graph_.tasks(), unchecked_));
+    }
     return std::move(sentences_);
   }
 
  private:
   void report(std::string_view parameter, std::string_view reason) {
     sentences_.push_back(fmt::format("{} has no effect: {}", parameter, reason));
+  }
+
+  /// Otherwise the parameter stays unchecked.
+  bool may_simulate(std::string_view parameter) {
+    if (!simulates_) unchecked_ += (unchecked_.empty() ? "" : ", ") + std::string(parameter);
+    return simulates_;
+  }
+
+  void check_draws() {
+    const std::optional<double> factor =
+        scenario_.jitter ? scenario_.jitter->constant() : std::optional(1.0);
+    if (scenario_.jitter && factor == 1) report("--jitter", "all its factors are 1");
+    if (given_.seed && factor) {
+      report("--seed", scenario_.jitter ? "all factors of the jitter are the same"
+                                        : "without --jitter nothing is drawn");
+    }
+    if (given_.jobs && given_.replicas == 1) report("--jobs", "there is one replica");
+  }
+
+  /// The plan as it would be with other options or another strategy; none where that is refused.
+  std::optional<casync::Plan> plan_with(const plans::PlanOptions& options,
+                                        std::string_view strategy) const {
+    plans::PlanContext context = {
+        .model = scenario_.model, .strategy = std::string(strategy), .nodes = scenario_.plan.nodes};
+    if (given_.algorithm) context.algorithm = *given_.algorithm;
+    try {
+      plans::ResolvedPlan resolved = plans::resolve_plan(given_.plan, context);
+      plans::apply(options, context, resolved);
+      resolved.plan.gpus_per_node = scenario_.plan.gpus_per_node;
+      casync::make_layout(scenario_.model, resolved.plan);
+      return std::move(resolved.plan);
+    } catch (const io::InputError&) {
+      return std::nullopt;
+    } catch (const std::invalid_argument&) {
+      return std::nullopt;
+    }
+  }
+
+  void check_plan_options() {
+    for (const plans::PlanOptionRow& option : plans::plan_options()) {
+      if (!option.given(given_.plan_options)) continue;
+      plans::PlanOptions others = given_.plan_options;
+      option.drop(others);
+      const std::optional<casync::Plan> plan = plan_with(others, scenario_.plan.strategy);
+      if (!plan || !same_units(scenario_.model, scenario_.plan, *plan)) continue;
+      const bool same_rewrites =
+          plan->batch == scenario_.plan.batch && plan->pipelining == scenario_.plan.pipelining;
+      if (same_rewrites) {
+        report(option.name, "the plan is the same without it");
+      } else if (may_simulate(option.name) && same_times(*plan)) {
+        report(option.name, "every task has the same times without it");
+      }
+    }
+  }
+
+  bool same_times(const casync::Plan& plan) const {
+    Scenario changed = scenario_;
+    changed.plan = plan;
+    const casync::TaskGraph graph =
+        expand(changed, graph_.folded ? casync::Folding::kFolded : casync::Folding::kNone);
+    const Result result = simulate(changed, graph, Timelines::kRecorded);
+    return result.iteration == result_.iteration && result.compute == result_.compute &&
+           fingerprint(graph, result.timeline) == fingerprint(graph_, result_.timeline);
+  }
+
+  void check_topology() {
+    std::string others;
+    for (const casync::Strategy& strategy : casync::strategies()) {
+      if (strategy.name == scenario_.plan.strategy) continue;
+      const std::optional<casync::Plan> plan = plan_with(given_.plan_options, strategy.name);
+      if (!plan) continue;
+      if (!same_units(scenario_.model, scenario_.plan, *plan)) return;
+      others += (others.empty() ? "" : ", ") + std::string(strategy.name);
+    }
+    if (!others.empty())
+      report("--topology", "nothing goes by it; the same tasks come of " + others);
   }
 
   void check_without_messages() {
@@ -257,14 +383,17 @@ class Search {
   const casync::TaskGraph& graph_;
   const Result& result_;
   const Given& given_;
+  const bool simulates_;
   std::vector<std::string> sentences_;
+  std::string unchecked_;
 };
 
 }  // namespace
 
 std::vector<std::string> without_effect(const Scenario& scenario, const casync::TaskGraph& graph,
-                                        const Result& result, const Given& given) {
-  return Search(scenario, graph, result, given).take();
+                                        const Result& result, const Given& given,
+                                        std::uint32_t most_tasks) {
+  return Search(scenario, graph, result, given, most_tasks).take();
 }
 
 }  // namespace hipress::sim

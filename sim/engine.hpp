@@ -33,6 +33,12 @@ class WorkMemo {
   std::array<Entry, 64> entries_;
 };
 
+/// Throws io::InputError that says which task takes so long.
+[[noreturn]] void report_too_long(const TaskGraph& graph, const Task& task, double seconds);
+
+/// Throws io::InputError: times do not fit in 64 bits.
+[[noreturn]] void report_endless();
+
 /// What both networks need of the engine's state.
 struct Core {
   Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,
@@ -84,9 +90,13 @@ struct Core {
     }
     return message_works.of(send.amount, static_cast<std::uint32_t>(path), [&] {
       const PathCosts& on = costs_of(path);
-      return on.overhead +
-             casync::from_seconds(static_cast<double>(send.amount) / on.link.bandwidth).count();
+      return on.overhead + checked_time(send, static_cast<double>(send.amount) / on.link.bandwidth);
     });
+  }
+  /// Picoseconds of a task that takes so long.
+  std::int64_t checked_time(const Task& task, double seconds) const {
+    if (!(seconds >= 0 && seconds <= kLongest_s)) report_too_long(graph, task, seconds);
+    return casync::from_seconds(seconds).count();
   }
   WorkMemo message_works, codec_works;
   /// CPU work of a message, both ends together, in seconds.
@@ -99,7 +109,10 @@ struct Core {
                      Sharing::Uses& uses) const;
   /// The work of a task that nominally takes `work`.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
-    return options.jitter == nullptr ? work : options.jitter->apply(work, options.draws, id);
+    if (options.jitter == nullptr) return work;
+    const std::int64_t drawn = options.jitter->apply(work, options.draws, id);
+    if (drawn > kLongest_ps) report_too_long(graph, graph[id], 1e-12 * static_cast<double>(drawn));
+    return drawn;
   }
   void add_path(costs::Path path);
   Sharing::Place place_of(const Task& task) const;
@@ -158,6 +171,7 @@ class Engine {
     dispatch();
     while (!core_.events.empty()) {
       core_.now = core_.events.next_time();
+      if (core_.now >= Sharing::kNever) report_endless();
       do {
         take(core_.events.pop());
       } while (!core_.events.empty() && core_.events.next_time() == core_.now);
@@ -210,12 +224,20 @@ class Engine {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touch(stream);
-      if (task.kind == casync::Kind::kBackward)
-        core_.result.compute = casync::Picoseconds(core_.now);
+      if (casync::is_computation(task)) note_computation(task);
     }
     std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
     for (const TaskId next : casync::successors(core_.graph, id)) {
       if (--waiting[next] == 0) make_ready(next);
+    }
+  }
+
+  void note_computation(const Task& task) {
+    if (task.kind == casync::Kind::kBackward) {
+      core_.result.compute = casync::Picoseconds(core_.now);
+    } else if (!forward_ended_) {
+      forward_ended_ = true;
+      core_.result.forward = casync::Picoseconds(core_.now);
     }
   }
 
@@ -307,12 +329,23 @@ class Engine {
 
   std::int64_t stream_work(const Task& task, bool computes) {
     if (casync::is_local(task)) {
-      return casync::from_seconds(costs::local_s(core_.cluster, task.amount)).count();
+      return core_.checked_time(task, costs::local_s(core_.cluster, task.amount));
     }
-    const std::int64_t nominal = computes ? task.amount : codec_work(task);
+    const std::int64_t nominal = computes ? compute_work(task) : codec_work(task);
     const double speed = core_.cluster.compute_speed[task.node];
-    return speed == 1 ? nominal
-                      : static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5);
+    if (speed == 1) return nominal;
+    const double scaled = static_cast<double>(nominal) / speed + 0.5;
+    if (!(scaled <= static_cast<double>(kLongest_ps))) {
+      report_too_long(core_.graph, task, 1e-12 * scaled);
+    }
+    return static_cast<std::int64_t>(scaled);
+  }
+
+  std::int64_t compute_work(const Task& task) const {
+    if (task.amount > kLongest_ps) {
+      report_too_long(core_.graph, task, 1e-12 * static_cast<double>(task.amount));
+    }
+    return task.amount;
   }
 
   /// Of the graph and of all that grew with it, at its largest.
@@ -329,6 +362,7 @@ class Engine {
   std::vector<std::uint32_t> waiting_;  // predecessors not done
   std::vector<std::uint32_t> touched_;
   std::uint32_t done_ = 0;
+  bool forward_ended_ = false;  // on some node
 };
 
 }  // namespace hipress::sim

@@ -73,8 +73,7 @@ std::int64_t FairLinks::time_alone(const Task& send, Path path) {
   const std::uint32_t ingress = core_.graph.orbits() + core_.receiver(send);
   const std::int64_t granted = bursts_.take(core_.graph.orbit(send.node), ingress, work, core_.now);
   const std::int64_t fastest =
-      core_.shared_cores ? casync::from_seconds(core_.core_s(send, core_.cluster.link) / 2).count()
-                         : 0;
+      core_.shared_cores ? core_.checked_time(send, core_.core_s(send, core_.cluster.link) / 2) : 0;
   return std::max(work - granted, std::min(work, fastest));
 }
 

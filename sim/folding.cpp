@@ -42,24 +42,33 @@ Fold parse_fold(std::string_view name) {
       fmt::format("unknown way to fold '{}'; known are auto, never, always", name));
 }
 
-ExpandedGraph expand(const Scenario& scenario, Fold fold) {
+casync::Foldability foldability(const Scenario& scenario) {
   using casync::Foldability;
-  const auto whole = [&](std::string why) {
-    return ExpandedGraph{expand(scenario), true, std::move(why)};
-  };
-  if (fold == Fold::kNever) return whole("not asked for");
-  if (scenario.plan.nodes == 1) return whole("there is one node");
-  Foldability verdict = casync::foldable(scenario.model, scenario.plan);
-  if (scenario.jitter) {
-    verdict = {Foldability::kImpossible, "every node draws its own jitter"};
-  } else if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
-    verdict = {Foldability::kImpossible, std::move(why)};
+  if (scenario.plan.nodes == 1) return {Foldability::kImpossible, "there is one node"};
+  if (scenario.jitter) return {Foldability::kImpossible, "every node draws its own jitter"};
+  if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
+    return {Foldability::kImpossible, std::move(why)};
   }
-  if (fold == Fold::kAlways && verdict.kind == Foldability::kImpossible) {
+  return casync::foldable(scenario.model, scenario.plan);
+}
+
+FoldingChoice choose_folding(const Scenario& scenario, Fold fold) {
+  using casync::Foldability;
+  if (fold == Fold::kNever) return {.why_whole = "not asked for"};
+  const Foldability verdict = foldability(scenario);
+  const bool alone = scenario.plan.nodes == 1;  // as good as folded
+  if (fold == Fold::kAlways && verdict.kind == Foldability::kImpossible && !alone) {
     throw io::InputError("the graph cannot be folded: " + verdict.why);
   }
-  if (fold == Fold::kExactly && verdict.kind != Foldability::kExact) return whole(verdict.why);
-  return {expand(scenario, casync::Folding::kFolded), verdict.kind == Foldability::kExact, ""};
+  const bool folds = verdict.kind == Foldability::kExact ||
+                     (fold == Fold::kAlways && verdict.kind == Foldability::kBounded);
+  if (!folds) return {.why_whole = verdict.why};
+  return {casync::Folding::kFolded, verdict.kind == Foldability::kExact, ""};
+}
+
+ExpandedGraph expand(const Scenario& scenario, Fold fold) {
+  FoldingChoice choice = choose_folding(scenario, fold);
+  return {expand(scenario, choice.folding), choice.exact, std::move(choice.why_whole)};
 }
 
 FoldingBounds folding_bounds(const Scenario& scenario) {

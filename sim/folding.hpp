@@ -21,6 +21,19 @@ Fold parse_fold(std::string_view name);  ///< auto, never, always; else InputErr
 /// does.
 std::string difference_between_nodes(const costs::Cluster& cluster);
 
+/// Whether a scenario's graph can be folded, by its plan and its cluster.
+casync::Foldability foldability(const Scenario& scenario);
+
+/// How much of a scenario's graph is made.
+struct FoldingChoice {
+  casync::Folding folding = casync::Folding::kNone;
+  bool exact = true;           ///< false: folded though slices are unequal
+  std::string why_whole = {};  ///< of a whole graph: why it is not folded
+};
+
+/// With Fold::kAlways, InputError where nodes do different things.
+FoldingChoice choose_folding(const Scenario& scenario, Fold fold);
+
 /// A scenario's graph, and how much of it there is.
 struct ExpandedGraph {
   casync::TaskGraph graph;
@@ -28,7 +41,7 @@ struct ExpandedGraph {
   std::string why_whole = {};  ///< of a whole graph: why it was not folded
 };
 
-/// With Fold::kAlways, InputError where nodes do different things.
+/// As choose_folding() says.
 ExpandedGraph expand(const Scenario& scenario, Fold fold);
 
 /// Iteration times with every slice of a gradient as long as its longest, and as its shortest.

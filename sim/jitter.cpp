@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <algorithm>
+#include <functional>
+#include <limits>
 #include <string_view>
 
 #include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
 
 namespace hipress::sim {
 namespace {
@@ -74,32 +78,36 @@ std::vector<double> uniform(double half_width) {
   return factors;
 }
 
-double parse_factor(const std::string& text) {
-  std::size_t read = 0;
+/// A number from 0 to `most`.
+double parse_factor(std::string_view text, std::string_view what, double most) {
   double value = -1;
   try {
-    value = std::stod(text, &read);
-  } catch (const std::exception&) {
-    read = 0;
+    value = io::parse_number(text, what);
+  } catch (const io::InputError&) {
+    // Said below, with the range.
   }
-  if (read == 0 || text.find_first_not_of(" \t\r", read) != std::string::npos ||
-      !(value >= 0 && value <= kMostFactor)) {
+  if (!(value >= 0 && value <= most)) {
     throw io::InputError(
-        fmt::format("a factor must be a number from 0 to {:g}, got '{}'", kMostFactor, text));
+        fmt::format("{} must be a number from 0 to {:g}, got {}", what, most, io::quote(text)));
   }
   return value;
 }
 
+std::string_view without_blanks(std::string_view line) {
+  const std::size_t first = line.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(" \t") - first + 1);
+}
+
 std::vector<double> read_samples(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw io::InputError(fmt::format("{}: cannot be read", path));
   std::vector<double> factors;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string& line : io::read_lines(path)) {
     ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos || line[0] == '#') continue;
+    const std::string_view text = without_blanks(line);
+    if (text.empty() || text.front() == '#') continue;
     try {
-      factors.push_back(parse_factor(line));
+      factors.push_back(parse_factor(text, "a factor", kMostFactor));
     } catch (const io::InputError& error) {
       throw io::InputError(path, number, error.what());
     }
@@ -108,20 +116,6 @@ std::vector<double> read_samples(const std::string& path) {
     throw io::InputError(fmt::format("{}: has no factors; give one a line, such as 1.05", path));
   }
   return factors;
-}
-
-/// The number behind the colon, 0 to `most`.
-double parameter(const std::string& text, std::string_view value, double most) {
-  double number = -1;
-  try {
-    number = parse_factor(std::string(value));
-  } catch (const io::InputError&) {
-  }
-  if (!(number >= 0 && number <= most)) {
-    throw io::InputError(
-        fmt::format("jitter '{}': '{}' must be a number from 0 to {:g}", text, value, most));
-  }
-  return number;
 }
 
 }  // namespace
@@ -151,11 +145,21 @@ Jitter Jitter::parse(const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
-  if (kind == "lognormal") return Jitter(lognormal(parameter(text, value, 2)));
-  if (kind == "uniform") return Jitter(uniform(parameter(text, value, 1)));
+  const auto parameter = [&](double most) {
+    return parse_factor(value, fmt::format("jitter {}: what is behind the colon", io::quote(text)),
+                        most);
+  };
+  if (kind == "lognormal") return Jitter(lognormal(parameter(2)));
+  if (kind == "uniform") return Jitter(uniform(parameter(1)));
   if (kind == "samples") return Jitter(read_samples(value));
   throw io::InputError(
       fmt::format("unknown jitter '{}'; known are lognormal:S, uniform:W, samples:FILE", text));
+}
+
+std::optional<double> Jitter::constant() const {
+  const auto other = std::adjacent_find(factors_.begin(), factors_.end(), std::not_equal_to<>());
+  if (other != factors_.end()) return std::nullopt;
+  return static_cast<double>(factors_.front()) / kUnit;
 }
 
 std::int64_t Jitter::apply(std::int64_t work, const Draws& draws, std::uint32_t task) const {
@@ -163,7 +167,8 @@ std::int64_t Jitter::apply(std::int64_t work, const Draws& draws, std::uint32_t 
   const std::uint64_t draw = mix(stream ^ (std::uint64_t{task} << 32));
   const auto index = static_cast<std::size_t>((Wide{draw} * factors_.size()) >> 64);
   const Wide exact = Wide{static_cast<std::uint64_t>(work)} * factors_[index];
-  return static_cast<std::int64_t>((exact + (Wide{1} << 31)) >> 32);
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min((exact + (Wide{1} << 31)) >> 32, kMost));
 }
 
 }  // namespace hipress::sim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,15 @@ class Jitter {
   /// These factors; each must be finite and 0 to 1000 (InputError).
   explicit Jitter(const std::vector<double>& factors);
 
+  /// The factor that every task draws, where there is only one.
+  std::optional<double> constant() const;
+
   /// Which draws: other seeds or replicas draw independently.
   struct Draws {
     std::uint64_t seed = 0;
     std::uint32_t replica = 0;
   };
-  /// `work` times the task's factor, rounded to the nearest picosecond.
+  /// `work` times the task's factor, rounded to the nearest picosecond; at most what 64 bits hold.
   std::int64_t apply(std::int64_t work, const Draws& draws, std::uint32_t task) const;
 
  private:

@@ -14,11 +14,13 @@
 #include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/memory.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
 #include "sim/effect.hpp"
+#include "sim/graph_size.hpp"
 #include "sim/report.hpp"
 #include "sim/sweep_command.hpp"
 
@@ -83,12 +85,16 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option(
       "--jitter", options.jitter,
       "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
-  app.add_option("--seed", options.seed, "Of the jitter's draws")->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the jitter's draws")
+      ->capture_default_str()
+      ->each([&](const std::string&) { options.given.seed = true; });
   app.add_option("--replicas", options.replicas,
                  "Simulate so many draws of the jitter, and print the percentiles")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1'000'000u));
-  app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)");
+  app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)")
+      ->check(CLI::Range(1u, 4096u))
+      ->each([&](const std::string&) { options.given.jobs = true; });
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
   plans::declare(app, options.plan_options);
   app.add_flag("--steady{8}", options.steady,
@@ -139,6 +145,30 @@ sim::Scenario load(const Options& options) {
   return scenario;
 }
 
+unsigned jobs_of(const Options& options) {
+  return options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// What would make the graph of this scenario smaller.
+std::string smaller(const sim::Scenario& scenario, casync::Folding folding,
+                    const Options& options) {
+  using casync::Foldability;
+  std::string text = "give ";
+  const Foldability verdict = sim::foldability(scenario);
+  if (folding == casync::Folding::kNone && verdict.kind != Foldability::kImpossible) {
+    if (!options.trace.empty()) text += "no --trace, which shows every node, ";
+    text += verdict.kind == Foldability::kExact
+                ? "--fold auto (all nodes do the same: one is simulated), "
+                : "--fold always (one node is simulated for all, with bounds), ";
+  }
+  if (scenario.iterations > 2) text += "fewer iterations to --steady, ";
+  if (options.replicas > 1) text += "fewer --jobs, ";
+  if (scenario.plan.bulk.threshold_bytes == 0) {
+    text += "--bulk-threshold 1MiB (small gradients together), ";
+  }
+  return text + "fewer nodes (--nnodes), or fewer partitions K per gradient (a plan file)";
+}
+
 void expand(const sim::Scenario& scenario, const Options& options, sim::Prediction& prediction) {
   sim::Fold fold = sim::parse_fold(options.fold);
   if (!options.trace.empty()) {
@@ -147,10 +177,15 @@ void expand(const sim::Scenario& scenario, const Options& options, sim::Predicti
     }
     fold = sim::Fold::kNever;
   }
-  sim::ExpandedGraph expanded = sim::expand(scenario, fold);
-  if (!expanded.exact) prediction.folding_bounds = sim::folding_bounds(scenario);
-  prediction.graph = std::move(expanded.graph);
-  prediction.why_whole = std::move(expanded.why_whole);
+  sim::FoldingChoice choice = sim::choose_folding(scenario, fold);
+  const sim::Beside beside = {
+      .replicas = options.replicas > 1 ? std::min(jobs_of(options), options.replicas) : 0,
+      .changed_graph = options.sensitivity};
+  sim::require_room(sim::graph_size(scenario, choice.folding, beside), io::available_memory(),
+                    smaller(scenario, choice.folding, options));
+  prediction.graph = sim::expand(scenario, choice.folding);
+  if (!choice.exact) prediction.folding_bounds = sim::folding_bounds(scenario);
+  prediction.why_whole = std::move(choice.why_whole);
 }
 
 sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
@@ -170,9 +205,8 @@ sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   prediction.critical_path = sim::critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = sim::utilisation(scenario, prediction.graph, prediction.result);
   if (options.replicas > 1) {
-    const unsigned jobs =
-        options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-    prediction.replicas = sim::run_replicas(scenario, prediction.graph, options.replicas, jobs);
+    prediction.replicas =
+        sim::run_replicas(scenario, prediction.graph, options.replicas, jobs_of(options));
   }
   if (options.sensitivity) {
     prediction.sensitivities = sim::sensitivities(scenario, prediction.graph, prediction.iteration);
@@ -191,6 +225,8 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
                     const Options& options) {
   sim::Given given = options.given;
   given.plan = options.plan;
+  given.plan_options = options.plan_options;
+  given.replicas = options.replicas;
   const bool at_given_levels =
       load_cluster(options, scenario.profile).nodes == scenario.cluster.nodes;
   if (at_given_levels) given.cluster = options.cluster;
@@ -215,14 +251,16 @@ int run(const Options& options) {
   if (options.replicas > 1 && options.jitter.empty()) {
     throw io::InputError("--replicas: without --jitter all would be the same; give one of them");
   }
+  if (!options.trace.empty()) io::require_writable(options.trace);
   const sim::Scenario scenario = load(options);
   const sim::Prediction prediction = predict(scenario, options);
-  if (!options.trace.empty()) write_trace(options.trace, prediction);
   if (options.json) {
     sim::print_json(std::cout, scenario, prediction);
   } else {
     sim::print_report(std::cout, scenario, prediction);
   }
+  // Last, so that a full disk costs nothing but the trace.
+  if (!options.trace.empty()) write_trace(options.trace, prediction);
   warn_of_estimates(scenario, prediction);
   warn_of_unused(scenario, prediction, options);
   return 0;

@@ -219,15 +219,14 @@ std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
 
 void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Result& result = prediction.result;
-  const Picoseconds compute = compute_time(scenario, prediction);
+  const Picoseconds compute = compute_time(prediction);
   line(out, "plan",
        fmt::format("{} gradients, {}, N = {}", scenario.model.gradients.size(),
                    scenario.plan.strategy, scenario.plan.nodes));
   line(out, "costs",
        fmt::format("profile {}, network {}", scenario.profile.name, to_string(scenario.network)));
   line(out, "iteration", describe_iteration(prediction));
-  line(out, "synchronisation",
-       duration(prediction.iteration - casync::from_seconds(scenario.model.forward_s)));
+  line(out, "synchronisation", duration(synchronisation_time(prediction)));
   line(out, "compute", duration(compute));
   line(out, "exposed communication", duration(prediction.iteration - compute));
   line(out, "sent per node", describe_bytes_sent(bytes_per_iteration(scenario, prediction)));

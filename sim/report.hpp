@@ -29,10 +29,16 @@ struct Prediction {
   double simulation_s = 0;                 ///< real time
 };
 
-/// Forward and backward of one iteration.
-inline Picoseconds compute_time(const Scenario& scenario, const Prediction& prediction) {
-  if (!prediction.steady) return prediction.result.compute;
-  return casync::from_seconds(scenario.model.forward_s + models::backward_s(scenario.model));
+/// Forward and backward of one iteration, as they were simulated.
+inline Picoseconds compute_time(const Prediction& prediction) {
+  return prediction.steady ? prediction.steady->compute : prediction.result.compute;
+}
+
+/// From the start of backward, on the node that is there first, to the end of the iteration; back
+/// to back, the period without the forward tasks.
+inline Picoseconds synchronisation_time(const Prediction& prediction) {
+  return prediction.iteration -
+         (prediction.steady ? prediction.steady->forward : prediction.result.forward);
 }
 
 /// Per node; of one iteration.

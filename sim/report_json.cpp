@@ -132,12 +132,10 @@ Json steady_json(const Prediction& prediction) {
 
 void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Result& result = prediction.result;
-  const Picoseconds synchronisation =
-      prediction.iteration - casync::from_seconds(scenario.model.forward_s);
-  const Picoseconds compute = compute_time(scenario, prediction);
+  const Picoseconds compute = compute_time(prediction);
   const Json report = {
       {"iteration_s", casync::to_seconds(prediction.iteration)},
-      {"synchronisation_s", casync::to_seconds(synchronisation)},
+      {"synchronisation_s", casync::to_seconds(synchronisation_time(prediction))},
       {"compute_s", casync::to_seconds(compute)},
       {"exposed_communication_s", casync::to_seconds(prediction.iteration - compute)},
       {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},

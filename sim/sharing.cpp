@@ -16,10 +16,6 @@ constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
 constexpr double kSameLevel = 1 + 0x1p-40;
 constexpr double kAlmost = 0x1p-16;
 
-/// A completion further off than any simulation goes (53 days), so that sums of times cannot
-/// overflow.
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
-
 }  // namespace
 
 void Sharing::set_overlap(const costs::OverlapFactors& factors, std::uint32_t nodes) {

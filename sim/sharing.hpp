@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "casync/task_graph.hpp"
@@ -24,6 +25,10 @@ namespace hipress::sim {
 class Sharing {
  public:
   using Slot = std::uint32_t;
+
+  /// A completion further off than any simulation goes (53 days), so that sums of times cannot
+  /// overflow; what would end later gets this as its end.
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
   /// One capacity that an activity uses, and how much of it at full speed.
   struct Use {

@@ -13,10 +13,6 @@
 namespace hipress::sim {
 namespace {
 
-/// Longest time that one task may take: beyond it a cost is a mistake, and sums would leave 64
-/// bits.
-constexpr double kLongest_s = 1e6;
-
 void require(bool holds, const std::string& message) {
   if (!holds) throw io::InputError(message);
 }
@@ -37,6 +33,9 @@ void check_link(const costs::LinkCosts& link, std::string_view name) {
                                             kLongest_s, link.latency_s));
   require(link.burst_bytes >= 0,
           fmt::format("{}: burst must not be negative, got {} bytes", name, link.burst_bytes));
+  require(time(static_cast<double>(link.burst_bytes) / link.bandwidth),
+          fmt::format("{}: a burst of {} bytes takes more than {:g} s at {} B/s", name,
+                      link.burst_bytes, kLongest_s, link.bandwidth));
   require(time(link.core_s_per_byte) && time(link.core_s_per_message),
           fmt::format("{}: the CPU work of a transfer must not be negative", name));
 }
@@ -248,6 +247,26 @@ void report_impossible(const TaskGraph& graph, TaskId id) {
   }
   throw io::InputError(
       fmt::format("task graph: task {} ({}) {}", id, casync::to_string(task.kind), what));
+}
+
+void report_too_long(const TaskGraph& graph, const Task& task, double seconds) {
+  const bool computes = casync::is_computation(task);
+  const bool codes = task.kind == casync::Kind::kEncode || task.kind == casync::Kind::kDecode ||
+                     task.kind == casync::Kind::kMerge;
+  std::string what = casync::to_string(task.kind);
+  if (!computes) what += fmt::format(" of {} {}", task.amount, codes ? "elements" : "bytes");
+  what += fmt::format(" on node {}", task.node);
+  if (task.kind == casync::Kind::kSend) what += fmt::format(" to node {}", graph.peer(task));
+  throw io::InputError(fmt::format(
+      "{} takes {:.3g} s, but a task must take 0 s to {:g} s: {}", what, seconds, kLongest_s,
+      computes || codes ? "check compute speeds, times and jitter"
+                        : "check bandwidths, oversubscription, overheads and jitter"));
+}
+
+void report_endless() {
+  throw io::InputError(
+      "the run takes more than 53 days, which times in picoseconds do not hold: give fewer "
+      "iterations, or check speeds, bandwidths and the model's times");
 }
 
 void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {

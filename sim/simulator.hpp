@@ -63,18 +63,25 @@ struct Options {
 
 struct Result {
   Picoseconds iteration{};               ///< the last task's end: forward + synchronisation
+  Picoseconds forward{};                 ///< the first Forward's end: some node starts backward
   Picoseconds compute{};                 ///< the last Backward's end
   std::vector<std::int64_t> bytes_sent;  ///< per node
   traces::Timeline timeline;             ///< empty unless recorded
   std::int64_t state_bytes = 0;  ///< of the graph and the simulator's queues, without timeline
 };
 
+/// Longest time that one task may take, jitter included: 1e6 s. Beyond it a cost is a mistake, and
+/// sums would leave 64 bits.
+inline constexpr double kLongest_s = 1e6;
+inline constexpr std::int64_t kLongest_ps = 1'000'000'000'000'000'000;
+
 /// Bytes of a graph's tasks and edges in memory.
 std::int64_t graph_bytes(const casync::TaskGraph& graph);
 
 /// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that
-/// are impossible (zero bandwidth, negative latency, NaN), and io::RunError that names up to ten
-/// stuck tasks and what they wait for if the graph cannot finish.
+/// are impossible (zero bandwidth, negative latency, NaN), a task of more than kLongest_s and a run
+/// of more than 53 days, and io::RunError that names up to ten stuck tasks and what they wait for
+/// if the graph cannot finish.
 Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs,
                 const costs::Cluster& cluster, const Options& options = {});
 

@@ -4,36 +4,67 @@
 #include <stdexcept>
 
 namespace hipress::sim {
+namespace {
 
 using casync::Picoseconds;
+using casync::TaskGraph;
+using casync::TaskId;
 
-SteadyState steady_state(const casync::TaskGraph& graph, const traces::Timeline& timeline,
-                         int iterations) {
+/// Per node, its computation: a chain, so tasks in order of ids are in order of time.
+std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
+  std::vector<std::vector<TaskId>> of_node(graph.orbits());
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (casync::is_computation(graph[id])) of_node[graph.orbit(graph[id].node)].push_back(id);
+  }
+  return of_node;
+}
+
+/// Time in tasks of a chain, from its task `first` on.
+struct Busy {
+  Picoseconds forward{}, compute{};
+};
+
+Busy busy_from(const TaskGraph& graph, const traces::Timeline& timeline,
+               const std::vector<TaskId>& chain, std::size_t first) {
+  Busy busy;
+  for (std::size_t i = first; i < chain.size(); ++i) {
+    const Picoseconds length = timeline.end[chain[i]] - timeline.start[chain[i]];
+    busy.compute += length;
+    if (graph[chain[i]].kind == casync::Kind::kForward) busy.forward += length;
+  }
+  return busy;
+}
+
+}  // namespace
+
+SteadyState steady_state(const TaskGraph& graph, const traces::Timeline& timeline, int iterations) {
   if (iterations < 2) throw std::invalid_argument("a steady state needs at least 2 iterations");
   traces::require_same_graph(graph, timeline);
-  // Computation is a chain on every node, so its ends in order of time are those in order of tasks.
-  std::vector<std::vector<Picoseconds>> ends(graph.orbits());
-  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
-    if (casync::is_computation(graph[id]))
-      ends[graph.orbit(graph[id].node)].push_back(timeline.end[id]);
-  }
+  const std::vector<std::vector<TaskId>> of_node = chains(graph);
   const auto count = static_cast<std::size_t>(iterations);
   std::vector<Picoseconds> computed(count, Picoseconds{});
-  for (std::vector<Picoseconds>& of_node : ends) {
-    std::sort(of_node.begin(), of_node.end());
-    const std::size_t tasks = of_node.size() / count;
+  for (const std::vector<TaskId>& chain : of_node) {
+    const std::size_t tasks = chain.size() / count;
     for (std::size_t i = 0; i < count; ++i) {
-      computed[i] = std::max(computed[i], of_node.at((i + 1) * tasks - 1));
+      computed[i] = std::max(computed[i], timeline.end[chain.at((i + 1) * tasks - 1)]);
     }
   }
   SteadyState state;
   for (std::size_t i = 1; i < count; ++i) state.periods.push_back(computed[i] - computed[i - 1]);
-  const std::size_t half = (count - 1) / 2;
-  const auto averaged = static_cast<std::int64_t>(count - 1 - half);
-  state.period = Picoseconds((computed.back() - computed[half]).count() / averaged);
   const std::size_t last = state.periods.size() - 1;
   state.settled = last > 0 && state.periods[last] == state.periods[last - 1];
-  if (state.settled) state.period = state.periods[last];
+  // The period is of the iterations behind this one.
+  const std::size_t before = state.settled ? count - 2 : (count - 1) / 2;
+  const auto averaged = static_cast<std::int64_t>(count - 1 - before);
+  state.period = (computed.back() - computed[before]) / averaged;
+
+  state.forward = state.period;
+  for (const std::vector<TaskId>& chain : of_node) {
+    const Busy busy = busy_from(graph, timeline, chain, chain.size() / count * (before + 1));
+    state.compute = std::max(state.compute, busy.compute / averaged);
+    state.forward = std::min(state.forward, busy.forward / averaged);
+  }
+  state.compute = std::min(state.compute, state.period);
   return state;
 }
 

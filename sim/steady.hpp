@@ -13,6 +13,11 @@ struct SteadyState {
   /// Between the ends of one iteration's computation and the next's, the slowest node's.
   std::vector<casync::Picoseconds> periods;
   bool settled = false;  ///< the last two periods are equal, to the picosecond
+  /// Forward and backward tasks of one iteration as they were simulated, without what they waited
+  /// for: the mean over the iterations that `period` is of, on the node where it is longest; at
+  /// most `period`, which jitter may push it beyond.
+  casync::Picoseconds compute{};
+  casync::Picoseconds forward{};  ///< the forward tasks alone, on the node where they are shortest
 };
 
 /// Of a graph of that many iterations (casync::expand_back_to_back; at least 2) and its timeline.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <tuple>
 #include <unordered_map>
@@ -24,21 +25,6 @@ namespace {
 
 constexpr double kMostTasks = 1e8;  // of one graph as it is simulated: some 6 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-
-/// How many tasks a whole graph has: exact for ps and ring, whose compressed partitions have
-/// 7(N−1) + 2 and whose raw ones 5(N−1).
-double count_tasks(const models::Model& model, const casync::Plan& plan) {
-  const double peers = plan.nodes - 1;
-  double tasks = plan.nodes * (1.0 + static_cast<double>(model.gradients.size()));
-  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
-    const casync::Decision& decision = plan.decisions[g];
-    const std::int64_t elements = model.gradients[g].elements;
-    const std::int64_t slice = casync::slice(elements, decision.partitions, 0).elements;
-    const auto partitions = static_cast<double>((elements + slice - 1) / slice);
-    tasks += partitions * (decision.algorithm == casync::kRaw ? 5 * peers : 7 * peers + 2);
-  }
-  return tasks;
-}
 
 /// The axes that decide what a point's graph is simulated on, as one number.
 std::size_t machine_of(const SweepSpec& spec, const Point& point) {
@@ -57,6 +43,7 @@ std::size_t machines(const SweepSpec& spec) {
 
 struct Outcome {
   Picoseconds iteration{};
+  Picoseconds forward{};
   Picoseconds compute{};
 };
 
@@ -106,6 +93,7 @@ class Sweep::State {
   std::size_t find_graph(const Point& point, bool baseline);
   Source source(const Point& point, bool baseline);
   void require_codecs(const Point& point, const casync::Plan& plan) const;
+  double whole_tasks(const Point& point, const casync::Plan& plan) const;
   costs::Cluster base_cluster(const Point& point) const;
   const costs::Cluster& base_cluster_of(const Point& point) const {
     return clusters_.at({point[kProfile], point[kCluster], point[kNodes]});
@@ -209,6 +197,16 @@ void Sweep::State::require_codecs(const Point& point, const casync::Plan& plan) 
   }
 }
 
+/// What does not fit together is wrong at the line of the plan, or, by default, of the topology.
+double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) const {
+  try {
+    return casync::whole_tasks(models_[point[kModel]], plan);
+  } catch (const std::invalid_argument& error) {
+    const Axis axis = value(point, kPlan).line > 0 ? kPlan : kTopology;
+    spec_.fail(axis, value(point, axis), error.what());
+  }
+}
+
 /// The graph of a point or of its baseline: points whose plans decide the same have one, or two
 /// where the nodes of some clusters are alike and those of others are not.
 std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
@@ -224,8 +222,9 @@ std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
   const models::Model& model = models_[point[kModel]];
   const casync::Plan plan = resolve(point, baseline).plan;
   require_codecs(point, plan);
+  const double whole = whole_tasks(point, plan);
   const bool folds = alike && casync::foldable(model, plan).kind == casync::Foldability::kExact;
-  const double tasks = count_tasks(model, plan) / (folds ? plan.nodes : 1);
+  const double tasks = whole / (folds ? plan.nodes : 1);
   if (tasks > kMostTasks) {
     spec_.fail(
         kNodes, value(point, kNodes),
@@ -316,7 +315,7 @@ void Sweep::State::simulate_one(const Job& job) {
   try {
     const Result result = simulate(*shared.graph, costs, cluster(at),
                                    {.network = parse_network(value(at, kNetwork).text)});
-    shared.outcomes[job.index] = {result.iteration, result.compute};
+    shared.outcomes[job.index] = {result.iteration, result.forward, result.compute};
   } catch (const io::InputError& error) {
     throw io::InputError(spec_.file, 0, describe(at) + ": " + error.what());
   }
@@ -338,8 +337,7 @@ SweepRow Sweep::State::row(std::int64_t index) const {
   row.overhead_s = links.overhead_s;
   row.iteration = outcome.iteration;
   row.compute = outcome.compute;
-  row.synchronisation =
-      outcome.iteration - casync::from_seconds(models_[row.point[kModel]].forward_s);
+  row.synchronisation = outcome.iteration - outcome.forward;
   if (outcome.iteration.count() > 0) {
     row.speedup = static_cast<double>(baseline.iteration.count()) /
                   static_cast<double>(outcome.iteration.count());
@@ -424,7 +422,7 @@ std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
     for (std::size_t i = 0; i < rows.size() && !matters; ++i) {
       const SweepRow& first = rows[i - rows[i].point[axis] * stride];
       matters = rows[i].iteration != first.iteration || rows[i].compute != first.compute ||
-                rows[i].tasks != first.tasks;
+                rows[i].synchronisation != first.synchronisation || rows[i].tasks != first.tasks;
     }
     if (!matters) names.insert(names.begin(), axes()[axis].name);
     stride *= length;

@@ -12,7 +12,9 @@ namespace {
 /// All digits of the picosecond, without zeros at the end.
 std::string exact_seconds(Picoseconds time) {
   constexpr std::int64_t kSecond = 1'000'000'000'000;
-  std::string text = fmt::format("{}.{:012}", time.count() / kSecond, time.count() % kSecond);
+  const std::int64_t length = std::chrono::abs(time).count();
+  std::string text =
+      fmt::format("{}{}.{:012}", time.count() < 0 ? "-" : "", length / kSecond, length % kSecond);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
   return text;

@@ -86,7 +86,10 @@ AxisValue parse_duration(const YamlNode& node) { return number_value(node, node.
 
 AxisValue parse_factor(const YamlNode& node) {
   const double factor = node.number();
-  if (factor <= 0) node.fail(fmt::format("must be positive (1 is nominal), got '{}'", node.text()));
+  if (!(factor >= costs::kLeastFactor && factor <= costs::kMostFactor)) {
+    node.fail(fmt::format("must be positive, {:g} to {:g} (1 is nominal), got '{}'",
+                          costs::kLeastFactor, costs::kMostFactor, node.text()));
+  }
   return number_value(node, factor);
 }
 
@@ -104,11 +107,13 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
     {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text, false},
     {"network", "network", "port (one message at a time), fair (max-min)", "fair", "",
      parse_network_name, false},
-    {"bandwidth", "bandwidth_bytes_per_s", "of every link, one way and both ways: 25Gbps", "",
+    {"bandwidth", "bandwidth_bytes_per_s",
+     "of the cluster's link (not its host_link and gpu_link), one way and both ways: 25Gbps", "",
      "the cluster's", parse_bandwidth, true},
-    {"latency", "latency_s", "on the wire: 5us", "", "the cluster's", parse_duration, true},
-    {"overhead", "overhead_s", "that a message costs both its ports: 1us", "", "the cluster's",
+    {"latency", "latency_s", "of the cluster's link, on the wire: 5us", "", "the cluster's",
      parse_duration, true},
+    {"overhead", "overhead_s", "of the cluster's link, that a message costs both its ports: 1us",
+     "", "the cluster's", parse_duration, true},
     {"compute_speed", "compute_speed",
      "factor on every node's computation and kernels: 2 is twice as fast", "1", "", parse_factor,
      true},

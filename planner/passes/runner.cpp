@@ -7,6 +7,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "casync/folding.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
@@ -121,7 +122,7 @@ std::vector<std::string> parse_pass_names(const std::string& text) {
 std::string verify(const Problem& problem, const casync::Plan& plan) {
   if (std::string wrong = verify_decisions(problem, plan); !wrong.empty()) return wrong;
   try {
-    if (whole_tasks(problem.model, plan) <= kMostCheckedTasks) {
+    if (casync::whole_tasks(problem.model, plan) <= kMostCheckedTasks) {
       casync::check(casync::expand(problem.model, plan));
     }
   } catch (const std::invalid_argument& error) {

@@ -3,6 +3,7 @@
 #include <random>
 #include <set>
 
+#include "casync/folding.hpp"
 #include "casync/rewrites.hpp"
 #include "tests/casync/fixtures.hpp"
 
@@ -267,6 +268,23 @@ TEST_CASE("graphs of random plans with all options are sound, and ids a topologi
       CHECK(sorted);
     }
   }
+}
+
+TEST_CASE("the tasks of a graph are counted before it is made") {
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    INFO("seed " << seed);
+    auto [model, plan] = random_plan(seed);
+    plan.pipelining = true;
+    plan.gpus_per_node = 1 + seed % 2;
+    CHECK(whole_tasks(model, plan) == expand(model, plan).tasks());
+    for (Decision& decision : plan.decisions) decision.algorithm = kRaw;
+    plan.strategy = "allreduce";
+    CHECK(whole_tasks(model, plan) == expand(model, plan).tasks());
+  }
+  // 2^48 elements in as many slices as they can have on 2^20 nodes.
+  models::Model huge = model_of({models::kMostElements});
+  CHECK(whole_tasks(huge, plan_of("ring", 1 << 20, 0, 1 << 20)) ==
+        Approx(7 * 0x1p40).epsilon(1e-5));
 }
 
 TEST_CASE("sorting names the tasks of a cycle") {

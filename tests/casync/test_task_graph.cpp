@@ -53,6 +53,17 @@ TEST_CASE("slices cover every element once") {
   }
 }
 
+TEST_CASE("a graph of more tasks or edges than ids can count is refused") {
+  GraphBuilder builder(1, UINT32_MAX, Folding::kNone, 2);
+  const TaskId a = builder.add({});
+  const TaskId b = builder.add({.kind = Kind::kBackward});
+  CHECK_THROWS_WITH(builder.add({}), Contains("more than 2 tasks") && Contains("fewer nodes"));
+  builder.edge(a, b);
+  builder.edge(a, b);
+  CHECK_THROWS_WITH(builder.edge(a, b), Contains("more than 2 edges") && Contains("fewer nodes"));
+  CHECK(std::move(builder).build().tasks() == 2);
+}
+
 TEST_CASE("a sound graph passes the check") {
   GraphBuilder builder(3);
   const TaskId a = builder.add(send(2, 1, 64));

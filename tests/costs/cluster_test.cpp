@@ -128,6 +128,16 @@ TEST_CASE("A cluster file's faults are named with file and line") {
                     Contains(":2") && Contains("node"));
   CHECK_THROWS_WITH(read_text("nodes: 2\ncompute_speed: {1: 0}\n", 0),
                     Contains(":2") && Contains("positive"));
+  for (const char* factor : {"-1", "1e-30", "1e30", ".nan"}) {
+    CAPTURE(factor);
+    CHECK_THROWS_WITH(read_text(std::string("nodes: 2\ncompute_speed: {1: ") + factor + "}\n", 0),
+                      Contains(":2"));
+    CHECK_THROWS_WITH(
+        read_text(std::string("nodes: 2\nrack: {hosts: 1, oversubscription: ") + factor + "}\n", 0),
+        Contains(":2"));
+  }
+  CHECK_THROWS_WITH(read_text("nodes: 2\ncompute_speed: {1: 1e30}\n", 0),
+                    Contains("0.001 to 1000") && Contains("0.5 half as fast"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodes_per_host: 0\n", 0), Contains(":2"));
 }
 

@@ -301,6 +301,13 @@ TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report
   CHECK(read("again.json") == read("trace.json"));
 }
 
+TEST_CASE_METHOD(SimFixture, "A trace that cannot be written costs no report") {
+  const ToolRun done = run("hipress-sim --plan none --trace /dev/full " + kTwo);
+  CHECK(done.status == 2);
+  CHECK_THAT(done.err, Contains("/dev/full"));
+  CHECK_THAT(done.out, Contains("iteration               4.286ms"));
+}
+
 TEST_CASE_METHOD(SimFixture, "A plan's own Ks and choices are simulated") {
   write("plan.txt", "late,64000,y,2\nearly,320,n,1\n");
   const ToolRun mixed = run("hipress-sim --json --plan plan.txt " + kTwo);
@@ -331,6 +338,45 @@ TEST_CASE_METHOD(SimFixture,
           "cluster.yaml");
   REQUIRE(slow.status == 0);
   CHECK(nlohmann::json::parse(slow.out).at("compute_s") == 8e-3);  // twice 1 + 3 ms
+}
+
+TEST_CASE_METHOD(SimFixture, "Faster nodes spend less time before and beside communication") {
+  write("fast.yaml", "nodes: 2\ncompute_speed: {0: 4, 1: 4}\n");
+  const std::string command = "hipress-sim --json --plan none --cluster fast.yaml " + kTwo;
+  const ToolRun once = run(command);
+  REQUIRE(once.status == 0);
+  // A quarter of 1 + 3 ms, then the ring of 0.286 ms.
+  const auto report = nlohmann::json::parse(once.out);
+  CHECK(report.at("iteration_s").get<double>() == Approx(1.286e-3).epsilon(1e-12));
+  CHECK(report.at("synchronisation_s").get<double>() == Approx(1.036e-3).epsilon(1e-12));
+  CHECK(report.at("compute_s").get<double>() == Approx(1e-3).epsilon(1e-12));
+  CHECK(report.at("exposed_communication_s").get<double>() == Approx(0.286e-3).epsilon(1e-12));
+  const ToolRun steady = run(command + "--steady=4");
+  REQUIRE(steady.status == 0);
+  const auto settled = nlohmann::json::parse(steady.out);
+  const double period_s = settled.at("iteration_s").get<double>();
+  CHECK(settled.at("compute_s").get<double>() == Approx(1e-3).epsilon(1e-12));
+  CHECK(settled.at("exposed_communication_s").get<double>() == Approx(period_s - 1e-3));
+  CHECK(settled.at("synchronisation_s").get<double>() == Approx(period_s - 0.25e-3));
+}
+
+TEST_CASE_METHOD(SimFixture,
+                 "Graphs without room are refused at once, with what makes them smaller") {
+  const std::string many = "--input model.yaml --profile cheap.yaml --plan all --nnodes 1048576 ";
+  // Elements bound the slices: 64000/32 + 320/32 = 2010, with 7(N−1) + 2 tasks each.
+  const ToolRun whole = run("hipress-sim " + many);
+  CHECK(whole.status == 2);
+  CHECK(whole.out.empty());
+  CHECK_THAT(whole.err, Contains("about 1.5e+10 tasks") && Contains("fewer nodes (--nnodes)"));
+  write("even.yaml", "name: even\ngradients:\n  - {name: g, elements: 33554432, ready: 1ms}\n");
+  const std::string even = "--input even.yaml --profile cheap.yaml --plan all --nnodes 65536 ";
+  CHECK_THAT(run("hipress-sim --fold never " + even).err,
+             Contains("about 3e+10 tasks") && Contains("--fold auto (all nodes do the same"));
+  CHECK_THAT(run("hipress-sim --trace t.json " + even).err, Contains("no --trace"));
+  CHECK(!has("t.json"));
+  const ToolRun vgg = run("hipress-sim --input vgg19 --plan all --nnodes 32768");
+  CHECK(vgg.status == 2);
+  CHECK_THAT(vgg.err, Contains("--fold always (one node is simulated for all, with bounds)"));
 }
 
 TEST_CASE_METHOD(SimFixture, "The documented example works") {
@@ -505,8 +551,13 @@ TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with the
     write("bad.yaml", text);
     refuses("--input model.yaml --plan none --profile bad.yaml", "bad.yaml:12", "Gbps");
   }
+  SECTION("no jobs, or absurdly many") {
+    refuses("--plan none --jobs 0 " + kTwo, "--jobs", "1 to");
+    refuses("--plan none --jobs 100000 " + kTwo, "--jobs", "4096");
+  }
   SECTION("no folder for the trace") {
-    const ToolRun done = run("hipress-sim --plan none --trace no/such/trace.json " + kTwo);
+    // Before anything else is read.
+    const ToolRun done = run("hipress-sim --plan none.txt --trace no/such/trace.json " + kTwo);
     CHECK(done.status == 2);
     CHECK_THAT(done.err, Contains("no/such"));
   }

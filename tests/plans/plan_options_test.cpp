@@ -77,6 +77,8 @@ TEST_CASE("options that make no sense are refused by name") {
              Contains("--bulk-wait") && Contains("'5'"));
   CHECK_THAT(refusal({.batch_threshold = "1KiB", .batch_wait = "-1ms"}), Contains("--batch-wait"));
   CHECK_THAT(refusal({.batch_threshold = "many"}), Contains("--batch-threshold"));
+  CHECK_THAT(refusal({.bulk_threshold = "1KiB", .bulk_wait = "1e9s"}),
+             Contains("--bulk-wait must be at most 1e+06s, got '1e9s'"));
   CHECK_THAT(refusal({.bulk_wait = "1ms"}), Contains("--bulk-wait needs --bulk-threshold"));
   CHECK_THAT(refusal({.batch_limit = "1MiB"}), Contains("--batch-limit needs --batch-threshold"));
   CHECK_THAT(refusal({.bulk_threshold = "1KiB", .no_bulk = true}),
@@ -116,6 +118,8 @@ TEST_CASE("what a plan YAML says wrongly of groups and batches is refused with i
   CHECK_THAT(complaint_about("bulk: {threshold: 64}\n"),
              Contains("plan.yaml:4:") && Contains("bulk.threshold") && Contains("64KiB"));
   CHECK_THAT(complaint_about("bulk: {threshold: 64KiB, wait: -1ms}\n"), Contains("bulk.wait"));
+  CHECK_THAT(complaint_about("bulk: {threshold: 64KiB, wait: 1e9s}\n"),
+             Contains("plan.yaml:4: bulk.wait: must be at most 1e+06s"));
   CHECK_THAT(complaint_about("bulk: {wait: 1ms}\n"), Contains("bulk.wait: needs threshold"));
   CHECK_THAT(complaint_about("batch: {size: 1KiB}\n"),
              Contains("plan.yaml:4:") && Contains("size"));

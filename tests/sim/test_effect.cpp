@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "plans/plan_file.hpp"
 #include "sim/effect.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/fixtures.hpp"
@@ -51,6 +52,114 @@ TEST_CASE("a network matters where messages meet, and only there") {
   REQUIRE(pair.size() == 1);
   CHECK_THAT(pair[0], Contains("--network") && Contains("port gives every task the same times"));
   CHECK(warnings(test_scenario(test_model({3200, 6400}), "ps", 4, kRaw, 1), given).empty());
+}
+
+/// Gradients that are ready at once, with the plan that is given.
+Scenario planned(const Given& given, const std::string& strategy, std::uint32_t nodes,
+                 const std::vector<std::int64_t>& sizes) {
+  Scenario scenario = test_scenario(test_model(sizes), strategy, nodes, 0, 1, "onebit");
+  const plans::PlanContext context{scenario.model, strategy, nodes};
+  plans::ResolvedPlan resolved = plans::resolve_plan(given.plan, context);
+  plans::apply(given.plan_options, context, resolved);
+  scenario.plan = std::move(resolved.plan);
+  return scenario;
+}
+
+/// About rings of two nodes: all sentences, one a line.
+std::string about_options(const std::string& plan, const plans::PlanOptions& options,
+                          const std::vector<std::int64_t>& sizes) {
+  const Given given{.plan = plan, .plan_options = options, .algorithm = {}};
+  std::string text;
+  for (const std::string& sentence : warnings(planned(given, "ring", 2, sizes), given)) {
+    text += sentence + "\n";
+  }
+  return text;
+}
+
+const std::vector<std::int64_t> kTwo = {3200, 6400};  // 12.8 and 25.6 kB
+
+TEST_CASE("bulk groups that are not made, or would be anyway, are named") {
+  CHECK(about_options("none", {.bulk_threshold = "1KiB"}, kTwo) ==
+        "--bulk-threshold has no effect: the plan is the same without it\n");
+  CHECK(about_options("none", {.bulk_threshold = "64KiB"}, kTwo).empty());
+  CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_wait = "1s"}, kTwo) ==
+        "--bulk-wait has no effect: the plan is the same without it\n");
+  CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_limit = "1MiB"}, kTwo) ==
+        "--bulk-limit has no effect: the plan is the same without it\n");
+  // Together they are too large, so each stays alone.
+  CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_limit = "38kB"}, kTwo) ==
+        "--bulk-threshold has no effect: the plan is the same without it\n");
+  CHECK(about_options("none", {.no_bulk = true}, kTwo) ==
+        "--no-bulk has no effect: the plan is the same without it\n");
+}
+
+TEST_CASE("choices that the plan makes already are named") {
+  CHECK(about_options("all", {.no_selection = true}, kTwo) ==
+        "--no-selection has no effect: the plan is the same without it\n");
+  CHECK(about_options("none", {.no_selection = true}, kTwo).empty());
+  CHECK(about_options("all", {.raw_allreduce = true}, kTwo) ==
+        "--raw-allreduce has no effect: the plan is the same without it\n");
+  CHECK(about_options("none", {.raw_allreduce = true}, kTwo).empty());
+}
+
+TEST_CASE("batches and steps that change no time are named") {
+  // A node codes one slice of a gradient at a time.
+  CHECK(about_options("all", {.batch_threshold = "64KiB"}, {3200}) ==
+        "--batch-threshold has no effect: every task has the same times without it\n");
+  CHECK(about_options("all", {.batch_threshold = "64KiB"}, kTwo).empty());
+  CHECK(about_options("all", {.batch_threshold = "64KiB", .batch_wait = "1s"}, kTwo) ==
+        "--batch-wait has no effect: every task has the same times without it\n");
+  CHECK(about_options("none", {.no_pipelining = true}, {3200}) ==
+        "--no-pipelining has no effect: every task has the same times without it\n");
+  CHECK(about_options("all", {.no_pipelining = true}, kTwo).empty());
+}
+
+TEST_CASE("a topology by which nothing goes is named") {
+  Given given{.plan = "none", .plan_options = {.raw_allreduce = true}, .algorithm = {}};
+  given.topology = true;
+  CHECK(warnings(planned(given, "ring", 3, kTwo), given) ==
+        std::vector<std::string>{"--topology has no effect: nothing goes by it; the same tasks "
+                                 "come of ps, allreduce"});
+  given.plan_options = {};
+  CHECK(warnings(planned(given, "ring", 3, kTwo), given).empty());
+  given.plan = "all";
+  CHECK(warnings(planned(given, "ring", 3, kTwo), given).empty());
+}
+
+TEST_CASE("draws that are not made, or are all the same, are named") {
+  Given given{.plan = "none", .algorithm = {}};
+  given.seed = given.jobs = true;
+  Scenario scenario = planned(given, "ring", 2, kTwo);
+  CHECK(warnings(scenario, given) ==
+        std::vector<std::string>{"--seed has no effect: without --jitter nothing is drawn",
+                                 "--jobs has no effect: there is one replica"});
+  given.replicas = 2;
+  scenario.jitter = std::make_shared<const Jitter>(Jitter::parse("uniform:0"));
+  CHECK(warnings(scenario, given) ==
+        std::vector<std::string>{"--jitter has no effect: all its factors are 1",
+                                 "--seed has no effect: all factors of the jitter are the same"});
+  scenario.jitter = std::make_shared<const Jitter>(Jitter::parse("uniform:0.1"));
+  CHECK(warnings(scenario, given).empty());
+}
+
+TEST_CASE("what was not checked because that takes long is named") {
+  const tests::TemporaryFolder folder;
+  Given given{.plan = "all",
+              .plan_options = {.bulk_threshold = "1B", .no_pipelining = true},
+              .algorithm = {},
+              .network = true,
+              .transfer_order = true,
+              .cluster = folder.file("cluster.yaml", "cores_per_host: 64\n")};
+  const Scenario scenario = planned(given, "ring", 2, kTwo);
+  const casync::TaskGraph graph = expand(scenario);
+  const Result result = simulate(scenario, graph, Timelines::kRecorded);
+  const auto sentences = without_effect(scenario, graph, result, given, graph.tasks() - 1);
+  REQUIRE(sentences.size() == 2);
+  CHECK_THAT(sentences[0], Contains("--bulk-threshold has no effect"));  // which is by reasoning
+  CHECK(sentences[1] == "not checked for an effect, since " + std::to_string(graph.tasks()) +
+                            " tasks take long to simulate again: --no-pipelining, --network, "
+                            "--transfer-order, --cluster");
+  CHECK(without_effect(scenario, graph, result, given, graph.tasks()).back().starts_with("/"));
 }
 
 TEST_CASE("keys of a cluster file that change nothing are named") {

@@ -362,6 +362,75 @@ TEST_CASE("impossible costs are refused by name") {
     CHECK_THROWS_WITH(simulate(coded, TaskCosts(profile, {byte_codec()}), cluster),
                       Contains("Encode of 32 elements"));
   }
+  SECTION("times that 64 bits do not hold") {
+    const auto refuses = [&](const casync::TaskGraph& asked, const std::string& what,
+                             const std::string& remedy) {
+      for (const Network network : {Network::kPort, Network::kFair}) {
+        CHECK_THROWS_WITH(run(asked, cluster, network), Contains(what) && Contains(remedy));
+      }
+    };
+    models::Model model = test_model({32});
+    model.forward_s = 1;
+    const casync::TaskGraph trained = test_graph(model, "ring", 2, 0, 1);
+    SECTION("of a message") {
+      cluster.link.bandwidth = cluster.link.bandwidth_both_ways = 1e-9;  // 128 B in 1.28e11 s
+      refuses(graph, "Send of 128 bytes on node 0 to node 1 takes 1.28e+11 s", "check bandwidths");
+    }
+    SECTION("of a burst") {
+      cluster.link.burst_bytes = INT64_MAX;
+      refuses(graph, "a burst of 9223372036854775807 bytes", "more than 1e+06 s");
+    }
+    SECTION("of computation") {
+      cluster.compute_speed[1] = 1e-200;
+      refuses(trained, "Forward on node 1 takes 1e+200 s", "check compute speeds");
+    }
+    SECTION("of a codec") {
+      cluster.compute_speed.assign(2, 1e-12);  // 3 us take 3e6 s
+      refuses(test_graph(test_model({32}), "ring", 2, 0, 1), "Encode of 32 elements on node",
+              "check compute speeds");
+    }
+    SECTION("of a task made by hand") {
+      GraphBuilder builder(2);
+      builder.add({.amount = INT64_MAX});
+      refuses(std::move(builder).build(), "Forward on node 0 takes 9.22e+06 s", "check");
+    }
+    SECTION("of the GPUs of a node") {
+      cluster.gpus_per_node = 2;
+      cluster.gpu_link.bandwidth = 1e-9;
+      refuses(casync::expand(test_model({32}), {.strategy = "ring",
+                                                .nodes = 2,
+                                                .gpus_per_node = 2,
+                                                .algorithms = {},
+                                                .decisions = {{kRaw, 1}}}),
+              "LocalReduce of 128 bytes", "check bandwidths");
+    }
+    SECTION("between racks") {
+      cluster.rack = {.hosts = 1, .oversubscription = 1e30};
+      CHECK_THROWS_WITH(run(graph, cluster, Network::kFair),
+                        Contains("Send of 128 bytes") && Contains("oversubscription"));
+    }
+    SECTION("of a burst that cores hold up") {
+      cluster.link.burst_bytes = 1000;
+      cluster.link.core_s_per_byte = 1e6;
+      cluster.cores_per_host = 1;
+      CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("Send of 128 bytes"));
+    }
+    SECTION("with jitter") {
+      model.forward_s = 2000;
+      const casync::TaskGraph slow = test_graph(model, "ring", 2, kRaw, 1);
+      const Jitter jitter(std::vector<double>{1000});
+      CHECK_THROWS_WITH(simulate(slow, TaskCosts(test_profile(), {}), cluster, {.jitter = &jitter}),
+                        Contains("Forward on node 0 takes 2e+06 s") && Contains("jitter"));
+    }
+    SECTION("of all tasks together") {
+      // 1e6 s each: four are 46 days, eight 93, beyond the 53 that sums may have.
+      model.forward_s = 1e6;
+      const casync::Plan plan{
+          .strategy = "ring", .nodes = 2, .algorithms = {}, .decisions = {{kRaw, 1}}};
+      CHECK_NOTHROW(run(casync::expand_back_to_back(model, plan, 4), cluster, Network::kFair));
+      refuses(casync::expand_back_to_back(model, plan, 8), "more than 53 days", "fewer iterations");
+    }
+  }
   SECTION("an algorithm that the profile lacks") {
     CHECK_THROWS_AS(TaskCosts(test_profile(), {{.name = "other", .encoded_bytes = {}}}),
                     io::InputError);

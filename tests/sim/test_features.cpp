@@ -246,6 +246,50 @@ TEST_CASE("back to back, forward of early layers hides the synchronisation of la
   CHECK(state.settled);
 }
 
+TEST_CASE("computation counts as it was simulated, once and back to back, at any speed") {
+  models::Model model = test_model({640});
+  model.forward_s = 3e-6;
+  model.gradients[0].ready_s = 2e-6;
+  Scenario scenario = test_scenario(model, "ring", 2, kRaw, 2);
+  const std::int64_t synchronisation = 2 * (kOverhead + 4 * 320 * kPsPerByte);
+  for (const double speed : {0.5, 1.0, 2.0}) {
+    CAPTURE(speed);
+    scenario.cluster.compute_speed.assign(2, speed);
+    const Result once = simulate(scenario, expand(scenario));
+    CHECK(static_cast<double>(once.forward.count()) == 3 * kUs / speed);
+    CHECK(static_cast<double>(once.compute.count()) == 5 * kUs / speed);
+    CHECK(once.iteration.count() == once.compute.count() + synchronisation);
+    // Nothing overlaps, so the period is the same.
+    const SteadyState state = settle(back_to_back(scenario));
+    CHECK(state.period == once.iteration);
+    CHECK(state.forward == once.forward);
+    CHECK(state.compute == once.compute);
+  }
+  // Backward starts on the fast node, and ends on the slow one.
+  scenario.cluster.compute_speed = {1, 0.5};
+  const Result once = simulate(scenario, expand(scenario));
+  CHECK(once.forward.count() == 3 * kUs);
+  CHECK(once.compute.count() == 10 * kUs);
+  const SteadyState state = settle(back_to_back(scenario));
+  CHECK(state.forward.count() == 3 * kUs);
+  CHECK(state.compute.count() == 10 * kUs);
+}
+
+TEST_CASE("back to back, computation is never longer than the period") {
+  models::Model model = test_model({640, 6400});
+  model.forward_s = 3e-6;
+  model.gradients[0].ready_s = 2e-6;
+  model.gradients[1].ready_s = 40e-6;
+  Scenario scenario = back_to_back(test_scenario(model, "ring", 3, kRaw, 3));
+  scenario.jitter = std::make_shared<const Jitter>(Jitter::parse("uniform:0.9"));
+  for (scenario.draws.seed = 0; scenario.draws.seed < 50; ++scenario.draws.seed) {
+    const SteadyState state = settle(scenario);
+    CHECK(state.compute <= state.period);
+    CHECK(state.forward <= state.compute);
+    CHECK(state.forward.count() > 0);
+  }
+}
+
 TEST_CASE("a steady state needs two iterations and the graph's own timeline") {
   const Scenario scenario = test_scenario(test_model({640}), "ring", 2, kRaw, 2);
   const casync::TaskGraph graph = expand(scenario);

@@ -6,6 +6,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "sim/replicas.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {
@@ -72,6 +73,30 @@ TEST_CASE("samples are drawn equally often, as they are") {
   CHECK_THROWS_WITH(Jitter::parse("samples:" + path), Contains("has no factors"));
   std::filesystem::remove(path);
   CHECK_THROWS_WITH(Jitter::parse("samples:" + path), Contains("cannot be read"));
+  CHECK_THROWS_WITH(Jitter::parse("samples:."), Contains(".: is a folder"));
+}
+
+TEST_CASE("samples are decimal numbers with or without blanks around them") {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("factors.txt", "\t0.25 \r\n  # remark\n");
+  CHECK(Jitter::parse("samples:" + path).constant() == 0.25);
+  for (const char* text : {"0x1p-2", "inf", "1,5", "-1", "1 2", "1001"}) {
+    CAPTURE(text);
+    folder.file("factors.txt", text);
+    CHECK_THROWS_WITH(Jitter::parse("samples:" + path),
+                      Contains(path + ":1: a factor must be a number from 0 to 1000"));
+  }
+}
+
+TEST_CASE("jitter knows whether all factors are one") {
+  CHECK(Jitter::parse("uniform:0").constant() == 1.0);
+  CHECK(Jitter::parse("lognormal:0").constant() == 1.0);
+  CHECK(Jitter({2, 2}).constant() == 2.0);
+  CHECK(!Jitter::parse("uniform:0.1").constant());
+}
+
+TEST_CASE("a factor never makes more than 64 bits hold") {
+  CHECK(Jitter({1000.0}).apply(INT64_MAX / 2, {}, 0) == INT64_MAX);
 }
 
 TEST_CASE("jitter that cannot be is refused with what is known") {
@@ -80,6 +105,7 @@ TEST_CASE("jitter that cannot be is refused with what is known") {
   CHECK_THROWS_WITH(Jitter::parse("lognormal:nan"), Contains("a number from 0 to 2"));
   CHECK_THROWS_WITH(Jitter::parse("uniform:1.5"), Contains("a number from 0 to 1"));
   CHECK_THROWS_WITH(Jitter::parse("uniform:0.1x"), Contains("a number from 0 to 1"));
+  CHECK_THROWS_WITH(Jitter::parse("uniform:0x1"), Contains("a number from 0 to 1"));
   CHECK_THROWS_AS(Jitter({-1.0}), io::InputError);
 }
 

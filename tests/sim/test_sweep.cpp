@@ -188,6 +188,24 @@ TEST_CASE_METHOD(SweepFixture, "machines, ranges and clusters change what they n
   CHECK(ranges.points() == 44);
 }
 
+TEST_CASE_METHOD(SweepFixture, "synchronisation begins where forward really ends") {
+  // Alone, 1 + 3 ms of computing: at speed 0.5 forward ends after 2 of 8 ms, at 8 after 0.125 of
+  // 0.5.
+  const std::string text = csv(kBase + "nodes: 1\nplan: none\ncompute_speed: [0.5, 8]\n");
+  CHECK_THAT(text,
+             Contains(",0.5,0.008,0.006,0.008,0,1,") && Contains(",8,0.0005,0.000375,0.0005,0,1,"));
+}
+
+TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
+  const SweepSpec read = read_sweep(spec(kBase));
+  SweepRow row;
+  row.synchronisation = Picoseconds(-250'000'000'000);
+  row.compute = Picoseconds(1'500'000'000'000);
+  std::ostringstream out;
+  write_sweep(out, read, {}, {row});
+  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0\n"));
+}
+
 TEST_CASE_METHOD(SweepFixture, "axes without effect are found") {
   const SweepSpec read =
       read_sweep(spec(kBase + "nodes: [1]\nplan: none\nlatency: [1us, 2us]\ncompute_speed: [1, 2]\n"
@@ -207,6 +225,7 @@ TEST_CASE_METHOD(SweepFixture, "a spec that is wrong says where, and what to do"
   refuses(kBase + "bandwidth: 25\n", 3, "bandwidth must be a bandwidth with unit", "Gbps");
   refuses(kBase + "latency: [1us, 2]\n", 3, "latency[1]", "5us");
   refuses(kBase + "compute_speed: 0\n", 3, "must be positive", "1 is nominal");
+  refuses(kBase + "compute_speed: [1, 1e30]\n", 3, "0.001 to 1000", "'1e30'");
   refuses(kBase + "topology: star\n", 3, "star", "ps, ring");
   refuses(kBase + "network: torus\n", 3, "torus", "port, fair");
   refuses(kBase + "algorithm: zip\n", 3, "zip", "onebit");
@@ -245,6 +264,17 @@ TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simu
       kBase + "latency: {from: 1us, to: 9999us, step: 1us}\nnodes: {from: 1, to: 101, step: 1}\n",
       0, "101 nodes × 9999 latency make 1.01e+06 points", "shorten an axis");
   refuses(kBase + "nodes: 100000\nplan: none\n", 3, "tasks", "fewer nodes");
+  // A library's all-reduce is one task per node (and a Join), whatever K is: on each of N nodes
+  // three of computation, and two gradients.
+  folder.file("unlike.yaml", "nodes: 100000\ncompute_speed: {3: 0.5}\n");
+  const SweepSpec read = read_sweep(
+      spec(kBase + "nodes: 100000\nplan: none\ntopology: allreduce\ncluster: unlike.yaml\n"));
+  CHECK(Sweep(read, {}).size().tasks == 3 * 100'000 + 2 * 100'001);
+}
+
+TEST_CASE_METHOD(SweepFixture, "a plan that the topology cannot send is refused at its line") {
+  refuses(kBase + "topology: allreduce\nplan: all\n", 4, "compressed", "take ps or ring");
+  refuses(kBase + "topology: allreduce\n", 3, "compressed", "take ps or ring");
 }
 
 TEST_CASE("a shard is I/M") {

@@ -1,0 +1,65 @@
+#include "io/memory.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "tests/io/temporary_folder.hpp"
+
+using hipress::io::available_memory;
+using hipress::tests::TemporaryFolder;
+
+namespace {
+
+/// The files of a machine with 8000 KiB available and control groups.
+class Machine {
+ public:
+  Machine() {
+    for (const char* path : {"proc/self", "cgroup/job/step", "cgroup/memory/job/step"}) {
+      std::filesystem::create_directories(folder_.path(path));
+    }
+    folder_.file("proc/meminfo",
+                 "MemTotal:       16000 kB\nMemFree:  10 kB\nMemAvailable:    8000 kB\n"
+                 "Buffers: 1 kB\n");
+  }
+  void write(const std::string& name, const std::string& text) const { folder_.file(name, text); }
+  std::int64_t available() const {
+    return available_memory(folder_.path("proc"), folder_.path("cgroup"));
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("available memory is the machine's, or less where a control group is limited") {
+  const Machine machine;
+  CHECK(machine.available() == 8000 * 1024);
+  SECTION("version 2, a group around this process's") {
+    machine.write("proc/self/cgroup", "0::/job/step\n");
+    machine.write("cgroup/job/step/memory.max", "max\n");
+    CHECK(machine.available() == 8000 * 1024);
+    machine.write("cgroup/job/memory.max", "5000000\n");
+    CHECK(machine.available() == 5'000'000);
+    machine.write("cgroup/job/step/memory.max", "4000000\n");
+    CHECK(machine.available() == 4'000'000);
+  }
+  SECTION("version 2, where the group is the root that is seen") {
+    machine.write("proc/self/cgroup", "0::/\n");
+    machine.write("cgroup/memory.max", "3000000\n");
+    CHECK(machine.available() == 3'000'000);
+  }
+  SECTION("version 1") {
+    machine.write("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job/step\n");
+    machine.write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    machine.write("cgroup/memory/job/memory.limit_in_bytes", "2000000\n");
+    CHECK(machine.available() == 2'000'000);
+  }
+  SECTION("nothing is known") {
+    CHECK(available_memory("/nonexistent", "/nonexistent") > 0);
+    machine.write("proc/self/cgroup", "nonsense\n::\n");
+    CHECK(machine.available() == 8000 * 1024);
+  }
+}
+
+TEST_CASE("this machine has memory") { CHECK(available_memory() > 1'000'000); }
+
+}  // namespace
