@@ -7,7 +7,9 @@ namespace {
 
 /// Three nodes of two GPUs, the last node at half speed.
 Cluster with_gpus() {
-  Cluster cluster = {.name = "gpus", .nodes = 3};
+  Cluster cluster;
+  cluster.name = "gpus";
+  cluster.nodes = 3;
   cluster.link = {.overhead_s = 1e-5, .bandwidth = 1e9, .bandwidth_both_ways = 1e9};
   cluster.host = {0, 1, 2};
   cluster.compute_speed = {1, 1, 0.5};

@@ -170,7 +170,9 @@ TEST_CASE("a plan is for nodes of as many GPUs as the cluster's have") {
 
 TEST_CASE("a link between GPUs that nodes do not have is named") {
   const tests::TemporaryFolder folder;
-  const Given given{.plan = "none", .algorithm = {}, .cluster = folder.path("cluster.yaml")};
+  Given given;
+  given.plan = "none";
+  given.cluster = folder.path("cluster.yaml");
   const auto warnings = [&](const std::string& yaml) {
     folder.file("cluster.yaml", yaml);
     Scenario scenario = test_scenario(test_model({3200}), "ring", 2, kRaw, 2);
