@@ -11,13 +11,19 @@
 namespace hipress::sim {
 namespace {
 
-// Bytes per task, measured as the largest memory of hipress-sim over its tasks.
-constexpr double kBytes = 170;          // with the critical path, which takes most
-constexpr double kBytesInSteps = 340;   // without pipelining, a Join included
-constexpr double kBytesOfReplica = 60;  // what waits, and its timeline back to back
-constexpr double kBytesOfGraph = 110;   // while it is made
-constexpr double kBytesPerReady = 8;    // of what a node knows of a gradient
-constexpr double kBytesPerEnds = 64;    // the same for the next iteration, or for a node's GPUs
+// Bytes per task. The largest memory of hipress-sim over its tasks was 116 to 176 (VGG19, ps and
+// ring of 48 to 96 nodes, with and without pipelining, batches and --steady), most of it for the
+// critical path, and 160 with --sensitivity, 24 more than without.
+constexpr double kBytes = 170;
+constexpr double kBytesOfChanged = 30;
+// Replicas are run when that path is found: beside the graph and its timeline, each has a count of
+// predecessors and what waits, and back to back a timeline.
+constexpr double kBytesKept = 60;
+constexpr double kBytesOfReplica = 40;
+// Per gradient and node: the task that it is ready after; with what ends on the node, for the next
+// iteration or for its GPUs.
+constexpr double kBytesPerReady = 8;
+constexpr double kBytesPerEnds = 64;
 constexpr double kEdgesPerTask = 1.25;
 
 }  // namespace
@@ -31,12 +37,9 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   if (scenario.iterations > 1) {
     size.tasks = (size.tasks + orbits * gradients) * scenario.iterations;  // forward in parts
   }
-  double per_task = kBytes;
-  if (!plan.pipelining) {
-    size.tasks *= 2;  // a Join for each at most
-    per_task = kBytesInSteps / 2;
-  }
-  per_task += beside.replicas * kBytesOfReplica + (beside.changed_graph ? kBytesOfGraph : 0);
+  if (!plan.pipelining) size.tasks *= 2;  // a Join for each at most
+  const double per_task = std::max(kBytes + (beside.changed_graph ? kBytesOfChanged : 0),
+                                   kBytesKept + beside.replicas * kBytesOfReplica);
   const bool keeps_ends = scenario.iterations > 1 || plan.gpus_per_node > 1;
   size.bytes = size.tasks * per_task +
                gradients * plan.nodes * (keeps_ends ? kBytesPerEnds : kBytesPerReady);
