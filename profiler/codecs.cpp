@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/codec.hpp"
@@ -15,7 +16,7 @@ using casync::TaskId;
 
 /// More than any cache of a core, so that what is decoded was written long ago.
 constexpr std::int64_t kColdElements = std::int64_t{12} << 20;
-constexpr std::uint32_t kMostSlices = 256;
+constexpr std::uint32_t kMostSlices = 2048;
 
 /// In the first iterations states are unusual, and so is what selectors remember of them: with more
 /// than a residual (DGC) they grow fast for some steps.
@@ -36,15 +37,46 @@ std::vector<std::int64_t> sizes(Effort effort) {
   return all;
 }
 
-/// Durations of the tasks that `wanted` accepts, in all iterations: one alone may be disturbed.
-template <class Predicate>
+/// Durations of the tasks of a kind, in all iterations: one alone may be disturbed.
 std::vector<double> durations(const casync::TaskGraph& graph,
-                              const std::vector<traces::Timeline>& timelines, Predicate wanted) {
+                              const std::vector<traces::Timeline>& timelines, Kind kind) {
   std::vector<double> seconds;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
-    if (!wanted(graph[id])) continue;
+    if (graph[id].kind != kind) continue;
     for (const traces::Timeline& timeline : timelines)
       seconds.push_back(casync::to_seconds(timeline.end[id] - timeline.start[id]));
+  }
+  return seconds;
+}
+
+/// Encodes and decodes, rank by rank in the order in which they began.
+std::vector<TaskId> codec_tasks(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
+  std::vector<TaskId> tasks;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == Kind::kEncode || graph[id].kind == Kind::kDecode) tasks.push_back(id);
+  }
+  std::ranges::sort(tasks, {},
+                    [&](TaskId id) { return std::pair(graph[id].node, timeline.start[id]); });
+  return tasks;
+}
+
+/// How long each codec task that `wanted` accepts kept its thread, in all iterations: until the
+/// next one began, since what lies between is handing over the one and taking the other. All are
+/// ready early, so the thread waits for nothing.
+template <class Predicate>
+std::vector<double> occupancies(const casync::TaskGraph& graph,
+                                const std::vector<traces::Timeline>& timelines, Predicate wanted) {
+  std::vector<double> seconds;
+  for (const traces::Timeline& timeline : timelines) {
+    const std::vector<TaskId> tasks = codec_tasks(graph, timeline);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const casync::Task& task = graph[tasks[i]];
+      if (!wanted(task)) continue;
+      const bool last = i + 1 == tasks.size() || graph[tasks[i + 1]].node != task.node;
+      const casync::Picoseconds until =
+          last ? timeline.end[tasks[i]] : timeline.start[tasks[i + 1]];
+      seconds.push_back(casync::to_seconds(until - timeline.start[tasks[i]]));
+    }
   }
   return seconds;
 }
@@ -82,7 +114,7 @@ void sample_codec(const std::string& algorithm, const Options& options, CodecSer
     const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
     const auto add = [&](Series& to, casync::Kind kind, bool accumulates) {
       to.add(elements,
-             durations(calibration.graph, result.timelines, [&](const casync::Task& task) {
+             occupancies(calibration.graph, result.timelines, [&](const casync::Task& task) {
                return task.kind == kind && ((task.flags & casync::kAccumulate) != 0) == accumulates;
              }));
     };
@@ -99,9 +131,7 @@ void sample_merge(const Options& options, Series& series) {
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
     const executor::ReplayResult result =
         run(calibration, options, {.warmups = 2, .iterations = 2});
-    series.add(elements,
-               durations(calibration.graph, result.timelines,
-                         [](const casync::Task& task) { return task.kind == Kind::kMerge; }));
+    series.add(elements, durations(calibration.graph, result.timelines, Kind::kMerge));
   }
 }
 
