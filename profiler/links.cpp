@@ -106,7 +106,7 @@ double measure_overhead(const Options& options, costs::Profile& profile) {
 /// How much sooner large messages arrive than their bytes and a small message's hop explain, as
 /// bytes: a traffic shaper lets a port that has idled send so much at once. The same for all sizes,
 /// or it is something else.
-double measure_burst(const std::vector<costs::Sample>& hops, double hop_s, double bandwidth) {
+std::int64_t measure_burst(const std::vector<costs::Sample>& hops, double hop_s, double bandwidth) {
   std::vector<double> saved_s;
   for (const costs::Sample& hop : hops) {
     saved_s.push_back(hop_s + static_cast<double>(hop.x) / bandwidth - hop.median_s);
@@ -114,7 +114,7 @@ double measure_burst(const std::vector<costs::Sample>& hops, double hop_s, doubl
   std::ranges::sort(saved_s);
   constexpr double kAgree = 1.25;
   if (saved_s.front() <= 0.1 * hop_s || saved_s.back() > kAgree * saved_s.front()) return 0;
-  return saved_s[saved_s.size() / 2] * bandwidth;
+  return std::llround(saved_s[saved_s.size() / 2] * bandwidth);
 }
 
 /// Core-seconds of a graph's codecs and of its messages' bytes.
@@ -211,28 +211,33 @@ double measure_paced_bytes(const Options& options, const Sizes& sizes, costs::Pr
   return std::max(profile.link.core_s_per_byte, per_byte_s);
 }
 
-/// Bytes per second of each direction while both are busy; not more than one way.
-double measure_both_ways(const Options& options, const Sizes& sizes, costs::Profile& profile) {
+/// Bandwidth and burst of each direction while both are busy, as they are in a synchronisation:
+/// acknowledgements of one direction take their part of the other's. Neither is more than one way.
+void measure_both_ways(const Options& options, const Sizes& sizes, double hop_s,
+                       costs::Profile& profile) {
+  costs::LinkCosts& link = profile.link;
+  link.bandwidth_both_ways = link.bandwidth;
   // On one host's loopback both directions are limited by the cores, which are counted already.
-  if (options.nccl == nullptr && !limited_by_links(options)) return profile.link.bandwidth;
+  if (options.nccl == nullptr && !limited_by_links(options)) return;
   const auto samples =
       sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes, kMany);
   fit_and_keep(profile, "link.both_ways", samples);
-  return std::min(profile.link.bandwidth, 1 / slope(samples));
+  link.bandwidth_both_ways = std::min(link.bandwidth, 1 / slope(samples));
+  const std::int64_t burst = measure_burst(samples, hop_s, link.bandwidth_both_ways);
+  if (burst > 0) link.burst_bytes = std::min(link.burst_bytes, burst);
 }
 
 /// As long as ports take that have not idled before: gathers come one after the other.
-std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples,
-                                         const costs::LinkCosts& link) {
-  const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
+std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples, double saved_s) {
   for (costs::Sample& sample : samples) {
     for (double* const time : {&sample.median_s, &sample.p10_s, &sample.p90_s}) *time += saved_s;
   }
   return samples;
 }
 
+/// `saved_s`: what the burst of a port that has idled saves one that sends or receives alone.
 void measure_gathers(const Options& options, const Progress& progress, const Sizes& large,
-                     costs::Profile& profile) {
+                     double saved_s, costs::Profile& profile) {
   const Sizes sizes = large.largest < kLargest ? Sizes{large.largest / 4} : large;
   for (std::uint32_t nodes = 2; nodes <= options.nodes; ++nodes) {
     const std::uint32_t all = job_nodes(options, nodes);
@@ -241,7 +246,7 @@ void measure_gathers(const Options& options, const Progress& progress, const Siz
     const auto measure = [&](const std::string& name, const std::vector<Pair>& pairs) {
       return fit_and_keep(
           profile, name + ranks,
-          without_burst(sample_streams(options, all, pairs, sizes, usual(options)), profile.link));
+          without_burst(sample_streams(options, all, pairs, sizes, usual(options)), saved_s));
     };
     profile.fan_in[static_cast<int>(nodes)] = measure("fan_in.", fan_in(nodes));
     profile.fan_out[static_cast<int>(nodes)] = measure("fan_out.", fan_out(nodes));
@@ -283,7 +288,7 @@ void measure_links(const Options& options, const Progress& progress, costs::Prof
 
   progress("many messages");
   link.overhead_s = measure_overhead(options, profile);
-  link.burst_bytes = std::llround(measure_burst(large, hop_s, link.bandwidth));
+  link.burst_bytes = measure_burst(large, hop_s, link.bandwidth);
   if (options.base == nullptr && options.nccl == nullptr) {
     progress("all ranks to all ranks");
     measure_cores(options, sizes, profile);
@@ -291,11 +296,12 @@ void measure_links(const Options& options, const Progress& progress, costs::Prof
     progress("cores, all ranks to all ranks");
     link.core_s_per_byte = measure_paced_bytes(options, sizes, profile);
   }
-  link.bandwidth_both_ways = measure_both_ways(options, sizes, profile);
+  const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
+  measure_both_ways(options, sizes, hop_s, profile);
   // What goes in a burst takes no time of the ports.
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);
-  measure_gathers(options, progress, sizes, profile);
+  measure_gathers(options, progress, sizes, saved_s, profile);
   measure_all_reduces(options, progress, sizes, profile);
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .cases import ConditionError
 from .network import CommandError, Unavailable
-from .ranks import ToolError, come_before_ranks, real_time_allowed, short_turns
+from .ranks import ToolError, awake, come_before_ranks, real_time_allowed, short_turns
 from .results import ResultsError
 
 
@@ -24,7 +24,7 @@ def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time
     if real_time:
         come_before_ranks()
     try:
-        with short_turns() if real_time else contextlib.nullcontext():
+        with short_turns() if real_time else contextlib.nullcontext(), awake():
             return body(real_time)
     except ConditionError as error:
         say(str(error))

@@ -268,6 +268,18 @@ class Files(unittest.TestCase):
         with mock.patch.object(ranks, "TURN", self.folder / "none/turn"), ranks.short_turns():
             pass
 
+    def test_processors_are_asked_to_poll_meanwhile_where_that_is_possible(self):
+        latency = self.folder / "latency"
+        latency.write_bytes(b"1234")
+        with mock.patch.object(ranks, "LATENCY", latency):
+            with self.assertRaises(SystemExit), ranks.awake():
+                self.assertEqual(latency.read_bytes(), bytes(4))
+                held = [pathlib.Path(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+                self.assertIn(latency, [fd.readlink() for fd in held if fd.is_symlink()])
+                raise SystemExit
+        with mock.patch.object(ranks, "LATENCY", self.folder / "none/latency"), ranks.awake():
+            pass
+
 
 class Plans(unittest.TestCase):
     """Verdicts of validate_plans.py."""
