@@ -36,20 +36,27 @@ class Processors:
     at_s: float
     busy_s: float  #: all programs, and what a hypervisor took
     ours_s: float  #: ranks that have ended
+    stolen_s: float = 0.0  #: what a hypervisor took for other machines
 
     @staticmethod
     def read() -> "Processors":
         fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
         user, nice, system, _, _, _, _, steal = fields
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return Processors(time.monotonic(), (user + nice + system + steal) / os.sysconf("SC_CLK_TCK"),
-                          children.ru_utime + children.ru_stime)
+        ticks = os.sysconf("SC_CLK_TCK")
+        return Processors(time.monotonic(), (user + nice + system + steal) / ticks,
+                          children.ru_utime + children.ru_stime, steal / ticks)
 
 
 def disturbance(before: Processors, after: Processors) -> float:
     """Processors that others kept busy, on average, between the two."""
     others_s = (after.busy_s - before.busy_s) - (after.ours_s - before.ours_s)
     return max(0.0, others_s / max(1e-3, after.at_s - before.at_s))
+
+
+def stolen(before: Processors, after: Processors) -> float:
+    """Processors that the host took for other machines, on average, between the two."""
+    return (after.stolen_s - before.stolen_s) / max(1e-3, after.at_s - before.at_s)
 
 
 def real_time_allowed() -> bool:

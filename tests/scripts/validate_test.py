@@ -229,13 +229,34 @@ class Files(unittest.TestCase):
         self.assertAlmostEqual(ranks.disturbance(ranks.Processors(10, 5, 1), ranks.Processors(12, 8, 3)), 0.5)
         self.assertEqual(ranks.disturbance(ranks.Processors(10, 5, 1), ranks.Processors(12, 6, 3)), 0)
 
+    def test_what_the_host_took_disturbs_sooner(self):
+        def after(stolen_s):
+            return ranks.Processors(12, 7 + stolen_s, 3, stolen_s)
+
+        before = ranks.Processors(10, 5, 1)
+        self.assertAlmostEqual(ranks.stolen(before, after(0.5)), 0.25)
+        self.assertFalse(measurement.disturbed_between(before, after(0.04)))
+        self.assertTrue(measurement.disturbed_between(before, after(0.1)))
+        # The same of this machine's own programs does not.
+        self.assertFalse(measurement.disturbed_between(before, ranks.Processors(12, 7.1, 3)))
+
+    def test_a_disturbed_profile_is_measured_again_a_few_times(self):
+        for disturbances, calls in (((False,), 1), ((True, False), 2), ((True, True, True), 3)):
+            launcher, said = mock.Mock(), []
+            bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), said.append)
+            with mock.patch.object(measurement, "disturbed_between", side_effect=disturbances):
+                bench.measure_profile("500_2", 2)
+            self.assertEqual(launcher.run.call_count, calls)
+            self.assertEqual("all disturbed" in said[0], disturbances[-1])
+
     def test_a_disturbed_case_is_measured_again_a_few_times(self):
         reports = iter([{"each_measured_iteration_s": [float(i)], "predicted_iteration_s": 1.0} for i in range(9)])
         launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
         bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
         for disturbances, kept, disturbed, repeated in (((9, 0), 1.0, 0, 1), ((9, 9, 9), 4.0, 1, 2)):
             repetitions = measurement.Repetitions()
-            with mock.patch.object(measurement, "disturbance", side_effect=disturbances):
+            with mock.patch.object(measurement, "disturbance", side_effect=disturbances), \
+                    mock.patch.object(measurement, "stolen", return_value=0):
                 bench.run_once(plan(), self.folder / "model", repetitions)
             self.assertEqual((repetitions.seconds, repetitions.disturbed, repetitions.repeated),
                              ([kept], disturbed, repeated))
