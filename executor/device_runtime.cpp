@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -41,11 +40,10 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
       host_units_(std::move(units)),
       device_(device),
       options_(options),
-      layout_(make_device_layout(program,
-                                 options.nccl ? DeviceTransport::kNccl : DeviceTransport::kPinned)),
+      memory_(program, device, options.nccl ? DeviceTransport::kNccl : DeviceTransport::kPinned),
       schedule_(device, program),
       copied_(device.make_event()),
-      staged_(layout_.staging.size()),
+      staged_(memory_.layout().staging.size()),
       reduced_(program.tasks().size()),
       intervals_(program.tasks().size()),
       round_of_(program.tasks().size(), kNone),
@@ -59,7 +57,7 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
     communicator_ =
         std::make_unique<transport::NcclCommunicator>(endpoint, *options_.nccl, options_.timeout_s);
   }
-  allocate();
+  memory_.allocate();
   ready_.reserve(program.tasks().size());
   if (communicator_) {
     prepare_rounds();
@@ -99,19 +97,9 @@ DeviceRuntime::~DeviceRuntime() {
   device_.drain();        // what is called from them is ours
 }
 
-void DeviceRuntime::allocate() {
-  const Device::Memory memory = device_.memory();
-  require_memory(layout_, memory.free, memory.total, program_.node());
-  arena_ = device_.allocate(std::max<std::int64_t>(1, layout_.arena_bytes()));
-  if (layout_.pinned_bytes > 0) pinned_ = device_.allocate_pinned(layout_.pinned_bytes);
-  device_.clear(arena_ + layout_.state_begin, layout_.state_bytes, Stream::kOwnCodec);
-  constexpr std::array kCodecs{Stream::kOwnCodec, Stream::kArrivalCodec};
-  device_.reserve_temporary(layout_.temporary_bytes, kCodecs);
-}
-
 void DeviceRuntime::prepare_messages() {
   exchange_ = prepare_exchange(
-      endpoint_, program_, [this](std::uint32_t index) { return staging(index); },
+      endpoint_, program_, [this](std::uint32_t index) { return memory_.staging(index); },
       {.arrived = [this](std::uint32_t tag, std::int64_t,
                          Clock::time_point at) { arrived(tag, at); },
        .failed =
@@ -127,7 +115,7 @@ void DeviceRuntime::prepare_rounds() {
       if (index == kNone) return;
       const LocalTask& local = program_.tasks()[index];
       const bool sends = kind == NcclOperation::Kind::kSend;
-      const std::span<std::byte> memory = payload(local);
+      const std::span<std::byte> memory = memory_.payload(local);
       mine.tasks.push_back(index);
       mine.operations.push_back({.kind = kind,
                                  .peer = static_cast<int>(graph.peer(local.task)),
@@ -135,7 +123,7 @@ void DeviceRuntime::prepare_rounds() {
                                  .memory = memory.data(),
                                  .bytes = kind == NcclOperation::Kind::kAllReduce
                                               ? static_cast<std::int64_t>(memory.size())
-                                              : message_bytes(local)});
+                                              : memory_.message_bytes(local)});
     };
     for (const casync::TaskId send : round.sends) {
       add(NcclOperation::Kind::kSend, send);
@@ -176,8 +164,8 @@ void DeviceRuntime::begin(std::uint64_t iteration) {
     round_waits_[round] = static_cast<std::uint32_t>(rounds_[round].tasks.size());
   }
   next_round_ = first_awaited_ = 0;
-  copy_units(true);
-  wait_for(copied_);
+  memory_.copy_in(host_units_, Stream::kOwnCodec);
+  wait_for_copies();
   set_origin();
   if (exchange_) exchange_->begin(iteration);
 }
@@ -235,8 +223,8 @@ void DeviceRuntime::wait() {
     }
   }
   settle_intervals();
-  copy_units(false);
-  wait_for(copied_);
+  memory_.copy_out(host_units_, Stream::kOwnCodec);
+  wait_for_copies();
 }
 
 // -------------------------------------------------------------------------------- issuing
@@ -400,20 +388,20 @@ void DeviceRuntime::run_codec(std::span<const std::uint32_t> batch, Stream strea
 
 void DeviceRuntime::issue_pinned_send(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
-  const std::uint32_t place = layout_.staging_of[index];
+  const std::uint32_t place = memory_.layout().staging_of[index];
   const auto then_send = [this, index] {
     const std::lock_guard lock(mutex_);
     sender_.tasks.push_back(index);
     sender_.wake.notify_one();
   };
-  if (layout_.staging[place].comes_in) {  // and is passed on as it lies in pinned memory
+  if (memory_.layout().staging[place].comes_in) {  // and is passed on as it lies in pinned memory
     schedule_.pass(index);
     return then_send();
   }
   schedule_.enqueue(Stream::kOutbound, {&index, 1}, [&] {
     if (!staged_[place]) {
-      device_.copy(staging(index).data(), payload(local).data(), message_bytes(local),
-                   Stream::kOutbound);
+      device_.copy(memory_.staging(index).data(), memory_.payload(local).data(),
+                   memory_.message_bytes(local), Stream::kOutbound);
       staged_[place] = true;
     }
     device_.call(then_send, Stream::kOutbound);
@@ -423,24 +411,24 @@ void DeviceRuntime::issue_pinned_send(std::uint32_t index) {
 void DeviceRuntime::issue_pinned_receive(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
   schedule_.enqueue(Stream::kInbound, {&index, 1}, [&] {
-    device_.copy(payload(local).data(), staging(index).data(), message_bytes(local),
-                 Stream::kInbound);
+    device_.copy(memory_.payload(local).data(), memory_.staging(index).data(),
+                 memory_.message_bytes(local), Stream::kInbound);
   });
   finish(index);
 }
 
 void DeviceRuntime::issue_pinned_reduce(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
-  const std::span<std::byte> values = payload(local);
+  const std::span<std::byte> values = memory_.payload(local);
   const auto bytes = static_cast<std::int64_t>(values.size());
   if (reduced_[index] != 0) {
     schedule_.enqueue(Stream::kInbound, {&index, 1}, [&] {
-      device_.copy(values.data(), staging(index).data(), bytes, Stream::kInbound);
+      device_.copy(values.data(), memory_.staging(index).data(), bytes, Stream::kInbound);
     });
     return finish(index);
   }
   schedule_.enqueue(Stream::kOutbound, {&index, 1}, [&] {
-    device_.copy(staging(index).data(), values.data(), bytes, Stream::kOutbound);
+    device_.copy(memory_.staging(index).data(), values.data(), bytes, Stream::kOutbound);
     device_.call(
         [this, index] {
           const std::lock_guard lock(mutex_);
@@ -464,7 +452,7 @@ void DeviceRuntime::issue_round(const LocalRound& round) {
     for (const std::uint32_t index : round.tasks) {
       const LocalTask& local = program_.tasks()[index];
       if (local.task.kind != Kind::kAllReduce) continue;
-      const std::span<float> values = slice(local);
+      const std::span<float> values = memory_.slice(local);
       device_.merge(nullptr, static_cast<std::int64_t>(values.size()), values.data(), 1,
                     static_cast<float>(program_.graph().nodes), kStream);
     }
@@ -508,7 +496,7 @@ void DeviceRuntime::serve(Helper& helper,
 }
 
 void DeviceRuntime::hand_over(const LocalTask& local, std::uint32_t index) {
-  const std::int64_t bytes = message_bytes(local);
+  const std::int64_t bytes = memory_.message_bytes(local);
   intervals_[index].start = Clock::now();
   exchange_->send(local.transfer, bytes);
   const Clock::time_point end = Clock::now();
@@ -520,7 +508,7 @@ void DeviceRuntime::hand_over(const LocalTask& local, std::uint32_t index) {
 
 void DeviceRuntime::reduce_on_host(const LocalTask& local, std::uint32_t index) {
   reducing_ = index;
-  const std::span<std::byte> bytes = staging(index);
+  const std::span<std::byte> bytes = memory_.staging(index);
   all_reduce(
       program_.graph().nodes, *library_,
       {reinterpret_cast<float*>(bytes.data()), static_cast<std::size_t>(local.slice.elements)});
@@ -544,57 +532,16 @@ std::vector<Work> DeviceRuntime::works(std::span<const std::uint32_t> batch) con
 Operands DeviceRuntime::operands(std::uint32_t index) const {
   const LocalTask& local = program_.tasks()[index];
   if (local.task.kind != Kind::kEncode) {
-    const auto used = static_cast<std::size_t>(message_bytes(local));
-    return {slice(local), buffer(local.message).first(used), {}, {}};
+    const auto used = static_cast<std::size_t>(memory_.message_bytes(local));
+    return {memory_.slice(local), memory_.buffer(local.message).first(used), {}, {}};
   }
-  kernels::State state;
-  if (layout_.states[index] >= 0) {
-    state.data = reinterpret_cast<float*>(arena_ + layout_.states[index]);
-    state.stride = layout_.strides[index] / static_cast<std::int64_t>(sizeof(float));
-    state.deferred = reinterpret_cast<kernels::Deferred*>(arena_ + layout_.deferred[index]);
-  }
-  return {slice(local), buffer(local.message), state,
+  return {memory_.slice(local), memory_.buffer(local.message), memory_.state(index),
           draw_key(local.task, local.slice.begin, options_.seed, iteration_)};
 }
 
-std::span<float> DeviceRuntime::slice(const LocalTask& local) const {
-  auto* const unit = reinterpret_cast<float*>(arena_ + layout_.units[local.task.gradient]);
-  return {unit + local.slice.begin, static_cast<std::size_t>(local.slice.elements)};
-}
-
-std::span<std::byte> DeviceRuntime::buffer(std::uint32_t message) const {
-  const MessageBuffer& place = program_.messages()[message];
-  return {arena_ + layout_.messages + place.offset, static_cast<std::size_t>(place.capacity)};
-}
-
-std::span<std::byte> DeviceRuntime::payload(const LocalTask& local) const {
-  if (local.message != kNone) return buffer(local.message);
-  return std::as_writable_bytes(slice(local));
-}
-
-std::span<std::byte> DeviceRuntime::staging(std::uint32_t index) const {
-  const Staging& place = layout_.staging[layout_.staging_of[index]];
-  return {pinned_ + place.offset, static_cast<std::size_t>(place.bytes)};
-}
-
-/// A device's codecs fill their messages to the last byte, so the host knows every length.
-std::int64_t DeviceRuntime::message_bytes(const LocalTask& local) const {
-  return local.message == kNone ? local.task.amount : program_.messages()[local.message].capacity;
-}
-
-void DeviceRuntime::copy_units(bool to_device) {
-  for (std::size_t u = 0; u < host_units_.size(); ++u) {
-    if (layout_.units[u] < 0) continue;
-    const std::span<float> host = host_units_[u];
-    std::byte* const unit = arena_ + layout_.units[u];
-    const auto bytes = static_cast<std::int64_t>(host.size_bytes());
-    if (to_device) {
-      device_.copy(unit, host.data(), bytes, Stream::kOwnCodec);
-    } else {
-      device_.copy(host.data(), unit, bytes, Stream::kOwnCodec);
-    }
-  }
+void DeviceRuntime::wait_for_copies() {
   device_.record(copied_, Stream::kOwnCodec);
+  wait_for(copied_);
 }
 
 void DeviceRuntime::wait_for(Event event) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "executor/device.hpp"
-#include "executor/device_layout.hpp"
+#include "executor/device_memory.hpp"
 #include "executor/operations.hpp"
 #include "executor/program.hpp"
 #include "executor/rank_runtime.hpp"
@@ -76,7 +76,6 @@ class DeviceRuntime : public RankRuntime {
     std::vector<transport::NcclOperation> operations;
   };
 
-  void allocate();
   void prepare_messages();
   void prepare_rounds();
 
@@ -98,16 +97,11 @@ class DeviceRuntime : public RankRuntime {
 
   std::vector<Work> works(std::span<const std::uint32_t> batch) const;
   Operands operands(std::uint32_t index) const;
-  std::span<float> slice(const LocalTask& local) const;
-  std::span<std::byte> buffer(std::uint32_t message) const;
-  std::span<std::byte> payload(const LocalTask& local) const;
-  std::span<std::byte> staging(std::uint32_t index) const;
-  std::int64_t message_bytes(const LocalTask& local) const;
   std::uint32_t waits_at_first(const LocalTask& local) const;
 
-  void copy_units(bool to_device);
   void set_origin();
   void wait_for(Event event);
+  void wait_for_copies();
   void settle_intervals();
 
   // With mutex_ held.
@@ -126,10 +120,8 @@ class DeviceRuntime : public RankRuntime {
   std::vector<std::span<float>> host_units_;
   Device& device_;
   const DeviceRuntimeOptions options_;
-  DeviceLayout layout_;
+  DeviceMemory memory_;
   std::vector<std::shared_ptr<const kernels::Codec>> codecs_;  ///< per algorithm of the plan
-  std::byte* arena_ = nullptr;
-  std::byte* pinned_ = nullptr;
   StreamSchedule schedule_;  ///< of the issuing thread, while an iteration is under way
   Event copied_;
   std::uint64_t iteration_ = 0;
