@@ -15,6 +15,8 @@ import statistics
 import subprocess
 import sys
 
+from whole_file import write_json
+
 TOPOLOGIES = ("ps", "ring")
 PLANS = ("none", "fp16", "all", "secopa")
 ALGORITHM = "onebit"
@@ -145,15 +147,14 @@ def format_summary(cases: list[Case]) -> str:
 
 
 def write_results(path: pathlib.Path, job: Job, cases: list[Case]) -> None:
-    results = {
+    write_json(path, {
         "model": job.model,
         "nnodes": job.nnodes,
         "algorithm": ALGORITHM,
         "median_abs_error": median_error(cases),
         "median_abs_exposed_communication_error": median_exposed_error(cases),
         "cases": [dataclasses.asdict(case) for case in cases],
-    }
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    })
 
 
 def draw(trace: pathlib.Path, picture: pathlib.Path) -> None:

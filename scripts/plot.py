@@ -13,6 +13,8 @@ import math
 import pathlib
 import sys
 
+from whole_file import replacing
+
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
         "overhead_s", "compute_speed")
 NEEDED = ("nodes", "bandwidth_bytes_per_s", "speedup")
@@ -131,7 +133,8 @@ def plot(panels: dict, picture: pathlib.Path) -> None:
         axes.set_ylabel("nodes")
     bar = figure.colorbar(image, ax=grid, label="speed-up over the uncompressed plan")
     bar.ax.yaxis.set_major_formatter(lambda power, _: f"{2 ** power:.3g}")
-    figure.savefig(picture, dpi=110)
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, dpi=110)
     plt.close(figure)
 
 

@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
+from whole_file import replacing  # noqa: E402
 
 RESOURCES = ("compute", "codec", "egress")
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -88,7 +89,8 @@ def plot(trace: dict, picture: pathlib.Path) -> None:
                if kind in drawn]
     panels[0, 0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)),
                         frameon=False, fontsize=9)
-    figure.savefig(picture, dpi=130)
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, dpi=130)
     plt.close(figure)
 
 
