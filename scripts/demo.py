@@ -160,11 +160,11 @@ def write_results(path: pathlib.Path, job: Job, cases: list[Case]) -> None:
 def draw(trace: pathlib.Path, picture: pathlib.Path) -> None:
     """Draws the timeline, or says why not: the picture is an extra, and matplotlib may be missing."""
     try:
-        from plot_timeline import plot
+        from plot_timeline import plot, read
     except ImportError as reason:
         print(f"{picture} not drawn: {reason} (Debian package python3-matplotlib)")
         return
-    plot(json.loads(trace.read_text()), picture)
+    plot(read(trace), picture)
     print(f"timelines: {picture}; the same for https://ui.perfetto.dev: {trace}")
 
 
