@@ -17,6 +17,7 @@ import sys
 
 from whole_file import write_json
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOPOLOGIES = ("ps", "ring")
 PLANS = ("none", "fp16", "all", "secopa")
 ALGORITHM = "onebit"
@@ -186,16 +187,22 @@ def run(job: Job) -> int:
     return 0 if all(case.verified for case in cases) else 1
 
 
+def of_project(path: str) -> str:
+    """A path of the project, as seen from the current folder."""
+    return os.path.relpath(ROOT / path)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tools", type=pathlib.Path, default="build/release/bin", help="folder of the tools")
-    parser.add_argument("--output", type=pathlib.Path, default="build/demo", help="folder of the results")
-    parser.add_argument("--model", default="models/vgg19.yaml", help="what is trained")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    parser.add_argument("--output", type=pathlib.Path, default=of_project("build/demo"), help="folder of the results")
+    parser.add_argument("--model", default=of_project("models/vgg19.yaml"), help="what is trained")
     parser.add_argument("--nnodes", type=int, default=4, help="ranks")
     parser.add_argument("--iterations", type=int, default=3, help="measured iterations of each case")
     options = parser.parse_args()
     try:
-        return run(Job(Tools(options.tools), options.output, options.model, options.nnodes, options.iterations))
+        return run(Job(Tools(options.tools.resolve()), options.output, options.model, options.nnodes,
+                       options.iterations))
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

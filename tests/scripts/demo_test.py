@@ -5,7 +5,9 @@ import io
 import json
 import pathlib
 import re
+import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -133,6 +135,25 @@ class DemoTest(unittest.TestCase):
         broken["hipress-exec"].update(status=1, stderr="hipress-exec: rank 2 closed the connection")
         with self.assertRaisesRegex(demo.DemoError, r"hipress-exec .*exit status 1\n.*rank 2 closed"):
             self.run_demo(broken)
+
+    def test_works_from_any_folder_and_sees_its_arguments_from_there(self):
+        root, elsewhere = self.tools.parent / "root", self.tools.parent / "elsewhere"
+        (root / "build/release").mkdir(parents=True)
+        (root / "scripts").mkdir()
+        elsewhere.mkdir()
+        (self.tools / "answers.json").write_text(json.dumps(answers()))
+        self.tools.rename(root / "build/release/bin")
+        for name in ("demo.sh", "demo.py", "whole_file.py"):
+            shutil.copy(pathlib.Path(demo.__file__).parent / name, root / "scripts")
+        for name, said in (("build.sh", ""), ("find_python.sh", sys.executable)):
+            (root / "scripts" / name).write_text(f"#!/bin/sh\necho {said}\n")
+            (root / "scripts" / name).chmod(0o755)
+        for options, output in (((), root / "build/demo"), (("--output", "mine"), elsewhere / "mine")):
+            done = subprocess.run([root / "scripts/demo.sh", *options, "--model", "my.yaml"], cwd=elsewhere,
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(json.loads((output / "results.json").read_text())["model"], "my.yaml")
+        self.assertEqual([path.name for path in elsewhere.iterdir()], ["mine"])
 
 
 @unittest.skipIf(plot_timeline is None, "matplotlib is not installed")
