@@ -10,6 +10,7 @@
 #include "bench/handwritten/programs.hpp"
 #include "bench/report.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
 #include "kernels/isa.hpp"
@@ -156,6 +157,7 @@ void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
 }
 
 int run(const Options& options) {
+  if (!options.json.empty()) io::require_writable(options.json);
   bench::Report report;
   Workspace work(static_cast<std::int64_t>(options.mebibytes * (1 << 20) / sizeof(float)));
   fmt::print(stderr, "instruction set {}, {} MiB of fp32 gradient, one core, medians\n",
@@ -164,6 +166,11 @@ int run(const Options& options) {
     verify(row.name);
     measure(row, work, options, report);
     compare_with_handwritten(row, work, options, report);
+  }
+  if (report.empty()) {
+    throw io::InputError(fmt::format(
+        "--only: no case's name contains '{}'; such names are onebit.encode and dgc.decode_add",
+        options.only));
   }
   report.write(options.json);
   return 0;

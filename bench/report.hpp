@@ -111,6 +111,9 @@ class Report {
     rows_.push_back(std::move(row));
   }
 
+  /// No row has been added.
+  bool empty() const { return rows_.empty(); }
+
   /// {"machine": {…}, "rows": [{"case", "metric", "value", "reference_name", "reference",
   /// "ratio"}…]}
   nlohmann::json json() const {

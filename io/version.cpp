@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "git_hash.hpp"  // made by the build
 #include "io/tool.hpp"
 
 namespace hipress::io {

@@ -52,7 +52,8 @@ parse() {
     case $1 in
       --tools | --clang)
         [[ $# -gt 1 ]] || refuse "$1 needs a folder"
-        mkdir -p "$2" || refuse "$1: $2 is no folder"
+        [[ $1 == --tools ]] || mkdir -p "$2" || refuse "--clang: $2 is no folder and none can be made there"
+        [[ -d $2 ]] || refuse "--tools: there is no folder $2"
         printf -v "${1#--}" %s "$(cd "$2" && pwd)"
         shift 2
         ;;
@@ -68,9 +69,12 @@ build() {
     exit 3
   fi
   if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
-  cmake -S "$root" -B "$clang" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang \
-    -DHIPRESS_CUDA=OFF --log-level=WARNING >&2
-  cmake --build "$clang" --target hipress-sim --parallel "$(nproc)" >&2
+  if ! cmake -S "$root" -B "$clang" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=clang++ \
+    -DCMAKE_C_COMPILER=clang -DHIPRESS_CUDA=OFF --log-level=WARNING >&2 ||
+    ! cmake --build "$clang" --target hipress-sim --parallel "$(nproc)" >&2; then
+    echo "compare_compilers: cannot build hipress-sim with clang++ in $clang" >&2
+    exit 1
+  fi
 }
 
 write_inputs() {
@@ -104,18 +108,25 @@ compute_speed: [1, 1.7]
 YAML
 }
 
-# Both tools' outputs for one command line, wall-clock times left out. $1: file to write in each folder.
-run_both() {
+# run FOLDER OUTPUT ARGUMENTS...: hipress-sim, g++'s in the folder first, clang++'s in second; what it prints goes to the file
+# OUTPUT there. One that fails ends this with 1, whatever its status.
+run() {
+  local bin=$tools output=$1/$2
+  [[ $1 == first ]] || bin=$clang/bin
+  shift 2
+  "$bin/hipress-sim" "$@" >"$output" 2>"$output.err" || {
+    echo "compare_compilers: $bin/hipress-sim $* failed:" >&2
+    cat "$output.err" >&2
+    exit 1
+  }
+}
+
+# Both tools' reports for one command line, wall-clock times left out. $1: file to write in each folder.
+report_both() {
   local name=$1 folder
   shift
   for folder in first second; do
-    local bin=$tools
-    [[ $folder == first ]] || bin=$clang/bin
-    "$bin/hipress-sim" "$@" >"$folder/$name.raw" 2>"$folder/$name.err" || {
-      echo "compare_compilers: $bin/hipress-sim $* failed:" >&2
-      cat "$folder/$name.err" >&2
-      exit 1
-    }
+    run "$folder" "$name.raw" "$@"
     sed '/"simulation_s": \|"tasks_per_s": /d' "$folder/$name.raw" >"$folder/$name"
   done
 }
@@ -137,22 +148,17 @@ require_same() {
 compare_case() {
   local name=$1 arguments jobs
   read -r -d '' -a arguments < <(printf '%s\0' "$2")
-  for jobs in 1 2; do run_both "report$jobs" "${arguments[@]}" --jobs "$jobs" --json; done
+  for jobs in 1 2; do report_both "report$jobs" "${arguments[@]}" --jobs "$jobs" --json; done
   require_same "$name: report" first/report1 second/report1 first/report2 second/report2
   local folder
-  for folder in first second; do
-    local bin=$tools
-    [[ $folder == first ]] || bin=$clang/bin
-    "$bin/hipress-sim" "${arguments[@]}" --trace "$folder/trace" >/dev/null 2>&1
-  done
+  for folder in first second; do run "$folder" said "${arguments[@]}" --trace "$folder/trace"; done
   require_same "$name: trace" first/trace second/trace
 }
 
 compare_sweep() {
-  local jobs
+  local jobs folder
   for jobs in 1 2; do
-    "$tools/hipress-sim" sweep sweep.yaml --output "first/sweep$jobs" --jobs "$jobs" 2>/dev/null >&2
-    "$clang/bin/hipress-sim" sweep sweep.yaml --output "second/sweep$jobs" --jobs "$jobs" 2>/dev/null >&2
+    for folder in first second; do run "$folder" said sweep sweep.yaml --output "$folder/sweep$jobs" --jobs "$jobs"; done
   done
   require_same "sweep" first/sweep1 second/sweep1 first/sweep2 second/sweep2
 }

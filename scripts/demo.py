@@ -15,6 +15,9 @@ import statistics
 import subprocess
 import sys
 
+from whole_file import write_json
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOPOLOGIES = ("ps", "ring")
 PLANS = ("none", "fp16", "all", "secopa")
 ALGORITHM = "onebit"
@@ -145,25 +148,24 @@ def format_summary(cases: list[Case]) -> str:
 
 
 def write_results(path: pathlib.Path, job: Job, cases: list[Case]) -> None:
-    results = {
+    write_json(path, {
         "model": job.model,
         "nnodes": job.nnodes,
         "algorithm": ALGORITHM,
         "median_abs_error": median_error(cases),
         "median_abs_exposed_communication_error": median_exposed_error(cases),
         "cases": [dataclasses.asdict(case) for case in cases],
-    }
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    })
 
 
 def draw(trace: pathlib.Path, picture: pathlib.Path) -> None:
     """Draws the timeline, or says why not: the picture is an extra, and matplotlib may be missing."""
     try:
-        from plot_timeline import plot
+        from plot_timeline import plot, read
     except ImportError as reason:
         print(f"{picture} not drawn: {reason} (Debian package python3-matplotlib)")
         return
-    plot(json.loads(trace.read_text()), picture)
+    plot(read(trace), picture)
     print(f"timelines: {picture}; the same for https://ui.perfetto.dev: {trace}")
 
 
@@ -185,16 +187,22 @@ def run(job: Job) -> int:
     return 0 if all(case.verified for case in cases) else 1
 
 
+def of_project(path: str) -> str:
+    """A path of the project, as seen from the current folder."""
+    return os.path.relpath(ROOT / path)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tools", type=pathlib.Path, default="build/release/bin", help="folder of the tools")
-    parser.add_argument("--output", type=pathlib.Path, default="build/demo", help="folder of the results")
-    parser.add_argument("--model", default="models/vgg19.yaml", help="what is trained")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    parser.add_argument("--output", type=pathlib.Path, default=of_project("build/demo"), help="folder of the results")
+    parser.add_argument("--model", default=of_project("models/vgg19.yaml"), help="what is trained")
     parser.add_argument("--nnodes", type=int, default=4, help="ranks")
     parser.add_argument("--iterations", type=int, default=3, help="measured iterations of each case")
     options = parser.parse_args()
     try:
-        return run(Job(Tools(options.tools), options.output, options.model, options.nnodes, options.iterations))
+        return run(Job(Tools(options.tools.resolve()), options.output, options.model, options.nnodes,
+                       options.iterations))
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+from whole_file import write_json
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOPOLOGIES = ("ps", "ring")
 PROFILE = "v100_100g"
@@ -89,7 +91,7 @@ def main(arguments: list[str]) -> int:
           f"at most {100 * summary['max']:.2f} %")
     if options.json:
         table = {"options": options.options, "nodes": NODES, "profile": PROFILE, **summary, "rows": cases}
-        options.json.write_text(json.dumps(table, indent=1) + "\n")
+        write_json(options.json, table)
     return 0
 
 

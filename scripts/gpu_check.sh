@@ -45,6 +45,8 @@ main() {
   mkdir -p "$output"
   output=$(cd "$output" && pwd)
   json=${json:-$output/gpu_check.json}
+  [[ ! -d $json && -w $(dirname "$json") ]] ||
+    refuse "--json: $json cannot be written; choose a file in a folder that exists and is writable"
   find_programs
   local row name needs what
   records=()

@@ -13,9 +13,12 @@ import math
 import pathlib
 import sys
 
+from whole_file import replacing
+
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
         "overhead_s", "compute_speed")
-NEEDED = ("nodes", "bandwidth_bytes_per_s", "speedup")
+NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "speedup": float}
+NEEDED = tuple(NUMBERS)
 MOST_PANELS = 36
 #: Two-sided and readable for colour-blind people: orange is slower than the uncompressed plan, purple faster.
 COLOURS = "PuOr"
@@ -25,18 +28,33 @@ class PlotError(Exception):
     """What is wrong with the request, and what to do."""
 
 
+def require_numbers(place: str, row: dict) -> None:
+    """PlotError unless a row has a value for every column, and numbers where they are needed."""
+    if None in row or None in row.values():
+        raise PlotError(f"{place}: has not as many values as the header has columns; is the file whole?")
+    for column, number in NUMBERS.items():
+        try:
+            number(row[column])
+        except ValueError as error:
+            raise PlotError(f"{place}: {column} must be a number, got '{row[column]}'") from error
+
+
 def read(path: pathlib.Path, conditions: dict) -> list:
     """The rows that meet the conditions, as dictionaries of strings."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
-            rows = list(csv.DictReader(stream))
-    except (OSError, UnicodeDecodeError) as error:
+            reader = csv.DictReader(stream)
+            lines = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PlotError(f"{path}: cannot be read: {error}") from error
-    columns = rows[0].keys() if rows else ()
+    columns = reader.fieldnames if lines else ()
     missing = [column for column in NEEDED + AXES if column not in columns]
     if missing:
         raise PlotError(f"{path}: has no rows with {', '.join(missing)}; give a CSV of hipress-sim sweep (of its "
                         "shards, the first has the header: put their files one after the other)")
+    for number, row in lines:
+        require_numbers(f"{path}:{number}", row)
+    rows = [row for _, row in lines]
     for column, value in conditions.items():
         if column not in columns:
             raise PlotError(f"{path}: there is no column '{column}' (there are: {', '.join(columns)})")
@@ -131,7 +149,8 @@ def plot(panels: dict, picture: pathlib.Path) -> None:
         axes.set_ylabel("nodes")
     bar = figure.colorbar(image, ax=grid, label="speed-up over the uncompressed plan")
     bar.ax.yaxis.set_major_formatter(lambda power, _: f"{2 ** power:.3g}")
-    figure.savefig(picture, dpi=110)
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, dpi=110)
     plt.close(figure)
 
 
@@ -153,7 +172,7 @@ def main() -> int:
         print(f"plot.py: {error}; install it with apt-get install python3-matplotlib", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"plot.py: {picture}: cannot be written: {error}", file=sys.stderr)
+        print(f"plot.py: {picture}: cannot be written: {error.strerror or error}", file=sys.stderr)
         return 2
     return 0
 

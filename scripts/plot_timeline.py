@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
+from whole_file import replacing  # noqa: E402
 
 RESOURCES = ("compute", "codec", "egress")
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -27,6 +28,25 @@ COLOURS = {
     "Send": "#0072b2",
 }
 LANE_HEIGHT = 0.8
+
+
+class TraceError(Exception):
+    """What is wrong with a trace, and what to do."""
+
+
+def read(path: pathlib.Path) -> dict:
+    """The drawn slices of a trace file, as read_slices gives them. TraceError if there are none."""
+    try:
+        trace = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:  # no JSON and no UTF-8 are ValueErrors
+        raise TraceError(f"{path}: cannot be read: {error}") from error
+    try:
+        timelines = read_slices(trace)
+    except (AttributeError, KeyError, TypeError, ValueError):  # events of another form, or other names
+        timelines = {}
+    if not timelines:
+        raise TraceError(f"{path}: is no trace that hipress-sim or hipress-exec wrote with --trace")
+    return timelines
 
 
 def read_slices(trace: dict) -> dict:
@@ -72,9 +92,8 @@ def draw_timeline(axes, title: str, lanes: dict, nodes: list[int]) -> None:
         axes.axhline(boundary - 0.5, color="#dddddd", linewidth=0.8)
 
 
-def plot(trace: dict, picture: pathlib.Path) -> None:
-    """Writes the picture of all timelines of the trace, on one scale of time."""
-    timelines = read_slices(trace)
+def plot(timelines: dict, picture: pathlib.Path) -> None:
+    """Writes the picture of all timelines, as read() gives them, on one scale of time."""
     nodes = sorted({node for lanes in timelines.values() for node, _ in lanes})
     panel_height = 1 + 0.2 * len(nodes) * len(RESOURCES)
     figure, panels = plt.subplots(max(1, len(timelines)), sharex=True, squeeze=False, layout="constrained",
@@ -88,7 +107,8 @@ def plot(trace: dict, picture: pathlib.Path) -> None:
                if kind in drawn]
     panels[0, 0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)),
                         frameon=False, fontsize=9)
-    figure.savefig(picture, dpi=130)
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, dpi=130)
     plt.close(figure)
 
 
@@ -96,7 +116,15 @@ def main() -> int:
     if len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
-    plot(json.loads(pathlib.Path(sys.argv[1]).read_text()), pathlib.Path(sys.argv[2]))
+    source, picture = map(pathlib.Path, sys.argv[1:])
+    try:
+        plot(read(source), picture)
+    except TraceError as error:
+        print(f"plot_timeline.py: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"plot_timeline.py: {picture}: cannot be written: {error.strerror or error}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -13,6 +13,7 @@ import sys
 import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from whole_file import replacing
 
 TITLES = {
     "quadratic": ("a quadratic: distance from the optimum", "four steps"),
@@ -42,7 +43,8 @@ def draw(curves, picture):
         axis.set(title=title, xlabel=below, yscale="log")
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
-    figure.savefig(picture, dpi=110)
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, dpi=110)
 
 
 if __name__ == "__main__":

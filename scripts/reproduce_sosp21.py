@@ -11,13 +11,12 @@ exit status: 0 done; 1 a tool failed; 2 the request is wrong
 """
 
 import argparse
-import json
-import os
 import pathlib
 import sys
 
 from sosp21 import evaluation, rows, setups, simulator, systems
 from sosp21.calibration import Lab, calibrate
+from whole_file import write_json
 
 CSV = setups.ROOT / "tests/data/sosp21_throughput.csv"
 
@@ -117,12 +116,6 @@ def print_ablation(ablations):
           f"{'':26}{'published':>10}" + "".join(f"{'CaSync-' + topology:>14}" for topology in ablations))
     for index, (name, published) in enumerate(evaluation.ABLATION):
         print(f"{name:26}{published:10}" + "".join(f"{times[index]:14.0f}" for times in ablations.values()))
-
-
-def write_json(path, report):
-    partial = f"{path}.{os.getpid()}.partial"
-    pathlib.Path(partial).write_text(json.dumps(report, indent=2) + "\n")
-    os.replace(partial, path)
 
 
 def run(options) -> int:

@@ -79,19 +79,22 @@ install_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >&2
 }
 
-# As install_packages, but starts no service, now or later. Debian asks policy-rc.d before it starts one.
+policy=/usr/sbin/policy-rc.d
+forbid_services() { printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin "$policy"; }
+allow_services() { as_root rm -f "$policy" || say "remove $policy: no service starts while it is there"; }
+
+# As install_packages, but starts no service, now or later. Debian asks policy-rc.d before it starts one; a machine
+# that has one keeps it, and ours goes however this ends.
 install_without_services() {
-  local policy=/usr/sbin/policy-rc.d own="" status=0 service
+  local status=0 service
   if [[ ! -e $policy ]]; then
-    own=$(mktemp)
-    printf '#!/bin/sh\nexit 101\n' >"$own"
-    as_root install -m 755 "$own" "$policy" || return 1
+    trap allow_services EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    forbid_services || return 1
   fi
   install_packages "$@" || status=1
-  if [[ -n $own ]]; then
-    as_root rm -f "$policy"
-    rm -f "$own"
-  fi
   if [[ -d /run/systemd/system ]]; then
     for service in "${services[@]}"; do
       [[ " $* " != *" $service "* ]] || as_root systemctl disable --quiet "$service" >&2 ||

@@ -4,6 +4,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the choice of back end)
+from whole_file import replacing  # noqa: E402
 
 COLOURS = {"BytePS": "#d55e00", "Ring": "#0072b2", "OSS": "#e69f00", "HiPress-CaSync-PS": "#cc79a7",
            "HiPress-CaSync-Ring": "#009e73"}
@@ -28,7 +29,8 @@ def draw(cases, path):
             draw_panel(axis, key, of_panel)
     figure.set_layout_engine("constrained", rect=(0, 0.06, 1, 0.94))  # the legend is below
     draw_legend(figure, cases)
-    figure.savefig(path, dpi=100)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=100)
 
 
 def draw_panel(axis, key, cases):

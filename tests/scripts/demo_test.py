@@ -4,10 +4,14 @@ import contextlib
 import io
 import json
 import pathlib
+import re
+import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import demo  # noqa: E402  (found through the path above)
@@ -132,6 +136,25 @@ class DemoTest(unittest.TestCase):
         with self.assertRaisesRegex(demo.DemoError, r"hipress-exec .*exit status 1\n.*rank 2 closed"):
             self.run_demo(broken)
 
+    def test_works_from_any_folder_and_sees_its_arguments_from_there(self):
+        root, elsewhere = self.tools.parent / "root", self.tools.parent / "elsewhere"
+        (root / "build/release").mkdir(parents=True)
+        (root / "scripts").mkdir()
+        elsewhere.mkdir()
+        (self.tools / "answers.json").write_text(json.dumps(answers()))
+        self.tools.rename(root / "build/release/bin")
+        for name in ("demo.sh", "demo.py", "whole_file.py"):
+            shutil.copy(pathlib.Path(demo.__file__).parent / name, root / "scripts")
+        for name, said in (("build.sh", ""), ("find_python.sh", sys.executable)):
+            (root / "scripts" / name).write_text(f"#!/bin/sh\necho {said}\n")
+            (root / "scripts" / name).chmod(0o755)
+        for options, output in (((), root / "build/demo"), (("--output", "mine"), elsewhere / "mine")):
+            done = subprocess.run([root / "scripts/demo.sh", *options, "--model", "my.yaml"], cwd=elsewhere,
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(json.loads((output / "results.json").read_text())["model"], "my.yaml")
+        self.assertEqual([path.name for path in elsewhere.iterdir()], ["mine"])
+
 
 @unittest.skipIf(plot_timeline is None, "matplotlib is not installed")
 class PlotTest(unittest.TestCase):
@@ -143,11 +166,40 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(dict(timelines["measured"]), {(0, "codec"): [("Encode", 0.0, 0.25)]})
 
     def test_picture_is_written(self):
-        for trace in (TRACE, {"traceEvents": []}):
+        for timelines in (plot_timeline.read_slices(TRACE), {}):
             with tempfile.TemporaryDirectory() as folder:
                 picture = pathlib.Path(folder) / "timeline.png"
-                plot_timeline.plot(trace, picture)
+                plot_timeline.plot(timelines, picture)
                 self.assertEqual(picture.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_what_is_no_trace_of_ours_is_refused_by_name(self):
+        foreign = {"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+                                   {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 1, "tid": 1, "ts": 0, "dur": 1}]}
+        unnamed = {"traceEvents": TRACE["traceEvents"][5:]}
+        with tempfile.TemporaryDirectory() as folder:
+            trace, picture = pathlib.Path(folder) / "trace.json", pathlib.Path(folder) / "p.png"
+            for content, said in ((None, "cannot be read"), (b"half a tra", "cannot be read"), (b"\xff", "cannot be read"),
+                                  (b"[1, 2]", "is no trace"), (b"{}", "is no trace"),
+                                  (json.dumps(foreign).encode(), "is no trace"),
+                                  (json.dumps(unnamed).encode(), "is no trace")):
+                with self.subTest(content=content):
+                    if content is not None:
+                        trace.write_bytes(content)
+                    self.assertEqual(self.draw(trace, picture), (2, f"plot_timeline.py: {trace}: {said}"))
+                    self.assertFalse(picture.exists())
+            trace.write_text(json.dumps(TRACE))
+            none = pathlib.Path(folder) / "none" / "p.png"
+            self.assertEqual(self.draw(trace, none), (2, f"plot_timeline.py: {none}: cannot be written"))
+            self.assertEqual(self.draw(trace, picture), (0, ""))
+            self.assertTrue(picture.exists())
+
+    def draw(self, *arguments: pathlib.Path) -> tuple[int, str]:
+        """Exit status, and what the complaint begins with: the culprit and what is wrong with it."""
+        said = io.StringIO()
+        with mock.patch.object(sys, "argv", ["plot_timeline.py", *map(str, arguments)]), contextlib.redirect_stderr(said):
+            status = plot_timeline.main()
+        found = re.match("plot_timeline.py: .*?: (cannot be read|cannot be written|is no trace)", said.getvalue())
+        return status, found.group(0) if found else said.getvalue()
 
 
 if __name__ == "__main__":

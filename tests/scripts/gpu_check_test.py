@@ -205,7 +205,9 @@ class GpuCheck(unittest.TestCase):
 
     def test_wrong_requests_are_refused(self):
         for options, said in ((["--only", "nonsense"], "no step 'nonsense'"), (["--fast"], "--fast"),
-                              (["--build", str(self.folder / "none")], "no tools in"), (["--json"], "needs a value")):
+                              (["--build", str(self.folder / "none")], "no tools in"),
+                              (["--json", str(self.folder / "none/x.json")], "none/x.json cannot be written"),
+                              (["--json", str(self.folder)], "cannot be written"), (["--json"], "needs a value")):
             with self.subTest(options=options):
                 done = self.check(*options)
                 self.assertEqual(done.returncode, 2)

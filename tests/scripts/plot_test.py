@@ -78,6 +78,20 @@ class PlotTest(unittest.TestCase):
             self.assertIn(culprit, done.stderr)
         self.assertFalse((self.folder / "p.png").exists())
 
+    def test_a_file_that_is_cut_or_holds_no_numbers_is_refused_by_line(self):
+        self.sweep()
+        header, *rows = (self.folder / "sweep.csv").read_text().splitlines(keepends=True)
+        values = dict(zip(header.strip().split(","), rows[1].strip().split(",")))
+        wrong = {column: ",".join({**values, column: "many"}.values()) for column in plot.NEEDED}
+        for second, said in ((rows[1][:20], "as many values"), (rows[1].strip() + ",1", "as many values"),
+                             *((row, f"{column} must be a number, got 'many'") for column, row in wrong.items())):
+            with self.subTest(second=second):
+                (self.folder / "cut.csv").write_text(header + rows[0] + second)
+                done = self.draw("cut.csv", "p.png")
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("plot.py: cut.csv:3: ", done.stderr)
+                self.assertIn(said, done.stderr)
+
     def test_too_many_panels_are_refused(self):
         row = dict.fromkeys(plot.AXES + plot.NEEDED, "1")
         with self.assertRaisesRegex(plot.PlotError, "37 panels.*model=vgg19"):

@@ -17,7 +17,7 @@ LAUNCHERS = ("srun", "mpirun", "redis-server", "busybox")
 APT_GET = """#!/usr/bin/env bash
 echo "$@" >> "{log}"
 [[ $1 == update ]] || ln -sf "$(command -v true)" "{folder}/ninja"
-[[ "$*" != *openmpi* ]] || exit {launch_status}
+[[ "$*" != *openmpi* ]] || {launch}
 """
 
 
@@ -39,15 +39,15 @@ class SetupTest(unittest.TestCase):
         for program in programs:
             (self.bin / program).symlink_to("true")
 
-    def provide_apt_get(self, launch_status: int = 0) -> pathlib.Path:
-        """An apt-get that brings ninja and exits so where it should bring launchers; returns its log."""
+    def provide_apt_get(self, launch: str = "true") -> pathlib.Path:
+        """An apt-get that brings ninja, and does so where it should bring launchers; returns its log."""
         log, apt_get = self.bin / "log", self.bin / "apt-get"
-        apt_get.write_text(APT_GET.format(log=log, folder=self.bin, launch_status=launch_status))
+        apt_get.write_text(APT_GET.format(log=log, folder=self.bin, launch=launch))
         apt_get.chmod(0o755)
         return log
 
-    def run_setup(self, *options: str) -> subprocess.CompletedProcess:
-        return subprocess.run([SETUP, *options], env={**os.environ, "PATH": str(self.bin)}, text=True,
+    def run_setup(self, *options: str, script: pathlib.Path = SETUP) -> subprocess.CompletedProcess:
+        return subprocess.run([script, *options], env={**os.environ, "PATH": str(self.bin)}, text=True,
                               capture_output=True, check=False)
 
     def test_without_apt_get_missing_packages_are_listed(self):
@@ -74,12 +74,11 @@ class SetupTest(unittest.TestCase):
             self.skipTest("matplotlib is not installed")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
-
     @unittest.skipUnless(os.geteuid() == 0, "installs as root")
     def test_launchers_that_cannot_be_installed_are_named_and_no_failure(self):
         self.provide_stubs("ninja", "install")
-        self.provide("mktemp", "rm")
-        log = self.provide_apt_get(launch_status=100)
+        self.provide("rm")
+        log = self.provide_apt_get(launch="exit 100")
         done = self.run_setup()
         if "python3-matplotlib" in done.stderr:
             self.skipTest("matplotlib is not installed")
@@ -87,6 +86,34 @@ class SetupTest(unittest.TestCase):
         self.assertIn("'ctest -L launch' will fail", done.stderr)
         for package in ("slurm-client", "openmpi-bin", "redis-server", "busybox-static"):
             self.assertIn(package, log.read_text())
+
+    @unittest.skipUnless(os.geteuid() == 0, "installs as root")
+    def test_services_are_forbidden_while_launchers_are_installed_and_not_after(self):
+        policy = self.bin / "policy-rc.d"
+        script = self.bin / "scripts" / "setup.sh"
+        script.parent.mkdir()
+        shutil.copy(SETUP.parent / "find_python.sh", script.parent)
+        text = SETUP.read_text()
+        self.assertEqual(text.count("/usr/sbin/policy-rc.d"), 1)
+        script.write_text(text.replace("/usr/sbin/policy-rc.d", str(policy)))
+        script.chmod(0o755)
+        self.provide_stubs("ninja")
+        self.provide("install", "rm", "cat")
+        for launch, status in (("true", 0), ("exit 100", 0), ("kill -TERM $PPID", 143), ("kill -INT $PPID $$", 130),
+                               ("kill -HUP $PPID", 129)):
+            with self.subTest(launch=launch):
+                log = self.provide_apt_get(f"{{ cat {policy} >> {self.bin}/log; {launch}; }}")
+                done = self.run_setup(script=script)
+                if "python3-matplotlib" in done.stderr:
+                    self.skipTest("matplotlib is not installed")
+                self.assertFalse(policy.exists())
+                self.assertIn("exit 101", log.read_text())
+                log.unlink()
+                self.assertEqual(done.returncode, status, done.stderr)
+        policy.write_text("the machine's own")
+        self.provide_apt_get("kill -TERM $PPID")
+        self.run_setup(script=script)
+        self.assertEqual(policy.read_text(), "the machine's own")
 
     def test_launchers_are_left_out_when_not_wanted(self):
         self.provide_stubs("ninja")

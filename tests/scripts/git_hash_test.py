@@ -1,0 +1,51 @@
+"""Tests of cmake/git_hash.cmake, by which a tool knows the commit that it was built from: git_hash_test.py CMAKE [-v]"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CMAKE = sys.argv.pop(1)
+GIT = shutil.which("git")
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "cmake/git_hash.cmake"
+
+
+class GitHashTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.source = pathlib.Path(folder.name)
+        self.header = self.source / "generated" / "git_hash.hpp"
+
+    def git(self, *arguments: str) -> str:
+        """No configuration but this: neither the user's nor a repository around the temporary folder is seen."""
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.source), "GIT_CONFIG_NOSYSTEM": "1"}
+        return subprocess.run([GIT, "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=self.source,
+                              env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    def hash(self, git: str | None = GIT) -> str:
+        """What the header says after the script has run."""
+        subprocess.run([CMAKE, f"-DGIT={git or ''}", f"-DSOURCE={self.source}", f"-DHEADER={self.header}", "-P", SCRIPT],
+                       env={**os.environ, "GIT_CEILING_DIRECTORIES": str(self.source.parent)}, check=True)
+        return self.header.read_text().removeprefix('#define HIPRESS_GIT_HASH "').removesuffix('"\n')
+
+    @unittest.skipIf(GIT is None, "git is not installed")
+    def test_the_header_follows_commits_and_is_left_alone_between_them(self):
+        self.assertEqual(self.hash(), "unknown")
+        self.git("init", "--quiet")
+        for message in ("first", "second"):
+            self.git("commit", "--quiet", "--allow-empty", "--message", message)
+            self.assertEqual(self.hash(), self.git("rev-parse", "--short", "HEAD"))
+            os.utime(self.header, (1, 1))
+            self.hash()
+            self.assertEqual(self.header.stat().st_mtime, 1)
+
+    def test_without_git_the_commit_is_unknown(self):
+        self.assertEqual(self.hash(git=None), "unknown")
+
+
+if __name__ == "__main__":
+    unittest.main()

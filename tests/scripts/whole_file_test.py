@@ -1,0 +1,109 @@
+"""Tests of scripts/whole_file.py, and that the scripts write their results with it: whole_file_test.py [-v]"""
+
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import demo  # noqa: E402  (found through the path above)
+import gaps  # noqa: E402
+import plot  # noqa: E402
+import reproduce_sosp21  # noqa: E402
+from whole_file import replacing  # noqa: E402
+
+try:
+    import matplotlib.figure
+    import plot_timeline
+    import plot_training
+    import sosp21.plot
+except ImportError:
+    matplotlib = None
+
+
+def half(path: pathlib.Path, *_, **__) -> None:
+    """Instead of what writes a text: Ctrl-C comes when half of it is there."""
+    path.write_bytes(b"half")
+    raise KeyboardInterrupt
+
+
+def half_picture(_, path: pathlib.Path, **__) -> None:
+    half(path)
+
+
+class WholeFileTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def require_old(self, name: str, patch, write) -> None:
+        """`write`, interrupted by what is patched in, leaves the file as it was and no other."""
+        file = self.folder / name
+        file.write_text("old")
+        with patch, self.assertRaises(KeyboardInterrupt):
+            write(file)
+        self.assertEqual(file.read_text(), "old")
+        self.assertEqual(list(self.folder.iterdir()), [file])
+        file.unlink()
+
+    def test_what_is_written_takes_the_place_of_the_file(self):
+        picture = self.folder / "p.png"
+        for content in ("first", "second"):
+            with replacing(picture) as temporary:
+                self.assertEqual((temporary.suffix, temporary.parent), (".png", picture.resolve().parent))
+                temporary.write_text(content)
+            self.assertEqual(picture.read_text(), content)
+            self.assertEqual(list(self.folder.iterdir()), [picture])
+
+    def test_a_link_stays_and_its_target_is_replaced(self):
+        link, target = self.folder / "link", self.folder / "target"
+        target.write_text("old")
+        link.symlink_to(target)
+        with replacing(link) as temporary:
+            temporary.write_text("new")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.read_text(), "new")
+
+    def test_a_device_is_written_to(self):
+        with replacing("/dev/null") as temporary:
+            temporary.write_text("gone")
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device())
+
+    def test_a_folder_that_is_missing_is_an_error(self):
+        with self.assertRaises(FileNotFoundError), replacing(self.folder / "none" / "a.json") as temporary:
+            temporary.write_text("{}")
+
+    def test_interrupted_json_leaves_the_old_file(self):
+        case = demo.Case("ps", "none", 1, 1, 0, 1, 1, 0, True)
+        job = demo.Job(demo.Tools(self.folder), self.folder, "m", 2, 1)
+        row = {"model": "m", "topology": "ps", "bandwidth": "profile", "predicted_iteration_s": 1, "lower_bound_s": 1,
+               "gap": 0}
+
+        def run_gaps(file: pathlib.Path) -> None:
+            with mock.patch.object(gaps, "plan", lambda *_: row), contextlib.redirect_stdout(io.StringIO()):
+                gaps.main(["--json", str(file)])
+
+        for name, write in (("demo", lambda file: demo.write_results(file, job, [case])), ("gaps", run_gaps),
+                            ("reproduce_sosp21", lambda file: reproduce_sosp21.write_json(file, {}))):
+            with self.subTest(name):
+                self.require_old("results.json", mock.patch.object(pathlib.Path, "write_text", half), write)
+
+    @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+    def test_interrupted_pictures_leave_the_old_one(self):
+        panels = {"m, ps, onebit": {(1e9, 2): 1.5}}
+        curves = {(problem, "onebit", "with"): [2.0, 1.0] for problem in ("quadratic", "classifier")}
+        for name, write in (("plot", lambda file: plot.plot(panels, file)),
+                            ("plot_timeline", lambda file: plot_timeline.plot({}, file)),
+                            ("plot_training", lambda file: plot_training.draw(curves, file)),
+                            ("sosp21", lambda file: sosp21.plot.draw([], file))):
+            with self.subTest(name):
+                savefig = mock.patch.object(matplotlib.figure.Figure, "savefig", half_picture)
+                self.require_old("picture.png", savefig, write)
+
+
+if __name__ == "__main__":
+    unittest.main()
