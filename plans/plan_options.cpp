@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "casync/strategy.hpp"
@@ -122,22 +123,12 @@ void declare(CLI::App& app, PlanOptions& options) {
 }
 
 void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
-  const std::string algorithm = main_algorithm(context, resolved.plan);
-  const auto known =
-      std::find_if(resolved.plan.algorithms.begin(), resolved.plan.algorithms.end(),
-                   [&](const casync::Algorithm& other) { return other.name == algorithm; });
-  auto index = static_cast<std::int8_t>(known - resolved.plan.algorithms.begin());
-  if (known == resolved.plan.algorithms.end()) {
-    PlanContext changed = context;
-    changed.algorithm = algorithm;
-    ResolvedPlan all = resolve_plan("all", changed);
-    resolved.plan.algorithms = std::move(all.plan.algorithms);
-    resolved.codecs = std::move(all.codecs);
-    index = 0;
-  }
-  for (casync::Decision& decision : resolved.plan.decisions) {
-    decision = {index, static_cast<std::int32_t>(context.nodes)};
-  }
+  PlanContext changed = context;
+  changed.algorithm = main_algorithm(context, resolved.plan);
+  ResolvedPlan all = resolve_plan("all", changed);
+  resolved.plan.algorithms = std::move(all.plan.algorithms);
+  resolved.plan.decisions = std::move(all.plan.decisions);
+  resolved.codecs = std::move(all.codecs);
 }
 
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& resolved) {

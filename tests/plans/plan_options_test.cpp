@@ -58,6 +58,26 @@ TEST_CASE("without selection everything is compressed with the plan's algorithm 
   CHECK(none.codecs.size() == none.plan.algorithms.size());
 }
 
+TEST_CASE("without selection a raw half-precision gradient is compressed as the others") {
+  models::Model model = small_model();
+  model.gradients[1].dtype = models::Dtype::kFloat16;
+  const PlanContext context{model, "ring", 4};
+  for (const std::string plan : {"none", "threshold:1000000"}) {
+    CAPTURE(plan);  // nothing in it is compressed, and gradient 1 is resolved to fp16
+    ResolvedPlan resolved = resolve_plan(plan, context);
+    apply({.no_selection = true}, context, resolved);
+    for (std::size_t g = 0; g < 3; ++g) {
+      CHECK(algorithm_of(resolved, g) == "onebit");
+      CHECK(partitions_of(resolved, g) == 4);
+    }
+    REQUIRE(resolved.codecs.size() == resolved.plan.algorithms.size());
+    for (std::size_t i = 0; i < resolved.codecs.size(); ++i) {
+      CHECK(resolved.codecs[i]->traits().half_precision ==
+            resolved.plan.algorithms[i].half_precision);
+    }
+  }
+}
+
 TEST_CASE("without bulk neither groups nor batches are left") {
   const models::Model model = small_model();
   const PlanContext context{model, "ring", 4};
