@@ -281,7 +281,7 @@ void finish(const Request& request, Outcome& outcome) {
   }
   if (request.searches()) {
     found.plan = planner::in_one_strategy(std::move(found.plan));
-    add_replay_remarks(options, request.profile, found);
+    add_replay_remarks(options, request.model, request.profile, found);
     write_plan(options, request.model, found, request.profile, outcome.comparison);
   }
   for (const std::string& remark : found.remarks) spdlog::info("{}", remark);

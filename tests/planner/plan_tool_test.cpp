@@ -370,19 +370,33 @@ TEST_CASE_METHOD(PlanFixture, "A plan compresses with the algorithms named and n
             "links: {overhead: 0us, bandwidth: 8Gbps, latency: 0us}\n...\n");
   const std::string common =
       "hipress-plan --input model.csv --nnodes 2 --profile lab.yaml --network port "
-      "--evaluations 50 --output plan.yaml ";
+      "--evaluations 50 ";
+  const std::string to_yaml = common + "--output plan.yaml ";
   for (const std::string algorithms : {"onebit", "none"}) {
     CAPTURE(algorithms);
-    const ToolRun done = run(common + "--algorithm " + algorithms);
+    const ToolRun done = run(to_yaml + "--algorithm " + algorithms);
     REQUIRE(done.status == 0);
     CHECK_THAT(read("plan.yaml"), !Contains("fp16"));
     CHECK_THAT(done.out,
                Contains("'fp16' is faster than this plan, but --algorithm does not allow it"));
   }
-  const ToolRun done = run(common);  // onebit,fp16
+  const ToolRun done = run(to_yaml);  // onebit,fp16
   REQUIRE(done.status == 0);
   CHECK_THAT(read("plan.yaml"), Contains("algorithm: fp16"));
   CHECK_THAT(done.out, !Contains("faster"));
+  CHECK_THAT(done.err, !Contains("--algorithm"));  // the YAML says it
+  // A text with one algorithm does not, and a replay would take onebit, which is slow here.
+  const ToolRun text = run(common + "--output plan.txt --json");
+  REQUIRE(text.status == 0);
+  CHECK_THAT(read("plan.txt"), Contains("g,1000000,y,2\n"));
+  CHECK_THAT(text.err, Contains("the plan compresses with fp16") &&
+                           Contains("replay with --algorithm 'fp16'"));
+  const ToolRun replayed =
+      run("hipress-sim --input model.csv --nnodes 2 --profile lab.yaml --network port --json "
+          "--plan plan.txt --algorithm 'fp16'");
+  REQUIRE(replayed.status == 0);
+  CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
+        nlohmann::json::parse(text.out).at("predicted_iteration_s"));
 }
 
 // ---- passes, explanations, comparisons, robust plans ----
