@@ -7,6 +7,7 @@
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -32,13 +33,25 @@ void require_schema(const io::YamlNode& root) {
   }
 }
 
+/// What call() says is wrong, at the node's line.
+template <class Call>
+void located(const io::YamlNode& node, const Call& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    node.fail(error.what());
+  }
+}
+
 /// The plan was made for this topology and number of nodes.
 void require_agreement(const io::YamlNode& root, const PlanContext& context) {
-  const std::string topology(casync::find_strategy(context.strategy).name);
-  const io::YamlNode own_topology = root.at("topology");
-  if (own_topology.text() != topology) {
-    own_topology.fail(fmt::format("the plan is for {}, not {}; ask for --topology {}",
-                                  io::quote(own_topology.text()), topology, own_topology.text()));
+  const io::YamlNode topology = root.at("topology");
+  std::string_view own;
+  located(topology, [&] { own = casync::find_strategy(topology.text()).name; });
+  const std::string_view asked = casync::find_strategy(context.strategy).name;
+  if (own != asked) {
+    topology.fail(
+        fmt::format("the plan is for {}, not {}; ask for --topology {}", io::quote(own), asked, own));
   }
   const io::YamlNode nodes = root.at("nodes");
   if (nodes.integer(1) != context.nodes) {
@@ -115,16 +128,6 @@ std::vector<std::uint32_t> read_group(const io::YamlNode& list, const models::Mo
     members.push_back(static_cast<std::uint32_t>(found - model.gradients.begin()));
   }
   return members;
-}
-
-/// What call() says is wrong, at the node's line.
-template <class Call>
-void located(const io::YamlNode& node, const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    node.fail(error.what());
-  }
 }
 
 /// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.

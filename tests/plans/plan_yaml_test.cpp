@@ -94,6 +94,16 @@ TEST_CASE("bad plan YAML is refused with file and line") {
     CHECK(about("schema: hipress.plan/1\ntopology: ring\nnodes: 4\ngradients: []\n") ==
           "p.yaml:2: topology: the plan is for 'ring', not ps; ask for --topology ring");
   }
+  SECTION("a topology in capitals") {
+    CHECK(about("schema: hipress.plan/1\ntopology: RING\nnodes: 4\ngradients: []\n") ==
+          "p.yaml:2: topology: the plan is for 'ring', not ps; ask for --topology ring");
+    CHECK_THAT(about("schema: hipress.plan/1\ntopology: PS\nnodes: 4\ngradients: []\n"),
+               Catch::StartsWith("p.yaml: gradient 'a' of model 'small' is missing"));
+  }
+  SECTION("an unknown topology") {
+    CHECK(about("schema: hipress.plan/1\ntopology: mesh\nnodes: 4\ngradients: []\n") ==
+          "p.yaml:2: topology: unknown topology 'mesh'; known are ps, ring, allreduce");
+  }
   SECTION("another number of nodes") {
     CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 8\ngradients: []\n") ==
           "p.yaml:3: nodes: the plan is for 8 nodes, not 4; ask for --nnodes 8");
