@@ -50,13 +50,20 @@ void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   located(topology, [&] { own = casync::find_strategy(topology.text()).name; });
   const std::string_view asked = casync::find_strategy(context.strategy).name;
   if (own != asked) {
-    topology.fail(
-        fmt::format("the plan is for {}, not {}; ask for --topology {}", io::quote(own), asked, own));
+    topology.fail(fmt::format("the plan is for {}, not {}; ask for --topology {}", io::quote(own),
+                              asked, own));
   }
   const io::YamlNode nodes = root.at("nodes");
   if (nodes.integer(1) != context.nodes) {
     nodes.fail(fmt::format("the plan is for {} nodes, not {}; ask for --nnodes {}", nodes.text(),
                            context.nodes, nodes.text()));
+  }
+}
+
+/// What is said of where the plan comes from is not used, but its times are times.
+void require_times(const io::YamlNode& root) {
+  for (const std::string_view key : {"predicted_iteration", "lower_bound"}) {
+    if (const auto time = root.find(key)) time->duration();
   }
 }
 
@@ -194,6 +201,7 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
                     "batch", "gradients"});
   require_schema(root);
   require_agreement(root, context);
+  require_times(root);
   PlanMatcher matcher(file, context);
   for (const io::YamlNode& item : root.at("gradients").items()) {
     item.expect_keys({"name", "elements", "algorithm", "K"});

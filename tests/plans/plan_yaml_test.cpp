@@ -116,6 +116,12 @@ TEST_CASE("bad plan YAML is refused with file and line") {
     CHECK_THAT(about("schema: hipress.profile/1\nhardware: x\n"),
                Catch::StartsWith("p.yaml:2: unknown key 'hardware'"));
   }
+  SECTION("a time without unit, and one that is none") {
+    CHECK_THAT(about(valid_head() + "predicted_iteration: 12\n"),
+               Catch::StartsWith("p.yaml:5: predicted_iteration must be a duration with unit"));
+    CHECK_THAT(about(valid_head() + "lower_bound: banana\n"),
+               Catch::StartsWith("p.yaml:5: lower_bound must be a duration with unit"));
+  }
   SECTION("an unknown key") {
     CHECK(with("- {name: a, elements: 100, algorithm: none, k: 1}\n") ==
           "p.yaml:5: unknown key 'gradients[0].k' (known: name, elements, algorithm, K)");
