@@ -26,14 +26,15 @@ namespace {
   throw InputError(fmt::format("{}: cannot be {}: {}", path, action, std::strerror(errno)));
 }
 
-/// Writes straight to `path`, and makes sure that everything arrived.
-void write_directly(const std::string& path, const std::function<void(std::ostream&)>& write) {
+/// Writes straight to `path`, and makes sure that everything arrived. Complaints name `asked_for`.
+void write_directly(const std::string& path, const std::function<void(std::ostream&)>& write,
+                    const std::string& asked_for) {
   errno = 0;
   std::ofstream stream(path, std::ios::binary);
-  if (!stream) refuse(path, "written (choose a folder that exists and is writable)");
+  if (!stream) refuse(asked_for, "written (choose a folder that exists and is writable)");
   write(stream);
   stream.close();
-  if (!stream) refuse(path, "written");
+  if (!stream) refuse(asked_for, "written");
 }
 
 /// A name beside `path` that no other thread or process uses.
@@ -98,13 +99,13 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
     throw InputError(path + ": is a folder, give the name of a file");
   }
   // Renaming would replace a device or pipe (/dev/stdout) by a file.
-  if (fs::exists(status) && !fs::is_regular_file(status)) return write_directly(path, write);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return write_directly(path, write, path);
 
   // A symbolic link stays, its target is replaced.
   const std::string target = fs::exists(status) ? fs::canonical(path).string() : path;
   const std::string temporary = temporary_name(target);
   const Remover remover{temporary};
-  write_directly(temporary, write);
+  write_directly(temporary, write, path);
   if (std::rename(temporary.c_str(), target.c_str()) != 0) refuse(path, "written");
 }
 

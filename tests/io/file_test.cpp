@@ -64,7 +64,7 @@ TEST_CASE("what cannot be written or read is named with the reason") {
   SECTION("no such folder") {
     const std::string path = folder.path("none/plan.txt");
     CHECK_THAT(complaint([&] { write_text(path, ""); }),
-               Catch::StartsWith(folder.path("none/plan.txt")) &&
+               Catch::StartsWith(folder.path("none/plan.txt") + ": cannot be written (") &&
                    Catch::Contains("choose a folder that exists") &&
                    Catch::Contains("No such file or directory"));
   }
