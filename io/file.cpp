@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -35,6 +36,34 @@ void write_directly(const std::string& path, const std::function<void(std::ostre
   write(stream);
   stream.close();
   if (!stream) refuse(asked_for, "written");
+}
+
+/// Where the symbolic links that `path` may be lead, to a file or to where one would be.
+std::string follow_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // Linux's own limit
+  fs::path at = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(at, error)); ++links) {
+    const fs::path target = fs::read_symlink(at, error);
+    if (error || links == kMostLinks) {
+      errno = error ? error.value() : ELOOP;
+      refuse(path, "written");
+    }
+    at = at.parent_path() / target;
+  }
+  return at.string();
+}
+
+/// The file that writing to `path` makes or replaces: links stay. None for a device or pipe
+/// (/dev/stdout), which is written to and stays too.
+std::optional<std::string> replaced_file(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    throw InputError(path + ": is a folder, give the name of a file");
+  }
+  if (fs::exists(status) && !fs::is_regular_file(status)) return std::nullopt;
+  return follow_links(path);
 }
 
 /// A name beside `path` that no other thread or process uses.
@@ -93,30 +122,18 @@ std::vector<fs::path> data_roots() {
 }  // namespace
 
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) {
-    throw InputError(path + ": is a folder, give the name of a file");
-  }
-  // Renaming would replace a device or pipe (/dev/stdout) by a file.
-  if (fs::exists(status) && !fs::is_regular_file(status)) return write_directly(path, write, path);
-
-  // A symbolic link stays, its target is replaced.
-  const std::string target = fs::exists(status) ? fs::canonical(path).string() : path;
-  const std::string temporary = temporary_name(target);
+  const std::optional<std::string> target = replaced_file(path);
+  if (!target) return write_directly(path, write, path);
+  const std::string temporary = temporary_name(*target);
   const Remover remover{temporary};
   write_directly(temporary, write, path);
-  if (std::rename(temporary.c_str(), target.c_str()) != 0) refuse(path, "written");
+  if (std::rename(temporary.c_str(), target->c_str()) != 0) refuse(path, "written");
 }
 
 void require_writable(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) {
-    throw InputError(path + ": is a folder, give the name of a file");
-  }
-  if (fs::exists(status) && !fs::is_regular_file(status)) return;  // a device or pipe
-  const std::string folder = fs::path(path).parent_path().string();
+  const std::optional<std::string> target = replaced_file(path);
+  if (!target) return;
+  const std::string folder = fs::path(*target).parent_path().string();
   errno = 0;
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
     refuse(path, "written (choose a folder that exists and is writable)");
