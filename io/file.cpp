@@ -18,6 +18,7 @@
 
 #include "io/environment.hpp"
 #include "io/error.hpp"
+#include "io/utf8.hpp"
 
 namespace hipress::io {
 namespace fs = std::filesystem;
@@ -80,22 +81,6 @@ struct Remover {
     fs::remove(path, ignored);
   }
 };
-
-/// Bytes of the UTF-8 character that `text` begins with; 0 if there is none. Lengths and
-/// continuation bytes are checked, which tells text from other encodings; overlong forms pass.
-std::size_t utf8_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t length = first < 0x80             ? 1
-                             : (first & 0xe0) == 0xc0 ? 2
-                             : (first & 0xf0) == 0xe0 ? 3
-                             : (first & 0xf8) == 0xf0 ? 4
-                                                      : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
 
 void require_text(const std::string& path, int line_number, std::string_view line) {
   for (std::size_t i = 0; i < line.size();) {

@@ -162,6 +162,11 @@ TEST_CASE("a file that is no YAML document is refused") {
     CHECK(complaint([] { parse(std::string("a: 1\nb: \0\n", 10)); }) ==
           "x.yaml:2: control byte '\\x00': this is not a YAML text file");
   }
+  SECTION("bytes that are not UTF-8") {
+    CHECK(complaint([] { parse("a: 1\nname: M\xfcller\n"); }) ==
+          "x.yaml:2: byte 0xfc is not UTF-8; give a UTF-8 text file");
+    CHECK(parse("name: M\xc3\xbcller\n").at("name").text() == "M\xc3\xbcller");
+  }
   SECTION("two documents") {
     CHECK(complaint([] { parse("a: 1\n---\nb: 2\n"); }) ==
           "x.yaml:2: text behind the end of the YAML document; one document per file is read");
