@@ -36,10 +36,7 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
       order_(casync::backward_order(problem.model)) {
   const std::vector<double>& speeds = problem.machines->cluster.compute_speed;
   const double speed = *std::min_element(speeds.begin(), speeds.end());
-  const auto length = [&](std::int64_t nominal) {
-    return speed == 1 ? nominal
-                      : static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5);
-  };
+  const auto length = [&](std::int64_t nominal) { return at_speed(nominal, speed); };
   compute_end_ = length(casync::from_seconds(problem.model.forward_s).count());
   for (const models::Gradient& gradient : problem.model.gradients) {
     due_.push_back(casync::from_seconds(gradient.ready_s));
