@@ -51,6 +51,16 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
   }
 }
 
+/// Without bulk, nothing is left that an option of an aggregation could change.
+void refuse_aggregation(const PlanOptions& options) {
+  for (const PlanOptionRow& row : plan_options()) {
+    const bool aggregates = row.name.starts_with("--bulk-") || row.name.starts_with("--batch-");
+    if (aggregates && row.given(options)) {
+      throw io::InputError(fmt::format("--no-bulk contradicts {}; drop one", row.name));
+    }
+  }
+}
+
 std::string main_algorithm(const PlanContext& context, const casync::Plan& plan) {
   std::vector<std::int64_t> elements(plan.algorithms.size(), 0);
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
@@ -133,9 +143,7 @@ void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
 
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& resolved) {
   casync::Plan& plan = resolved.plan;
-  if (options.no_bulk && (!options.bulk_threshold.empty() || !options.batch_threshold.empty())) {
-    throw io::InputError("--no-bulk contradicts --bulk-threshold and --batch-threshold; drop one");
-  }
+  if (options.no_bulk) refuse_aggregation(options);
   apply_aggregation({"bulk", options.bulk_threshold, options.bulk_wait, options.bulk_limit},
                     plan.bulk);
   apply_aggregation({"batch", options.batch_threshold, options.batch_wait, options.batch_limit},

@@ -90,6 +90,23 @@ TEST_CASE("without bulk neither groups nor batches are left") {
   CHECK(resolved.plan.bulk_groups.empty());
 }
 
+TEST_CASE("without bulk, no option of groups or batches is left to be given") {
+  const models::Model model = small_model();
+  const PlanContext context{model, "ring", 4};
+  for (const auto& [name, options] : std::vector<std::pair<std::string, PlanOptions>>{
+           {"--bulk-threshold", {.bulk_threshold = "1KiB", .no_bulk = true}},
+           {"--bulk-wait", {.bulk_wait = "1ms", .no_bulk = true}},
+           {"--bulk-limit", {.bulk_limit = "1MiB", .no_bulk = true}},
+           {"--batch-threshold", {.batch_threshold = "1KiB", .no_bulk = true}},
+           {"--batch-wait", {.batch_wait = "1ms", .no_bulk = true}},
+           {"--batch-limit", {.batch_limit = "1MiB", .no_bulk = true}}}) {
+    ResolvedPlan resolved = resolve_plan("all", context);
+    resolved.plan.bulk.threshold_bytes = resolved.plan.batch.threshold_bytes = 4096;
+    CHECK(complaint([&, &options = options] { apply(options, context, resolved); }) ==
+          "--no-bulk contradicts " + name + "; drop one");
+  }
+}
+
 TEST_CASE("options that make no sense are refused by name") {
   CHECK_THAT(refusal({.bulk_threshold = "64"}), Contains("--bulk-threshold") && Contains("'64'"));
   CHECK_THAT(refusal({.bulk_threshold = "-1KiB"}), Contains("--bulk-threshold"));
@@ -101,8 +118,6 @@ TEST_CASE("options that make no sense are refused by name") {
              Contains("--bulk-wait must be at most 1e+06s, got '1e9s'"));
   CHECK_THAT(refusal({.bulk_wait = "1ms"}), Contains("--bulk-wait needs --bulk-threshold"));
   CHECK_THAT(refusal({.batch_limit = "1MiB"}), Contains("--batch-limit needs --batch-threshold"));
-  CHECK_THAT(refusal({.bulk_threshold = "1KiB", .no_bulk = true}),
-             Contains("--no-bulk contradicts"));
 }
 
 TEST_CASE("a plan YAML holds bulk groups, batches and how raw gradients travel") {
