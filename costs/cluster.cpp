@@ -15,7 +15,6 @@ namespace {
 
 using io::YamlNode;
 
-constexpr std::int64_t kMostNodes = 1 << 20;
 constexpr std::int64_t kMostGpus = 1 << 12;
 
 /// Nodes 0 … n−1 on the first machine, n … 2n−1 on the second, and so on.

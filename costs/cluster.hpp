@@ -14,6 +14,9 @@ namespace hipress::costs {
 inline constexpr double kLeastFactor = 1e-3;
 inline constexpr double kMostFactor = 1e3;
 
+/// Most nodes that a cluster may have.
+inline constexpr std::int64_t kMostNodes = 1 << 20;
+
 /// Racks of hosts: hosts 0 … n−1 in the first, and so on.
 struct RackCosts {
   std::uint32_t hosts = 1;      ///< n, of a full rack
