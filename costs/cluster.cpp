@@ -97,13 +97,13 @@ void read_gpus(const YamlNode& root, Cluster& cluster) {
   }
 }
 
+}  // namespace
+
 bool share_a_host(const Cluster& cluster) {
   std::vector<std::uint32_t> hosts = cluster.host;
   std::sort(hosts.begin(), hosts.end());
   return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
-
-}  // namespace
 
 bool is_uniform(const Cluster& cluster) {
   if (!is_hierarchical(cluster) || cluster.nodes < 2) return true;

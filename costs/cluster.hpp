@@ -78,6 +78,9 @@ inline Path path(const Cluster& cluster, std::uint32_t from, std::uint32_t to) {
   return Path::kBetweenRacks;
 }
 
+/// Some nodes are on one machine.
+bool share_a_host(const Cluster& cluster);
+
 /// All pairs of nodes have one path, which crosses no rack: what holds without hierarchy holds
 /// here.
 bool is_uniform(const Cluster& cluster);
