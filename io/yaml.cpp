@@ -40,9 +40,9 @@ void require_text(const std::string& text, const std::string& file) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') {
-      throw InputError(file, line,
-                       fmt::format("control byte {}: this is not a YAML text file",
-                                   quote(text.substr(i, 1))));
+      throw InputError(
+          file, line,
+          fmt::format("control byte {}: this is not a YAML text file", quote(text.substr(i, 1))));
     }
     const std::size_t length = utf8_length(std::string_view(text).substr(i));
     if (length == 0) {
@@ -88,6 +88,10 @@ void refuse_second_document(const std::string& text, const std::string& file) {
 }
 
 }  // namespace
+
+bool is_yaml_name(std::string_view path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
 
 YamlNode YamlNode::load(const std::string& path) { return parse(read_file(path), path); }
 

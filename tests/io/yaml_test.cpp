@@ -15,6 +15,14 @@ YamlNode parse(const std::string& text) { return YamlNode::parse(text, "x.yaml")
 
 }  // namespace
 
+TEST_CASE("a YAML file is told by its ending") {
+  CHECK(hipress::io::is_yaml_name("plans/x.yaml"));
+  CHECK(hipress::io::is_yaml_name("x.yml"));
+  CHECK_FALSE(hipress::io::is_yaml_name("x.yaml.txt"));
+  CHECK_FALSE(hipress::io::is_yaml_name("yaml"));
+  CHECK_FALSE(hipress::io::is_yaml_name(""));
+}
+
 TEST_CASE("values are read with their units") {
   const YamlNode root = parse(
       "name: v100\n"
