@@ -9,7 +9,6 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kWord = 32;
 constexpr std::size_t kMostPatternBytes = std::size_t{48} << 20;
 constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
 
@@ -91,7 +90,7 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
   if (strategy->form == casync::Strategy::Form::kRawAndWhole) return true;
   const std::int32_t partitions = unit.decision.partitions;
   return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
-         unit.elements % (kWord * partitions) == 0;
+         unit.elements % (casync::kSliceWord * partitions) == 0;
 }
 
 Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
@@ -167,7 +166,7 @@ void Evaluator::lay_out(const Candidate& candidate) {
 void Evaluator::group(const Candidate& candidate) {
   const casync::Aggregation& rule = choices_.shapes[candidate.shape].bulk;
   std::map<std::int8_t, OpenGroup> open;  // by algorithm: the strategy is one
-  const std::int64_t multiple = kWord * problem_.nodes;
+  const std::int64_t multiple = casync::kSliceWord * problem_.nodes;
   const auto close = [&](const OpenGroup& group) {
     if (group.places.empty()) return;
     const std::uint32_t first = order_[group.places.front()];
