@@ -104,6 +104,7 @@ void print_json(const Problem& problem, const SearchResult& found, double search
                  {"predicted_iteration_s", number(comparison.planned_s)},
                  {"lower_bound_s", number(comparison.lower_bound_s)},
                  {"gap", number(comparison.gap())},
+                 {"proved_optimal", comparison.proved_optimal},
                  {"evaluations", found.evaluations},
                  {"search_s", search_s},
                  {"baselines", baselines}};

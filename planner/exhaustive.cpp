@@ -275,7 +275,7 @@ SearchResult search_exhaustive(const Problem& problem) {
   result.plan = make_plan(problem, choices, optimum.candidate.shape, optimum.candidate.options);
   result.evaluations = optimum.simulated;
   result.transfer_order = choices.shapes[optimum.candidate.shape].transfer_order;
-  result.complete = optimum.proven;
+  result.complete = result.proven = optimum.proven;
   const std::string counts =
       fmt::format("{} simulated, {} parts bounded", optimum.simulated, optimum.bounded);
   const std::string plans = fmt::format(
