@@ -15,7 +15,7 @@ namespace {
 
 const PlanReport kReport{.predicted_iteration_s = 0.123456789012,
                          .search = "timeline",
-                         .profile = "sosp21 (0123456789abcdef)",
+                         .profile = "sosp21 0123456789abcdef",
                          .network = "fair",
                          .lower_bound_s = 0.12};
 
@@ -53,7 +53,7 @@ TEST_CASE("a plan YAML says where it comes from") {
   CHECK(root.at("lower_bound").text() == "120ms");
   CHECK(root.at("search").text() == "timeline");
   CHECK(root.at("network").text() == "fair");
-  CHECK(root.at("profile").text() == "sosp21 (0123456789abcdef)");
+  CHECK(root.at("profile").text() == "sosp21 0123456789abcdef");
   CHECK(root.at("tool").text() == io::version());
   // One gradient a line, for people and for diff.
   CHECK_THAT(io::read_file(path),
