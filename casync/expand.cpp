@@ -35,7 +35,11 @@ std::vector<ForwardStep> forward_by_gradient(const models::Model& model) {
     const double before = i > 0 ? model.gradients[order[i - 1]].ready_s : 0;
     weight[i] = timed ? gradient.ready_s - before : static_cast<double>(gradient.elements);
   }
-  const double total = std::accumulate(weight.begin(), weight.end(), 0.0);
+  double total = std::accumulate(weight.begin(), weight.end(), 0.0);
+  if (total == 0) {  // with_even_slices() may leave no elements
+    weight.assign(weight.size(), 1);
+    total = static_cast<double>(weight.size());
+  }
   std::vector<ForwardStep> steps;
   double reached = 0;
   Picoseconds due{};

@@ -12,8 +12,6 @@
 namespace hipress::casync {
 namespace {
 
-constexpr std::int64_t kWord = 32;
-
 std::string quoted(const models::Model& model, std::uint32_t gradient) {
   return "gradient '" + model.gradients[gradient].name + "'";
 }
@@ -167,7 +165,7 @@ class LayoutMaker {
     unit.name = "bulk" + std::to_string(layout_.units.size() - layout_.gradients);
     unit.elements = 0;
     for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
-    const std::int64_t multiple = kWord * plan_.nodes;
+    const std::int64_t multiple = kSliceWord * plan_.nodes;
     unit.elements = (unit.elements + multiple - 1) / multiple * multiple;
     const bool whole = unit.strategy->form == Strategy::Form::kRawAndWhole;
     unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);

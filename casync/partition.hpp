@@ -30,8 +30,8 @@ class PartitionTasks {
                 std::uint8_t flags = 0);
   /// The message of `message` goes from one node to another; returns the Recv.
   TaskId transfer(std::uint32_t from, std::uint32_t to, TaskId message);
-  /// Adds the received message to the slice once `others` (the node's own gradient, the sum so far)
-  /// are there: a Decode that accumulates, or a Merge.
+  /// Adds the received message to the slice once `other` (the node's own gradient, or the sum so
+  /// far) is there: a Decode that accumulates, or a Merge.
   TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,
              std::uint8_t flags);
   /// message -> slice.

@@ -65,8 +65,11 @@ struct Plan {
   bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };
 
-/// The elements that partition k of K covers: ceil(m/K) rounded up to a multiple of 32 each, the
-/// last one shorter, those behind it empty.
+/// What slices are a multiple of, but the last of a gradient: codecs pack 32 elements at a time.
+inline constexpr std::int64_t kSliceWord = 32;
+
+/// The elements that partition k of K covers: ceil(m/K) rounded up to a multiple of kSliceWord
+/// each, the last one shorter, those behind it empty.
 struct Slice {
   std::int64_t begin = 0;
   std::int64_t elements = 0;

@@ -15,7 +15,6 @@ namespace {
 
 using io::YamlNode;
 
-constexpr std::int64_t kMostNodes = 1 << 20;
 constexpr std::int64_t kMostGpus = 1 << 12;
 
 /// Nodes 0 … n−1 on the first machine, n … 2n−1 on the second, and so on.
@@ -98,13 +97,13 @@ void read_gpus(const YamlNode& root, Cluster& cluster) {
   }
 }
 
+}  // namespace
+
 bool share_a_host(const Cluster& cluster) {
   std::vector<std::uint32_t> hosts = cluster.host;
   std::sort(hosts.begin(), hosts.end());
   return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
-
-}  // namespace
 
 bool is_uniform(const Cluster& cluster) {
   if (!is_hierarchical(cluster) || cluster.nodes < 2) return true;

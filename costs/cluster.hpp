@@ -14,6 +14,9 @@ namespace hipress::costs {
 inline constexpr double kLeastFactor = 1e-3;
 inline constexpr double kMostFactor = 1e3;
 
+/// Most nodes that a cluster may have.
+inline constexpr std::int64_t kMostNodes = 1 << 20;
+
 /// Racks of hosts: hosts 0 … n−1 in the first, and so on.
 struct RackCosts {
   std::uint32_t hosts = 1;      ///< n, of a full rack
@@ -74,6 +77,9 @@ inline Path path(const Cluster& cluster, std::uint32_t from, std::uint32_t to) {
   }
   return Path::kBetweenRacks;
 }
+
+/// Some nodes are on one machine.
+bool share_a_host(const Cluster& cluster);
 
 /// All pairs of nodes have one path, which crosses no rack: what holds without hierarchy holds
 /// here.

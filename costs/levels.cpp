@@ -8,12 +8,6 @@
 namespace hipress::costs {
 namespace {
 
-bool share_hosts(const Cluster& cluster) {
-  std::vector<std::uint32_t> hosts = cluster.host;
-  std::sort(hosts.begin(), hosts.end());
-  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
-}
-
 /// Nodes 0 … n−1 are on host 0, n … 2n−1 on host 1, and so on: n, or 0 where it is not so.
 std::uint32_t nodes_per_host(const Cluster& cluster) {
   const auto count = static_cast<std::uint32_t>(
@@ -29,9 +23,10 @@ std::uint32_t nodes_per_host(const Cluster& cluster) {
 
 std::optional<Cluster> in_one_level(const Cluster& cluster) {
   const std::uint32_t gpus = cluster.gpus_per_node;
-  if (gpus < 2 || cluster.host_link || cluster.link.burst_bytes > 0 || share_hosts(cluster)) {
+  if (gpus < 2 || cluster.host_link || cluster.link.burst_bytes > 0 || share_a_host(cluster)) {
     return std::nullopt;
   }
+  if (std::int64_t{cluster.nodes} * gpus > kMostNodes) return std::nullopt;
   Cluster flat = cluster;
   flat.nodes = cluster.nodes * gpus;
   flat.gpus_per_node = 1;

@@ -14,7 +14,7 @@ namespace hipress::costs {
 
 /// Every GPU a node: N·G nodes, G on a host, which are joined by what joined the GPUs and share
 /// what was their node's link. None where a node has one GPU, or where that cannot be said: nodes
-/// that share a host, bursts.
+/// that share a host, bursts, more nodes than a cluster may have.
 std::optional<Cluster> in_one_level(const Cluster& cluster);
 
 /// Every host a node with its former nodes for GPUs. None where hosts have one node each, or where

@@ -12,11 +12,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
 #include "io/environment.hpp"
 #include "io/error.hpp"
+#include "io/utf8.hpp"
 
 namespace hipress::io {
 namespace fs = std::filesystem;
@@ -26,14 +28,43 @@ namespace {
   throw InputError(fmt::format("{}: cannot be {}: {}", path, action, std::strerror(errno)));
 }
 
-/// Writes straight to `path`, and makes sure that everything arrived.
-void write_directly(const std::string& path, const std::function<void(std::ostream&)>& write) {
+/// Writes straight to `path`, and makes sure that everything arrived. Complaints name `asked_for`.
+void write_directly(const std::string& path, const std::function<void(std::ostream&)>& write,
+                    const std::string& asked_for) {
   errno = 0;
   std::ofstream stream(path, std::ios::binary);
-  if (!stream) refuse(path, "written (choose a folder that exists and is writable)");
+  if (!stream) refuse(asked_for, "written (choose a folder that exists and is writable)");
   write(stream);
   stream.close();
-  if (!stream) refuse(path, "written");
+  if (!stream) refuse(asked_for, "written");
+}
+
+/// Where the symbolic links that `path` may be lead, to a file or to where one would be.
+std::string follow_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // Linux's own limit
+  fs::path at = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(at, error)); ++links) {
+    const fs::path target = fs::read_symlink(at, error);
+    if (error || links == kMostLinks) {
+      errno = error ? error.value() : ELOOP;
+      refuse(path, "written");
+    }
+    at = at.parent_path() / target;
+  }
+  return at.string();
+}
+
+/// The file that writing to `path` makes or replaces: links stay. None for a device or pipe
+/// (/dev/stdout), which is written to and stays too.
+std::optional<std::string> replaced_file(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    throw InputError(path + ": is a folder, give the name of a file");
+  }
+  if (fs::exists(status) && !fs::is_regular_file(status)) return std::nullopt;
+  return follow_links(path);
 }
 
 /// A name beside `path` that no other thread or process uses.
@@ -50,22 +81,6 @@ struct Remover {
     fs::remove(path, ignored);
   }
 };
-
-/// Bytes of the UTF-8 character that `text` begins with; 0 if there is none. Lengths and
-/// continuation bytes are checked, which tells text from other encodings; overlong forms pass.
-std::size_t utf8_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t length = first < 0x80             ? 1
-                             : (first & 0xe0) == 0xc0 ? 2
-                             : (first & 0xf0) == 0xe0 ? 3
-                             : (first & 0xf8) == 0xf0 ? 4
-                                                      : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
 
 void require_text(const std::string& path, int line_number, std::string_view line) {
   for (std::size_t i = 0; i < line.size();) {
@@ -92,30 +107,18 @@ std::vector<fs::path> data_roots() {
 }  // namespace
 
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) {
-    throw InputError(path + ": is a folder, give the name of a file");
-  }
-  // Renaming would replace a device or pipe (/dev/stdout) by a file.
-  if (fs::exists(status) && !fs::is_regular_file(status)) return write_directly(path, write);
-
-  // A symbolic link stays, its target is replaced.
-  const std::string target = fs::exists(status) ? fs::canonical(path).string() : path;
-  const std::string temporary = temporary_name(target);
+  const std::optional<std::string> target = replaced_file(path);
+  if (!target) return write_directly(path, write, path);
+  const std::string temporary = temporary_name(*target);
   const Remover remover{temporary};
-  write_directly(temporary, write);
-  if (std::rename(temporary.c_str(), target.c_str()) != 0) refuse(path, "written");
+  write_directly(temporary, write, path);
+  if (std::rename(temporary.c_str(), target->c_str()) != 0) refuse(path, "written");
 }
 
 void require_writable(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) {
-    throw InputError(path + ": is a folder, give the name of a file");
-  }
-  if (fs::exists(status) && !fs::is_regular_file(status)) return;  // a device or pipe
-  const std::string folder = fs::path(path).parent_path().string();
+  const std::optional<std::string> target = replaced_file(path);
+  if (!target) return;
+  const std::string folder = fs::path(*target).parent_path().string();
   errno = 0;
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
     refuse(path, "written (choose a folder that exists and is writable)");

@@ -9,8 +9,9 @@
 namespace hipress::io {
 
 /// Writes `path` through a temporary file in the same folder that is renamed into place at the end,
-/// so an interrupted or failing run leaves no half file and an old file stays until then.
-/// `write` fills the stream; InputError if the folder cannot be written to.
+/// so an interrupted or failing run leaves no half file and an old file stays until then. A
+/// symbolic link, a device and a pipe stay what they are. `write` fills the stream; InputError if
+/// the folder cannot be written to.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 /// InputError that write_file would meet: for what takes long to compute, before it is computed.

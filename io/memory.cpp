@@ -3,15 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
 /// The number that a file of one number holds; none for "max", or without the file.
 std::optional<std::int64_t> number_in(const fs::path& file) {
@@ -29,18 +33,48 @@ std::optional<std::int64_t> available_on_machine(const fs::path& proc) {
   return std::nullopt;
 }
 
-/// The least limit of a control group and those around it. A container sees its own as the root.
-std::int64_t least_limit(const fs::path& root, const std::string& group, const char* file) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+/// What one version of control groups calls its files, and the lines of memory.stat that count
+/// cached files, which the kernel gives up before it ends a process.
+struct GroupFiles {
+  const char* limit;
+  const char* used;
+  std::array<std::string_view, 2> cached;
+};
+constexpr GroupFiles kVersion1 = {
+    "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_active_file", "total_inactive_file"}};
+constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", {"active_file", "inactive_file"}};
+
+std::int64_t cached_in(const fs::path& group, const GroupFiles& files) {
+  std::int64_t sum = 0, bytes = 0;
+  std::ifstream stream(group / "memory.stat");
+  for (std::string name; stream >> name >> bytes;) {
+    if (std::find(files.cached.begin(), files.cached.end(), name) != files.cached.end()) {
+      sum += bytes;
+    }
+  }
+  return sum;
+}
+
+/// What the processes of a control group and of those in it may still take.
+std::int64_t left_in(const fs::path& group, const GroupFiles& files) {
+  const std::optional<std::int64_t> limit = number_in(group / files.limit);
+  if (!limit) return kUnlimited;
+  const std::int64_t used = number_in(group / files.used).value_or(0) - cached_in(group, files);
+  return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, used));
+}
+
+/// The least that a control group and those around it leave. A container sees its own as the root.
+std::int64_t least_left(const fs::path& root, const std::string& group, const GroupFiles& files) {
+  std::int64_t least = kUnlimited;
   for (fs::path at = group;; at = at.parent_path()) {
-    least = std::min(least, number_in(root / at.relative_path() / file).value_or(least));
+    least = std::min(least, left_in(root / at.relative_path(), files));
     if (at == at.parent_path()) return least;
   }
 }
 
 /// Lines are "0::/group" for version 2 and "4:memory:/group" for version 1.
-std::int64_t control_group_limit(const fs::path& proc, const fs::path& cgroup) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+std::int64_t left_by_control_groups(const fs::path& proc, const fs::path& cgroup) {
+  std::int64_t least = kUnlimited;
   std::ifstream stream(proc / "self/cgroup");
   for (std::string line; std::getline(stream, line);) {
     const std::size_t first = line.find(':');
@@ -49,9 +83,9 @@ std::int64_t control_group_limit(const fs::path& proc, const fs::path& cgroup) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
     if (controllers.empty()) {
-      least = std::min(least, least_limit(cgroup, group, "memory.max"));
+      least = std::min(least, least_left(cgroup, group, kVersion2));
     } else if (controllers == "memory") {
-      least = std::min(least, least_limit(cgroup / "memory", group, "memory.limit_in_bytes"));
+      least = std::min(least, least_left(cgroup / "memory", group, kVersion1));
     }
   }
   return least;
@@ -62,7 +96,8 @@ std::int64_t control_group_limit(const fs::path& proc, const fs::path& cgroup) {
 std::int64_t available_memory(const std::string& proc, const std::string& cgroup) {
   const auto physical = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *
                         static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
-  return std::min(available_on_machine(proc).value_or(physical), control_group_limit(proc, cgroup));
+  return std::min(available_on_machine(proc).value_or(physical),
+                  left_by_control_groups(proc, cgroup));
 }
 
 }  // namespace hipress::io

@@ -13,6 +13,7 @@
 #include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
+#include "io/utf8.hpp"
 
 namespace hipress::io {
 namespace {
@@ -33,16 +34,23 @@ const char* kind_of(const YAML::Node& node) {
 }
 
 /// YAML allows no control bytes but tab and line ends; yaml-cpp takes some of them for the end of
-/// the file.
-void refuse_control_bytes(const std::string& text, const std::string& file) {
+/// the file. It takes other encodings for UTF-8, which what we write of them would not be.
+void require_text(const std::string& text, const std::string& file) {
   int line = 1;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') ++line;
-    if (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') {
       throw InputError(
-          file, line, fmt::format("control byte {}: this is not a YAML text file", quote({&c, 1})));
+          file, line,
+          fmt::format("control byte {}: this is not a YAML text file", quote(text.substr(i, 1))));
     }
+    const std::size_t length = utf8_length(std::string_view(text).substr(i));
+    if (length == 0) {
+      throw InputError(file, line,
+                       fmt::format("byte 0x{:02x} is not UTF-8; give a UTF-8 text file", byte));
+    }
+    if (byte == '\n') ++line;
+    i += length;
   }
 }
 
@@ -81,10 +89,14 @@ void refuse_second_document(const std::string& text, const std::string& file) {
 
 }  // namespace
 
+bool is_yaml_name(std::string_view path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
+
 YamlNode YamlNode::load(const std::string& path) { return parse(read_file(path), path); }
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
-  refuse_control_bytes(text, name);
+  require_text(text, name);
   YAML::Node root;
   try {
     root = YAML::Load(text);

@@ -13,6 +13,9 @@
 
 namespace hipress::io {
 
+/// Whether a file of that name is read and written as YAML: it ends in .yaml or .yml.
+bool is_yaml_name(std::string_view path);
+
 /// A node of a YAML document that knows its file and line, so that every complaint names them.
 /// All accessors throw InputError of the form `file:line: path.to.key must be …, got '…'`.
 class YamlNode {

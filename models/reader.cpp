@@ -218,8 +218,6 @@ Model read_yaml(const std::string& file) {
   return model;
 }
 
-bool is_yaml(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
-
 /// The file that `path` means: itself, or the shipped model of that name.
 std::string locate(const std::string& path) {
   std::error_code error;
@@ -238,7 +236,7 @@ std::string locate(const std::string& path) {
 
 Model read_model(const std::string& path) {
   const std::string file = locate(path);
-  if (is_yaml(file)) return read_yaml(file);
+  if (io::is_yaml_name(file)) return read_yaml(file);
   Model model;
   model.name = fs::path(file).stem().string();
   model.source = file;

@@ -15,7 +15,6 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kWord = 32;                  // elements that every slice has at least
 constexpr std::int64_t kLeastManyBytes = 64 << 10;  // of a slice where K > N
 
 struct Coarseness {
@@ -33,10 +32,10 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
   std::vector<std::int32_t> counts;
   if (!rotations_only(problem)) {
     for (std::int32_t k = 1; k < nodes; k *= 2) {
-      if (k == 1 || elements / k >= kWord) counts.push_back(k);
+      if (k == 1 || elements / k >= casync::kSliceWord) counts.push_back(k);
     }
   }
-  if (counts.empty() || elements / nodes >= kWord) counts.push_back(nodes);
+  if (counts.empty() || elements / nodes >= casync::kSliceWord) counts.push_back(nodes);
   if (nodes == 1) return counts;
   for (const std::int32_t many : {2 * nodes, 4 * nodes}) {
     const std::int64_t slice_bytes = elements / many * static_cast<std::int64_t>(sizeof(float));

@@ -17,8 +17,6 @@ namespace {
 
 constexpr double kPassAllowance = 0.25;  // of the budget, beside what a search left of it
 
-bool is_yaml(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
-
 std::vector<std::string> disabled(const AnalysisOptions& options) {
   if (options.disabled_passes.empty()) return {};
   return parse_pass_names(options.disabled_passes);
@@ -87,7 +85,7 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
 void require_readable(const std::string& path_or_name, const Problem& problem) {
   if (problem.strategy != "best") {
     read_plan(path_or_name, problem, problem.strategy, {});
-  } else if (is_yaml(path_or_name)) {
+  } else if (io::is_yaml_name(path_or_name)) {
     io::YamlNode::load(path_or_name);  // it may be for GPUs at either level
   } else {
     read_plan(path_or_name, problem, "ps", {});
@@ -173,7 +171,7 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
       .model = problem.model, .strategy = strategy, .nodes = problem.nodes};
   if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
   if (strategy == "best") {
-    if (!is_yaml(path_or_name)) {
+    if (!io::is_yaml_name(path_or_name)) {
       throw io::InputError(fmt::format(
           "plan {} does not say its topology, as a plan YAML does: take --topology PS or RING "
           "instead of BEST",
@@ -181,7 +179,7 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
     }
     context.strategy = "ps";  // unless the file says
   }
-  if (is_yaml(path_or_name)) {
+  if (io::is_yaml_name(path_or_name)) {
     if (const auto topology = io::YamlNode::load(path_or_name).find("topology")) {
       context.strategy = topology->text();
     }

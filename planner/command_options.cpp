@@ -56,7 +56,8 @@ void declare_options(CLI::App& app, Options& options) {
                  "Costs: a profile.yaml or a shipped profile (default: published with SeCoPa)");
   app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's");
   app.add_option("--algorithm", options.algorithms,
-                 "Algorithms that the plan may use, with commas (fp16 too only if named); none")
+                 "Algorithms that the plan may use, separated by commas (fp16 only if it is "
+                 "listed), or none")
       ->capture_default_str();
   app.add_option("--coarsest", options.coarsest,
                  "Leave out algorithms that give up more than this one: none < fp16, bf16 < "

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "io/yaml.hpp"
 #include "planner/command_analysis.hpp"
 #include "planner/search.hpp"
 
@@ -32,7 +33,7 @@ struct Options {
   bool baselines = false;
   AnalysisOptions analysis;
 
-  bool yaml() const { return output.ends_with(".yaml") || output.ends_with(".yml"); }
+  bool yaml() const { return io::is_yaml_name(output); }
   /// The drop-in for SeCoPa.py answers at once: it simulates nothing.
   bool simulates() const {
     return json || baselines || yaml() || !profile.empty() || !cluster.empty() || analysis.any();

@@ -5,12 +5,15 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "costs/all_reduce.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "planner/bound.hpp"
 #include "plans/plan_builder.hpp"
+#include "plans/plan_file.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -25,19 +28,40 @@ std::size_t count_compressed(const models::Model& model, const casync::Plan& pla
   return count;
 }
 
-/// "onebit and fp16": what the plan compresses with, or if nothing, what it might have.
-std::string algorithms_of(const Problem& problem, const casync::Plan& plan) {
-  std::string names;
+/// The algorithms that the plan really compresses with.
+std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan) {
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < plan.algorithms.size(); ++i) {
     bool used = false;
     for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
       used = used || (plan.decisions[g].algorithm == static_cast<std::int8_t>(i) &&
-                      !plans::is_raw(problem.model.gradients[g], plan, plan.decisions[g]));
+                      !plans::is_raw(model.gradients[g], plan, plan.decisions[g]));
     }
-    if (used) names += (names.empty() ? "" : ", ") + plan.algorithms[i].name;
+    if (used) names.push_back(plan.algorithms[i].name);
   }
-  if (!names.empty()) return names;
+  return names;
+}
+
+/// "onebit, fp16": what the plan compresses with, or if nothing, what it might have.
+std::string algorithms_of(const Problem& problem, const casync::Plan& plan) {
+  std::string text;
+  for (const std::string& name : used_algorithms(problem.model, plan)) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  if (!text.empty()) return text;
   return problem.algorithms.empty() ? "nothing" : first_lossy(problem.algorithms);
+}
+
+/// A text plan that compresses with one algorithm says only that it compresses; which, the tools
+/// that replay it must be told if it is not the one that they take for granted. Empty: they need
+/// not.
+std::string remark_on_algorithm(const models::Model& model, const casync::Plan& plan) {
+  const std::vector<std::string> used = used_algorithms(model, plan);
+  if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
+  return fmt::format(
+      "the plan compresses with {}, which its text does not say: take --output X.yaml, or replay "
+      "with --algorithm {}",
+      used.front(), io::quote(used.front()));
 }
 
 }  // namespace
@@ -80,6 +104,7 @@ void print_json(const Problem& problem, const SearchResult& found, double search
                  {"predicted_iteration_s", number(comparison.planned_s)},
                  {"lower_bound_s", number(comparison.lower_bound_s)},
                  {"gap", number(comparison.gap())},
+                 {"proved_optimal", comparison.proved_optimal},
                  {"evaluations", found.evaluations},
                  {"search_s", search_s},
                  {"baselines", baselines}};
@@ -123,12 +148,16 @@ void print_report(const Options& options, const Problem& problem, const casync::
              count_compressed(problem.model, plan), algorithms_of(problem, plan));
 }
 
-void add_replay_remarks(const Options& options, const costs::Profile& profile,
-                        SearchResult& found) {
+void add_replay_remarks(const Options& options, const models::Model& model,
+                        const costs::Profile& profile, SearchResult& found) {
   const std::string& raw = raw_strategy_of(found.plan);
   if (sends_raw_alone(raw)) {
     const std::string estimate = costs::AllReduceCosts(profile).remark(found.plan.nodes);
     if (!estimate.empty()) found.remarks.push_back(estimate);
+  }
+  if (!options.yaml()) {
+    const std::string algorithm = remark_on_algorithm(model, found.plan);
+    if (!algorithm.empty()) found.remarks.push_back(algorithm);
   }
   if (!found.plan.raw_strategy.empty() && !options.yaml()) {
     found.remarks.push_back(fmt::format(

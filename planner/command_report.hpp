@@ -14,6 +14,8 @@ struct Comparison {
   std::optional<double> planned_s;  ///< none: its graph is too large
   std::vector<Baseline> baselines;
   std::optional<double> lower_bound_s;  ///< of the plans that the search chose from
+  /// No plan that the search could have returned takes less time than this one.
+  bool proved_optimal = false;
   /// How far from the best of them the plan can be at most.
   std::optional<double> gap() const;
 };
@@ -34,6 +36,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                  const Comparison& comparison);
 
 /// How to replay what a plan file does not say, and which of its costs nobody measured.
-void add_replay_remarks(const Options& options, const costs::Profile& profile, SearchResult& found);
+void add_replay_remarks(const Options& options, const models::Model& model,
+                        const costs::Profile& profile, SearchResult& found);
 
 }  // namespace hipress::planner

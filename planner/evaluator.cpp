@@ -9,7 +9,6 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kWord = 32;
 constexpr std::size_t kMostPatternBytes = std::size_t{48} << 20;
 constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
 
@@ -36,10 +35,7 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
       order_(casync::backward_order(problem.model)) {
   const std::vector<double>& speeds = problem.machines->cluster.compute_speed;
   const double speed = *std::min_element(speeds.begin(), speeds.end());
-  const auto length = [&](std::int64_t nominal) {
-    return speed == 1 ? nominal
-                      : static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5);
-  };
+  const auto length = [&](std::int64_t nominal) { return at_speed(nominal, speed); };
   compute_end_ = length(casync::from_seconds(problem.model.forward_s).count());
   for (const models::Gradient& gradient : problem.model.gradients) {
     due_.push_back(casync::from_seconds(gradient.ready_s));
@@ -94,7 +90,7 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
   if (strategy->form == casync::Strategy::Form::kRawAndWhole) return true;
   const std::int32_t partitions = unit.decision.partitions;
   return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
-         unit.elements % (kWord * partitions) == 0;
+         unit.elements % (casync::kSliceWord * partitions) == 0;
 }
 
 Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
@@ -170,7 +166,7 @@ void Evaluator::lay_out(const Candidate& candidate) {
 void Evaluator::group(const Candidate& candidate) {
   const casync::Aggregation& rule = choices_.shapes[candidate.shape].bulk;
   std::map<std::int8_t, OpenGroup> open;  // by algorithm: the strategy is one
-  const std::int64_t multiple = kWord * problem_.nodes;
+  const std::int64_t multiple = casync::kSliceWord * problem_.nodes;
   const auto close = [&](const OpenGroup& group) {
     if (group.places.empty()) return;
     const std::uint32_t first = order_[group.places.front()];

@@ -20,7 +20,6 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kWord = 32;  // elements of a slice, at least
 constexpr int kRounds = 8;  // of the linear program; there are many, and each is much like the last
 constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
 
@@ -249,7 +248,7 @@ Choices exhaustive_choices(const Problem& problem) {
   Choices choices = make_choices(plain);
   const auto nodes = static_cast<std::int32_t>(problem.nodes);
   for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
-    const bool fills = problem.model.gradients[g].elements / nodes >= kWord;
+    const bool fills = problem.model.gradients[g].elements / nodes >= casync::kSliceWord;
     std::vector<casync::Decision> kept;
     for (const casync::Decision& decision : choices.gradients[g]) {
       if (decision.partitions == 1 || (decision.partitions == nodes && fills)) {
@@ -276,7 +275,7 @@ SearchResult search_exhaustive(const Problem& problem) {
   result.plan = make_plan(problem, choices, optimum.candidate.shape, optimum.candidate.options);
   result.evaluations = optimum.simulated;
   result.transfer_order = choices.shapes[optimum.candidate.shape].transfer_order;
-  result.complete = optimum.proven;
+  result.complete = result.proven = optimum.proven;
   const std::string counts =
       fmt::format("{} simulated, {} parts bounded", optimum.simulated, optimum.bounded);
   const std::string plans = fmt::format(

@@ -194,6 +194,7 @@ void search_other_levels(const Request& request, Outcome& outcome) {
       other.model, result.plan, *other.machines, result.transfer_order);
   found.evaluations += result.evaluations;
   found.complete = found.complete && result.complete;
+  found.proven = found.proven && result.proven && time.iteration_s.has_value();
   if (!time.iteration_s) {
     found.remarks.push_back("plans with other levels of GPUs are left out: " + time.remark);
     return;
@@ -202,6 +203,7 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   if (planned_s && *time.iteration_s >= *planned_s) return;
   result.evaluations = found.evaluations;
   result.complete = found.complete;
+  result.proven = found.proven;
   result.remarks.push_back(costs::describe_levels(other.machines->cluster));
   found = std::move(result);
   planned_s = time.iteration_s;
@@ -260,7 +262,9 @@ Outcome find(const Request& request) {
   watch = {};
   if (request.other) search_other_levels(request, outcome);
   outcome.search_s += watch.seconds();
+  const std::optional<double> least_found_s = comparison.planned_s;
   analyse(request, outcome);
+  comparison.proved_optimal = found.proven && comparison.planned_s <= least_found_s;
   if (request.search.simulates && request.searches()) {
     double least_s = bound(request.problem, comparison.planned_s);
     if (request.other) {
@@ -281,7 +285,7 @@ void finish(const Request& request, Outcome& outcome) {
   }
   if (request.searches()) {
     found.plan = planner::in_one_strategy(std::move(found.plan));
-    add_replay_remarks(options, request.profile, found);
+    add_replay_remarks(options, request.model, request.profile, found);
     write_plan(options, request.model, found, request.profile, outcome.comparison);
   }
   for (const std::string& remark : found.remarks) spdlog::info("{}", remark);

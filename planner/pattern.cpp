@@ -1,11 +1,14 @@
 #include "planner/pattern.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -63,11 +66,11 @@ class Works {
       : machines_(machines),
         costs_(costs),
         link_(costs::path_costs(machines.cluster, path())),
-        latency_(casync::from_seconds(link_.latency_s).count()) {}
+        overhead_(checked_work(link_.overhead_s)),
+        latency_(checked_work(link_.latency_s)) {}
 
   std::int64_t message(std::int64_t bytes) const {
-    return casync::from_seconds(link_.overhead_s).count() +
-           casync::from_seconds(static_cast<double>(bytes) / link_.bandwidth).count();
+    return overhead_ + checked_work(static_cast<double>(bytes) / link_.bandwidth);
   }
   std::int64_t latency() const { return latency_; }
   std::int64_t all_reduce(std::int64_t bytes) const {
@@ -79,11 +82,10 @@ class Works {
     const std::int64_t nominal = costs_.codec_time(task, machines_.cluster.gpus_per_node).count();
     const std::vector<double>& speeds = machines_.cluster.compute_speed;
     const double speed = *std::min_element(speeds.begin(), speeds.end());
-    return speed == 1 ? nominal
-                      : static_cast<std::int64_t>(static_cast<double>(nominal) / speed + 0.5);
+    return at_speed(nominal, speed);
   }
   std::int64_t local(std::int64_t bytes) const {
-    return casync::from_seconds(costs::local_s(machines_.cluster, bytes)).count();
+    return checked_work(costs::local_s(machines_.cluster, bytes));
   }
 
  private:
@@ -97,7 +99,7 @@ class Works {
   const Machines& machines_;
   const sim::TaskCosts& costs_;
   const costs::LinkCosts link_;
-  const std::int64_t latency_;
+  const std::int64_t overhead_, latency_;
 };
 
 Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
@@ -303,6 +305,23 @@ class CoarseDraft {
 };
 
 }  // namespace
+
+std::int64_t checked_work(double seconds) {
+  if (!(seconds >= 0 && seconds <= sim::kLongest_s)) {
+    throw io::InputError(fmt::format(
+        "a step of a plan takes {:.3g} s, but it must take 0 s to {:g} s: check bandwidths, "
+        "overheads, latencies, compute speeds and the model's times",
+        seconds, sim::kLongest_s));
+  }
+  return casync::from_seconds(seconds).count();
+}
+
+std::int64_t at_speed(std::int64_t nominal, double speed) {
+  if (speed == 1) return nominal;
+  const double scaled = static_cast<double>(nominal) / speed;
+  checked_work(1e-12 * scaled);
+  return static_cast<std::int64_t>(scaled + 0.5);
+}
 
 PatternBook::PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines)
     : algorithms_(algorithms), machines_(machines), costs_(machines.profile, algorithms) {}

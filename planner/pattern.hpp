@@ -77,6 +77,14 @@ struct PatternKey {
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
+/// Picoseconds of something that takes so long; io::InputError where that is more than a simulated
+/// task may take (sim::kLongest_s), negative or no number.
+std::int64_t checked_work(double seconds);
+
+/// Picoseconds on a node of that compute speed of what nominally takes `nominal`; io::InputError as
+/// checked_work().
+std::int64_t at_speed(std::int64_t nominal, double speed);
+
 /// Makes patterns and keeps them.
 class PatternBook {
  public:
@@ -84,7 +92,7 @@ class PatternBook {
   PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines);
 
   /// The same pattern for equal keys. Not to be called by two threads at once; what it returned
-  /// stays valid until trim().
+  /// stays valid until trim(). InputError for a step that takes longer than a simulated task may.
   const Pattern& find(const PatternKey& key);
 
   /// Forgets all patterns if they take more than `most_bytes`; whether it did.

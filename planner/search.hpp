@@ -93,6 +93,7 @@ struct SearchResult {
   };
   std::vector<Finalist> finalists = {};  ///< other plans that were nearly as good, the best first
   bool complete = true;  ///< false: it was interrupted, and this is the best until then
+  bool proven = false;   ///< no other plan of the search's option set takes less time
 };
 
 /// One row per search; adding one is one file and one row.

@@ -54,7 +54,7 @@ void write_plan_text(const std::string& path, const models::Model& model, const 
 struct PlanReport {
   double predicted_iteration_s = 0;
   std::string search;                        ///< "secopa", "timeline"
-  std::string profile;                       ///< name and fingerprint
+  std::string profile;                       ///< name and fingerprint: "sosp21 0123456789abcdef"
   std::string network;                       ///< "port", "fair"
   std::optional<double> lower_bound_s = {};  ///< of all plans that were searched
   /// That it was made for; written where it is another than ready.
@@ -67,7 +67,9 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
                      const PlanReport& report);
 
 /// Identity of what a job exchanges: the gradients' names, elements and dtypes, strategy, nodes and
-/// decisions, as 16 hex digits. Ranks compare it before they start.
+/// decisions, and of what follows from their ready times the bulk groups and the order of
+/// all-reduces (without pipelining, of everything), as 16 hex digits. Ranks compare it before they
+/// start. std::invalid_argument as casync::make_layout().
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan);
 
 }  // namespace hipress::plans

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "casync/layout.hpp"
+#include "casync/strategy.hpp"
 #include "io/file.hpp"
 #include "plans/plan_file.hpp"
 
@@ -25,6 +27,23 @@ std::string aggregation(const char* name, const casync::Aggregation& aggregation
                      number(aggregation.limit_bytes));
 }
 
+/// What follows from the gradients' ready times, which ranks may have from different files: the
+/// bulk groups, and the order of what every rank must do in one order, which is that of all-reduces
+/// and, without pipelining, of everything.
+std::string timed_layout(const casync::Layout& layout, bool pipelining) {
+  std::string text;
+  for (const std::uint32_t index : layout.order) {
+    const casync::Unit& unit = layout.units[index];
+    const bool collective = unit.strategy->form == casync::Strategy::Form::kRawAndWhole;
+    if (layout.is_group(index)) {
+      text += fmt::format("group {}\n", fmt::join(unit.members, " "));
+    } else if (collective || !pipelining) {
+      text += fmt::format("then {}\n", index);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan) {
@@ -33,9 +52,7 @@ std::string plan_fingerprint(const models::Model& model, const casync::Plan& pla
                                  aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
   if (plan.gpus_per_node > 1) text += fmt::format("gpus {}\n", plan.gpus_per_node);
   if (!plan.pipelining) text += "no pipelining\n";
-  for (const std::vector<std::uint32_t>& group : plan.bulk_groups) {
-    text += fmt::format("group {}\n", fmt::join(group, " "));
-  }
+  text += timed_layout(casync::make_layout(model, plan), plan.pipelining);
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     const models::Gradient& gradient = model.gradients[g];
     const casync::Decision& decision = plan.decisions[g];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "casync/strategy.hpp"
@@ -47,6 +48,16 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
     throw io::InputError(fmt::format("{} needs {}: what is smaller than that is put together",
                                      option(texts.wait.empty() ? "limit" : "wait"),
                                      option("threshold")));
+  }
+}
+
+/// Without bulk, nothing is left that an option of an aggregation could change.
+void refuse_aggregation(const PlanOptions& options) {
+  for (const PlanOptionRow& row : plan_options()) {
+    const bool aggregates = row.name.starts_with("--bulk-") || row.name.starts_with("--batch-");
+    if (aggregates && row.given(options)) {
+      throw io::InputError(fmt::format("--no-bulk contradicts {}; drop one", row.name));
+    }
   }
 }
 
@@ -122,29 +133,17 @@ void declare(CLI::App& app, PlanOptions& options) {
 }
 
 void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
-  const std::string algorithm = main_algorithm(context, resolved.plan);
-  const auto known =
-      std::find_if(resolved.plan.algorithms.begin(), resolved.plan.algorithms.end(),
-                   [&](const casync::Algorithm& other) { return other.name == algorithm; });
-  auto index = static_cast<std::int8_t>(known - resolved.plan.algorithms.begin());
-  if (known == resolved.plan.algorithms.end()) {
-    PlanContext changed = context;
-    changed.algorithm = algorithm;
-    ResolvedPlan all = resolve_plan("all", changed);
-    resolved.plan.algorithms = std::move(all.plan.algorithms);
-    resolved.codecs = std::move(all.codecs);
-    index = 0;
-  }
-  for (casync::Decision& decision : resolved.plan.decisions) {
-    decision = {index, static_cast<std::int32_t>(context.nodes)};
-  }
+  PlanContext changed = context;
+  changed.algorithm = main_algorithm(context, resolved.plan);
+  ResolvedPlan all = resolve_plan("all", changed);
+  resolved.plan.algorithms = std::move(all.plan.algorithms);
+  resolved.plan.decisions = std::move(all.plan.decisions);
+  resolved.codecs = std::move(all.codecs);
 }
 
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& resolved) {
   casync::Plan& plan = resolved.plan;
-  if (options.no_bulk && (!options.bulk_threshold.empty() || !options.batch_threshold.empty())) {
-    throw io::InputError("--no-bulk contradicts --bulk-threshold and --batch-threshold; drop one");
-  }
+  if (options.no_bulk) refuse_aggregation(options);
   apply_aggregation({"bulk", options.bulk_threshold, options.bulk_wait, options.bulk_limit},
                     plan.bulk);
   apply_aggregation({"batch", options.batch_threshold, options.batch_wait, options.batch_limit},

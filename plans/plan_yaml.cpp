@@ -7,6 +7,7 @@
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -32,18 +33,37 @@ void require_schema(const io::YamlNode& root) {
   }
 }
 
+/// What call() says is wrong, at the node's line.
+template <class Call>
+void located(const io::YamlNode& node, const Call& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    node.fail(error.what());
+  }
+}
+
 /// The plan was made for this topology and number of nodes.
 void require_agreement(const io::YamlNode& root, const PlanContext& context) {
-  const std::string topology(casync::find_strategy(context.strategy).name);
-  const io::YamlNode own_topology = root.at("topology");
-  if (own_topology.text() != topology) {
-    own_topology.fail(fmt::format("the plan is for {}, not {}; ask for --topology {}",
-                                  io::quote(own_topology.text()), topology, own_topology.text()));
+  const io::YamlNode topology = root.at("topology");
+  std::string_view own;
+  located(topology, [&] { own = casync::find_strategy(topology.text()).name; });
+  const std::string_view asked = casync::find_strategy(context.strategy).name;
+  if (own != asked) {
+    topology.fail(fmt::format("the plan is for {}, not {}; ask for --topology {}", io::quote(own),
+                              asked, own));
   }
   const io::YamlNode nodes = root.at("nodes");
   if (nodes.integer(1) != context.nodes) {
     nodes.fail(fmt::format("the plan is for {} nodes, not {}; ask for --nnodes {}", nodes.text(),
                            context.nodes, nodes.text()));
+  }
+}
+
+/// What is said of where the plan comes from is not used, but its times are times.
+void require_times(const io::YamlNode& root) {
+  for (const std::string_view key : {"predicted_iteration", "lower_bound"}) {
+    if (const auto time = root.find(key)) time->duration();
   }
 }
 
@@ -117,16 +137,6 @@ std::vector<std::uint32_t> read_group(const io::YamlNode& list, const models::Mo
   return members;
 }
 
-/// What call() says is wrong, at the node's line.
-template <class Call>
-void located(const io::YamlNode& node, const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    node.fail(error.what());
-  }
-}
-
 /// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
 void read_aggregations(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   if (const auto raw = root.find("raw")) {
@@ -191,6 +201,7 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
                     "batch", "gradients"});
   require_schema(root);
   require_agreement(root, context);
+  require_times(root);
   PlanMatcher matcher(file, context);
   for (const io::YamlNode& item : root.at("gradients").items()) {
     item.expect_keys({"name", "elements", "algorithm", "K"});

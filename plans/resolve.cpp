@@ -62,19 +62,17 @@ void require_file(const std::string& path) {
       io::quote(path), kernels::algorithm_names()));
 }
 
-bool is_yaml(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
-
 }  // namespace
 
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context) {
   if (const auto named = parse_name(path_or_name, context)) return make_named(*named, context);
   require_file(path_or_name);
-  return is_yaml(path_or_name) ? read_plan_yaml(path_or_name, context)
-                               : read_plan_text(path_or_name, context);
+  return io::is_yaml_name(path_or_name) ? read_plan_yaml(path_or_name, context)
+                                        : read_plan_text(path_or_name, context);
 }
 
 std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name) {
-  if (!is_yaml(path_or_name)) return std::nullopt;
+  if (!io::is_yaml_name(path_or_name)) return std::nullopt;
   const auto nodes = io::YamlNode::load(path_or_name).find("nodes");
   if (!nodes) return std::nullopt;
   return static_cast<std::uint32_t>(nodes->integer(1, UINT32_MAX));

@@ -59,10 +59,7 @@ void check_overlap(const costs::OverlapFactors& overlap) {
 
 /// Racks count the links of hosts, so nodes that share a host must share its link too.
 void check_hosts(const costs::Cluster& cluster) {
-  std::vector<std::uint32_t> hosts = cluster.host;
-  std::sort(hosts.begin(), hosts.end());
-  const auto shared = std::adjacent_find(hosts.begin(), hosts.end());
-  require(!cluster.rack || cluster.host_link || shared == hosts.end(),
+  require(!cluster.rack || cluster.host_link || !costs::share_a_host(cluster),
           "rack: nodes that share a host need a host_link; those on other hosts share the host's "
           "link");
 }

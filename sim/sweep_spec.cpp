@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "casync/strategy.hpp"
+#include "costs/cluster.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
@@ -21,7 +22,6 @@ using io::YamlNode;
 
 constexpr std::int64_t kMostPoints = 1'000'000;
 constexpr std::size_t kMostValues = 100'000;
-constexpr std::int64_t kMostNodes = 1 << 20;
 
 /// 15 digits, which every decimal number that a spec gives comes back from.
 AxisValue number_value(const YamlNode& node, double number) {
@@ -71,7 +71,7 @@ AxisValue parse_algorithm(const YamlNode& node) {
 }
 
 AxisValue parse_nodes(const YamlNode& node) {
-  return integer_value(node, node.integer(1, kMostNodes));
+  return integer_value(node, node.integer(1, costs::kMostNodes));
 }
 
 constexpr std::string_view kAsPlanned = "plan";

@@ -26,7 +26,8 @@ Picoseconds makespan(const Timeline& timeline);
 void require_same_graph(const casync::TaskGraph& graph, const Timeline& timeline);
 
 /// Writes Chrome/Perfetto JSON: one process per timeline and node ("predicted node 0"), one thread
-/// per serial resource (compute, codec, egress, ingress; "egress 2" where messages share a port), a
+/// per serial resource (compute, codec, egress, ingress, and local for what its GPUs send each
+/// other; "egress 2" where messages share a port), a
 /// flow arrow from each Send to its Recv. Tasks of no length are left out, except as ends of
 /// arrows. The timelines of one node lie beside each other. Byte-identical for equal input.
 /// std::invalid_argument for a timeline of another graph, or a gradient without a name.

@@ -219,6 +219,11 @@ TEST_CASE("back to back, forward is split by backward times and waits for its gr
   model.gradients[0].ready_s = model.gradients[1].ready_s = 0;  // by elements then
   const TaskGraph untimed = expand_back_to_back(model, plan, 1);
   CHECK(untimed[0].amount == 750'000);
+  // As with_even_slices() makes of gradients smaller than K slices.
+  model.gradients[0].elements = model.gradients[1].elements = 0;
+  const TaskGraph without_elements = expand_back_to_back(model, plan, 1);
+  CHECK(without_elements[0].amount == 500'000);
+  CHECK(without_elements[1].amount == 500'000);
   CHECK_THROWS(expand_back_to_back(model, plan, 0));
 }
 

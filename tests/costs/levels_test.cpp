@@ -1,6 +1,7 @@
 #include "costs/levels.hpp"
 
 #include <catch2/catch.hpp>
+#include <numeric>
 
 namespace hipress::costs {
 namespace {
@@ -53,6 +54,16 @@ TEST_CASE("Where GPUs cannot be at another level, there is none") {
   Cluster cluster = with_gpus();
   SECTION("one GPU per node") { cluster.gpus_per_node = 1; }
   SECTION("bursts, which hosts with several nodes do not have") { cluster.link.burst_bytes = 1; }
+  SECTION("more GPUs than a cluster may have nodes, or 32 bits can count") {
+    cluster.gpus_per_node = 1 << 12;
+    for (const std::uint32_t nodes : {257u, 1u << 20}) {
+      cluster.nodes = nodes;
+      cluster.host.resize(nodes);
+      std::iota(cluster.host.begin(), cluster.host.end(), 0u);
+      cluster.compute_speed.assign(nodes, 1);
+      CHECK_FALSE(in_one_level(cluster));
+    }
+  }
   SECTION("nodes that share a host already") { cluster.host = {0, 0, 1}; }
   SECTION("hosts of different numbers of nodes") {
     cluster = in_one_level(cluster).value();

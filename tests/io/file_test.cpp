@@ -53,6 +53,15 @@ TEST_CASE("a file is there as a whole, or as it was before") {
     CHECK(fs::is_symlink(folder.path("link")));
     CHECK(read_file(path) == "third\n");
   }
+  SECTION("a symbolic link to what is not there yet stays one") {
+    fs::create_symlink("chained", folder.path("link"));
+    fs::create_symlink(folder.path("later.txt"), folder.path("chained"));
+    CHECK(write_text(folder.path("link"), "third\n") == "third\n");
+    CHECK(fs::is_symlink(folder.path("link")));
+    CHECK(fs::is_symlink(folder.path("chained")));
+    CHECK_FALSE(fs::is_symlink(folder.path("later.txt")));
+    CHECK(read_file(folder.path("later.txt")) == "third\n");
+  }
   SECTION("a pipe or device is written to, not replaced") {
     write_file("/dev/null", [](std::ostream& stream) { stream << "gone"; });
     CHECK(fs::is_character_file("/dev/null"));
@@ -64,7 +73,7 @@ TEST_CASE("what cannot be written or read is named with the reason") {
   SECTION("no such folder") {
     const std::string path = folder.path("none/plan.txt");
     CHECK_THAT(complaint([&] { write_text(path, ""); }),
-               Catch::StartsWith(folder.path("none/plan.txt")) &&
+               Catch::StartsWith(folder.path("none/plan.txt") + ": cannot be written (") &&
                    Catch::Contains("choose a folder that exists") &&
                    Catch::Contains("No such file or directory"));
   }
@@ -73,6 +82,13 @@ TEST_CASE("what cannot be written or read is named with the reason") {
           folder.path("") + ": is a folder, give the name of a file");
     CHECK(complaint([&] { read_file(folder.path("")); }) ==
           folder.path("") + ": is a folder, give the name of a file");
+  }
+  SECTION("symbolic links in a circle") {
+    fs::create_symlink("b", folder.path("a"));
+    fs::create_symlink("a", folder.path("b"));
+    CHECK_THAT(complaint([&] { write_text(folder.path("a"), ""); }),
+               Catch::StartsWith(folder.path("a") + ": cannot be written: Too many levels"));
+    CHECK(fs::is_symlink(folder.path("a")));
   }
   SECTION("a full device") {
     CHECK_THAT(complaint([&] { write_text("/dev/full", std::string(100000, 'x')); }),
@@ -93,6 +109,12 @@ TEST_CASE("whether a file can be written is known before there is anything to wr
   CHECK_THAT(complaint([&] { require_writable(folder.path("none/sweep.csv")); }),
              Catch::Contains("choose a folder that exists"));
   CHECK_THAT(complaint([&] { require_writable(folder.path("")); }), Catch::Contains("is a folder"));
+  // Of a link, what counts is where it leads.
+  fs::create_symlink("none/sweep.csv", folder.path("link"));
+  const auto refused = Catch::StartsWith(folder.path("link") + ": cannot be written (choose");
+  CHECK_THAT(complaint([&] { require_writable(folder.path("link")); }), refused);
+  CHECK_THAT(complaint([&] { write_text(folder.path("link"), ""); }), refused);
+  CHECK(fs::is_symlink(folder.path("link")));
 }
 
 TEST_CASE("lines are read whatever their ends") {

@@ -53,6 +53,28 @@ TEST_CASE("available memory is the machine's, or less where a control group is l
     machine.write("cgroup/memory/job/memory.limit_in_bytes", "2000000\n");
     CHECK(machine.available() == 2'000'000);
   }
+  SECTION("what a group uses already is not available, but for cached files, at each level") {
+    machine.write("proc/self/cgroup", "0::/job/step\n");
+    machine.write("cgroup/job/memory.max", "5000000\n");
+    machine.write("cgroup/job/step/memory.max", "4000000\n");
+    machine.write("cgroup/job/step/memory.current", "1000000\n");
+    CHECK(machine.available() == 3'000'000);
+    machine.write("cgroup/job/memory.current", "3500000\n");
+    CHECK(machine.available() == 1'500'000);
+    machine.write("cgroup/job/memory.stat",
+                  "anon 2000000\nfile 1500000\ninactive_file 900000\nactive_file 100000\n");
+    CHECK(machine.available() == 2'500'000);
+    machine.write("cgroup/job/memory.current", "6000000\n");  // the limit was lowered
+    CHECK(machine.available() == 0);
+  }
+  SECTION("version 1 counts what a group and those in it use") {
+    machine.write("proc/self/cgroup", "4:memory:/job/step\n");
+    machine.write("cgroup/memory/job/memory.limit_in_bytes", "2000000\n");
+    machine.write("cgroup/memory/job/memory.usage_in_bytes", "1500000\n");
+    machine.write("cgroup/memory/job/memory.stat",
+                  "inactive_file 1\ntotal_inactive_file 300000\ntotal_active_file 100000\n");
+    CHECK(machine.available() == 900'000);  // 2000000 - (1500000 - 400000)
+  }
   SECTION("nothing is known") {
     CHECK(available_memory("/nonexistent", "/nonexistent") > 0);
     machine.write("proc/self/cgroup", "nonsense\n::\n");

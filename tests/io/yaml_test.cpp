@@ -15,6 +15,14 @@ YamlNode parse(const std::string& text) { return YamlNode::parse(text, "x.yaml")
 
 }  // namespace
 
+TEST_CASE("a YAML file is told by its ending") {
+  CHECK(hipress::io::is_yaml_name("plans/x.yaml"));
+  CHECK(hipress::io::is_yaml_name("x.yml"));
+  CHECK_FALSE(hipress::io::is_yaml_name("x.yaml.txt"));
+  CHECK_FALSE(hipress::io::is_yaml_name("yaml"));
+  CHECK_FALSE(hipress::io::is_yaml_name(""));
+}
+
 TEST_CASE("values are read with their units") {
   const YamlNode root = parse(
       "name: v100\n"
@@ -161,6 +169,11 @@ TEST_CASE("a file that is no YAML document is refused") {
   SECTION("NUL bytes, which end the document for some parsers") {
     CHECK(complaint([] { parse(std::string("a: 1\nb: \0\n", 10)); }) ==
           "x.yaml:2: control byte '\\x00': this is not a YAML text file");
+  }
+  SECTION("bytes that are not UTF-8") {
+    CHECK(complaint([] { parse("a: 1\nname: M\xfcller\n"); }) ==
+          "x.yaml:2: byte 0xfc is not UTF-8; give a UTF-8 text file");
+    CHECK(parse("name: M\xc3\xbcller\n").at("name").text() == "M\xc3\xbcller");
   }
   SECTION("two documents") {
     CHECK(complaint([] { parse("a: 1\n---\nb: 2\n"); }) ==

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "sim/folding.hpp"
 #include "tests/planner/random_problem.hpp"
 
@@ -143,6 +144,33 @@ TEST_CASE("A timeline that begins or ends with another is as one from the start"
   }
   CHECK(abandoned > 100);
   CHECK(reusing.steps() < 2 * fresh.steps());
+}
+
+TEST_CASE("What takes longer than times can hold is refused, as the simulator does") {
+  RandomProblem random(1, {.most_gradients = 3, .most_nodes = 4});
+  const auto refusal = [&] {
+    const Problem problem = everything(random);
+    const Choices choices = make_choices(problem);
+    try {
+      Evaluator evaluator(problem, choices);
+      const Candidate raw = {0, std::vector<std::uint16_t>(choices.gradients.size(), 0)};
+      evaluator.exact(raw);
+      evaluator.coarse(raw);
+    } catch (const io::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing is");
+  };
+  costs::Cluster& cluster = random.machines.cluster;
+  CHECK(refusal() == "nothing is");
+  SECTION("bandwidth") { cluster.link.bandwidth = cluster.link.bandwidth_both_ways = 1e-9; }
+  SECTION("overhead") { cluster.link.overhead_s = 1e9; }
+  SECTION("latency") { cluster.link.latency_s = 1e9; }
+  SECTION("compute speed") {
+    random.model.forward_s = 1e6;
+    cluster.compute_speed.assign(cluster.nodes, 1e-3);
+  }
+  CHECK_THAT(refusal(), Catch::Contains("it must take 0 s to 1e+06 s: check bandwidths"));
 }
 
 }  // namespace

@@ -111,12 +111,15 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 11);
+  CHECK(report.size() == 12);
   CHECK(report.at("passes") == nlohmann::json::array());  // secopa's plans stay as they are
   CHECK(report.at("gradients") == 38);
   CHECK(report.at("compressed") == 11);  // lines with y in secopa_vgg19_PS_4.txt
   CHECK(report.at("lower_bound_s").is_null());
   CHECK(report.at("gap").is_null());
+  CHECK(report.at("proved_optimal") == false);
+  CHECK(report.at("topology") == "ps");
+  CHECK(report.at("raw_topology") == "ps");
   CHECK(report.at("evaluations") == 0);
   CHECK(report.at("search_s").get<double>() > 0);
   const auto& baselines = report.at("baselines");
@@ -125,6 +128,25 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
     CHECK(baselines.at(name).get<double>() > 0);
   }
   CHECK(report.at("predicted_iteration_s") == baselines.at("secopa"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "Option --json says whether a plan is proved to be the best") {
+  write("four.txt", "a,4000000\nb,1000\nc,300000\nd,20\n");
+  const auto report = [&](const std::string& arguments) {
+    const ToolRun done =
+        run("hipress-plan --input four.txt --nnodes 4 --network port --json " + arguments);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out);
+  };
+  const auto best = report("--search exhaustive");
+  CHECK(best.at("proved_optimal") == true);
+  CHECK(best.at("lower_bound_s") <= best.at("predicted_iteration_s"));
+  CHECK(report("--search timeline --evaluations 50").at("proved_optimal") == false);
+  // A robust plan may be another one, which then takes longer where all is as expected.
+  const auto robust =
+      report("--search exhaustive --robust --bandwidth-uncertainty 0.9 --replicas 8");
+  CHECK(robust.at("proved_optimal") ==
+        (robust.at("predicted_iteration_s") <= best.at("predicted_iteration_s")));
 }
 
 TEST_CASE_METHOD(PlanFixture,
@@ -370,19 +392,33 @@ TEST_CASE_METHOD(PlanFixture, "A plan compresses with the algorithms named and n
             "links: {overhead: 0us, bandwidth: 8Gbps, latency: 0us}\n...\n");
   const std::string common =
       "hipress-plan --input model.csv --nnodes 2 --profile lab.yaml --network port "
-      "--evaluations 50 --output plan.yaml ";
+      "--evaluations 50 ";
+  const std::string to_yaml = common + "--output plan.yaml ";
   for (const std::string algorithms : {"onebit", "none"}) {
     CAPTURE(algorithms);
-    const ToolRun done = run(common + "--algorithm " + algorithms);
+    const ToolRun done = run(to_yaml + "--algorithm " + algorithms);
     REQUIRE(done.status == 0);
     CHECK_THAT(read("plan.yaml"), !Contains("fp16"));
     CHECK_THAT(done.out,
                Contains("'fp16' is faster than this plan, but --algorithm does not allow it"));
   }
-  const ToolRun done = run(common);  // onebit,fp16
+  const ToolRun done = run(to_yaml);  // onebit,fp16
   REQUIRE(done.status == 0);
   CHECK_THAT(read("plan.yaml"), Contains("algorithm: fp16"));
   CHECK_THAT(done.out, !Contains("faster"));
+  CHECK_THAT(done.err, !Contains("--algorithm"));  // the YAML says it
+  // A text with one algorithm does not, and a replay would take onebit, which is slow here.
+  const ToolRun text = run(common + "--output plan.txt --json");
+  REQUIRE(text.status == 0);
+  CHECK_THAT(read("plan.txt"), Contains("g,1000000,y,2\n"));
+  CHECK_THAT(text.err, Contains("the plan compresses with fp16") &&
+                           Contains("replay with --algorithm 'fp16'"));
+  const ToolRun replayed =
+      run("hipress-sim --input model.csv --nnodes 2 --profile lab.yaml --network port --json "
+          "--plan plan.txt --algorithm 'fp16'");
+  REQUIRE(replayed.status == 0);
+  CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
+        nlohmann::json::parse(text.out).at("predicted_iteration_s"));
 }
 
 // ---- passes, explanations, comparisons, robust plans ----

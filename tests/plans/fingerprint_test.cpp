@@ -61,3 +61,37 @@ TEST_CASE("a fingerprint is the same where the exchange is") {
   CHECK(plan_fingerprint(model, plan) == fingerprint);
   CHECK(plan_fingerprint(model, resolve_plan("onebit", {model, "ps", 4}).plan) == fingerprint);
 }
+
+TEST_CASE("a fingerprint differs where ready times make other groups or another order") {
+  // Gradients a (400 bytes), b and c (200 bytes), as one rank's file times them and as another's.
+  models::Model model = small_model();
+  casync::Plan plan = resolve_plan("none", {model, "ps", 4}).plan;
+  const auto differ = [&](double ready_of_a_s, double other_s) {
+    model.gradients[0].ready_s = ready_of_a_s;
+    const std::string one = plan_fingerprint(model, plan);
+    model.gradients[0].ready_s = other_s;
+    return plan_fingerprint(model, plan) != one;
+  };
+  model.gradients[2].ready_s = 5e-3;
+  SECTION("within a group by rule, and beyond it") {
+    plan.bulk = {.threshold_bytes = 4096, .wait = casync::Picoseconds(1'000'000'000)};
+    CHECK(differ(4.5e-3, 3e-3));        // with c within 1 ms, and not
+    CHECK_FALSE(differ(4.5e-3, 4e-3));  // before c both times, one group
+    CHECK(differ(4.5e-3, 5.5e-3));      // the group is c, a: other elements come first
+  }
+  SECTION("the members' order in a group by hand") {
+    plan.bulk_groups = {{0, 2}};
+    CHECK(differ(4e-3, 6e-3));
+    CHECK_FALSE(differ(3e-3, 4e-3));
+  }
+  SECTION("the order of all-reduces") {
+    plan.raw_strategy = "allreduce";
+    CHECK(differ(4e-3, 6e-3));
+    CHECK_FALSE(differ(3e-3, 4e-3));
+  }
+  SECTION("the order of everything without pipelining") {
+    plan.pipelining = false;
+    CHECK(differ(4e-3, 6e-3));
+  }
+  SECTION("nothing of all that") { CHECK_FALSE(differ(4e-3, 6e-3)); }
+}

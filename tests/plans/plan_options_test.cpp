@@ -58,6 +58,26 @@ TEST_CASE("without selection everything is compressed with the plan's algorithm 
   CHECK(none.codecs.size() == none.plan.algorithms.size());
 }
 
+TEST_CASE("without selection a raw half-precision gradient is compressed as the others") {
+  models::Model model = small_model();
+  model.gradients[1].dtype = models::Dtype::kFloat16;
+  const PlanContext context{model, "ring", 4};
+  for (const std::string plan : {"none", "threshold:1000000"}) {
+    CAPTURE(plan);  // nothing in it is compressed, and gradient 1 is resolved to fp16
+    ResolvedPlan resolved = resolve_plan(plan, context);
+    apply({.no_selection = true}, context, resolved);
+    for (std::size_t g = 0; g < 3; ++g) {
+      CHECK(algorithm_of(resolved, g) == "onebit");
+      CHECK(partitions_of(resolved, g) == 4);
+    }
+    REQUIRE(resolved.codecs.size() == resolved.plan.algorithms.size());
+    for (std::size_t i = 0; i < resolved.codecs.size(); ++i) {
+      CHECK(resolved.codecs[i]->traits().half_precision ==
+            resolved.plan.algorithms[i].half_precision);
+    }
+  }
+}
+
 TEST_CASE("without bulk neither groups nor batches are left") {
   const models::Model model = small_model();
   const PlanContext context{model, "ring", 4};
@@ -68,6 +88,23 @@ TEST_CASE("without bulk neither groups nor batches are left") {
   CHECK(resolved.plan.bulk == casync::Aggregation{});
   CHECK(resolved.plan.batch == casync::Aggregation{});
   CHECK(resolved.plan.bulk_groups.empty());
+}
+
+TEST_CASE("without bulk, no option of groups or batches is left to be given") {
+  const models::Model model = small_model();
+  const PlanContext context{model, "ring", 4};
+  for (const auto& [name, options] : std::vector<std::pair<std::string, PlanOptions>>{
+           {"--bulk-threshold", {.bulk_threshold = "1KiB", .no_bulk = true}},
+           {"--bulk-wait", {.bulk_wait = "1ms", .no_bulk = true}},
+           {"--bulk-limit", {.bulk_limit = "1MiB", .no_bulk = true}},
+           {"--batch-threshold", {.batch_threshold = "1KiB", .no_bulk = true}},
+           {"--batch-wait", {.batch_wait = "1ms", .no_bulk = true}},
+           {"--batch-limit", {.batch_limit = "1MiB", .no_bulk = true}}}) {
+    ResolvedPlan resolved = resolve_plan("all", context);
+    resolved.plan.bulk.threshold_bytes = resolved.plan.batch.threshold_bytes = 4096;
+    CHECK(complaint([&, &options = options] { apply(options, context, resolved); }) ==
+          "--no-bulk contradicts " + name + "; drop one");
+  }
 }
 
 TEST_CASE("options that make no sense are refused by name") {
@@ -81,8 +118,6 @@ TEST_CASE("options that make no sense are refused by name") {
              Contains("--bulk-wait must be at most 1e+06s, got '1e9s'"));
   CHECK_THAT(refusal({.bulk_wait = "1ms"}), Contains("--bulk-wait needs --bulk-threshold"));
   CHECK_THAT(refusal({.batch_limit = "1MiB"}), Contains("--batch-limit needs --batch-threshold"));
-  CHECK_THAT(refusal({.bulk_threshold = "1KiB", .no_bulk = true}),
-             Contains("--no-bulk contradicts"));
 }
 
 TEST_CASE("a plan YAML holds bulk groups, batches and how raw gradients travel") {

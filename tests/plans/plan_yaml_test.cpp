@@ -15,7 +15,7 @@ namespace {
 
 const PlanReport kReport{.predicted_iteration_s = 0.123456789012,
                          .search = "timeline",
-                         .profile = "sosp21 (0123456789abcdef)",
+                         .profile = "sosp21 0123456789abcdef",
                          .network = "fair",
                          .lower_bound_s = 0.12};
 
@@ -53,7 +53,7 @@ TEST_CASE("a plan YAML says where it comes from") {
   CHECK(root.at("lower_bound").text() == "120ms");
   CHECK(root.at("search").text() == "timeline");
   CHECK(root.at("network").text() == "fair");
-  CHECK(root.at("profile").text() == "sosp21 (0123456789abcdef)");
+  CHECK(root.at("profile").text() == "sosp21 0123456789abcdef");
   CHECK(root.at("tool").text() == io::version());
   // One gradient a line, for people and for diff.
   CHECK_THAT(io::read_file(path),
@@ -94,6 +94,16 @@ TEST_CASE("bad plan YAML is refused with file and line") {
     CHECK(about("schema: hipress.plan/1\ntopology: ring\nnodes: 4\ngradients: []\n") ==
           "p.yaml:2: topology: the plan is for 'ring', not ps; ask for --topology ring");
   }
+  SECTION("a topology in capitals") {
+    CHECK(about("schema: hipress.plan/1\ntopology: RING\nnodes: 4\ngradients: []\n") ==
+          "p.yaml:2: topology: the plan is for 'ring', not ps; ask for --topology ring");
+    CHECK_THAT(about("schema: hipress.plan/1\ntopology: PS\nnodes: 4\ngradients: []\n"),
+               Catch::StartsWith("p.yaml: gradient 'a' of model 'small' is missing"));
+  }
+  SECTION("an unknown topology") {
+    CHECK(about("schema: hipress.plan/1\ntopology: mesh\nnodes: 4\ngradients: []\n") ==
+          "p.yaml:2: topology: unknown topology 'mesh'; known are ps, ring, allreduce");
+  }
   SECTION("another number of nodes") {
     CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 8\ngradients: []\n") ==
           "p.yaml:3: nodes: the plan is for 8 nodes, not 4; ask for --nnodes 8");
@@ -105,6 +115,12 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   SECTION("a profile instead of a plan") {
     CHECK_THAT(about("schema: hipress.profile/1\nhardware: x\n"),
                Catch::StartsWith("p.yaml:2: unknown key 'hardware'"));
+  }
+  SECTION("a time without unit, and one that is none") {
+    CHECK_THAT(about(valid_head() + "predicted_iteration: 12\n"),
+               Catch::StartsWith("p.yaml:5: predicted_iteration must be a duration with unit"));
+    CHECK_THAT(about(valid_head() + "lower_bound: banana\n"),
+               Catch::StartsWith("p.yaml:5: lower_bound must be a duration with unit"));
   }
   SECTION("an unknown key") {
     CHECK(with("- {name: a, elements: 100, algorithm: none, k: 1}\n") ==
