@@ -481,20 +481,31 @@ void Elaborator::expect_element_code(NodeId node, const Place& place) {
 }
 
 bool Elaborator::fits_lanes(const std::set<NodeId>& nodes) const {
-  for (const NodeId id : nodes) {
-    const Node& node = program_.values[id];
-    const Values& values = program_.values;
-    if (!values.per_element(id) || node.kind != ScalarKind::kInt || node.op == Op::kCode) continue;
-    const Values::Range range = values.range(id);
-    const bool narrow = range.least >= 0 && range.most <= 0x7fffffff;
-    if (node.op == Op::kToBits && values.range(node.arguments[1]).least <= kMostLaneBits) continue;
-    const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder ||
-                       node.op == Op::kToInt || node.op == Op::kAbs || node.op == Op::kNot;
-    const bool sum_of_signs = range.least >= -kMostWholeSum && range.most <= kMostWholeSum &&
-                              (node.op == Op::kSelect || node.op == Op::kNegate);
-    if (lacks || !(narrow || sum_of_signs)) return false;
-  }
-  return true;
+  return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    return !program_.values.per_element(id) || works_on_lanes(id);
+  });
+}
+
+bool Elaborator::works_on_lanes(NodeId id) const {
+  const Values& values = program_.values;
+  const Node& node = values[id];
+  const NodeId a = node.arguments[0], b = node.arguments[1];
+  const auto narrow = [&](NodeId value) {
+    const Values::Range range = values.range(value);
+    return range.least >= 0 && range.most <= 0x7fffffff;
+  };
+  const bool of_whole = a >= 0 && values[a].kind == ScalarKind::kInt;
+  if (node.op == Op::kToBits) return of_whole ? narrow(a) : values.range(b).least <= kMostLaneBits;
+  const bool compares = node.op == Op::kLess || node.op == Op::kLessEqual ||
+                        node.op == Op::kEqual || node.op == Op::kMin || node.op == Op::kMax;
+  if (compares && of_whole && !(narrow(a) && narrow(b))) return false;
+  if (node.kind != ScalarKind::kInt) return true;
+  const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder || node.op == Op::kToInt ||
+                     node.op == Op::kAbs || node.op == Op::kNot;
+  const Values::Range range = values.range(id);
+  const bool sum_of_signs = range.least >= -kMostWholeSum && range.most <= kMostWholeSum &&
+                            (node.op == Op::kSelect || node.op == Op::kNegate);
+  return !lacks && (narrow(id) || sum_of_signs);
 }
 
 Thing Elaborator::on_floats(const Expression& call, Op op) {

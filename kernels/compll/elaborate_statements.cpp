@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "kernels/compll/elaborator.hpp"
@@ -415,6 +416,8 @@ bool Elaborator::bound_bits(NodeId id, std::int64_t most, const Expression& oper
   if (parameter.value && !(*parameter.value >= least && *parameter.value <= held)) return false;
   parameter.least = least;
   parameter.most = held;
+  values().hold_parameter(node.integer, {static_cast<std::int64_t>(std::ceil(least)),
+                                         static_cast<std::int64_t>(std::floor(held))});
   notes_.push_back(
       compll::describe(operand.place, "note: ",
                        fmt::format("'{}' is the number of bits of a code: it is held to {} … {}",

@@ -313,6 +313,11 @@ class Elaborator {
   /// What vectors of 32-bit lanes can do.
   bool fits_lanes(const std::set<NodeId>& nodes) const;
 
+  /// Whether an element's value, given its parts, is right on lanes. Whole numbers are there modulo
+  /// 2^32, which serves negative ones where they are added, chosen, or made floats of; comparing
+  /// and clamping takes every number, one of the slice too, for unsigned.
+  bool works_on_lanes(NodeId id) const;
+
   Thing on_floats(const Expression& call, Op op);
   Thing floor(const Expression& call);
   Thing ceil(const Expression& call);

@@ -2,12 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
 #include "io/file.hpp"
 #include "kernels/codec.hpp"
 #include "tests/compll/check.hpp"
+#include "tests/compll/compiled.hpp"
 #include "tests/kernels/round_trip.hpp"
 
 namespace hipress::kernels {
@@ -16,12 +15,7 @@ namespace {
 /// What a program makes of a gradient.
 std::vector<float> run(const std::string& name, const std::string& text,
                        const std::string& parameters, const std::vector<float>& inputs) {
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs";
-  std::filesystem::create_directories(folder);
-  const std::string path = folder + "/" + name + ".pse";
-  io::write_file(path, [&](std::ostream& out) { out << text; });
-  return testing::round_trip(*make_codec(path + parameters), inputs);
+  return testing::round_trip(*testing::compiled(name, text, parameters), inputs);
 }
 
 /// A program that sends one number of the slice and decodes to it everywhere.
