@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Bits of whole numbers made of floats in code that runs for every element: what fp32 holds.
+/// Bits, at most, of whole numbers made of floats on lanes: what fp32 holds.
 constexpr std::int64_t kMostLaneBits = 24;
 constexpr std::int64_t kMostWholeSum = 1 << 20;
 
@@ -476,7 +476,7 @@ void Elaborator::expect_element_code(NodeId node, const Place& place) {
   if (!fits_lanes(seen)) {
     be_general(place,
                "whole numbers in code that runs for every element are not known to lie within "
-               "0 … 2^31 - 1, or are divided");
+               "0 … 2^31 - 1 (made of floats: 2^24 - 1), or are divided");
   }
 }
 
@@ -495,7 +495,7 @@ bool Elaborator::works_on_lanes(NodeId id) const {
     return range.least >= 0 && range.most <= 0x7fffffff;
   };
   const bool of_whole = a >= 0 && values[a].kind == ScalarKind::kInt;
-  if (node.op == Op::kToBits) return of_whole ? narrow(a) : values.range(b).least <= kMostLaneBits;
+  if (node.op == Op::kToBits) return of_whole ? narrow(a) : values.range(b).most <= kMostLaneBits;
   const bool compares = node.op == Op::kLess || node.op == Op::kLessEqual ||
                         node.op == Op::kEqual || node.op == Op::kMin || node.op == Op::kMax;
   if (compares && of_whole && !(narrow(a) && narrow(b))) return false;

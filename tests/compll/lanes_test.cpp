@@ -63,6 +63,17 @@ TEST_CASE("elements are compared with numbers of the slice of any sign and size"
   check_both_ways("negative_bound", above, "(n=4)", {-2, 3, -0.5f, 0, 20}, {6, 6, 6, 6, 7});
 }
 
+TEST_CASE("whole numbers of floats have all the bits that the program says") {
+  const std::vector<float> inputs = {3e7f, 1e7f, -1, 3e9f};
+  // fp32 holds 2^24 - 1 = 16777215, and of what is above not every whole number.
+  check_both_ways("wide", sends_code("1", "", "uint<30> w = v; return w > 20000000 ? 1 : 0;"), "",
+                  inputs, {1, 0, 0, 1});
+  const std::string by_parameter =
+      sends_code("1", "", "uint<k> w = v; return w > 20000000 ? 1 : 0;", ", uint8 k = 8 in [1, 32]");
+  check_both_ways("wide_parameter", by_parameter, "(k=30)", inputs, {1, 0, 0, 1});
+  check_both_ways("wide_parameter", by_parameter, "(k=24)", inputs, {0, 0, 0, 0});
+}
+
 TEST_CASE("a decoder compares codes with negative numbers") {
   const std::string text =
       "void BoundEncode(float* gradient, uint8* compressed, int n = 0 in [-8, 8]) {\n"
