@@ -474,9 +474,10 @@ void Elaborator::expect_element_code(NodeId node, const Place& place) {
     }
   }
   if (!fits_lanes(seen)) {
-    be_general(place,
-               "whole numbers in code that runs for every element are not known to lie within "
-               "0 … 2^31 - 1 (made of floats: 2^24 - 1), or are divided");
+    be_general(
+        place,
+        "whole numbers in code that runs for every element are not known to lie within "
+        "0 … 2^31 - 1 (made of floats: 2^24 - 1), or are divided, or shifted by the element");
   }
 }
 
@@ -500,8 +501,11 @@ bool Elaborator::works_on_lanes(NodeId id) const {
                         node.op == Op::kEqual || node.op == Op::kMin || node.op == Op::kMax;
   if (compares && of_whole && !(narrow(a) && narrow(b))) return false;
   if (node.kind != ScalarKind::kInt) return true;
+  // What all lanes are shifted by is one number.
+  const bool shifts_each =
+      (node.op == Op::kShiftLeft || node.op == Op::kShiftRight) && values.per_element(b);
   const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder || node.op == Op::kToInt ||
-                     node.op == Op::kAbs || node.op == Op::kNot;
+                     node.op == Op::kAbs || node.op == Op::kNot || shifts_each;
   const Values::Range range = values.range(id);
   const bool sum_of_signs = range.least >= -kMostWholeSum && range.most <= kMostWholeSum &&
                             (node.op == Op::kSelect || node.op == Op::kNegate);

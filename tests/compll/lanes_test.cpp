@@ -51,13 +51,13 @@ TEST_CASE("negative whole numbers of an element are clamped and compared as what
 
 TEST_CASE("elements are compared with numbers of the slice of any sign and size") {
   // 1 where q > n = -3, 2 where q > count = -2, 4 where q is below 2^32: always.
-  const std::string above = sends_code(
-      "3",
-      "  int count = reduce(map(gradient, [](float v) { return v < 0 ? -1 : 0; }), 0,\n"
-      "                     [](int a, int b) { return a + b; });\n",
-      "uint<4> q = v;\n"
-      "    return (q > n ? 1 : 0) + (q > count ? 2 : 0) + (q < 4294967296 ? 4 : 0);",
-      ", int n = 0 in [-8, 8]");
+  const std::string above =
+      sends_code("3",
+                 "  int count = reduce(map(gradient, [](float v) { return v < 0 ? -1 : 0; }), 0,\n"
+                 "                     [](int a, int b) { return a + b; });\n",
+                 "uint<4> q = v;\n"
+                 "    return (q > n ? 1 : 0) + (q > count ? 2 : 0) + (q < 4294967296 ? 4 : 0);",
+                 ", int n = 0 in [-8, 8]");
   check_both_ways("negative_bound", above, "(n=-3)", {-2, 3, -0.5f, 0, 20}, {7, 7, 7, 7, 7});
   // n = 4: q is 0, 3, 0, 0, 15.
   check_both_ways("negative_bound", above, "(n=4)", {-2, 3, -0.5f, 0, 20}, {6, 6, 6, 6, 7});
@@ -68,10 +68,22 @@ TEST_CASE("whole numbers of floats have all the bits that the program says") {
   // fp32 holds 2^24 - 1 = 16777215, and of what is above not every whole number.
   check_both_ways("wide", sends_code("1", "", "uint<30> w = v; return w > 20000000 ? 1 : 0;"), "",
                   inputs, {1, 0, 0, 1});
-  const std::string by_parameter =
-      sends_code("1", "", "uint<k> w = v; return w > 20000000 ? 1 : 0;", ", uint8 k = 8 in [1, 32]");
+  const std::string by_parameter = sends_code(
+      "1", "", "uint<k> w = v; return w > 20000000 ? 1 : 0;", ", uint8 k = 8 in [1, 32]");
   check_both_ways("wide_parameter", by_parameter, "(k=30)", inputs, {1, 0, 0, 1});
   check_both_ways("wide_parameter", by_parameter, "(k=24)", inputs, {0, 0, 0, 0});
+}
+
+TEST_CASE("a shift by a number of the element's own") {
+  // 2^0, 2^1, 2^5, and 2^7 for what is clamped to 7.
+  check_both_ways("shift", sends_code("8", "", "uint<3> k = v; return 1 << k;"), "",
+                  {0, 1, 5, 7, 100, -1}, {1, 2, 32, 128, 128, 1});
+  check_both_ways("shift_right", sends_code("8", "", "uint<3> k = v; return 200 >> k;"), "",
+                  {0, 1, 5}, {200, 100, 6});
+  // By one of the slice it may remain on lanes.
+  check_both_ways("shift_all",
+                  sends_code("8", "", "uint<3> k = v; return k << n;", ", int n = 1 in [0, 4]"),
+                  "(n=3)", {0, 1, 5}, {0, 8, 40});
 }
 
 TEST_CASE("a decoder compares codes with negative numbers") {
