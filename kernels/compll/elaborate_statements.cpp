@@ -122,6 +122,12 @@ void Elaborator::run_feedback(const Statement& statement) {
                        "error_feedback stands in an encoder and names its "
                        "gradient");
   }
+  if (reads_gradient_) {
+    throw CompileError(statement.place,
+                       fmt::format("'{}' has been read already, without its residual; put "
+                                   "error_feedback first",
+                                   gradient_));
+  }
   program_.encoder->error_feedback = true;
 }
 

@@ -365,6 +365,7 @@ class Elaborator {
 
   Role role_ = Role::kHelper;
   std::string gradient_, message_;
+  bool reads_gradient_ = false;  ///< an encoder's, so far
   Level level_ = Level::kLambda;
   std::size_t floor_ = 0;    ///< variables before it belong to somebody outside
   std::size_t ceiling_ = 0;  ///< of those, the ones before this are seen nevertheless
