@@ -45,15 +45,19 @@ class CudaSelector : public CudaAlgorithm {
       : CudaAlgorithm(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
+    const auto on = static_cast<cudaStream_t>(stream);
     std::vector<SelectorSlice> slices;
     for (const EncodeItem& item : items) {
       if (item.elements > kMostSelectorElements) {
-        throw std::invalid_argument("a slice of more than 2^32 elements; cut it into partitions");
+        throw std::invalid_argument("a slice of 2^32 elements or more; cut it into partitions");
       }
-      if (item.elements > 0) slices.push_back(slice_of(item));
+      if (item.elements <= 0) {
+        encode_nothing(item, on);
+        continue;
+      }
+      slices.push_back(slice_of(item));
     }
     if (slices.empty()) return;
-    const auto on = static_cast<cudaStream_t>(stream);
     std::vector<Places> places(slices.size());
     Layout layout;
     for (Places& place : places) place.work = layout.add<SelectorWork>(1);

@@ -283,7 +283,8 @@ struct BatchSlice {
 constexpr int kBatch = 61;
 
 TEST_CASE("emulated kernels encode batches as the host does slices") {
-  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread"}) {
+  for (const char* algorithm :
+       {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "graddrop(rho=0.03)"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
