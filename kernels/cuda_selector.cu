@@ -9,6 +9,7 @@
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_decode.hpp"
 #include "kernels/cuda_selector_kernels.hpp"
+#include "kernels/item_checks.hpp"
 #include "kernels/selector.hpp"
 
 namespace hipress::kernels {
@@ -45,6 +46,7 @@ class CudaSelector : public CudaAlgorithm {
       : CudaAlgorithm(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
+    check_encodes(items);
     const auto on = static_cast<cudaStream_t>(stream);
     std::vector<SelectorSlice> slices;
     for (const EncodeItem& item : items) {
@@ -84,6 +86,7 @@ class CudaSelector : public CudaAlgorithm {
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
+    check_decodes(items, program_.name);
     const auto on = static_cast<cudaStream_t>(stream);
     std::size_t most_parts = 0;
     Layout layout;
