@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,10 @@ TEST_CASE("an operator's parameters are checked, by order and by name") {
   CHECK_THROWS_WITH(by_name({{"keep", 2.5}}), Contains("whole numbers from 1 to 4"));
   CHECK_THROWS_WITH(by_name({{"keep", 2}, {"scale", 9}}),
                     Contains("scale=9 is out of range; it takes numbers from 0.5 to 8"));
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH(by_name({{"keep", kNan}}), Contains("keep=nan is out of range"));
+  CHECK_THROWS_WITH(by_name({{"keep", 2}, {"scale", kNan}}), Contains("scale=nan is out of range"));
+  CHECK_THROWS_WITH(Operator(positive::kProgram, {2, kNan}), Contains("keep=nan is out of range"));
   CHECK_THROWS_WITH(by_name({{"kep", 2}}),
                     Contains("no parameter is called 'kep'; there is scale, keep"));
   CHECK_THROWS_WITH(Operator(positive::kProgram, {2}), Contains("1 parameters, expected 2"));
