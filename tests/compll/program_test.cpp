@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
+#include "io/environment.hpp"
 #include "io/file.hpp"
 #include "kernels/codec.hpp"
 #include "tests/compll/check.hpp"
@@ -150,6 +153,32 @@ TEST_CASE("the fused form has as few passes as the algorithm allows") {
   CHECK_THAT(code_of("Terngrad"), Catch::Contains("kPasses = 1;") &&
                                       Catch::Contains("kCodesAfter = 1;") &&
                                       Catch::Contains("Partials<F, Minimum, Maximum>"));
+}
+
+/// CXX of another value, for as long as the object lives.
+class OtherCompiler {
+ public:
+  explicit OtherCompiler(const std::string& command) {
+    if (const char* value = std::getenv("CXX")) before_ = value;
+    setenv("CXX", command.c_str(), 1);
+  }
+  ~OtherCompiler() { before_.empty() ? unsetenv("CXX") : setenv("CXX", before_.c_str(), 1); }
+
+ private:
+  std::string before_;
+};
+
+TEST_CASE("the compiler may be a command of several words") {
+  const std::string path = testing::program_file("words", sends("float", "", "1.5"));
+  const std::string cache = std::string(HIPRESS_TEST_CACHE) + "/words";
+  std::filesystem::remove_all(cache);
+  setenv("HIPRESS_CACHE", cache.c_str(), 1);
+  {
+    const OtherCompiler command("env " + io::cxx_compiler() + " -DHIPRESS_TEST");
+    CHECK(testing::round_trip(*make_codec(path), {5, 7}) == std::vector<float>{1.5f, 1.5f});
+  }
+  const OtherCompiler blank("  ");
+  CHECK_THROWS_WITH(make_codec(path), Catch::Contains("CXX"));
 }
 
 }  // namespace
