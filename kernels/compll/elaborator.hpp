@@ -14,7 +14,8 @@
 
 /// The inside of elaborate(): one object that walks through a program and runs it on values. Its
 /// parts lie in elaborate.cpp (functions, names, types), elaborate_statements.cpp (and messages),
-/// elaborate_expressions.cpp (and lambdas) and elaborate_operators.cpp.
+/// elaborate_expressions.cpp (and lambdas), elaborate_operators.cpp and elaborate_lanes.cpp (what a
+/// quantiser can do).
 namespace hipress::compll {
 
 using ast::Expression;
@@ -22,6 +23,9 @@ using ast::ExpressionKind;
 using ast::Statement;
 using ast::StatementKind;
 using ast::TypeName;
+
+/// In magnitude, whole numbers that are summed on lanes: WholeSum's limit.
+constexpr std::int64_t kMostWholeSum = 1 << 20;
 
 /// The static type of a scalar or of an array's elements.
 struct Type {
