@@ -508,7 +508,7 @@ struct ArrayFunctions {
     }
   }
 
-  /// What a message says; empty if it is damaged.
+  /// What a message of layout.bytes bytes says; empty if it is damaged.
   static std::vector<float> decoded_message(const BoundAlgorithm& bound, const std::byte* message,
                                             std::int64_t elements, const ArrayLayout& layout) {
     QuantizerHeader header;
@@ -525,11 +525,14 @@ struct ArrayFunctions {
   }
 
   static std::size_t decode(const BoundAlgorithm& bound, const DecodeItem& item) {
+    const std::size_t messages = item.messages.size();
+    if (item.elements > kMostArrayElements && messages > 0) return 0;
     const ArrayLayout layout = algorithm(bound).layout(item.elements);
     std::vector<std::vector<float>> terms;
-    for (const std::byte* message : item.messages) {
-      terms.push_back(decoded_message(bound, message, item.elements, layout));
-      if (terms.back().empty()) return terms.size() - 1;
+    for (std::size_t i = 0; i < messages; ++i) {
+      if (item.message_bytes[i] != layout.bytes) return i;
+      terms.push_back(decoded_message(bound, item.messages[i], item.elements, layout));
+      if (terms.back().empty()) return i;
     }
     for (std::int64_t i = 0; i < item.elements; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -542,7 +545,7 @@ struct ArrayFunctions {
       for (const std::vector<float>& term : terms) sum = sum + term[at];
       store_value(item.values, item.type, i, item.sum_divisor == 1 ? sum : sum / item.sum_divisor);
     }
-    return item.messages.size();
+    return messages;
   }
 };
 

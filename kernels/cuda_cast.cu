@@ -8,6 +8,7 @@
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_decode.hpp"
 #include "kernels/host_codec.hpp"
+#include "kernels/item_checks.hpp"
 #include "kernels/typed_values.hpp"
 
 namespace hipress::kernels {
@@ -104,6 +105,7 @@ class CudaCast : public Codec {
   }
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
+    check_encodes(items);
     const auto on = static_cast<cudaStream_t>(stream);
     std::vector<CastSlice> slices;
     for (const EncodeItem& item : items) {
@@ -120,6 +122,7 @@ class CudaCast : public Codec {
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
+    check_decodes(items, Format::kName);
     const auto on = static_cast<cudaStream_t>(stream);
     decode_in_parts(*this, items, on, [&](const Batch<DecodeSlice>& batch) {
       launch(decode_elements<Format>, batch, on);

@@ -10,6 +10,7 @@
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_decode.hpp"
 #include "kernels/cuda_quantizer_kernels.hpp"
+#include "kernels/item_checks.hpp"
 
 namespace hipress::kernels {
 
@@ -22,6 +23,7 @@ class CudaQuantizer : public CudaAlgorithm {
       : CudaAlgorithm(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
+    check_encodes(items);
     // Slices of different types and with different treatment of residuals take different kernels.
     std::map<std::pair<ValueType, CudaFeedback>, std::vector<EncodeSlice>> groups;
     std::int64_t tiles = 0, number = 0;
@@ -56,6 +58,7 @@ class CudaQuantizer : public CudaAlgorithm {
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
+    check_decodes(items, program_.name);
     const auto on = static_cast<cudaStream_t>(stream);
     decode_in_parts(*this, items, on, [&](const Batch<DecodeSlice>& batch) {
       launch(kernels_.decode, batch.blocks, on, batch);

@@ -9,6 +9,7 @@
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_decode.hpp"
 #include "kernels/cuda_selector_kernels.hpp"
+#include "kernels/item_checks.hpp"
 #include "kernels/selector.hpp"
 
 namespace hipress::kernels {
@@ -45,15 +46,20 @@ class CudaSelector : public CudaAlgorithm {
       : CudaAlgorithm(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
+    check_encodes(items);
+    const auto on = static_cast<cudaStream_t>(stream);
     std::vector<SelectorSlice> slices;
     for (const EncodeItem& item : items) {
       if (item.elements > kMostSelectorElements) {
-        throw std::invalid_argument("a slice of more than 2^32 elements; cut it into partitions");
+        throw std::invalid_argument("a slice of 2^32 elements or more; cut it into partitions");
       }
-      if (item.elements > 0) slices.push_back(slice_of(item));
+      if (item.elements <= 0) {
+        encode_nothing(item, on);
+        continue;
+      }
+      slices.push_back(slice_of(item));
     }
     if (slices.empty()) return;
-    const auto on = static_cast<cudaStream_t>(stream);
     std::vector<Places> places(slices.size());
     Layout layout;
     for (Places& place : places) place.work = layout.add<SelectorWork>(1);
@@ -80,6 +86,7 @@ class CudaSelector : public CudaAlgorithm {
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
+    check_decodes(items, program_.name);
     const auto on = static_cast<cudaStream_t>(stream);
     std::size_t most_parts = 0;
     Layout layout;

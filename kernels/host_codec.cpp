@@ -10,34 +10,15 @@
 #include "kernels/algorithm_codec.hpp"
 #include "kernels/casts.hpp"
 #include "kernels/host_loops.hpp"
+#include "kernels/item_checks.hpp"
 #include "kernels/message.hpp"
 
 namespace hipress::kernels {
 
 namespace {
 
-/// What every encode checks before anything is written.
-void check(const EncodeItem& item) {
-  if (item.elements < 0) {
-    throw std::invalid_argument(fmt::format("encode: a slice of {} elements", item.elements));
-  }
-  if (item.elements > 0 && (item.values == nullptr || item.message == nullptr)) {
-    throw std::invalid_argument("encode: a slice without values or without room for its message");
-  }
-}
-
-/// What every decode checks: as many lengths as messages, and lengths that fit the slice.
-void check(const DecodeItem& item, std::string_view name, std::int64_t expected_bytes) {
-  if (item.elements < 0 || (item.elements > 0 && item.values == nullptr)) {
-    throw std::invalid_argument(fmt::format("{}: decode into a slice of {} elements at {}", name,
-                                            item.elements, fmt::ptr(item.values)));
-  }
-  if (item.messages.size() != item.message_bytes.size() ||
-      (item.mode == DecodeMode::kOverwrite && item.messages.size() != 1)) {
-    throw std::invalid_argument(
-        fmt::format("{}: decode got {} messages and {} lengths; overwriting takes one of each",
-                    name, item.messages.size(), item.message_bytes.size()));
-  }
+/// Messages have the length that an encode gives them.
+void check_lengths(const DecodeItem& item, std::string_view name, std::int64_t expected_bytes) {
   for (std::size_t i = 0; i < item.messages.size(); ++i) {
     if (item.message_bytes[i] != expected_bytes) {
       throw std::runtime_error(
@@ -53,8 +34,8 @@ class HostAlgorithm : public AlgorithmCodec {
       : AlgorithmCodec(program, values), isa_(isa) {}
 
   void encode(std::span<const EncodeItem> items, void* /*stream*/) const override {
+    check_encodes(items);
     for (const EncodeItem& item : items) {
-      check(item);
       if (item.elements > 0) {
         program_.encode(bound_, item);
       } else if (item.message_bytes != nullptr) {
@@ -64,8 +45,9 @@ class HostAlgorithm : public AlgorithmCodec {
   }
 
   void decode(std::span<const DecodeItem> items, void* /*stream*/) const override {
+    check_decodes(items, program_.name);
     for (const DecodeItem& item : items) {
-      check(item, program_.name, encoded_bytes(item.elements));
+      check_lengths(item, program_.name, encoded_bytes(item.elements));
       if (item.elements == 0) continue;
       if (program_.decode != nullptr) {
         const std::size_t damaged = program_.decode(bound_, item);
@@ -123,16 +105,17 @@ class HostCast : public Codec {
   }
 
   void encode(std::span<const EncodeItem> items, void* /*stream*/) const override {
+    check_encodes(items);
     for (const EncodeItem& item : items) {
-      check(item);
       if (item.message_bytes != nullptr) *item.message_bytes = encoded_bytes(item.elements);
       with_loops(isa_, [&](auto loops) { loops.template encode_cast<Format>(item); });
     }
   }
 
   void decode(std::span<const DecodeItem> items, void* /*stream*/) const override {
+    check_decodes(items, Format::kName);
     for (const DecodeItem& item : items) {
-      check(item, Format::kName, encoded_bytes(item.elements));
+      check_lengths(item, Format::kName, encoded_bytes(item.elements));
       with_loops(isa_, [&](auto loops) {
         loops.template decode_cast<Format>(item.messages.data(), item.messages.size(), item);
       });

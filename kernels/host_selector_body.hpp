@@ -511,7 +511,7 @@ struct HostSelectorFunctions {
         reinterpret_cast<const float*>(arrays + selector_array_bytes(algorithm.count(elements)))};
   }
 
-  /// Whether an encode can have written a message.
+  /// Whether an encode can have written a message, which has as many bytes as one.
   static bool plausible(const Algorithm& algorithm, const std::byte* message,
                         std::int64_t elements) {
     SelectorHeader start;
@@ -533,9 +533,13 @@ struct HostSelectorFunctions {
 
   static std::size_t decode(const BoundAlgorithm& bound, const DecodeItem& item) {
     const std::size_t messages = item.messages.size();
+    const std::int64_t bytes = encoded_bytes(bound, item.elements);
     bool non_finite = false;
     for (std::size_t i = 0; i < messages; ++i) {
-      if (!plausible(algorithm(bound), item.messages[i], item.elements)) return i;
+      if (item.elements > kMostSelectorElements || item.message_bytes[i] != bytes ||
+          !plausible(algorithm(bound), item.messages[i], item.elements)) {
+        return i;
+      }
       non_finite =
           non_finite || entries_of(algorithm(bound), item.messages[i], item.elements).non_finite;
     }

@@ -96,10 +96,22 @@ class Operator {
   /// Some parameters by name; the others have their defaults.
   static Operator of(const CompiledAlgorithm& program, std::span<const Named> given) {
     std::vector<double> values;
+    std::vector<bool> known;
     for (int i = 0; i < program.parameter_count; ++i) {
       values.push_back(program.parameters[i].value);
+      known.push_back(!std::isnan(values.back()));
     }
-    for (const auto& [name, value] : given) values[index(program, name)] = value;
+    for (const auto& [name, value] : given) {
+      const std::size_t i = index(program, name);
+      values[i] = value;
+      known[i] = true;
+    }
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (!known[i]) {
+        throw std::invalid_argument(text_of(program.name, ": ", program.parameters[i].name,
+                                            " has no default and was not given"));
+      }
+    }
     return {program, std::span<const double>(values)};
   }
 
@@ -213,7 +225,6 @@ class Operator {
   }
 
   void check(const DeclaredParameter& parameter, double value) const {
-    if (std::isnan(value)) refuse(parameter.name, " has no default and was not given");
     if (value >= parameter.least && value <= parameter.most &&
         (!parameter.whole || value == std::floor(value))) {
       return;

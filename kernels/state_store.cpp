@@ -69,6 +69,17 @@ class Reader {
   std::int64_t bytes_left_ = 0;
 };
 
+/// A slice lies within its gradient.
+void check_slice(std::string_view gradient, std::int64_t elements, std::int64_t first_element,
+                 std::int64_t slice_elements) {
+  if (first_element < 0 || slice_elements < 0 || slice_elements > elements ||
+      first_element > elements - slice_elements) {
+    throw std::invalid_argument(
+        fmt::format("state of gradient '{}': a slice of {} elements from element {} on, of {}",
+                    gradient, slice_elements, first_element, elements));
+  }
+}
+
 }  // namespace
 
 StateStore::Arrays& StateStore::arrays_of(std::string_view gradient, std::uint32_t role,
@@ -78,13 +89,18 @@ StateStore::Arrays& StateStore::arrays_of(std::string_view gradient, std::uint32
     throw std::invalid_argument(fmt::format("state of gradient '{}': {} arrays of {} elements",
                                             gradient, arrays, elements));
   }
-  const auto [entry, is_new] = states_.try_emplace(Key(gradient, role));
-  Arrays& state = entry->second;
-  if (is_new) {
-    state.elements = elements;
-    state.arrays = arrays;
-    state.data.resize(static_cast<std::size_t>(elements * arrays));
-  } else if (state.elements != elements || state.arrays != arrays) {
+  Key key(gradient, role);
+  const auto known = states_.find(key);
+  if (known == states_.end()) {
+    // Complete before it is kept: there may be no memory for it.
+    Arrays made;
+    made.elements = elements;
+    made.arrays = arrays;
+    made.data.resize(static_cast<std::size_t>(elements * arrays));
+    return states_.try_emplace(std::move(key), std::move(made)).first->second;
+  }
+  Arrays& state = known->second;
+  if (state.elements != elements || state.arrays != arrays) {
     throw std::invalid_argument(
         fmt::format("state of gradient '{}', role {}: {} arrays of {} elements are kept, {} of {} "
                     "asked for; start with an empty store for another model or algorithm",
@@ -110,12 +126,14 @@ float* StateStore::get(std::string_view gradient, std::uint32_t role, std::int64
 
 State StateStore::slice(std::string_view gradient, std::uint32_t role, std::int64_t elements,
                         int arrays, std::int64_t first_element) {
+  check_slice(gradient, elements, first_element, 0);
   return {get(gradient, role, elements, arrays) + first_element, elements};
 }
 
 State StateStore::slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
                            std::int64_t elements, std::int64_t first_element,
                            std::int64_t slice_elements) {
+  check_slice(gradient, elements, first_element, slice_elements);
   const std::lock_guard lock(mutex_);
   Arrays& state = arrays_of(gradient, role, elements, codec.traits().state_arrays);
   const auto known = state.open.find(first_element);
@@ -151,6 +169,14 @@ std::int64_t StateStore::bytes() const {
 
 void StateStore::save(const std::string& path) {
   const std::lock_guard lock(mutex_);
+  for (const auto& [key, state] : states_) {
+    if (key.first.size() > kLongestName) {
+      throw io::InputError(
+          path, 0,
+          fmt::format("cannot hold the state of a gradient whose name has {} bytes, more than {}",
+                      key.first.size(), kLongestName));
+    }
+  }
   for (auto& [key, state] : states_) settle(state);
   io::write_file(path, [&](std::ostream& out) {
     out.write(kMagic.data(), kMagic.size());

@@ -28,12 +28,13 @@ class StateStore {
   float* get(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays);
 
   /// The same as get(), for the slice that begins at `first_element`: what EncodeItem::state takes.
+  /// std::invalid_argument too if there is no such element.
   State slice(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays,
               std::int64_t first_element);
 
   /// The same, for encodes by `codec` that may leave the slice's residual half done: faster, and
   /// settled here, by that codec, before anybody sees the slice otherwise. The codec must live as
-  /// long as the store is used.
+  /// long as the store is used. std::invalid_argument too if the slice reaches beyond the gradient.
   State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
                  std::int64_t elements, std::int64_t first_element, std::int64_t slice_elements);
 
@@ -41,7 +42,8 @@ class StateStore {
   std::int64_t bytes() const;
 
   /// Settles what is half done and writes every array to a file, which appears at once and complete
-  /// (through a temporary file). io::InputError if it cannot be written.
+  /// (through a temporary file). io::InputError if it cannot be written, or a gradient's name is
+  /// longer than load() takes (65536 bytes).
   void save(const std::string& path);
 
   /// Replaces the store's content by that of a file. io::InputError, and the store as it was, if

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <vector>
 
 #include "io/environment.hpp"
@@ -50,6 +51,15 @@ std::string identity(const std::string& code) {
   return all;
 }
 
+/// The compiler as the command that CXX says, "ccache g++ -m64" included.
+std::vector<std::string> compiler_command() {
+  std::istringstream text(io::cxx_compiler());
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word);
+  if (words.empty()) throw io::RunError("CXX names no C++ compiler: it is blank; unset it");
+  return words;
+}
+
 /// Runs a program, its output going to a file, and returns its exit status; 127 if it cannot be
 /// started.
 int run(std::vector<std::string> words, const fs::path& output) {
@@ -73,11 +83,11 @@ int run(std::vector<std::string> words, const fs::path& output) {
 
 /// Compiles `code` into `library`, which appears at once and complete.
 void build(const std::string& path, const std::string& code, const fs::path& library) {
+  std::vector<std::string> words = compiler_command();
   // Several processes may build the same one at a time.
   const std::string mine = fmt::format("{}.{}", library.string(), getpid());
   const std::string source = mine + ".cpp", log = mine + ".log", made = mine + ".so";
   io::write_file(source, [&](std::ostream& out) { out << code; });
-  std::vector<std::string> words = {io::cxx_compiler()};
   const std::vector<std::string> flags = compiler_flags();
   words.insert(words.end(), flags.begin(), flags.end());
   for (const std::string& word :
@@ -93,9 +103,9 @@ void build(const std::string& path, const std::string& code, const fs::path& lib
         status == 127
             ? fmt::format("{}: there is no C++ compiler '{}' to compile it with; install one "
                           "(apt-get install g++) or name it in CXX",
-                          path, words[0])
+                          path, io::cxx_compiler())
             : fmt::format("{}: the C++ compiler '{}' failed on the generated code:\n{}", path,
-                          words[0], said));
+                          io::cxx_compiler(), said));
   }
   fs::rename(made, library);
   for (const std::string& left : {source, log}) fs::remove(left, ignored);

@@ -98,7 +98,11 @@ Thing Elaborator::read(const Variable& variable, const Place& place) {
     throw CompileError(
         place, fmt::format("'{}' is read before it has a value on every path", variable.name));
   }
-  return variable.value;
+  const Thing& value = variable.value;
+  if (value.kind == ThingKind::kArray && values()[value.node].op == Op::kGradient) {
+    reads_gradient_ = true;
+  }
+  return value;
 }
 
 Thing Elaborator::element(const Expression& expression) {

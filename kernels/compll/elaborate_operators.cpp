@@ -3,21 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "kernels/compll/elaborator.hpp"
 
 namespace hipress::compll {
-
-namespace {
-
-/// Bits of whole numbers made of floats in code that runs for every element: what fp32 holds.
-constexpr std::int64_t kMostLaneBits = 24;
-constexpr std::int64_t kMostWholeSum = 1 << 20;
-
-}  // namespace
 
 void Elaborator::require_arguments(const Expression& call, std::size_t count,
                                    std::string_view form) {
@@ -456,45 +447,6 @@ NodeId Elaborator::add(const Reduction& reduction) {
   values().set_reduction_level(number, values().level(reduction.element));
   reductions.push_back(reduction);
   return values().leaf(Op::kReduction, values()[reduction.element].kind, number);
-}
-
-void Elaborator::expect_element_code(NodeId node, const Place& place) {
-  std::vector<NodeId> open = {node};
-  std::set<NodeId> seen;
-  while (!open.empty()) {
-    const NodeId id = open.back();
-    open.pop_back();
-    if (!seen.insert(id).second) continue;
-    const Node& at = values()[id];
-    if (at.op == Op::kIndex) {
-      be_general(place, "an element's value depends on its index");
-    }
-    for (const NodeId argument : at.arguments) {
-      if (argument >= 0) open.push_back(argument);
-    }
-  }
-  if (!fits_lanes(seen)) {
-    be_general(place,
-               "whole numbers in code that runs for every element are not known to lie within "
-               "0 … 2^31 - 1, or are divided");
-  }
-}
-
-bool Elaborator::fits_lanes(const std::set<NodeId>& nodes) const {
-  for (const NodeId id : nodes) {
-    const Node& node = program_.values[id];
-    const Values& values = program_.values;
-    if (!values.per_element(id) || node.kind != ScalarKind::kInt || node.op == Op::kCode) continue;
-    const Values::Range range = values.range(id);
-    const bool narrow = range.least >= 0 && range.most <= 0x7fffffff;
-    if (node.op == Op::kToBits && values.range(node.arguments[1]).least <= kMostLaneBits) continue;
-    const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder ||
-                       node.op == Op::kToInt || node.op == Op::kAbs || node.op == Op::kNot;
-    const bool sum_of_signs = range.least >= -kMostWholeSum && range.most <= kMostWholeSum &&
-                              (node.op == Op::kSelect || node.op == Op::kNegate);
-    if (lacks || !(narrow || sum_of_signs)) return false;
-  }
-  return true;
 }
 
 Thing Elaborator::on_floats(const Expression& call, Op op) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "kernels/compll/elaborator.hpp"
@@ -120,6 +121,12 @@ void Elaborator::run_feedback(const Statement& statement) {
     throw CompileError(statement.place,
                        "error_feedback stands in an encoder and names its "
                        "gradient");
+  }
+  if (reads_gradient_) {
+    throw CompileError(statement.place,
+                       fmt::format("'{}' has been read already, without its residual; put "
+                                   "error_feedback first",
+                                   gradient_));
   }
   program_.encoder->error_feedback = true;
 }
@@ -415,6 +422,8 @@ bool Elaborator::bound_bits(NodeId id, std::int64_t most, const Expression& oper
   if (parameter.value && !(*parameter.value >= least && *parameter.value <= held)) return false;
   parameter.least = least;
   parameter.most = held;
+  values().hold_parameter(node.integer, {static_cast<std::int64_t>(std::ceil(least)),
+                                         static_cast<std::int64_t>(std::floor(held))});
   notes_.push_back(
       compll::describe(operand.place, "note: ",
                        fmt::format("'{}' is the number of bits of a code: it is held to {} … {}",

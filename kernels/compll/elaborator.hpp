@@ -14,7 +14,8 @@
 
 /// The inside of elaborate(): one object that walks through a program and runs it on values. Its
 /// parts lie in elaborate.cpp (functions, names, types), elaborate_statements.cpp (and messages),
-/// elaborate_expressions.cpp (and lambdas) and elaborate_operators.cpp.
+/// elaborate_expressions.cpp (and lambdas), elaborate_operators.cpp and elaborate_lanes.cpp (what a
+/// quantiser can do).
 namespace hipress::compll {
 
 using ast::Expression;
@@ -22,6 +23,9 @@ using ast::ExpressionKind;
 using ast::Statement;
 using ast::StatementKind;
 using ast::TypeName;
+
+/// In magnitude, whole numbers that are summed on lanes: WholeSum's limit.
+constexpr std::int64_t kMostWholeSum = 1 << 20;
 
 /// The static type of a scalar or of an array's elements.
 struct Type {
@@ -313,6 +317,11 @@ class Elaborator {
   /// What vectors of 32-bit lanes can do.
   bool fits_lanes(const std::set<NodeId>& nodes) const;
 
+  /// Whether an element's value, given its parts, is right on lanes. Whole numbers are there modulo
+  /// 2^32, which serves negative ones where they are added, chosen, or made floats of; comparing
+  /// and clamping takes every number, one of the slice too, for unsigned.
+  bool works_on_lanes(NodeId id) const;
+
   Thing on_floats(const Expression& call, Op op);
   Thing floor(const Expression& call);
   Thing ceil(const Expression& call);
@@ -360,6 +369,7 @@ class Elaborator {
 
   Role role_ = Role::kHelper;
   std::string gradient_, message_;
+  bool reads_gradient_ = false;  ///< an encoder's, so far
   Level level_ = Level::kLambda;
   std::size_t floor_ = 0;    ///< variables before it belong to somebody outside
   std::size_t ceiling_ = 0;  ///< of those, the ones before this are seen nevertheless

@@ -30,7 +30,7 @@ enum class Op : std::uint8_t {
   kIndex,      ///< this element's index
   kGradient,   ///< this element of the gradient
   kState,      ///< this element of state array `integer`, as the last step left it
-  kCode,       ///< this element of the message's codes
+  kCode,       ///< this element of the message's codes, of at most 8 bits
   kPart,       ///< this element of array `integer` of the message
   kDraw,       ///< uniform in [0, 1), by element and call site `integer`
   kKept,       ///< what the domain has kept of its source: value `integer`
@@ -128,6 +128,8 @@ class Values {
   Range range(NodeId id) const { return facts_[static_cast<std::size_t>(id)].range; }
   /// Least and most of the parameters, by number; set before they are used.
   std::vector<Range> parameter_ranges;
+  /// Narrows the range of parameter `number`, and those of all that is made of it.
+  void hold_parameter(std::int64_t number, Range range);
 
  private:
   struct Facts {

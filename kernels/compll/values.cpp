@@ -122,6 +122,12 @@ void Values::set_reduction_level(std::int64_t number, int level) {
   reduction_levels_[static_cast<std::size_t>(number)] = level;
 }
 
+void Values::hold_parameter(std::int64_t number, Range range) {
+  parameter_ranges.at(static_cast<std::size_t>(number)) = range;
+  // Parts come before what is made of them.
+  for (std::size_t id = 0; id < nodes_.size(); ++id) facts_[id].range = range_of(nodes_[id]);
+}
+
 void Values::name(NodeId id, const std::string& name) {
   Node& node = nodes_[static_cast<std::size_t>(id)];
   if (node.name.empty()) node.name = name;
@@ -243,6 +249,8 @@ Values::Range Values::range_of(const Node& node) const {
     case Op::kLength:
     case Op::kIndex:
       return {0, kMostInt};
+    case Op::kCode:
+      return {0, 255};
     case Op::kToBits: {
       const std::int64_t bits = std::clamp<std::int64_t>(range(node.arguments[1]).most, 0, 32);
       return {0, (std::int64_t{1} << bits) - 1};

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -16,19 +15,13 @@
 #include "io/file.hpp"
 #include "kernels/codec.hpp"
 #include "tests/compll/check.hpp"
+#include "tests/compll/compiled.hpp"
 #include "tests/kernels/round_trip.hpp"
 
 namespace hipress::kernels {
 namespace {
 
-std::unique_ptr<Codec> compiled(const std::string& name, const std::string& text) {
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs";
-  std::filesystem::create_directories(folder);
-  const std::string path = folder + "/" + name + ".pse";
-  io::write_file(path, [&](std::ostream& out) { out << text; });
-  return make_codec(path);
-}
+using testing::compiled;
 
 /// A program that sends the array `out` of its statements, of at most the gradient's length, and
 /// decodes to it, followed by zeros.

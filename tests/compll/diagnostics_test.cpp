@@ -155,6 +155,11 @@ TEST_CASE("every kind of mistake in an encoder has its message") {
       {"concat elsewhere", "float x = concat(t);", "t.pse:2:11:", "compressed = concat"},
       {"extract in an encoder", "extract(compressed, t);", "t.pse:2:1:", "stands in a decoder"},
       {"feedback of another", "error_feedback compressed;", "t.pse:2:16:", "names its gradient"},
+      {"feedback too late", "float x = gradient[0]; error_feedback gradient;",
+       "t.pse:2:39:", "put error_feedback first"},
+      {"feedback behind a lambda",
+       "lambda_func f = [&](int i) { return gradient[i]; }; error_feedback gradient;",
+       "t.pse:2:68:", "put error_feedback first"},
       // text
       {"no semicolon", "float x = 1", "t.pse:3:1:", "';' after the declaration"},
       {"no value", "float x = ;", "t.pse:2:11:", "';' stands where a value is expected"},
@@ -172,6 +177,10 @@ TEST_CASE("every kind of mistake in an encoder has its message") {
     CHECK_THAT(said, Contains(wrong.message));
     CHECK_THAT(said, Contains("\n") && Contains("^"));
   }
+}
+
+TEST_CASE("the gradient's size may be known before its error feedback is asked for") {
+  CHECK(complaint(encoder("int n = gradient.size; error_feedback gradient;" + kEnd)) == "");
 }
 
 TEST_CASE("mistakes outside an encoder have their message") {

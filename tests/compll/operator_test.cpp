@@ -6,8 +6,18 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
+
+#include "tests/compll/compiled.hpp"
+
+// operator.hpp has hidden the types that this is about.
+#pragma GCC visibility push(hidden)
+#include "kernels/user_algorithm.hpp"
+#pragma GCC visibility pop
+
+extern "C" const hipress::kernels::CompiledAlgorithm hipress_dgc_portable;
 
 using namespace hipress::kernels;
 using Catch::Matchers::Contains;
@@ -149,6 +159,10 @@ TEST_CASE("an operator's parameters are checked, by order and by name") {
   CHECK_THROWS_WITH(by_name({{"keep", 2.5}}), Contains("whole numbers from 1 to 4"));
   CHECK_THROWS_WITH(by_name({{"keep", 2}, {"scale", 9}}),
                     Contains("scale=9 is out of range; it takes numbers from 0.5 to 8"));
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH(by_name({{"keep", kNan}}), Contains("keep=nan is out of range"));
+  CHECK_THROWS_WITH(by_name({{"keep", 2}, {"scale", kNan}}), Contains("scale=nan is out of range"));
+  CHECK_THROWS_WITH(Operator(positive::kProgram, {2, kNan}), Contains("keep=nan is out of range"));
   CHECK_THROWS_WITH(by_name({{"kep", 2}}),
                     Contains("no parameter is called 'kep'; there is scale, keep"));
   CHECK_THROWS_WITH(Operator(positive::kProgram, {2}), Contains("1 parameters, expected 2"));
@@ -175,4 +189,56 @@ TEST_CASE("an operator's lengths and keys are sane") {
   CHECK_THROWS_WITH(draw_key(0, 0, -1, 0), Contains("node -1"));
   CHECK_THROWS_WITH(draw_key(0, 0, 0, std::int64_t{1} << 32), Contains("gradient_number"));
   CHECK(draw_key(-1, 2, 3, 4).seed == ~std::uint64_t{0});
+}
+
+namespace {
+
+/// Asks an operator to decode every beginning of a message, and the whole to other lengths.
+void check_cut_messages(const Operator& coder) {
+  std::vector<float> values(1000), decoded(1001);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i % 7) - 3);
+  }
+  const std::vector<std::byte> message = encoded(coder, values, nullptr);
+  const auto bytes = static_cast<std::int64_t>(message.size());
+  REQUIRE(bytes == coder.message_bytes(1000));
+  CHECK_NOTHROW(coder.decode(message.data(), bytes, 1000, decoded.data()));
+  const std::vector<float> before = decoded;
+  for (std::int64_t n = 0; n < bytes; ++n) {
+    INFO(n << " of " << bytes << " bytes");
+    // In memory of its own, so that a sanitiser sees what is read behind it.
+    const std::vector<std::byte> cut(message.begin(), message.begin() + n);
+    REQUIRE_THROWS_WITH(coder.decode(cut.data(), n, 1000, decoded.data()), Contains("message"));
+  }
+  CHECK_THROWS_WITH(coder.decode(message.data(), bytes, 1001, decoded.data()), Contains("message"));
+  CHECK(decoded == before);
+}
+
+}  // namespace
+
+TEST_CASE("an operator refuses a message that ends too early, wherever it was cut") {
+  check_cut_messages(Operator(hipress_dgc_portable, {0.1, 0.9}));
+  const std::string sorts = testing::program_file(
+      "sorts",
+      "void SortEncode(float* gradient, uint8* compressed) {\n"
+      "  float* positive = filter(gradient, [](float v) { return v > 0; });\n"
+      "  compressed = concat(positive);\n}\n"
+      "void SortDecode(uint8* compressed, float* gradient) {\n"
+      "  float* positive;\n  extract(compressed, positive);\n"
+      "  gradient = map(range(gradient.size), [&](int i) { return positive[i]; });\n}\n");
+  check_cut_messages(Operator(*load_program(sorts).algorithm, {}));
+}
+
+TEST_CASE("an operator refuses slices longer than the algorithm's messages can say") {
+  // Of 33 + 2^32 elements a fraction of 1e-9 is 5, two arrays of 8 numbers behind the header. The
+  // header holds the length modulo 2^32: this one says 33.
+  const Operator coder(hipress_dgc_portable, {1e-9, 0.9});
+  constexpr std::int64_t kElements = 33 + (std::int64_t{1} << 32);
+  REQUIRE(coder.message_bytes(kElements) == 16 + 2 * 32);
+  std::vector<std::byte> message = encoded(coder, std::vector<float>(33, 1.0f), nullptr);
+  message.resize(16 + 2 * 32);
+  float nothing = 0;
+  CHECK_THROWS_WITH(
+      coder.decode(message.data(), static_cast<std::int64_t>(message.size()), kElements, &nothing),
+      Contains("damaged message"));
 }

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "io/environment.hpp"
 #include "io/file.hpp"
 #include "kernels/codec.hpp"
 #include "tests/compll/check.hpp"
+#include "tests/compll/compiled.hpp"
 #include "tests/kernels/round_trip.hpp"
 
 namespace hipress::kernels {
@@ -16,12 +18,7 @@ namespace {
 /// What a program makes of a gradient.
 std::vector<float> run(const std::string& name, const std::string& text,
                        const std::string& parameters, const std::vector<float>& inputs) {
-  setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs";
-  std::filesystem::create_directories(folder);
-  const std::string path = folder + "/" + name + ".pse";
-  io::write_file(path, [&](std::ostream& out) { out << text; });
-  return testing::round_trip(*make_codec(path + parameters), inputs);
+  return testing::round_trip(*testing::compiled(name, text, parameters), inputs);
 }
 
 /// A program that sends one number of the slice and decodes to it everywhere.
@@ -156,6 +153,32 @@ TEST_CASE("the fused form has as few passes as the algorithm allows") {
   CHECK_THAT(code_of("Terngrad"), Catch::Contains("kPasses = 1;") &&
                                       Catch::Contains("kCodesAfter = 1;") &&
                                       Catch::Contains("Partials<F, Minimum, Maximum>"));
+}
+
+/// CXX of another value, for as long as the object lives.
+class OtherCompiler {
+ public:
+  explicit OtherCompiler(const std::string& command) {
+    if (const char* value = std::getenv("CXX")) before_ = value;
+    setenv("CXX", command.c_str(), 1);
+  }
+  ~OtherCompiler() { before_.empty() ? unsetenv("CXX") : setenv("CXX", before_.c_str(), 1); }
+
+ private:
+  std::string before_;
+};
+
+TEST_CASE("the compiler may be a command of several words") {
+  const std::string path = testing::program_file("words", sends("float", "", "1.5"));
+  const std::string cache = std::string(HIPRESS_TEST_CACHE) + "/words";
+  std::filesystem::remove_all(cache);
+  setenv("HIPRESS_CACHE", cache.c_str(), 1);
+  {
+    const OtherCompiler command("env " + io::cxx_compiler() + " -DHIPRESS_TEST");
+    CHECK(testing::round_trip(*make_codec(path), {5, 7}) == std::vector<float>{1.5f, 1.5f});
+  }
+  const OtherCompiler blank("  ");
+  CHECK_THROWS_WITH(make_codec(path), Catch::Contains("CXX"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <new>
+#include <random>
 
 #include "io/error.hpp"
 
@@ -80,6 +82,42 @@ TEST_CASE("the same gradient with another size is another model") {
   CHECK_THROWS_AS(store.get("x", 0, -1, 1), std::invalid_argument);
   CHECK_THROWS_AS(store.get("y", 0, std::numeric_limits<std::int64_t>::max(), 1),
                   std::invalid_argument);
+}
+
+// Sanitisers end the program where there is no memory, instead of throwing.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("state that there is no memory for leaves the store as it was") {
+  StateStore store;
+  CHECK_THROWS_AS(store.get("w", 0, std::int64_t{1} << 60, 1), std::bad_alloc);
+  CHECK(store.get("w", 0, 4, 1)[3] == 0);
+}
+#endif
+
+TEST_CASE("a slice lies within its gradient") {
+  StateStore store;
+  const auto codec = make_codec("onebit");
+  CHECK(store.slice("w", 0, 5, 1, 5).data == store.get("w", 0, 5, 1) + 5);
+  CHECK_NOTHROW(store.slice_of(*codec, "w", 0, 5, 2, 3));
+  CHECK_THROWS_AS(store.slice("w", 0, 5, 1, 6), std::invalid_argument);
+  CHECK_THROWS_AS(store.slice("w", 0, 5, 1, -1), std::invalid_argument);
+  CHECK_THROWS_WITH(store.slice_of(*codec, "w", 0, 5, 2, 4),
+                    Contains("a slice of 4 elements from element 2 on, of 5"));
+  CHECK_THROWS_AS(store.slice_of(*codec, "w", 0, 5, -1, 2), std::invalid_argument);
+  CHECK_THROWS_AS(store.slice_of(*codec, "w", 0, 5, 3, -1), std::invalid_argument);
+  CHECK_THROWS_AS(store.slice_of(*codec, "w", 0, 5, 2, std::numeric_limits<std::int64_t>::max()),
+                  std::invalid_argument);
+}
+
+TEST_CASE("names that could not be loaded are not saved") {
+  const TemporaryFile file("state");
+  StateStore store, loaded;
+  store.get(std::string(65536, 'x'), 0, 1, 1)[0] = 3;
+  store.save(file.path());
+  loaded.load(file.path());
+  CHECK(loaded.get(std::string(65536, 'x'), 0, 1, 1)[0] == 3);
+  store.get(std::string(65537, 'y'), 0, 1, 1);
+  CHECK_THROWS_WITH(store.save(file.path()), Contains(file.path()) && Contains("65537 bytes"));
+  CHECK_NOTHROW(loaded.load(file.path()));  // the last good one is still there
 }
 
 TEST_CASE("what was saved is loaded, and replaces what was there") {

@@ -162,6 +162,9 @@ class Checks:
         self.refused("a gradient of -1 elements", decode, "onebit", message, -1, {})
         self.refused(".", decode, "onebit", gradient, 33, {})
         self.refused("a message of", add, "onebit", message, numpy.ones(10007, numpy.float32), {})
+        entries, _ = encode("dgc", gradient, none, {}, key)
+        for length in (4, len(entries) - 4):
+            self.refused("damaged message", decode, "dgc", entries[:length], 33, {})
 
     def test_damage_never_crashes(self):
         random = numpy.random.default_rng(1)

@@ -283,7 +283,8 @@ struct BatchSlice {
 constexpr int kBatch = 61;
 
 TEST_CASE("emulated kernels encode batches as the host does slices") {
-  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread"}) {
+  for (const char* algorithm :
+       {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "graddrop(rho=0.03)"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
@@ -304,6 +305,47 @@ TEST_CASE("emulated kernels encode batches as the host does slices") {
       }
     }
   }
+}
+
+TEST_CASE("emulated codecs refuse items that cannot be, before they write anything") {
+  const std::byte* const messages[] = {nullptr, nullptr};
+  const std::int64_t lengths[] = {16, 16};
+  float nothing = 0;
+  for (const char* algorithm : {"onebit", "dgc", "bf16"}) {
+    INFO(algorithm);
+    const auto codec = make_codec(algorithm, Device::kCuda);
+    std::vector<EncodeItem> encodes(2);
+    const DeviceArray<std::int64_t> bytes(std::vector<std::int64_t>{-1});
+    encodes[0].message_bytes = bytes.data();
+    encodes[1].elements = -1;
+    CHECK_THROWS_AS(codec->encode(encodes), std::invalid_argument);
+    encodes[1].elements = 5;  // neither values nor room for a message
+    CHECK_THROWS_AS(codec->encode(encodes), std::invalid_argument);
+    CHECK(bytes.on_host()[0] == -1);
+
+    DecodeItem item;
+    item.elements = 1;
+    item.values = &nothing;
+    item.messages = messages;  // two overwrite
+    item.message_bytes = lengths;
+    CHECK_THROWS_AS(codec->decode({&item, 1}), std::invalid_argument);
+    item.messages = {};  // none does
+    item.message_bytes = {};
+    CHECK_THROWS_AS(codec->decode({&item, 1}), std::invalid_argument);
+    item.mode = DecodeMode::kAdd;
+    item.messages = messages;  // without lengths
+    CHECK_THROWS_AS(codec->decode({&item, 1}), std::invalid_argument);
+    item.message_bytes = lengths;
+    item.elements = -1;
+    CHECK_THROWS_AS(codec->decode({&item, 1}), std::invalid_argument);
+  }
+  EncodeItem long_slice;
+  std::byte message[16];
+  long_slice.elements = std::int64_t{1} << 32;
+  long_slice.values = &nothing;
+  long_slice.message = message;
+  CHECK_THROWS_WITH(make_codec("dgc", Device::kCuda)->encode({&long_slice, 1}),
+                    Catch::Contains("2^32 elements or more"));
 }
 
 /// A slice of a batch that is decoded: its messages on the device, and what the host makes of them.
@@ -347,7 +389,8 @@ TEST_CASE("emulated kernels decode batches as the host does slices") {
       std::vector<SumSlice> slices;
       slices.reserve(kBatch);
       for (int i = 0; i < kBatch; ++i) slices.emplace_back(*codecs.plain, i);
-      std::vector<DecodeItem> items(1);  // a slice without elements
+      std::vector<DecodeItem> items(1);  // a slice without elements and messages
+      items[0].mode = DecodeMode::kAdd;
       for (const SumSlice& slice : slices) items.push_back(slice.item());
       codecs.cuda->decode(items);
       REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
