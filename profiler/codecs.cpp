@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "io/processors.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/sampling.hpp"
 
@@ -105,7 +105,8 @@ struct CodecSeries {
 /// As many ranks as there are cores code at the same time: a synchronisation keeps all cores busy,
 /// and they share the memory's bandwidth.
 void sample_codec(const std::string& algorithm, const Options& options, CodecSeries& series) {
-  const std::uint32_t ranks = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
+  const auto cores = static_cast<std::uint32_t>(io::usable_cores().size());
+  const std::uint32_t ranks = std::min(cores, options.nodes);
   const std::uint32_t nodes = job_nodes(options, ranks);
   for (const std::int64_t elements : sizes(options.effort)) {
     const auto slices = static_cast<std::uint32_t>(

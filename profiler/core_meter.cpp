@@ -6,21 +6,10 @@
 #include <algorithm>
 
 #include "executor/scheduling.hpp"
+#include "io/processors.hpp"
 
 namespace hipress::profiler {
 namespace {
-
-/// Cores that this process may run on.
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
 
 /// The calling thread runs on this core alone, where the system allows that.
 void stay_on(int core) {
@@ -33,7 +22,7 @@ void stay_on(int core) {
 }  // namespace
 
 CoreMeter::CoreMeter(int cores) {
-  const std::vector<int> allowed = allowed_cores();
+  const std::vector<int> allowed = io::usable_cores();
   const std::size_t counted =
       std::min<std::size_t>(allowed.size(), static_cast<std::size_t>(cores));
   for (std::size_t i = 0; i < counted; ++i) {

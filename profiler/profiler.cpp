@@ -9,6 +9,7 @@
 
 #include "executor/gather.hpp"
 #include "io/error.hpp"
+#include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/device_kernels.hpp"
@@ -104,7 +105,7 @@ costs::Profile measure_machine(const Options& options, const Progress& progress)
   }
   // NCCL leaves the cores alone.
   const bool takes_cores = options.nccl == nullptr;
-  profile.cores = takes_cores ? static_cast<int>(std::thread::hardware_concurrency()) : 0;
+  profile.cores = takes_cores ? static_cast<int>(io::usable_cores().size()) : 0;
   profile.shared_host = takes_cores;
   if (options.device) {
     profile.device = "cuda";
