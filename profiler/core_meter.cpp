@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "executor/scheduling.hpp"
-#include "io/processors.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -21,13 +20,10 @@ void stay_on(int core) {
 
 }  // namespace
 
-CoreMeter::CoreMeter(int cores) {
-  const std::vector<int> allowed = io::usable_cores();
-  const std::size_t counted =
-      std::min<std::size_t>(allowed.size(), static_cast<std::size_t>(cores));
-  for (std::size_t i = 0; i < counted; ++i) {
+CoreMeter::CoreMeter(const std::vector<int>& cores) {
+  for (const int core : cores) {
     Counter& counter = *counters_.emplace_back(std::make_unique<Counter>());
-    counter.thread = std::thread([this, &counter, core = allowed[i]] {
+    counter.thread = std::thread([this, &counter, core] {
       stay_on(core);
       count(counter);
     });

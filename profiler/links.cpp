@@ -3,8 +3,8 @@
 #include <numeric>
 #include <optional>
 
-#include "executor/clock.hpp"
 #include "profiler/core_meter.hpp"
+#include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -135,10 +135,15 @@ double known_core_s(const casync::TaskGraph& graph, const costs::CodecCosts* cod
   return sum_s;
 }
 
+/// Core-seconds that each iteration of a calibration takes, all hosts together.
+using CoreSeconds =
+    std::function<std::vector<double>(const Calibration& calibration, const Repetitions&)>;
+
 /// What a message costs the cores beside its bytes in a synchronisation, where threads wake up for
 /// a few messages at a time; in a long stream it would cost a fraction. Every other gradient is
 /// tiny, as biases and norms are in models. Measured with the codec that adds least to it.
-double measure_message_cores(const Options& options, const costs::Profile& profile) {
+double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
+                             const costs::Profile& profile) {
   constexpr std::uint32_t kRounds = 50;
   double known_s = 0;
   Calibration cheapest;
@@ -154,13 +159,13 @@ double measure_message_cores(const Options& options, const costs::Profile& profi
   constexpr int kRuns = 5;  // of new threads: where the system puts them differs from run to run
   std::vector<double> seconds;
   for (int i = 0; i < kRuns; ++i) {
-    const std::vector<double> iterations = run(cheapest, options, usual(options)).iteration_s;
+    const std::vector<double> iterations = core_seconds(cheapest, usual(options));
     seconds.insert(seconds.end(), iterations.begin(), iterations.end());
   }
   double messages = 0;
   for (casync::TaskId id = 0; id < cheapest.graph.tasks(); ++id)
     messages += cheapest.graph[id].kind == casync::Kind::kSend ? 1 : 0;
-  const double spent_s = profile.cores * summarise(0, std::move(seconds)).median_s;
+  const double spent_s = summarise(0, std::move(seconds)).median_s;
   return messages > 0 ? std::max(0.0, (spent_s - known_s) / messages) : 0;
 }
 
@@ -175,50 +180,63 @@ void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& p
       cores * slope(samples, &costs::Sample::p10_s) / static_cast<double>(pairs.size());
   fit_and_keep(profile, kCoreSeries, samples);
 
-  profile.link.core_s_per_message = measure_message_cores(options, profile);
+  const CoreSeconds all_busy = [&](const Calibration& calibration, const Repetitions& times) {
+    std::vector<double> seconds = run(calibration, options, times).iteration_s;
+    for (double& value : seconds) value *= cores;
+    return seconds;
+  };
+  profile.link.core_s_per_message = measure_message_cores(options, all_busy, profile);
 }
 
-/// Whether it is the network that limits what is measured, and not the cores.
-bool limited_by_links(const Options& options) {
-  return options.nccl == nullptr && options.endpoint != nullptr && options.base != nullptr;
-}
-
-/// Whether this is the first of the ranks on its host.
-bool first_on_host(transport::Endpoint& endpoint) {
-  const std::vector<std::string> hosts = endpoint.all_gather(executor::machine_clock().boot);
-  const auto own = static_cast<std::size_t>(endpoint.rank());
-  return std::ranges::find(hosts, hosts[own]) - hosts.begin() == endpoint.rank();
+/// Whether it is the network that limits what is measured, and not the cores. So it is taken to be
+/// between machines, and on one machine's network where a base has been measured without it.
+bool limited_by_links(const Options& options, const Hosts& hosts) {
+  return options.nccl == nullptr && options.endpoint != nullptr &&
+         (options.base != nullptr || hosts.count() > 1);
 }
 
 /// What a byte costs the cores where the links set the pace, which is more than where nothing but
 /// the cores does: threads wake up for less at a time, and a shaped network's timers go off.
-double measure_paced_bytes(const Options& options, const Sizes& sizes, costs::Profile& profile) {
-  constexpr double kLeast_s = 1e-9;  // noise can make less than nothing of next to nothing
-  std::optional<CoreMeter> meter;
-  if (first_on_host(*options.endpoint)) meter.emplace(profile.cores);
+double measure_paced_bytes(const Options& options, const CoreSeconds& core_seconds,
+                           const Sizes& sizes, costs::Profile& profile) {
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
-    executor::ReplayResult result =
-        run(streams(options.nodes, pairs, elements, 1), options, kMany,
-            meter ? [&meter] { return meter->used_s(); } : std::function<double()>());
-    for (double& used_s : result.metered) used_s = std::max(used_s, kLeast_s);
     const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
-    samples.push_back(summarise(bytes, std::move(result.metered)));
+    samples.push_back(
+        summarise(bytes, core_seconds(streams(options.nodes, pairs, elements, 1), kMany)));
   }
   const double per_byte_s = slope(samples);
   fit_and_keep(profile, "link.cores", samples);
   return std::max(profile.link.core_s_per_byte, per_byte_s);
 }
 
+/// What transfers cost the cores, by how long others keep threads that count from theirs. A message
+/// of a base was measured where nothing but the cores limits it, and so better than here.
+void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
+                         costs::Profile& profile) {
+  std::optional<CoreMeter> meter;
+  if (!hosts.own_cores().empty()) meter.emplace(hosts.own_cores());
+  const CoreSeconds metered = [&](const Calibration& calibration, const Repetitions& times) {
+    constexpr double kLeast_s = 1e-9;  // noise can make less than nothing of next to nothing
+    const auto read = meter ? [&meter] { return meter->used_s(); } : std::function<double()>();
+    std::vector<double> used_s = run(calibration, options, times, read).metered;
+    for (double& value : used_s) value = std::max(value, kLeast_s);
+    return used_s;
+  };
+  profile.link.core_s_per_byte = measure_paced_bytes(options, metered, sizes, profile);
+  if (options.base != nullptr) return;
+  profile.link.core_s_per_message = measure_message_cores(options, metered, profile);
+}
+
 /// Bandwidth and burst of each direction while both are busy, as they are in a synchronisation:
 /// acknowledgements of one direction take their part of the other's. Neither is more than one way.
-void measure_both_ways(const Options& options, const Sizes& sizes, double hop_s,
+void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& sizes, double hop_s,
                        costs::Profile& profile) {
   costs::LinkCosts& link = profile.link;
   link.bandwidth_both_ways = link.bandwidth;
   // On one host's loopback both directions are limited by the cores, which are counted already.
-  if (options.nccl == nullptr && !limited_by_links(options)) return;
+  if (options.nccl == nullptr && !limited_by_links(options, hosts)) return;
   const auto samples =
       sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes, kMany);
   fit_and_keep(profile, "link.both_ways", samples);
@@ -276,7 +294,8 @@ void measure_all_reduces(const Options& options, const Progress& progress, const
 
 }  // namespace
 
-void measure_links(const Options& options, const Progress& progress, costs::Profile& profile) {
+void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
+                   costs::Profile& profile) {
   costs::LinkCosts& link = profile.link;
   progress("one message at a time");
   const Sizes sizes = choose_sizes(options, job_nodes(options, 2));
@@ -289,15 +308,16 @@ void measure_links(const Options& options, const Progress& progress, costs::Prof
   progress("many messages");
   link.overhead_s = measure_overhead(options, profile);
   link.burst_bytes = measure_burst(large, hop_s, link.bandwidth);
-  if (options.base == nullptr && options.nccl == nullptr) {
+  const bool paced = limited_by_links(options, hosts);
+  if (paced && profile.cores > 0) {
+    progress("cores, all ranks to all ranks");
+    measure_paced_cores(options, hosts, sizes, profile);
+  } else if (!paced && options.base == nullptr && options.nccl == nullptr) {
     progress("all ranks to all ranks");
     measure_cores(options, sizes, profile);
-  } else if (limited_by_links(options) && profile.cores > 0) {
-    progress("cores, all ranks to all ranks");
-    link.core_s_per_byte = measure_paced_bytes(options, sizes, profile);
   }
   const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
-  measure_both_ways(options, sizes, hop_s, profile);
+  measure_both_ways(options, hosts, sizes, hop_s, profile);
   // What goes in a burst takes no time of the ports.
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);

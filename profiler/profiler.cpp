@@ -9,10 +9,10 @@
 
 #include "executor/gather.hpp"
 #include "io/error.hpp"
-#include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/device_kernels.hpp"
+#include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -96,17 +96,18 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
   return profile;
 }
 
+/// NCCL leaves the cores alone.
+bool takes_cores(const Options& options) { return options.nccl == nullptr; }
+
 /// What is not links: of this machine, or of the profile that is built on.
-costs::Profile measure_machine(const Options& options, const Progress& progress) {
+costs::Profile measure_machine(const Options& options, const Hosts& hosts,
+                               const Progress& progress) {
   costs::Profile profile;
   if (options.base != nullptr) {
     profile = kept_of(*options.base, options.anew);
     if (options.anew == Part::kLinks) return profile;
   }
-  // NCCL leaves the cores alone.
-  const bool takes_cores = options.nccl == nullptr;
-  profile.cores = takes_cores ? static_cast<int>(io::usable_cores().size()) : 0;
-  profile.shared_host = takes_cores;
+  profile.cores = takes_cores(options) ? hosts.cores() : 0;
   if (options.device) {
     profile.device = "cuda";
     measure_device_kernels(options, progress, profile);
@@ -116,14 +117,15 @@ costs::Profile measure_machine(const Options& options, const Progress& progress)
   profile.device = "cpu";
   progress("memory bandwidth");
   profile.memory_bandwidth = measure_memory_once(options, profile.cores);
-  measure_codecs(options, progress, profile);
+  measure_codecs(options, hosts, progress, profile);
   return profile;
 }
 
-std::string hardware(const Options& options, const costs::Profile& profile) {
-  const std::string_view where = options.nccl != nullptr       ? "over NCCL"
-                                 : options.endpoint != nullptr ? "of a job"
-                                                               : "on loopback";
+std::string hardware(const Options& options, const Hosts& hosts, const costs::Profile& profile) {
+  std::string where = options.nccl != nullptr       ? "over NCCL"
+                      : options.endpoint != nullptr ? "of a job"
+                                                    : "on loopback";
+  if (hosts.count() > 1) where += fmt::format(" on {} machines", hosts.count());
   const std::string host = fmt::format("{}, {} cores", processor(), profile.cores);
   return fmt::format("{}, {} ranks {}",
                      options.device ? options.device(own_rank(options))->name() : host,
@@ -134,12 +136,14 @@ std::string hardware(const Options& options, const costs::Profile& profile) {
 
 costs::Profile measure(const Options& options, const Progress& progress) {
   check_options(options);
-  costs::Profile profile = measure_machine(options, progress);
+  const Hosts hosts(options);
+  costs::Profile profile = measure_machine(options, hosts, progress);
   profile.name = "measured";
   profile.source = fmt::format("measured by hipress-profile {}", io::version());
   if (options.base == nullptr || options.anew == Part::kLinks) {
-    profile.hardware = hardware(options, profile);
-    measure_links(options, progress, profile);
+    profile.shared_host = takes_cores(options) && hosts.count() == 1;
+    profile.hardware = hardware(options, hosts, profile);
+    measure_links(options, hosts, progress, profile);
   }
   return profile;
 }

@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "costs/profile.hpp"
+#include "executor/clock.hpp"
 #include "executor/device.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
 
 namespace hipress::profiler {
+
+class Hosts;
 
 /// How long to measure: quick is for a demonstration (a quarter of a minute for two algorithms),
 /// full covers 2^10 … 2^26 elements.
@@ -44,6 +47,9 @@ struct Options {
   /// between them are measured; null: the ranks are threads of this process, on loopback. Every
   /// process gets the same profile.
   transport::Endpoint* endpoint = nullptr;
+  /// Processes with the same text are on one machine. Another one only where a test pretends that
+  /// there are several.
+  std::string boot = executor::machine_clock().boot;
   /// Makes the device that a rank codes on; none: its CPU.
   std::function<std::unique_ptr<executor::Device>(int rank)> device = {};
   /// What moves messages between devices; null: `transport`, through pinned host memory.
@@ -66,9 +72,11 @@ using Progress = std::function<void(const std::string& what)>;
 costs::Profile measure(const Options& options, const Progress& progress);
 
 /// Encode, decode and decode-and-add of every algorithm, and merge.
-void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile);
+void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
+                    costs::Profile& profile);
 
 /// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce.
-void measure_links(const Options& options, const Progress& progress, costs::Profile& profile);
+void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
+                   costs::Profile& profile);
 
 }  // namespace hipress::profiler

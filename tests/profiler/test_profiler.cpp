@@ -1,10 +1,17 @@
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "costs/cluster.hpp"
+#include "executor/replay.hpp"
 #include "io/error.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
@@ -57,6 +64,7 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
               kSilent);
   base.link.core_s_per_byte = 1.25e-9;
   base.link.core_s_per_message = 3e-6;
+  base.shared_host = false;  // as if it were of several machines
   std::array<costs::Profile, 2> measured;
   {
     std::vector<std::jthread> ranks;
@@ -84,10 +92,68 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].merge == base.merge);
   CHECK(measured[0].link.core_s_per_byte >= 1.25e-9);  // more, where the link makes it dearer
   CHECK(measured[0].link.core_s_per_message == 3e-6);
+  CHECK(measured[0].shared_host);
   CHECK(measured[0].link.bandwidth > 0);
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
   // Codec, merge, all-to-all; hop, stream, cores and both ways; fan-in and fan-out; all-reduce.
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
+}
+
+/// An endpoint that remembers which ranks it exchanged messages with, by what was measured.
+class Watched : public transport::Endpoint {
+ public:
+  explicit Watched(transport::Endpoint& endpoint) : endpoint_(endpoint) {}
+  int rank() const override { return endpoint_.rank(); }
+  int size() const override { return endpoint_.size(); }
+  std::unique_ptr<transport::Exchange> prepare(std::vector<transport::Outgoing> outgoing,
+                                               std::vector<transport::Incoming> incoming,
+                                               transport::Events events) override {
+    for (const auto& message : outgoing) peers[measured].insert(message.peer);
+    for (const auto& message : incoming) peers[measured].insert(message.peer);
+    return endpoint_.prepare(std::move(outgoing), std::move(incoming), std::move(events));
+  }
+  std::unique_ptr<transport::Collective> collective() override { return endpoint_.collective(); }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    return endpoint_.all_gather(mine);
+  }
+  void abort(int culprit, const std::string& reason) noexcept override {
+    endpoint_.abort(culprit, reason);
+  }
+
+  std::string measured;
+  std::map<std::string, std::set<int>> peers;
+
+ private:
+  transport::Endpoint& endpoint_;
+};
+
+TEST_CASE("between machines links set the pace, and cores are what they are kept busy") {
+  const std::array<std::string, 3> boots{"a", "a", "b"};
+  std::array<costs::Profile, 3> measured;
+  executor::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
+    const auto rank = static_cast<std::size_t>(endpoint.rank());
+    Watched watched(endpoint);
+    measured[rank] = measure({.algorithms = {"fp16"},
+                              .nodes = 3,
+                              .transport = "memory",
+                              .effort = Effort::kQuick,
+                              .passes = 1,
+                              .endpoint = &watched,
+                              .boot = boots[rank]},
+                             [&](const std::string& what) { watched.measured = what; });
+  });
+  const costs::Profile& profile = measured[0];
+  CHECK_FALSE(profile.shared_host);
+  CHECK_THAT(profile.hardware, Contains("3 ranks of a job on 2 machines"));
+  CHECK(costs::cluster_from_profile(profile, 3).host == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(profile.cores >= 1);
+  CHECK(profile.link.core_s_per_message >= 0);
+  for (const costs::Profile& other : measured) CHECK(other.link == profile.link);
+  std::set<std::string> links;
+  for (const auto& series : profile.samples) {
+    if (series.name.starts_with("link.")) links.insert(series.name);
+  }
+  CHECK(links == std::set<std::string>{"link.hop", "link.stream", "link.cores", "link.both_ways"});
 }
 
 TEST_CASE("kernels alone are measured anew on top of a base") {
