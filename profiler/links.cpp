@@ -59,14 +59,19 @@ double slope(const std::vector<costs::Sample>& samples,
   return (most.*time - least.*time) / static_cast<double>(most.x - least.x);
 }
 
+/// What a link is measured between: ranks on two machines if there are as many, since most links
+/// then are between machines, and slower than within one.
+Pair far_pair(const Hosts& hosts) { return {0, hosts.far()}; }
+
 /// Messages so large that they take long, but not too long.
-Sizes choose_sizes(const Options& options, std::uint32_t nodes) {
+Sizes choose_sizes(const Options& options, Pair pair) {
+  const std::uint32_t nodes = job_nodes(options, 2);
   Sizes sizes;
   const bool full = options.effort == Effort::kFull;
   if (options.nccl != nullptr && full) sizes.largest = kLargestBetweenGpus;
   constexpr std::int64_t kProbe = 1 << 18;
   const double probe_s =
-      sample(options, streams(nodes, {{0, 1}}, kProbe, 1), kProbe, 1, usual(options)).median_s /
+      sample(options, streams(nodes, {pair}, kProbe, 1), kProbe, 1, usual(options)).median_s /
       kProbe;
   while (sizes.largest > kProbe / 4 && static_cast<double>(sizes.largest) * probe_s > kLongest_s)
     sizes.largest /= 2;
@@ -74,12 +79,12 @@ Sizes choose_sizes(const Options& options, std::uint32_t nodes) {
 }
 
 /// One way, nothing else moving: the time of a hop by size, of a ping-pong.
-std::vector<costs::Sample> measure_hops(const Options& options, const Sizes& sizes) {
+std::vector<costs::Sample> measure_hops(const Options& options, Pair pair, const Sizes& sizes) {
   const std::uint32_t nodes = job_nodes(options, 2);
   const bool slow = sizes.largest < kLargest;
   std::vector<costs::Sample> samples;
   const auto add = [&](std::int64_t elements, std::uint32_t hops) {
-    samples.push_back(sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing),
+    samples.push_back(sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing, pair),
                              elements, hops, kMany));
   };
   for (const std::int64_t elements : {kSmall, std::int64_t{1} << 12}) add(elements, 8);
@@ -88,12 +93,12 @@ std::vector<costs::Sample> measure_hops(const Options& options, const Sizes& siz
 }
 
 /// What a message costs its ports beside its bytes: more messages of one size, one after the other.
-double measure_overhead(const Options& options, costs::Profile& profile) {
+double measure_overhead(const Options& options, Pair pair, costs::Profile& profile) {
   const std::uint32_t nodes = job_nodes(options, 2);
   std::vector<costs::Sample> samples;
   for (const std::uint32_t messages : {kFewMessages, kManyMessages}) {
     costs::Sample stream =
-        sample(options, streams(nodes, {{0, 1}}, kMedium, messages), kMedium, 1, kMany);
+        sample(options, streams(nodes, {pair}, kMedium, messages), kMedium, 1, kMany);
     stream.x *= messages;
     samples.push_back(stream);
   }
@@ -237,8 +242,8 @@ void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& 
   link.bandwidth_both_ways = link.bandwidth;
   // On one host's loopback both directions are limited by the cores, which are counted already.
   if (options.nccl == nullptr && !limited_by_links(options, hosts)) return;
-  const auto samples =
-      sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes, kMany);
+  const Pair pair = far_pair(hosts), back{pair.to, pair.from};
+  const auto samples = sample_streams(options, job_nodes(options, 2), {pair, back}, sizes, kMany);
   fit_and_keep(profile, "link.both_ways", samples);
   link.bandwidth_both_ways = std::min(link.bandwidth, 1 / slope(samples));
   const std::int64_t burst = measure_burst(samples, hop_s, link.bandwidth_both_ways);
@@ -298,15 +303,16 @@ void measure_links(const Options& options, const Hosts& hosts, const Progress& p
                    costs::Profile& profile) {
   costs::LinkCosts& link = profile.link;
   progress("one message at a time");
-  const Sizes sizes = choose_sizes(options, job_nodes(options, 2));
-  const std::vector<costs::Sample> hops = measure_hops(options, sizes);
+  const Pair pair = far_pair(hosts);
+  const Sizes sizes = choose_sizes(options, pair);
+  const std::vector<costs::Sample> hops = measure_hops(options, pair, sizes);
   const std::vector<costs::Sample> large(hops.end() - 3, hops.end());
   const double hop_s = hops.front().median_s;
   link.bandwidth = 1 / slope(large);
   fit_and_keep(profile, "link.hop", hops);
 
   progress("many messages");
-  link.overhead_s = measure_overhead(options, profile);
+  link.overhead_s = measure_overhead(options, pair, profile);
   link.burst_bytes = measure_burst(large, hop_s, link.bandwidth);
   const bool paced = limited_by_links(options, hosts);
   if (paced && profile.cores > 0) {

@@ -130,6 +130,7 @@ class Watched : public transport::Endpoint {
 TEST_CASE("between machines links set the pace, and cores are what they are kept busy") {
   const std::array<std::string, 3> boots{"a", "a", "b"};
   std::array<costs::Profile, 3> measured;
+  std::array<std::map<std::string, std::set<int>>, 3> peers;
   executor::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
     const auto rank = static_cast<std::size_t>(endpoint.rank());
     Watched watched(endpoint);
@@ -141,6 +142,7 @@ TEST_CASE("between machines links set the pace, and cores are what they are kept
                               .endpoint = &watched,
                               .boot = boots[rank]},
                              [&](const std::string& what) { watched.measured = what; });
+    peers[rank] = watched.peers;
   });
   const costs::Profile& profile = measured[0];
   CHECK_FALSE(profile.shared_host);
@@ -154,6 +156,11 @@ TEST_CASE("between machines links set the pace, and cores are what they are kept
     if (series.name.starts_with("link.")) links.insert(series.name);
   }
   CHECK(links == std::set<std::string>{"link.hop", "link.stream", "link.cores", "link.both_ways"});
+  // The link that counts joins ranks 0 and 2; 0 and 1 need none.
+  for (const char* const what : {"one message at a time", "many messages"}) {
+    CHECK(peers[0][what] == std::set{2});
+    CHECK(peers[1][what].empty());
+  }
 }
 
 TEST_CASE("kernels alone are measured anew on top of a base") {
