@@ -9,6 +9,7 @@
 
 #include "executor/gather.hpp"
 #include "io/error.hpp"
+#include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/device_kernels.hpp"
@@ -49,10 +50,13 @@ double measure_memory(int cores) {
 
 /// One process after the other would be as good; all at once would share what each means to
 /// measure.
-double measure_memory_once(const Options& options, int cores) {
-  if (options.endpoint == nullptr) return measure_memory(cores);
+double measure_memory_once(const Options& options) {
+  const auto measure_here = [] {
+    return measure_memory(static_cast<int>(io::usable_cores().size()));
+  };
+  if (options.endpoint == nullptr) return measure_here();
   const bool mine = options.endpoint->rank() == 0;
-  return executor::gather(*options.endpoint, mine ? measure_memory(cores) : 0.0).front();
+  return executor::gather(*options.endpoint, mine ? measure_here() : 0.0).front();
 }
 
 void check_options(const Options& options) {
@@ -107,7 +111,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts,
     profile = kept_of(*options.base, options.anew);
     if (options.anew == Part::kLinks) return profile;
   }
-  profile.cores = takes_cores(options) ? hosts.cores() : 0;
+  if (options.base == nullptr) profile.cores = takes_cores(options) ? hosts.cores() : 0;
   if (options.device) {
     profile.device = "cuda";
     measure_device_kernels(options, progress, profile);
@@ -116,7 +120,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts,
   }
   profile.device = "cpu";
   progress("memory bandwidth");
-  profile.memory_bandwidth = measure_memory_once(options, profile.cores);
+  profile.memory_bandwidth = measure_memory_once(options);
   measure_codecs(options, hosts, progress, profile);
   return profile;
 }

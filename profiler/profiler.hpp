@@ -55,8 +55,9 @@ struct Options {
   /// What moves messages between devices; null: `transport`, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
   double timeout_s = 60;  ///< without progress for so long, a measurement ends
-  /// What is not measured anew is taken from here: with links anew kernels, memory and the CPU work
-  /// of transfers, with kernels anew all but kernels and memory. null: all is measured.
+  /// What is not measured anew is taken from here: with links anew kernels, memory, cores and the
+  /// CPU work of transfers; with kernels anew links, cores and whether they are shared. What runs
+  /// kernels belongs to these, and so does a device's overlap. null: all is measured.
   const costs::Profile* base = nullptr;
   Part anew = Part::kLinks;   ///< with a base
   OverlapSizes overlap = {};  ///< with a device

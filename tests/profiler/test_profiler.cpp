@@ -167,6 +167,8 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   costs::Profile base;
   base.link = {.overhead_s = 3e-6, .bandwidth = 2e9, .latency_s = 5e-6};
   base.hardware = "two hosts and a cable";
+  base.cores = 7;
+  base.shared_host = false;
   base.fan_in[2] = {.pieces = {{.a_s = 1e-5, .b_s = 1e-9}}};
   base.codecs["tbq"] = {};
   for (const char* name : {"link.hop", "link.all_to_all", "fan_in.2", "tbq.encode"}) {
@@ -183,6 +185,8 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   CHECK(measured.link == base.link);
   CHECK(measured.fan_in == base.fan_in);
   CHECK(measured.hardware == base.hardware);
+  CHECK(measured.cores == 7);  // of the two hosts, as are the core times
+  CHECK_FALSE(measured.shared_host);
   CHECK(measured.memory_bandwidth > 0);
   CHECK(measured.codecs.size() == 1);
   CHECK(measured.codec("fp16").encode(1 << 20) > 0);
