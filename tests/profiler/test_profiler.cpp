@@ -13,9 +13,11 @@
 #include "costs/cluster.hpp"
 #include "executor/replay.hpp"
 #include "io/error.hpp"
+#include "io/processors.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
 #include "tests/planner/tool_run.hpp"
+#include "tests/profiler/bound.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::profiler {
@@ -194,6 +196,29 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   for (const auto& one : measured.samples) series.push_back(one.name);
   CHECK(series == std::vector<std::string>{"link.hop", "link.all_to_all", "fan_in.2", "fp16.encode",
                                            "fp16.decode", "fp16.decode_add", "merge"});
+}
+
+TEST_CASE("processes that may use different numbers of cores code the same slices") {
+  const std::vector<int> usable = io::usable_cores();
+  if (usable.size() < 2) return;
+  const costs::Profile base = {};
+  std::array<costs::Profile, 2> measured;
+  executor::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+    const auto rank = static_cast<std::size_t>(endpoint.rank());
+    if (rank == 0) bind_to(usable[0]);
+    measured[rank] = measure({.algorithms = {"fp16"},
+                              .nodes = 2,
+                              .transport = "memory",
+                              .effort = Effort::kQuick,
+                              .passes = 1,
+                              .endpoint = &endpoint,
+                              .boot = rank == 0 ? "small" : "large",
+                              .base = &base,
+                              .anew = Part::kKernels},
+                             kSilent);
+  });
+  CHECK(measured[0].codecs == measured[1].codecs);
+  CHECK(measured[0].codec("fp16").encode(1 << 20) > 0);
 }
 
 TEST_CASE("times of several passes are the mean of the passes' medians") {
