@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "costs/traffic.hpp"
 #include "executor/device_choice.hpp"
@@ -12,6 +13,7 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
+#include "kernels/algorithm_list.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
@@ -45,9 +47,8 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"gloo", "nccl"}))
       ->capture_default_str();
   app.add_option(
-         "--algorithm", arguments.algorithms,
-         "what to measure, comma-separated (default: " + hipress::kernels::algorithm_names() + ")")
-      ->delimiter(',');
+      "--algorithm", arguments.algorithms,
+      "what to measure, comma-separated (default: " + hipress::kernels::algorithm_names() + ")");
   app.add_option(
          "--nnodes", arguments.nodes,
          "ranks between which links are measured; default: the launcher's, else 4 that share "
@@ -200,14 +201,20 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
        .timeout_s = arguments.timeout_s});
 }
 
+/// What to measure: the lists that are given, or all.
+std::vector<std::string> algorithms_of(const Arguments& arguments) {
+  using namespace hipress::kernels;
+  std::vector<std::string> names;
+  for (const std::string& list : arguments.algorithms) {
+    for (std::string& name : split_algorithms(list)) names.push_back(std::move(name));
+  }
+  return names.empty() ? split_algorithms(algorithm_names()) : names;
+}
+
 int run(const Arguments& arguments) {
   using namespace hipress;
   profiler::Options options;
-  options.algorithms = arguments.algorithms;
-  if (options.algorithms.empty()) {
-    for (const kernels::AlgorithmRow& row : kernels::algorithms())
-      options.algorithms.emplace_back(row.name);
-  }
+  options.algorithms = algorithms_of(arguments);
   const std::optional<io::Launch> launch = io::read_launch();
   options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;

@@ -240,6 +240,14 @@ TEST_CASE("a number of ranks that is not the launcher's is refused before anybod
   CHECK_THAT(run.err, Contains("--nnodes is 3, but torchrun started 2 ranks"));
 }
 
+TEST_CASE("an algorithm with several parameters is one algorithm") {
+  const planner::Workplace workplace;
+  const planner::ToolRun run =
+      workplace.run("hipress-profile --algorithm 'fp16,dgc(rho=0.02,momentum=7)'");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("momentum=7 is out of range"));
+}
+
 TEST_CASE("requests that cannot be measured are refused") {
   CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
   CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
