@@ -11,6 +11,7 @@
 #include "executor/device_choice.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "kernels/algorithm_list.hpp"
@@ -216,6 +217,8 @@ int run(const Arguments& arguments) {
   profiler::Options options;
   options.algorithms = algorithms_of(arguments);
   const std::optional<io::Launch> launch = io::read_launch();
+  const bool reports = !launch || launch->rank == 0;
+  if (reports) io::require_writable(arguments.output);
   options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
   options.passes = arguments.passes;
@@ -233,7 +236,6 @@ int run(const Arguments& arguments) {
   std::optional<Profile> base;
   if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
   options.anew = arguments.anew == "links" ? profiler::Part::kLinks : profiler::Part::kKernels;
-  const bool reports = !endpoint || endpoint->rank() == 0;
   const Profile profile = profiler::measure(options, [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);
   });

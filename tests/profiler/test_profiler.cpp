@@ -248,6 +248,14 @@ TEST_CASE("an algorithm with several parameters is one algorithm") {
   CHECK_THAT(run.err, Contains("momentum=7 is out of range"));
 }
 
+TEST_CASE("a profile that cannot be written is not measured") {
+  const planner::Workplace workplace;
+  const planner::ToolRun run =
+      workplace.run("hipress-profile --quick --nnodes 2 --algorithm fp16 --output absent/p.yaml");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("absent/p.yaml: cannot be written") && !Contains("measuring"));
+}
+
 TEST_CASE("requests that cannot be measured are refused") {
   CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
   CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
