@@ -179,9 +179,11 @@ std::uint32_t count_ranks(const Arguments& arguments,
   return size;
 }
 
-/// This process's end of the job that a launcher started; null without one.
+/// This process's end of the job that a launcher started, which ranks with another base do not
+/// join; null without one.
 std::unique_ptr<hipress::transport::Endpoint> connect(
-    const Arguments& arguments, const std::optional<hipress::io::Launch>& launch) {
+    const Arguments& arguments, const std::optional<hipress::io::Launch>& launch,
+    const std::optional<Profile>& base) {
   using namespace hipress;
   if (!launch || launch->size == 1) return nullptr;
   if (arguments.rendezvous.empty()) {
@@ -195,7 +197,7 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
        .size = launch->size,
        .job = arguments.job,
        .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
-                           arguments.base.empty(), arguments.anew, arguments.quick,
+                           base ? base->fingerprint : "new", arguments.anew, arguments.quick,
                            arguments.passes, arguments.device, arguments.transport),
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
@@ -231,10 +233,10 @@ int run(const Arguments& arguments) {
   options.device = choice.device;
   options.nccl = choice.nccl;
   options.timeout_s = arguments.timeout_s;
-  const auto endpoint = connect(arguments, launch);
-  options.endpoint = endpoint.get();
   std::optional<Profile> base;
   if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
+  const auto endpoint = connect(arguments, launch, base);
+  options.endpoint = endpoint.get();
   options.anew = arguments.anew == "links" ? profiler::Part::kLinks : profiler::Part::kKernels;
   const Profile profile = profiler::measure(options, [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);

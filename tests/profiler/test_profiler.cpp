@@ -256,6 +256,18 @@ TEST_CASE("a profile that cannot be written is not measured") {
   CHECK_THAT(run.err, Contains("absent/p.yaml: cannot be written") && !Contains("measuring"));
 }
 
+TEST_CASE("processes that build on different profiles are no job") {
+  const planner::Workplace workplace;
+  const std::string rank =
+      "WORLD_SIZE=2 hipress-profile --quick --algorithm fp16 --timeout 20 "
+      "--rendezvous file://$PWD --base ";
+  const planner::ToolRun run =
+      workplace.run("sh -c '(LOCAL_RANK=1 RANK=1 " + rank + "v100_100g) & LOCAL_RANK=0 RANK=0 " +
+                    rank + "sosp21; status=$?; wait; exit $status'");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("has plan") && !Contains("measuring"));
+}
+
 TEST_CASE("requests that cannot be measured are refused") {
   CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
   CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
