@@ -31,11 +31,11 @@ struct Arguments {
   std::vector<std::string> algorithms;
   std::uint32_t nodes = 0;  ///< 0: the launcher's, or four threads
   std::string output = "profile.yaml";
-  std::string base, anew = "links";
+  std::string base, anew;  ///< no part: links, with a base
   std::string rendezvous, interface, job = "hipress-profile";
   double timeout_s = 60;
   bool quick = false;
-  int passes = profiler::Options{}.passes;
+  std::optional<int> passes;
   bool json = false;
 };
 
@@ -62,9 +62,8 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option(
          "--anew", arguments.anew,
          "with --base: links, for a network too slow to show what a transfer costs the CPU, "
-         "or kernels, for a machine whose memory is not always as fast")
-      ->check(CLI::IsMember({"links", "kernels"}))
-      ->capture_default_str();
+         "or kernels, for a machine whose memory is not always as fast (default: links)")
+      ->check(CLI::IsMember({"links", "kernels"}));
   app.add_option("--rendezvous", arguments.rendezvous,
                  "where the processes of a job meet that a launcher started, to measure the links "
                  "between them: file:///shared/folder or redis://host:port");
@@ -80,9 +79,11 @@ void declare(CLI::App& app, Arguments& arguments) {
                "fewer sizes and repetitions: a quarter of a minute for two algorithms");
   app.add_option(
          "--passes", arguments.passes,
-         "how often a CPU's kernels are measured, seconds apart: more where a machine is shared")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+         fmt::format(
+             "how often a CPU's kernels are measured, seconds apart: more where a machine is "
+             "shared (default: {})",
+             profiler::Options{}.passes))
+      ->check(CLI::Range(1, 1000));
   app.add_flag("--json", arguments.json, "print one JSON object instead of the table");
 }
 
@@ -179,6 +180,27 @@ std::uint32_t count_ranks(const Arguments& arguments,
   return size;
 }
 
+int passes_of(const Arguments& arguments) {
+  return arguments.passes.value_or(profiler::Options{}.passes);
+}
+
+/// io::InputError for options that contradict each other, and a warning of what has no effect.
+void check(const Arguments& arguments, bool reports) {
+  if (!arguments.anew.empty() && arguments.base.empty()) {
+    throw hipress::io::InputError(
+        fmt::format("--anew {} measures but that part: give --base PROFILE for the rest, or leave "
+                    "out --anew to measure all",
+                    arguments.anew));
+  }
+  if (!arguments.passes || !reports) return;
+  if (arguments.device == "cuda") {
+    spdlog::warn("--passes has no effect: it is for a CPU's kernels, not for --device cuda");
+  } else if (!arguments.base.empty() && arguments.anew != "kernels") {
+    spdlog::warn(
+        "--passes has no effect: with --base no kernels are measured, unless --anew kernels");
+  }
+}
+
 /// This process's end of the job that a launcher started, which ranks with another base do not
 /// join; null without one.
 std::unique_ptr<hipress::transport::Endpoint> connect(
@@ -197,8 +219,9 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
        .size = launch->size,
        .job = arguments.job,
        .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
-                           base ? base->fingerprint : "new", arguments.anew, arguments.quick,
-                           arguments.passes, arguments.device, arguments.transport),
+                           base ? base->fingerprint : "new", arguments.anew == "kernels",
+                           arguments.quick, passes_of(arguments), arguments.device,
+                           arguments.transport),
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
        .timeout_s = arguments.timeout_s});
@@ -220,10 +243,11 @@ int run(const Arguments& arguments) {
   options.algorithms = algorithms_of(arguments);
   const std::optional<io::Launch> launch = io::read_launch();
   const bool reports = !launch || launch->rank == 0;
+  check(arguments, reports);
   if (reports) io::require_writable(arguments.output);
   options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
-  options.passes = arguments.passes;
+  options.passes = passes_of(arguments);
   const executor::DeviceChoice choice =
       executor::choose_device({.device = arguments.device,
                                .transport = arguments.transport,
@@ -237,7 +261,7 @@ int run(const Arguments& arguments) {
   if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
   const auto endpoint = connect(arguments, launch, base);
   options.endpoint = endpoint.get();
-  options.anew = arguments.anew == "links" ? profiler::Part::kLinks : profiler::Part::kKernels;
+  options.anew = arguments.anew == "kernels" ? profiler::Part::kKernels : profiler::Part::kLinks;
   const Profile profile = profiler::measure(options, [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);
   });

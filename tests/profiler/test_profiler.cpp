@@ -268,6 +268,24 @@ TEST_CASE("processes that build on different profiles are no job") {
   CHECK_THAT(run.err, Contains("has plan") && !Contains("measuring"));
 }
 
+TEST_CASE("a part is measured anew on a base alone, and what has no effect is said") {
+  const planner::Workplace workplace;
+  const planner::ToolRun anew = workplace.run("hipress-profile --anew kernels --nnodes 1");
+  CHECK(anew.status == 2);
+  CHECK_THAT(anew.err, Contains("--anew kernels") && Contains("--base"));
+  // One rank has no links: refused, but not before.
+  for (const char* const options :
+       {"--passes 3 --base sosp21", "--passes 3 --base sosp21 --anew links"}) {
+    const planner::ToolRun run =
+        workplace.run("hipress-profile --nnodes 1 " + std::string(options));
+    CHECK(run.status == 2);
+    CHECK_THAT(run.err, Contains("--passes has no effect"));
+  }
+  const planner::ToolRun kernels =
+      workplace.run("hipress-profile --nnodes 1 --passes 3 --base sosp21 --anew kernels");
+  CHECK_THAT(kernels.err, !Contains("no effect"));
+}
+
 TEST_CASE("requests that cannot be measured are refused") {
   CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
   CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
