@@ -51,14 +51,6 @@ std::vector<costs::Sample> sample_streams(const Options& options, std::uint32_t 
   return samples;
 }
 
-/// Seconds per additional byte between the smallest and the largest sample.
-double slope(const std::vector<costs::Sample>& samples,
-             double costs::Sample::*time = &costs::Sample::median_s) {
-  const costs::Sample& least = samples.front();
-  const costs::Sample& most = samples.back();
-  return (most.*time - least.*time) / static_cast<double>(most.x - least.x);
-}
-
 /// What a link is measured between: ranks on two machines if there are as many, since most links
 /// then are between machines, and slower than within one.
 Pair far_pair(const Hosts& hosts) { return {0, hosts.far()}; }
@@ -181,8 +173,9 @@ void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& p
   const std::vector<Pair> pairs = all_pairs(nodes);
   const auto samples = sample_streams(options, nodes, pairs, sizes, usual(options));
   const double cores = profile.cores;
-  profile.link.core_s_per_byte =
-      cores * slope(samples, &costs::Sample::p10_s) / static_cast<double>(pairs.size());
+  // Noise can make less than nothing of next to nothing.
+  const double s_per_byte = std::max(0.0, slope(samples, &costs::Sample::p10_s));
+  profile.link.core_s_per_byte = cores * s_per_byte / static_cast<double>(pairs.size());
   fit_and_keep(profile, kCoreSeries, samples);
 
   const CoreSeconds all_busy = [&](const Calibration& calibration, const Repetitions& times) {
@@ -245,7 +238,8 @@ void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& 
   const Pair pair = far_pair(hosts), back{pair.to, pair.from};
   const auto samples = sample_streams(options, job_nodes(options, 2), {pair, back}, sizes, kMany);
   fit_and_keep(profile, "link.both_ways", samples);
-  link.bandwidth_both_ways = std::min(link.bandwidth, 1 / slope(samples));
+  link.bandwidth_both_ways =
+      std::min(link.bandwidth, bandwidth_of("both directions at once", samples));
   const std::int64_t burst = measure_burst(samples, hop_s, link.bandwidth_both_ways);
   if (burst > 0) link.burst_bytes = std::min(link.burst_bytes, burst);
 }
@@ -308,7 +302,7 @@ void measure_links(const Options& options, const Hosts& hosts, const Progress& p
   const std::vector<costs::Sample> hops = measure_hops(options, pair, sizes);
   const std::vector<costs::Sample> large(hops.end() - 3, hops.end());
   const double hop_s = hops.front().median_s;
-  link.bandwidth = 1 / slope(large);
+  link.bandwidth = bandwidth_of("one message at a time", large);
   fit_and_keep(profile, "link.hop", hops);
 
   progress("many messages");

@@ -231,6 +231,20 @@ TEST_CASE("times of several passes are the mean of the passes' medians") {
   CHECK(sample.repetitions == 9);
 }
 
+TEST_CASE("a bandwidth is the slope over sizes, or it is said what tells none") {
+  // 3 MB more take 2 ms more.
+  const std::vector<costs::Sample> rising = {{.x = 1000000, .median_s = 1e-3},
+                                             {.x = 4000000, .median_s = 3e-3}};
+  CHECK(bandwidth_of("a hop", rising) == Approx(1.5e9));
+  for (const double same_or_less_s : {1e-3, 0.9e-3}) {
+    const std::vector<costs::Sample> flat = {{.x = 1000000, .median_s = 1e-3},
+                                             {.x = 4000000, .median_s = same_or_less_s}};
+    CHECK_THROWS_AS(bandwidth_of("a hop", flat), io::RunError);
+    CHECK_THROWS_WITH(bandwidth_of("a hop", flat),
+                      Contains("a hop: 1MB took 1ms") && Contains("measure again"));
+  }
+}
+
 TEST_CASE("a number of ranks that is not the launcher's is refused before anybody is awaited") {
   const planner::Workplace workplace;
   const planner::ToolRun run = workplace.run(
