@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -103,6 +104,28 @@ TEST_CASE("A profile is read back as it was written, to the last bit") {
   CHECK(read.fingerprint == io::fingerprint(io::read_file(folder.file("p.yaml"))));
   read.fingerprint = written.fingerprint;
   CHECK(read == written);
+}
+
+TEST_CASE("A profile that could not be read back is not written, and the key is named") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("p.yaml");
+  write_profile(path, example_profile());
+  const std::string before = io::read_file(path);
+  const auto refused = [&](auto spoil, const std::string& key) {
+    Profile profile = example_profile();
+    spoil(profile);
+    CAPTURE(key);
+    CHECK_THROWS_AS(write_profile(path, profile), io::InputError);
+    CHECK_THROWS_WITH(write_profile(path, profile), Contains("p.yaml:") && Contains(key));
+    CHECK(io::read_file(path) == before);
+  };
+  refused([](Profile& p) { p.link.core_s_per_byte = -1e-12; }, "core_s_per_byte");
+  refused([](Profile& p) { p.link.bandwidth = -1e9; }, "links.bandwidth");
+  refused([](Profile& p) { p.link.bandwidth = 0; }, "links.bandwidth");
+  refused([](Profile& p) { p.link.bandwidth_both_ways = 2 * p.link.bandwidth; }, "both_ways");
+  refused([](Profile& p) { p.link.latency_s = -1e-6; }, "links.latency");
+  refused([](Profile& p) { p.link.overhead_s = std::nan(""); }, "links.overhead");
+  refused([](Profile& p) { p.merge.pieces[0].b_s = -1e-9; }, "s_per_element");
 }
 
 TEST_CASE("Writing what was read gives the same file") {
