@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -125,15 +126,39 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts,
   return profile;
 }
 
-std::string hardware(const Options& options, const Hosts& hosts, const costs::Profile& profile) {
+/// What codes: the device, or the processor.
+std::string machine(const Options& options, const Hosts& hosts) {
+  if (options.device) return options.device(own_rank(options))->name();
+  return fmt::format("{}, {} cores", processor(), hosts.cores());
+}
+
+std::string hardware(const Options& options, const Hosts& hosts) {
   std::string where = options.nccl != nullptr       ? "over NCCL"
                       : options.endpoint != nullptr ? "of a job"
                                                     : "on loopback";
   if (hosts.count() > 1) where += fmt::format(" on {} machines", hosts.count());
-  const std::string host = fmt::format("{}, {} cores", processor(), profile.cores);
-  return fmt::format("{}, {} ranks {}",
-                     options.device ? options.device(own_rank(options))->name() : host,
-                     options.nodes, where);
+  return fmt::format("{}, {} ranks {}", machine(options, hosts), options.nodes, where);
+}
+
+/// Who measured what. Of a profile that was made of two, the hardware is that of the links, and a
+/// note names that of the kernels.
+void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& profile) {
+  constexpr std::string_view kNote = "kernels were measured on: ";
+  profile.name = "measured";
+  profile.source = fmt::format("measured by hipress-profile {}", io::version());
+  profile.fingerprint.clear();  // it comes of no file
+  const bool new_links = options.base == nullptr || options.anew == Part::kLinks;
+  if (new_links) profile.hardware = hardware(options, hosts);
+  if (options.base == nullptr) return;
+  const costs::Profile& base = *options.base;
+  profile.source += fmt::format("; {} of profile {} {}", new_links ? "kernels" : "links", base.name,
+                                base.fingerprint);
+  const auto is_note = [&](const std::string& note) { return note.starts_with(kNote); };
+  if (!new_links) std::erase_if(profile.notes, is_note);
+  if (std::ranges::none_of(profile.notes, is_note)) {
+    profile.notes.push_back(
+        fmt::format("{}{}", kNote, new_links ? base.hardware : machine(options, hosts)));
+  }
 }
 
 }  // namespace
@@ -142,11 +167,9 @@ costs::Profile measure(const Options& options, const Progress& progress) {
   check_options(options);
   const Hosts hosts(options);
   costs::Profile profile = measure_machine(options, hosts, progress);
-  profile.name = "measured";
-  profile.source = fmt::format("measured by hipress-profile {}", io::version());
+  tell_origin(options, hosts, profile);
   if (options.base == nullptr || options.anew == Part::kLinks) {
     profile.shared_host = takes_cores(options) && hosts.count() == 1;
-    profile.hardware = hardware(options, hosts, profile);
     measure_links(options, hosts, progress, profile);
   }
   return profile;

@@ -24,6 +24,8 @@ namespace hipress::profiler {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 const Progress kSilent = [](const std::string&) {};
 
@@ -67,6 +69,7 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   base.link.core_s_per_byte = 1.25e-9;
   base.link.core_s_per_message = 3e-6;
   base.shared_host = false;  // as if it were of several machines
+  base.fingerprint = "0123456789abcdef";
   std::array<costs::Profile, 2> measured;
   {
     std::vector<std::jthread> ranks;
@@ -95,6 +98,9 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].link.core_s_per_byte >= 1.25e-9);  // more, where the link makes it dearer
   CHECK(measured[0].link.core_s_per_message == 3e-6);
   CHECK(measured[0].shared_host);
+  CHECK_THAT(measured[0].source, EndsWith("; kernels of profile measured 0123456789abcdef"));
+  CHECK(measured[0].notes ==
+        std::vector<std::string>{"kernels were measured on: " + base.hardware});
   CHECK(measured[0].link.bandwidth > 0);
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
   // Codec, merge, all-to-all; hop, stream, cores and both ways; fan-in and fan-out; all-reduce.
@@ -169,6 +175,9 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   costs::Profile base;
   base.link = {.overhead_s = 3e-6, .bandwidth = 2e9, .latency_s = 5e-6};
   base.hardware = "two hosts and a cable";
+  base.name = "cabled";
+  base.fingerprint = "0123456789abcdef";
+  base.notes = {"kernels were measured on: a machine of before", "take care"};
   base.cores = 7;
   base.shared_host = false;
   base.fan_in[2] = {.pieces = {{.a_s = 1e-5, .b_s = 1e-9}}};
@@ -187,6 +196,10 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   CHECK(measured.link == base.link);
   CHECK(measured.fan_in == base.fan_in);
   CHECK(measured.hardware == base.hardware);
+  CHECK_THAT(measured.source, EndsWith("; links of profile cabled 0123456789abcdef"));
+  REQUIRE(measured.notes.size() == 2);
+  CHECK(measured.notes[0] == "take care");
+  CHECK_THAT(measured.notes[1], StartsWith("kernels were measured on: ") && !Contains("before"));
   CHECK(measured.cores == 7);  // of the two hosts, as are the core times
   CHECK_FALSE(measured.shared_host);
   CHECK(measured.memory_bandwidth > 0);
