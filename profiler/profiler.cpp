@@ -69,6 +69,11 @@ void check_options(const Options& options) {
     throw io::InputError(fmt::format("--nnodes is {}, but the job has {} ranks", options.nodes,
                                      options.endpoint->size()));
   }
+  const bool measures_kernels = options.base == nullptr || options.anew == Part::kKernels;
+  if (measures_kernels && options.algorithms.empty()) {
+    throw io::InputError(
+        "no algorithm is named whose kernels are to be measured: give at least one");
+  }
   for (const std::string& algorithm : options.algorithms) {
     try {
       kernels::make_codec(algorithm);

@@ -69,7 +69,7 @@ using Progress = std::function<void(const std::string& what)>;
 /// Measures codecs and links of this machine by running small task graphs through the executor, so
 /// that a cost here is what the same task costs in a synchronisation: cold data, hand-over between
 /// threads, all ranks on one host. Fits and samples are in the result; nothing else runs meanwhile,
-/// or the profile is wrong. io::InputError for an unknown algorithm or fewer than two nodes.
+/// or the profile is wrong. io::InputError for no or an unknown algorithm, or fewer than two nodes.
 costs::Profile measure(const Options& options, const Progress& progress);
 
 /// Encode, decode and decode-and-add of every algorithm, and merge.

@@ -314,6 +314,11 @@ TEST_CASE("a part is measured anew on a base alone, and what has no effect is sa
 }
 
 TEST_CASE("requests that cannot be measured are refused") {
+  const costs::Profile base = {};
+  CHECK_THROWS_AS(measure({.algorithms = {}, .nodes = 2}, kSilent), io::InputError);
+  CHECK_THROWS_AS(
+      measure({.algorithms = {}, .nodes = 2, .base = &base, .anew = Part::kKernels}, kSilent),
+      io::InputError);
   CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
   CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
                     Contains("zip") && Contains("onebit"));
