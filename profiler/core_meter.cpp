@@ -21,19 +21,28 @@ void stay_on(int core) {
 }  // namespace
 
 CoreMeter::CoreMeter(const std::vector<int>& cores) {
-  for (const int core : cores) {
-    Counter& counter = *counters_.emplace_back(std::make_unique<Counter>());
-    counter.thread = std::thread([this, &counter, core] {
-      stay_on(core);
-      count(counter);
-    });
+  try {
+    for (const int core : cores) {
+      Counter& counter = *counters_.emplace_back(std::make_unique<Counter>());
+      counter.thread = std::thread([this, &counter, core] {
+        stay_on(core);
+        count(counter);
+      });
+    }
+    calibrate();
+  } catch (...) {
+    stop();  // no destructor does it
+    throw;
   }
-  calibrate();
 }
 
-CoreMeter::~CoreMeter() {
+CoreMeter::~CoreMeter() { stop(); }
+
+void CoreMeter::stop() noexcept {
   stopping_ = true;
-  for (const auto& counter : counters_) counter->thread.join();
+  for (const auto& counter : counters_) {
+    if (counter->thread.joinable()) counter->thread.join();
+  }
 }
 
 /// Arithmetic in registers: neither memory nor caches make it slower.
