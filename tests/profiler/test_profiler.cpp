@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -16,6 +15,7 @@
 #include "io/processors.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
 #include "tests/profiler/bound.hpp"
 #include "transport/endpoint.hpp"
@@ -34,10 +34,10 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
       .algorithms = {"fp16"}, .nodes = 2, .transport = "memory", .effort = Effort::kQuick};
   const costs::Profile measured = measure(options, kSilent);
 
-  const std::string path = std::filesystem::temp_directory_path() / "hipress_test_profile.yaml";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path("profile.yaml");
   costs::write_profile(path, measured);
   const costs::Profile profile = costs::read_profile(path);
-  std::filesystem::remove(path);
 
   // How long things take is the machine's; that every cost was measured and grows with size is
   // ours.
