@@ -17,7 +17,7 @@ namespace hipress::profiler {
 class Hosts;
 
 /// How long to measure: quick is for a demonstration (a quarter of a minute for two algorithms),
-/// full covers 2^10 … 2^26 elements.
+/// full covers 2^8 … 2^26 elements, on a device 2^10 … 2^28.
 enum class Effort : std::uint8_t { kQuick, kFull };
 
 /// What is measured where the rest is known already.

@@ -8,16 +8,10 @@
 #include "executor/gather.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "profiler/timing.hpp"
 
 namespace hipress::profiler {
 namespace {
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 /// Gives every rank what rank 0 knows. Collective.
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
