@@ -266,6 +266,12 @@ int run(const Arguments& arguments) {
     if (reports) spdlog::info("measuring {}", what);
   });
   if (!reports) return 0;
+  const bool new_links = !base || options.anew == profiler::Part::kLinks;
+  if (new_links && profile.cores > 0 && profile.link.core_s_per_byte == 0) {
+    spdlog::warn(
+        "no core time of transfers could be told, so that predictions take them to cost the cores "
+        "nothing: measure again while nothing else runs, or take one machine's profile as --base");
+  }
   costs::write_profile(arguments.output, profile);
   if (arguments.json) {
     fmt::print("{}\n", to_json(profile, arguments.output).dump(2));
