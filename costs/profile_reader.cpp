@@ -4,6 +4,7 @@
 #include "costs/link_yaml.hpp"
 #include "costs/overlap_yaml.hpp"
 #include "costs/profile.hpp"
+#include "costs/profile_text.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
@@ -140,6 +141,25 @@ void require_end_marker(const std::string& bytes, const std::string& path) {
                        "or measure anew with hipress-profile");
 }
 
+/// A name without folder and ending stands for a shipped profile, unless such a file is there.
+std::string resolve_path(const std::string& path_or_name) {
+  const std::filesystem::path path(path_or_name);
+  if (path_or_name.empty() || path.has_parent_path() || path.has_extension() ||
+      std::filesystem::exists(path)) {
+    return path_or_name;
+  }
+  const std::vector<std::string> shipped = io::data_names("profiler/profiles", ".yaml");
+  if (std::find(shipped.begin(), shipped.end(), path_or_name) != shipped.end()) {
+    return io::data_file("profiler/profiles/" + path_or_name + ".yaml");
+  }
+  const std::vector<std::string_view> known(shipped.begin(), shipped.end());
+  throw io::InputError(
+      "profile " + io::quote(path_or_name) + ": neither a file nor a shipped profile" +
+      io::suggestion(path_or_name, known) + "; hipress-profile --output FILE.yaml measures one");
+}
+
+}  // namespace
+
 Profile parse_profile(const std::string& bytes, const std::string& path) {
   const YamlNode root = YamlNode::parse(bytes, path);
   if (const auto schema = root.find("schema"); schema && schema->text() != kSchema) {
@@ -166,25 +186,6 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   }
   return profile;
 }
-
-/// A name without folder and ending stands for a shipped profile, unless such a file is there.
-std::string resolve_path(const std::string& path_or_name) {
-  const std::filesystem::path path(path_or_name);
-  if (path_or_name.empty() || path.has_parent_path() || path.has_extension() ||
-      std::filesystem::exists(path)) {
-    return path_or_name;
-  }
-  const std::vector<std::string> shipped = io::data_names("profiler/profiles", ".yaml");
-  if (std::find(shipped.begin(), shipped.end(), path_or_name) != shipped.end()) {
-    return io::data_file("profiler/profiles/" + path_or_name + ".yaml");
-  }
-  const std::vector<std::string_view> known(shipped.begin(), shipped.end());
-  throw io::InputError(
-      "profile " + io::quote(path_or_name) + ": neither a file nor a shipped profile" +
-      io::suggestion(path_or_name, known) + "; hipress-profile --output FILE.yaml measures one");
-}
-
-}  // namespace
 
 Profile read_profile(const std::string& path_or_name) {
   const std::string path = resolve_path(path_or_name);

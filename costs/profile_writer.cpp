@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <cmath>
 #include <string>
 #include <string_view>
 
 #include "costs/profile.hpp"
+#include "costs/profile_text.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
 
@@ -15,6 +17,8 @@ namespace {
 /// as `format` gives, or in the base unit if scaling costs the last bit.
 template <typename Format, typename Parse>
 std::string exact(double value, std::string_view base_unit, Format format, Parse parse) {
+  // What `parse` would refuse: written as it is, for the reader to name the key.
+  if (!std::isfinite(value) || value <= 0) return fmt::format("{}{}", value, base_unit);
   constexpr int kReadable = 12;
   for (int digits = 1; digits <= kReadable; ++digits) {
     const std::string text = format(value, digits);
@@ -155,7 +159,9 @@ void write_profile(const std::string& path, const Profile& profile) {
   write_overlap(out, profile.overlap);
   write_samples(out, profile);
   out << YAML::EndMap;
-  io::write_file(path, [&](std::ostream& file) { file << out.c_str() << "\n...\n"; });
+  const std::string text = std::string(out.c_str()) + "\n...\n";
+  parse_profile(text, path);  // what could not be read is not written
+  io::write_file(path, [&](std::ostream& file) { file << text; });
 }
 
 }  // namespace hipress::costs

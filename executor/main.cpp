@@ -199,6 +199,8 @@ void write_trace(const std::string& path, const Job& job, const executor::Replay
 
 int run(Request& request) {
   const std::optional<io::Launch> launch = io::read_launch();
+  const bool reports = !launch || launch->rank == 0;
+  if (reports && !request.trace.empty()) io::require_writable(request.trace);
   const std::uint32_t ranks = count_ranks(request, launch);
   const executor::DeviceChoice choice = executor::choose_device({.device = request.device,
                                                                  .transport = request.transport,
@@ -210,7 +212,6 @@ int run(Request& request) {
   const Job job = make_job(request, ranks);
   request.replay.backward =
       request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;
-  const bool reports = !launch || launch->rank == 0;
   const std::optional<sim::Result> predicted = predict(request, job);
   request.replay.timeline = predicted || !request.trace.empty();
   if (request.verbose) {
@@ -220,12 +221,13 @@ int run(Request& request) {
   if (!reports) return 0;
   const executor::Report report =
       executor::make_report(job.model, job.graph, replayed, predicted ? &*predicted : nullptr);
-  if (!request.trace.empty()) write_trace(request.trace, job, replayed, predicted);
   if (request.json) {
     std::cout << executor::to_json(report).dump() << "\n";
   } else {
     executor::print(std::cout, report);
   }
+  // Last, since what was measured is worth more than a trace that cannot be written after all.
+  if (!request.trace.empty()) write_trace(request.trace, job, replayed, predicted);
   return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "kernels/algorithm_list.hpp"
 #include "planner/choices.hpp"
 
 namespace hipress::planner {
@@ -15,19 +16,10 @@ namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 
-/// Splits at commas outside parentheses: "tbq(tau=0.25),fp16".
-std::vector<std::string> split_algorithms(const std::string& text) {
+/// The algorithms of a list, or none of "none".
+std::vector<std::string> allowed_algorithms(const std::string& text) {
   if (text == "none") return {};
-  std::vector<std::string> names(1);
-  int depth = 0;
-  for (const char c : text) {
-    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      names.emplace_back();
-    } else {
-      names.back() += c;
-    }
-  }
+  const std::vector<std::string> names = kernels::split_algorithms(text);
   for (const std::string& name : names) algorithm(name);  // refuses what is unknown
   return names;
 }
@@ -118,7 +110,7 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
   Problem problem = {.model = model,
                      .strategy = topology_of(options, search),
                      .nodes = options.nodes > 0 ? options.nodes : kDefaultNodes,
-                     .algorithms = split_algorithms(options.algorithms)};
+                     .algorithms = allowed_algorithms(options.algorithms)};
   if (!options.coarsest.empty()) {
     problem.algorithms = not_coarser(problem.algorithms, options.coarsest);
   }

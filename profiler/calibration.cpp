@@ -111,7 +111,7 @@ Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
 }
 
 Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
-                      OnArrival on_arrival) {
+                      OnArrival on_arrival, Pair pair) {
   // A slice per hop: what is sent back is not what is still arriving.
   Calibration result{.model = model_of(elements, hops), .plan = {}, .graph = {}};
   result.plan = plan_of(result.model, nodes, "none");
@@ -119,7 +119,8 @@ Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t 
   TaskId last = 0;
   for (std::uint32_t hop = 0; hop < hops; ++hop) {
     Chain chain(builder, hop, elements);
-    const std::uint32_t from = hop % 2, to = 1 - from;
+    const bool there = hop % 2 == 0;
+    const std::uint32_t from = there ? pair.from : pair.to, to = there ? pair.to : pair.from;
     const TaskId ready = chain.backward(from);
     const TaskId own = chain.backward(to);
     const TaskId send = chain.send(ready, from, to);

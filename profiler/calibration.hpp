@@ -27,18 +27,19 @@ struct Calibration {
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
                               std::int64_t elements, std::uint32_t gradients, std::uint32_t coding);
 
-/// One slice to and fro between nodes 0 and 1, `hops` times, one after the other; merged on arrival
-/// if asked, so that the way back starts behind a merge.
-enum class OnArrival : std::uint8_t { kNothing, kMerge };
-Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
-                      OnArrival on_arrival);
-
-/// Messages that wait for nothing: `messages` slices for every (from, to) of `pairs` among `nodes`
-/// nodes.
 struct Pair {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
 };
+
+/// One slice to and fro between the nodes of `pair`, `hops` times, one after the other; merged on
+/// arrival if asked, so that the way back starts behind a merge.
+enum class OnArrival : std::uint8_t { kNothing, kMerge };
+Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
+                      OnArrival on_arrival, Pair pair = {0, 1});
+
+/// Messages that wait for nothing: `messages` slices for every (from, to) of `pairs` among `nodes`
+/// nodes.
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 

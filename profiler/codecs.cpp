@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "kernels/codec.hpp"
+#include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -102,10 +102,11 @@ struct CodecSeries {
   Series encode, decode, decode_add;
 };
 
-/// As many ranks as there are cores code at the same time: a synchronisation keeps all cores busy,
-/// and they share the memory's bandwidth.
-void sample_codec(const std::string& algorithm, const Options& options, CodecSeries& series) {
-  const std::uint32_t ranks = std::clamp(std::thread::hardware_concurrency(), 1u, options.nodes);
+/// As many ranks as a machine has cores code at the same time: a synchronisation keeps all cores
+/// busy, and they share the memory's bandwidth. All ranks must come to the same number.
+void sample_codec(const std::string& algorithm, const Options& options, const Hosts& hosts,
+                  CodecSeries& series) {
+  const std::uint32_t ranks = std::min(static_cast<std::uint32_t>(hosts.cores()), options.nodes);
   const std::uint32_t nodes = job_nodes(options, ranks);
   for (const std::int64_t elements : sizes(options.effort)) {
     const auto slices = static_cast<std::uint32_t>(
@@ -137,7 +138,8 @@ void sample_merge(const Options& options, Series& series) {
 
 }  // namespace
 
-void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile) {
+void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
+                    costs::Profile& profile) {
   std::map<std::string, CodecSeries> codecs;
   Series merge;
   for (int pass = 1; pass <= options.passes; ++pass) {
@@ -145,7 +147,7 @@ void measure_codecs(const Options& options, const Progress& progress, costs::Pro
         ", pass " + std::to_string(pass) + " of " + std::to_string(options.passes);
     for (const std::string& algorithm : options.algorithms) {
       progress("codec " + algorithm + which);
-      sample_codec(algorithm, options, codecs[algorithm]);
+      sample_codec(algorithm, options, hosts, codecs[algorithm]);
     }
     progress("merge" + which);
     sample_merge(options, merge);

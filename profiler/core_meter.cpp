@@ -10,18 +10,6 @@
 namespace hipress::profiler {
 namespace {
 
-/// Cores that this process may run on.
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
 /// The calling thread runs on this core alone, where the system allows that.
 void stay_on(int core) {
   cpu_set_t set;
@@ -32,23 +20,29 @@ void stay_on(int core) {
 
 }  // namespace
 
-CoreMeter::CoreMeter(int cores) {
-  const std::vector<int> allowed = allowed_cores();
-  const std::size_t counted =
-      std::min<std::size_t>(allowed.size(), static_cast<std::size_t>(cores));
-  for (std::size_t i = 0; i < counted; ++i) {
-    Counter& counter = *counters_.emplace_back(std::make_unique<Counter>());
-    counter.thread = std::thread([this, &counter, core = allowed[i]] {
-      stay_on(core);
-      count(counter);
-    });
+CoreMeter::CoreMeter(const std::vector<int>& cores) {
+  try {
+    for (const int core : cores) {
+      Counter& counter = *counters_.emplace_back(std::make_unique<Counter>());
+      counter.thread = std::thread([this, &counter, core] {
+        stay_on(core);
+        count(counter);
+      });
+    }
+    calibrate();
+  } catch (...) {
+    stop();  // no destructor does it
+    throw;
   }
-  calibrate();
 }
 
-CoreMeter::~CoreMeter() {
+CoreMeter::~CoreMeter() { stop(); }
+
+void CoreMeter::stop() noexcept {
   stopping_ = true;
-  for (const auto& counter : counters_) counter->thread.join();
+  for (const auto& counter : counters_) {
+    if (counter->thread.joinable()) counter->thread.join();
+  }
 }
 
 /// Arithmetic in registers: neither memory nor caches make it slower.

@@ -15,9 +15,9 @@ namespace hipress::profiler {
 /// whom they interrupt or to nobody.
 class CoreMeter {
  public:
-  /// For the first `cores` cores that this process may run on, at least one. Returns once it knows
-  /// how fast they count alone: nothing else should run for a quarter of a second.
-  explicit CoreMeter(int cores);
+  /// For these cores, by Linux's numbers. Returns once it knows how fast they count alone: nothing
+  /// else should run for a quarter of a second. std::system_error if there can be no more threads.
+  explicit CoreMeter(const std::vector<int>& cores);
   ~CoreMeter();
   CoreMeter(const CoreMeter&) = delete;
   CoreMeter& operator=(const CoreMeter&) = delete;
@@ -33,6 +33,7 @@ class CoreMeter {
     std::thread thread;
   };
 
+  void stop() noexcept;  ///< joins what threads there are
   void count(Counter& counter) const;
   void calibrate();
 

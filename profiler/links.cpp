@@ -3,8 +3,8 @@
 #include <numeric>
 #include <optional>
 
-#include "executor/clock.hpp"
 #include "profiler/core_meter.hpp"
+#include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -51,22 +51,19 @@ std::vector<costs::Sample> sample_streams(const Options& options, std::uint32_t 
   return samples;
 }
 
-/// Seconds per additional byte between the smallest and the largest sample.
-double slope(const std::vector<costs::Sample>& samples,
-             double costs::Sample::*time = &costs::Sample::median_s) {
-  const costs::Sample& least = samples.front();
-  const costs::Sample& most = samples.back();
-  return (most.*time - least.*time) / static_cast<double>(most.x - least.x);
-}
+/// What a link is measured between: ranks on two machines if there are as many, since most links
+/// then are between machines, and slower than within one.
+Pair far_pair(const Hosts& hosts) { return {0, hosts.far()}; }
 
 /// Messages so large that they take long, but not too long.
-Sizes choose_sizes(const Options& options, std::uint32_t nodes) {
+Sizes choose_sizes(const Options& options, Pair pair) {
+  const std::uint32_t nodes = job_nodes(options, 2);
   Sizes sizes;
   const bool full = options.effort == Effort::kFull;
   if (options.nccl != nullptr && full) sizes.largest = kLargestBetweenGpus;
   constexpr std::int64_t kProbe = 1 << 18;
   const double probe_s =
-      sample(options, streams(nodes, {{0, 1}}, kProbe, 1), kProbe, 1, usual(options)).median_s /
+      sample(options, streams(nodes, {pair}, kProbe, 1), kProbe, 1, usual(options)).median_s /
       kProbe;
   while (sizes.largest > kProbe / 4 && static_cast<double>(sizes.largest) * probe_s > kLongest_s)
     sizes.largest /= 2;
@@ -74,12 +71,12 @@ Sizes choose_sizes(const Options& options, std::uint32_t nodes) {
 }
 
 /// One way, nothing else moving: the time of a hop by size, of a ping-pong.
-std::vector<costs::Sample> measure_hops(const Options& options, const Sizes& sizes) {
+std::vector<costs::Sample> measure_hops(const Options& options, Pair pair, const Sizes& sizes) {
   const std::uint32_t nodes = job_nodes(options, 2);
   const bool slow = sizes.largest < kLargest;
   std::vector<costs::Sample> samples;
   const auto add = [&](std::int64_t elements, std::uint32_t hops) {
-    samples.push_back(sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing),
+    samples.push_back(sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing, pair),
                              elements, hops, kMany));
   };
   for (const std::int64_t elements : {kSmall, std::int64_t{1} << 12}) add(elements, 8);
@@ -88,12 +85,12 @@ std::vector<costs::Sample> measure_hops(const Options& options, const Sizes& siz
 }
 
 /// What a message costs its ports beside its bytes: more messages of one size, one after the other.
-double measure_overhead(const Options& options, costs::Profile& profile) {
+double measure_overhead(const Options& options, Pair pair, costs::Profile& profile) {
   const std::uint32_t nodes = job_nodes(options, 2);
   std::vector<costs::Sample> samples;
   for (const std::uint32_t messages : {kFewMessages, kManyMessages}) {
     costs::Sample stream =
-        sample(options, streams(nodes, {{0, 1}}, kMedium, messages), kMedium, 1, kMany);
+        sample(options, streams(nodes, {pair}, kMedium, messages), kMedium, 1, kMany);
     stream.x *= messages;
     samples.push_back(stream);
   }
@@ -135,10 +132,15 @@ double known_core_s(const casync::TaskGraph& graph, const costs::CodecCosts* cod
   return sum_s;
 }
 
+/// Core-seconds that each iteration of a calibration takes, all hosts together.
+using CoreSeconds =
+    std::function<std::vector<double>(const Calibration& calibration, const Repetitions&)>;
+
 /// What a message costs the cores beside its bytes in a synchronisation, where threads wake up for
 /// a few messages at a time; in a long stream it would cost a fraction. Every other gradient is
 /// tiny, as biases and norms are in models. Measured with the codec that adds least to it.
-double measure_message_cores(const Options& options, const costs::Profile& profile) {
+double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
+                             const costs::Profile& profile) {
   constexpr std::uint32_t kRounds = 50;
   double known_s = 0;
   Calibration cheapest;
@@ -154,13 +156,13 @@ double measure_message_cores(const Options& options, const costs::Profile& profi
   constexpr int kRuns = 5;  // of new threads: where the system puts them differs from run to run
   std::vector<double> seconds;
   for (int i = 0; i < kRuns; ++i) {
-    const std::vector<double> iterations = run(cheapest, options, usual(options)).iteration_s;
+    const std::vector<double> iterations = core_seconds(cheapest, usual(options));
     seconds.insert(seconds.end(), iterations.begin(), iterations.end());
   }
   double messages = 0;
   for (casync::TaskId id = 0; id < cheapest.graph.tasks(); ++id)
     messages += cheapest.graph[id].kind == casync::Kind::kSend ? 1 : 0;
-  const double spent_s = profile.cores * summarise(0, std::move(seconds)).median_s;
+  const double spent_s = summarise(0, std::move(seconds)).median_s;
   return messages > 0 ? std::max(0.0, (spent_s - known_s) / messages) : 0;
 }
 
@@ -171,58 +173,73 @@ void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& p
   const std::vector<Pair> pairs = all_pairs(nodes);
   const auto samples = sample_streams(options, nodes, pairs, sizes, usual(options));
   const double cores = profile.cores;
-  profile.link.core_s_per_byte =
-      cores * slope(samples, &costs::Sample::p10_s) / static_cast<double>(pairs.size());
+  // Noise can make less than nothing of next to nothing.
+  const double s_per_byte = std::max(0.0, slope(samples, &costs::Sample::p10_s));
+  profile.link.core_s_per_byte = cores * s_per_byte / static_cast<double>(pairs.size());
   fit_and_keep(profile, kCoreSeries, samples);
 
-  profile.link.core_s_per_message = measure_message_cores(options, profile);
+  const CoreSeconds all_busy = [&](const Calibration& calibration, const Repetitions& times) {
+    std::vector<double> seconds = run(calibration, options, times).iteration_s;
+    for (double& value : seconds) value *= cores;
+    return seconds;
+  };
+  profile.link.core_s_per_message = measure_message_cores(options, all_busy, profile);
 }
 
-/// Whether it is the network that limits what is measured, and not the cores.
-bool limited_by_links(const Options& options) {
-  return options.nccl == nullptr && options.endpoint != nullptr && options.base != nullptr;
-}
-
-/// Whether this is the first of the ranks on its host.
-bool first_on_host(transport::Endpoint& endpoint) {
-  const std::vector<std::string> hosts = endpoint.all_gather(executor::machine_clock().boot);
-  const auto own = static_cast<std::size_t>(endpoint.rank());
-  return std::ranges::find(hosts, hosts[own]) - hosts.begin() == endpoint.rank();
+/// Whether it is the network that limits what is measured, and not the cores. So it is taken to be
+/// between machines, and on one machine's network where a base has been measured without it.
+bool limited_by_links(const Options& options, const Hosts& hosts) {
+  return options.nccl == nullptr && options.endpoint != nullptr &&
+         (options.base != nullptr || hosts.count() > 1);
 }
 
 /// What a byte costs the cores where the links set the pace, which is more than where nothing but
 /// the cores does: threads wake up for less at a time, and a shaped network's timers go off.
-double measure_paced_bytes(const Options& options, const Sizes& sizes, costs::Profile& profile) {
-  constexpr double kLeast_s = 1e-9;  // noise can make less than nothing of next to nothing
-  std::optional<CoreMeter> meter;
-  if (first_on_host(*options.endpoint)) meter.emplace(profile.cores);
+double measure_paced_bytes(const Options& options, const CoreSeconds& core_seconds,
+                           const Sizes& sizes, costs::Profile& profile) {
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
-    executor::ReplayResult result =
-        run(streams(options.nodes, pairs, elements, 1), options, kMany,
-            meter ? [&meter] { return meter->used_s(); } : std::function<double()>());
-    for (double& used_s : result.metered) used_s = std::max(used_s, kLeast_s);
     const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
-    samples.push_back(summarise(bytes, std::move(result.metered)));
+    samples.push_back(
+        summarise(bytes, core_seconds(streams(options.nodes, pairs, elements, 1), kMany)));
   }
   const double per_byte_s = slope(samples);
   fit_and_keep(profile, "link.cores", samples);
   return std::max(profile.link.core_s_per_byte, per_byte_s);
 }
 
+/// What transfers cost the cores, by how long others keep threads that count from theirs. A message
+/// of a base was measured where nothing but the cores limits it, and so better than here.
+void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
+                         costs::Profile& profile) {
+  std::optional<CoreMeter> meter;
+  if (!hosts.own_cores().empty()) meter.emplace(hosts.own_cores());
+  const CoreSeconds metered = [&](const Calibration& calibration, const Repetitions& times) {
+    constexpr double kLeast_s = 1e-9;  // noise can make less than nothing of next to nothing
+    const auto read = meter ? [&meter] { return meter->used_s(); } : std::function<double()>();
+    std::vector<double> used_s = run(calibration, options, times, read).metered;
+    for (double& value : used_s) value = std::max(value, kLeast_s);
+    return used_s;
+  };
+  profile.link.core_s_per_byte = measure_paced_bytes(options, metered, sizes, profile);
+  if (options.base != nullptr) return;
+  profile.link.core_s_per_message = measure_message_cores(options, metered, profile);
+}
+
 /// Bandwidth and burst of each direction while both are busy, as they are in a synchronisation:
 /// acknowledgements of one direction take their part of the other's. Neither is more than one way.
-void measure_both_ways(const Options& options, const Sizes& sizes, double hop_s,
+void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& sizes, double hop_s,
                        costs::Profile& profile) {
   costs::LinkCosts& link = profile.link;
   link.bandwidth_both_ways = link.bandwidth;
   // On one host's loopback both directions are limited by the cores, which are counted already.
-  if (options.nccl == nullptr && !limited_by_links(options)) return;
-  const auto samples =
-      sample_streams(options, job_nodes(options, 2), {{0, 1}, {1, 0}}, sizes, kMany);
+  if (options.nccl == nullptr && !limited_by_links(options, hosts)) return;
+  const Pair pair = far_pair(hosts), back{pair.to, pair.from};
+  const auto samples = sample_streams(options, job_nodes(options, 2), {pair, back}, sizes, kMany);
   fit_and_keep(profile, "link.both_ways", samples);
-  link.bandwidth_both_ways = std::min(link.bandwidth, 1 / slope(samples));
+  link.bandwidth_both_ways =
+      std::min(link.bandwidth, bandwidth_of("both directions at once", samples));
   const std::int64_t burst = measure_burst(samples, hop_s, link.bandwidth_both_ways);
   if (burst > 0) link.burst_bytes = std::min(link.burst_bytes, burst);
 }
@@ -276,28 +293,31 @@ void measure_all_reduces(const Options& options, const Progress& progress, const
 
 }  // namespace
 
-void measure_links(const Options& options, const Progress& progress, costs::Profile& profile) {
+void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
+                   costs::Profile& profile) {
   costs::LinkCosts& link = profile.link;
   progress("one message at a time");
-  const Sizes sizes = choose_sizes(options, job_nodes(options, 2));
-  const std::vector<costs::Sample> hops = measure_hops(options, sizes);
+  const Pair pair = far_pair(hosts);
+  const Sizes sizes = choose_sizes(options, pair);
+  const std::vector<costs::Sample> hops = measure_hops(options, pair, sizes);
   const std::vector<costs::Sample> large(hops.end() - 3, hops.end());
   const double hop_s = hops.front().median_s;
-  link.bandwidth = 1 / slope(large);
+  link.bandwidth = bandwidth_of("one message at a time", large);
   fit_and_keep(profile, "link.hop", hops);
 
   progress("many messages");
-  link.overhead_s = measure_overhead(options, profile);
+  link.overhead_s = measure_overhead(options, pair, profile);
   link.burst_bytes = measure_burst(large, hop_s, link.bandwidth);
-  if (options.base == nullptr && options.nccl == nullptr) {
+  const bool paced = limited_by_links(options, hosts);
+  if (paced && profile.cores > 0) {
+    progress("cores, all ranks to all ranks");
+    measure_paced_cores(options, hosts, sizes, profile);
+  } else if (!paced && options.base == nullptr && options.nccl == nullptr) {
     progress("all ranks to all ranks");
     measure_cores(options, sizes, profile);
-  } else if (limited_by_links(options) && profile.cores > 0) {
-    progress("cores, all ranks to all ranks");
-    link.core_s_per_byte = measure_paced_bytes(options, sizes, profile);
   }
   const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
-  measure_both_ways(options, sizes, hop_s, profile);
+  measure_both_ways(options, hosts, sizes, hop_s, profile);
   // What goes in a burst takes no time of the ports.
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);

@@ -5,13 +5,16 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "costs/traffic.hpp"
 #include "executor/device_choice.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
+#include "kernels/algorithm_list.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
@@ -28,11 +31,11 @@ struct Arguments {
   std::vector<std::string> algorithms;
   std::uint32_t nodes = 0;  ///< 0: the launcher's, or four threads
   std::string output = "profile.yaml";
-  std::string base, anew = "links";
+  std::string base, anew;  ///< no part: links, with a base
   std::string rendezvous, interface, job = "hipress-profile";
   double timeout_s = 60;
   bool quick = false;
-  int passes = profiler::Options{}.passes;
+  std::optional<int> passes;
   bool json = false;
 };
 
@@ -45,9 +48,8 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"gloo", "nccl"}))
       ->capture_default_str();
   app.add_option(
-         "--algorithm", arguments.algorithms,
-         "what to measure, comma-separated (default: " + hipress::kernels::algorithm_names() + ")")
-      ->delimiter(',');
+      "--algorithm", arguments.algorithms,
+      "what to measure, comma-separated (default: " + hipress::kernels::algorithm_names() + ")");
   app.add_option(
          "--nnodes", arguments.nodes,
          "ranks between which links are measured; default: the launcher's, else 4 that share "
@@ -60,9 +62,8 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option(
          "--anew", arguments.anew,
          "with --base: links, for a network too slow to show what a transfer costs the CPU, "
-         "or kernels, for a machine whose memory is not always as fast")
-      ->check(CLI::IsMember({"links", "kernels"}))
-      ->capture_default_str();
+         "or kernels, for a machine whose memory is not always as fast (default: links)")
+      ->check(CLI::IsMember({"links", "kernels"}));
   app.add_option("--rendezvous", arguments.rendezvous,
                  "where the processes of a job meet that a launcher started, to measure the links "
                  "between them: file:///shared/folder or redis://host:port");
@@ -78,9 +79,11 @@ void declare(CLI::App& app, Arguments& arguments) {
                "fewer sizes and repetitions: a quarter of a minute for two algorithms");
   app.add_option(
          "--passes", arguments.passes,
-         "how often a CPU's kernels are measured, seconds apart: more where a machine is shared")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+         fmt::format(
+             "how often a CPU's kernels are measured, seconds apart: more where a machine is "
+             "shared (default: {})",
+             profiler::Options{}.passes))
+      ->check(CLI::Range(1, 1000));
   app.add_flag("--json", arguments.json, "print one JSON object instead of the table");
 }
 
@@ -177,9 +180,32 @@ std::uint32_t count_ranks(const Arguments& arguments,
   return size;
 }
 
-/// This process's end of the job that a launcher started; null without one.
+int passes_of(const Arguments& arguments) {
+  return arguments.passes.value_or(profiler::Options{}.passes);
+}
+
+/// io::InputError for options that contradict each other, and a warning of what has no effect.
+void check(const Arguments& arguments, bool reports) {
+  if (!arguments.anew.empty() && arguments.base.empty()) {
+    throw hipress::io::InputError(
+        fmt::format("--anew {} measures but that part: give --base PROFILE for the rest, or leave "
+                    "out --anew to measure all",
+                    arguments.anew));
+  }
+  if (!arguments.passes || !reports) return;
+  if (arguments.device == "cuda") {
+    spdlog::warn("--passes has no effect: it is for a CPU's kernels, not for --device cuda");
+  } else if (!arguments.base.empty() && arguments.anew != "kernels") {
+    spdlog::warn(
+        "--passes has no effect: with --base no kernels are measured, unless --anew kernels");
+  }
+}
+
+/// This process's end of the job that a launcher started, which ranks with another base do not
+/// join; null without one.
 std::unique_ptr<hipress::transport::Endpoint> connect(
-    const Arguments& arguments, const std::optional<hipress::io::Launch>& launch) {
+    const Arguments& arguments, const std::optional<hipress::io::Launch>& launch,
+    const std::optional<Profile>& base) {
   using namespace hipress;
   if (!launch || launch->size == 1) return nullptr;
   if (arguments.rendezvous.empty()) {
@@ -193,25 +219,35 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
        .size = launch->size,
        .job = arguments.job,
        .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
-                           arguments.base.empty(), arguments.anew, arguments.quick,
-                           arguments.passes, arguments.device, arguments.transport),
+                           base ? base->fingerprint : "new", arguments.anew == "kernels",
+                           arguments.quick, passes_of(arguments), arguments.device,
+                           arguments.transport),
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
        .timeout_s = arguments.timeout_s});
 }
 
+/// What to measure: the lists that are given, or all.
+std::vector<std::string> algorithms_of(const Arguments& arguments) {
+  using namespace hipress::kernels;
+  std::vector<std::string> names;
+  for (const std::string& list : arguments.algorithms) {
+    for (std::string& name : split_algorithms(list)) names.push_back(std::move(name));
+  }
+  return names.empty() ? split_algorithms(algorithm_names()) : names;
+}
+
 int run(const Arguments& arguments) {
   using namespace hipress;
   profiler::Options options;
-  options.algorithms = arguments.algorithms;
-  if (options.algorithms.empty()) {
-    for (const kernels::AlgorithmRow& row : kernels::algorithms())
-      options.algorithms.emplace_back(row.name);
-  }
+  options.algorithms = algorithms_of(arguments);
   const std::optional<io::Launch> launch = io::read_launch();
+  const bool reports = !launch || launch->rank == 0;
+  check(arguments, reports);
+  if (reports) io::require_writable(arguments.output);
   options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
-  options.passes = arguments.passes;
+  options.passes = passes_of(arguments);
   const executor::DeviceChoice choice =
       executor::choose_device({.device = arguments.device,
                                .transport = arguments.transport,
@@ -221,16 +257,21 @@ int run(const Arguments& arguments) {
   options.device = choice.device;
   options.nccl = choice.nccl;
   options.timeout_s = arguments.timeout_s;
-  const auto endpoint = connect(arguments, launch);
-  options.endpoint = endpoint.get();
   std::optional<Profile> base;
   if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
-  options.anew = arguments.anew == "links" ? profiler::Part::kLinks : profiler::Part::kKernels;
-  const bool reports = !endpoint || endpoint->rank() == 0;
+  const auto endpoint = connect(arguments, launch, base);
+  options.endpoint = endpoint.get();
+  options.anew = arguments.anew == "kernels" ? profiler::Part::kKernels : profiler::Part::kLinks;
   const Profile profile = profiler::measure(options, [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);
   });
   if (!reports) return 0;
+  const bool new_links = !base || options.anew == profiler::Part::kLinks;
+  if (new_links && profile.cores > 0 && profile.link.core_s_per_byte == 0) {
+    spdlog::warn(
+        "no core time of transfers could be told, so that predictions take them to cost the cores "
+        "nothing: measure again while nothing else runs, or take one machine's profile as --base");
+  }
   costs::write_profile(arguments.output, profile);
   if (arguments.json) {
     fmt::print("{}\n", to_json(profile, arguments.output).dump(2));

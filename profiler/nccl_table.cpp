@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <charconv>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 
 namespace hipress::profiler {
 namespace {
@@ -27,7 +29,10 @@ std::optional<Meaning> meaning_of(const std::string& series) {
        {Prefix{"all_reduce.", "all_reduce", false}, Prefix{"fan_in.", "gather", true},
         Prefix{"fan_out.", "scatter", true}}) {
     if (!series.starts_with(prefix.text)) continue;
-    const int ranks = std::stoi(series.substr(prefix.text.size()));
+    const char* const end = series.data() + series.size();
+    int ranks = 0;
+    const auto read = std::from_chars(series.data() + prefix.text.size(), end, ranks);
+    if (read.ec != std::errc() || read.ptr != end || ranks < 1) continue;  // a name from a file
     return Meaning{std::string(prefix.test), ranks, prefix.sums_up ? ranks : 1};
   }
   return std::nullopt;

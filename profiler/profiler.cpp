@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <latch>
 #include <thread>
 
 #include "executor/gather.hpp"
 #include "io/error.hpp"
+#include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec.hpp"
 #include "profiler/device_kernels.hpp"
+#include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {
@@ -26,32 +30,38 @@ std::string processor() {
 }
 
 /// Bytes per second that all cores together copy, reads and writes counted: the ceiling of the
-/// kernels.
+/// kernels. They begin at once, so that each shares the memory with all others.
 double measure_memory(int cores) {
   constexpr std::size_t kBytes = std::size_t{96} << 20;
   constexpr int kRounds = 3;
-  const auto copy = [] {
+  std::latch warm(cores);
+  const auto copy = [&warm] {
     std::vector<char> from(kBytes, 1), to(kBytes, 2);
-    for (int round = 0; round < kRounds; ++round) std::memcpy(to.data(), from.data(), kBytes);
+    const auto run = [&] {
+      for (int round = 0; round < kRounds; ++round) std::memcpy(to.data(), from.data(), kBytes);
+    };
+    run();
+    warm.arrive_and_wait();
     const auto start = std::chrono::steady_clock::now();
-    for (int round = 0; round < kRounds; ++round) std::memcpy(to.data(), from.data(), kBytes);
+    run();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   std::vector<double> seconds(static_cast<std::size_t>(cores));
   std::vector<std::thread> threads;
   for (double& slot : seconds) threads.emplace_back([&slot, &copy] { slot = copy(); });
   for (std::thread& thread : threads) thread.join();
-  double bytes_per_s = 0;
-  for (const double one : seconds) bytes_per_s += 2.0 * kRounds * static_cast<double>(kBytes) / one;
-  return bytes_per_s;
+  return 2.0 * kRounds * static_cast<double>(kBytes) * cores / *std::ranges::max_element(seconds);
 }
 
 /// One process after the other would be as good; all at once would share what each means to
 /// measure.
-double measure_memory_once(const Options& options, int cores) {
-  if (options.endpoint == nullptr) return measure_memory(cores);
+double measure_memory_once(const Options& options) {
+  const auto measure_here = [] {
+    return measure_memory(static_cast<int>(io::usable_cores().size()));
+  };
+  if (options.endpoint == nullptr) return measure_here();
   const bool mine = options.endpoint->rank() == 0;
-  return executor::gather(*options.endpoint, mine ? measure_memory(cores) : 0.0).front();
+  return executor::gather(*options.endpoint, mine ? measure_here() : 0.0).front();
 }
 
 void check_options(const Options& options) {
@@ -62,6 +72,11 @@ void check_options(const Options& options) {
   if (options.endpoint != nullptr && options.endpoint->size() != static_cast<int>(options.nodes)) {
     throw io::InputError(fmt::format("--nnodes is {}, but the job has {} ranks", options.nodes,
                                      options.endpoint->size()));
+  }
+  const bool measures_kernels = options.base == nullptr || options.anew == Part::kKernels;
+  if (measures_kernels && options.algorithms.empty()) {
+    throw io::InputError(
+        "no algorithm is named whose kernels are to be measured: give at least one");
   }
   for (const std::string& algorithm : options.algorithms) {
     try {
@@ -95,17 +110,18 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
   return profile;
 }
 
+/// NCCL leaves the cores alone.
+bool takes_cores(const Options& options) { return options.nccl == nullptr; }
+
 /// What is not links: of this machine, or of the profile that is built on.
-costs::Profile measure_machine(const Options& options, const Progress& progress) {
+costs::Profile measure_machine(const Options& options, const Hosts& hosts,
+                               const Progress& progress) {
   costs::Profile profile;
   if (options.base != nullptr) {
     profile = kept_of(*options.base, options.anew);
     if (options.anew == Part::kLinks) return profile;
   }
-  // NCCL leaves the cores alone.
-  const bool takes_cores = options.nccl == nullptr;
-  profile.cores = takes_cores ? static_cast<int>(std::thread::hardware_concurrency()) : 0;
-  profile.shared_host = takes_cores;
+  if (options.base == nullptr) profile.cores = takes_cores(options) ? hosts.cores() : 0;
   if (options.device) {
     profile.device = "cuda";
     measure_device_kernels(options, progress, profile);
@@ -114,31 +130,56 @@ costs::Profile measure_machine(const Options& options, const Progress& progress)
   }
   profile.device = "cpu";
   progress("memory bandwidth");
-  profile.memory_bandwidth = measure_memory_once(options, profile.cores);
-  measure_codecs(options, progress, profile);
+  profile.memory_bandwidth = measure_memory_once(options);
+  measure_codecs(options, hosts, progress, profile);
   return profile;
 }
 
-std::string hardware(const Options& options, const costs::Profile& profile) {
-  const std::string_view where = options.nccl != nullptr       ? "over NCCL"
-                                 : options.endpoint != nullptr ? "of a job"
-                                                               : "on loopback";
-  const std::string host = fmt::format("{}, {} cores", processor(), profile.cores);
-  return fmt::format("{}, {} ranks {}",
-                     options.device ? options.device(own_rank(options))->name() : host,
-                     options.nodes, where);
+/// What codes: the device, or the processor.
+std::string machine(const Options& options, const Hosts& hosts) {
+  if (options.device) return options.device(own_rank(options))->name();
+  return fmt::format("{}, {} cores", processor(), hosts.cores());
+}
+
+std::string hardware(const Options& options, const Hosts& hosts) {
+  std::string where = options.nccl != nullptr       ? "over NCCL"
+                      : options.endpoint != nullptr ? "of a job"
+                                                    : "on loopback";
+  if (hosts.count() > 1) where += fmt::format(" on {} machines", hosts.count());
+  return fmt::format("{}, {} ranks {}", machine(options, hosts), options.nodes, where);
+}
+
+/// Who measured what. Of a profile that was made of two, the hardware is that of the links, and a
+/// note names that of the kernels.
+void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& profile) {
+  constexpr std::string_view kNote = "kernels were measured on: ";
+  profile.name = "measured";
+  profile.source = fmt::format("measured by hipress-profile {}", io::version());
+  profile.fingerprint.clear();  // it comes of no file
+  const bool new_links = options.base == nullptr || options.anew == Part::kLinks;
+  if (new_links) profile.hardware = hardware(options, hosts);
+  if (options.base == nullptr) return;
+  const costs::Profile& base = *options.base;
+  profile.source += fmt::format("; {} of profile {} {}", new_links ? "kernels" : "links", base.name,
+                                base.fingerprint);
+  const auto is_note = [&](const std::string& note) { return note.starts_with(kNote); };
+  if (!new_links) std::erase_if(profile.notes, is_note);
+  if (std::ranges::none_of(profile.notes, is_note)) {
+    profile.notes.push_back(
+        fmt::format("{}{}", kNote, new_links ? base.hardware : machine(options, hosts)));
+  }
 }
 
 }  // namespace
 
 costs::Profile measure(const Options& options, const Progress& progress) {
   check_options(options);
-  costs::Profile profile = measure_machine(options, progress);
-  profile.name = "measured";
-  profile.source = fmt::format("measured by hipress-profile {}", io::version());
+  const Hosts hosts(options);
+  costs::Profile profile = measure_machine(options, hosts, progress);
+  tell_origin(options, hosts, profile);
   if (options.base == nullptr || options.anew == Part::kLinks) {
-    profile.hardware = hardware(options, profile);
-    measure_links(options, progress, profile);
+    profile.shared_host = takes_cores(options) && hosts.count() == 1;
+    measure_links(options, hosts, progress, profile);
   }
   return profile;
 }

@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "costs/profile.hpp"
+#include "executor/clock.hpp"
 #include "executor/device.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
 
 namespace hipress::profiler {
 
+class Hosts;
+
 /// How long to measure: quick is for a demonstration (a quarter of a minute for two algorithms),
-/// full covers 2^10 … 2^26 elements.
+/// full covers 2^8 … 2^26 elements, on a device 2^10 … 2^28.
 enum class Effort : std::uint8_t { kQuick, kFull };
 
 /// What is measured where the rest is known already.
@@ -44,13 +47,17 @@ struct Options {
   /// between them are measured; null: the ranks are threads of this process, on loopback. Every
   /// process gets the same profile.
   transport::Endpoint* endpoint = nullptr;
+  /// Processes with the same text are on one machine. Another one only where a test pretends that
+  /// there are several.
+  std::string boot = executor::machine_clock().boot;
   /// Makes the device that a rank codes on; none: its CPU.
   std::function<std::unique_ptr<executor::Device>(int rank)> device = {};
   /// What moves messages between devices; null: `transport`, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
   double timeout_s = 60;  ///< without progress for so long, a measurement ends
-  /// What is not measured anew is taken from here: with links anew kernels, memory and the CPU work
-  /// of transfers, with kernels anew all but kernels and memory. null: all is measured.
+  /// What is not measured anew is taken from here: with links anew kernels, memory, cores and the
+  /// CPU work of transfers; with kernels anew links, cores and whether they are shared. What runs
+  /// kernels belongs to these, and so does a device's overlap. null: all is measured.
   const costs::Profile* base = nullptr;
   Part anew = Part::kLinks;   ///< with a base
   OverlapSizes overlap = {};  ///< with a device
@@ -62,13 +69,15 @@ using Progress = std::function<void(const std::string& what)>;
 /// Measures codecs and links of this machine by running small task graphs through the executor, so
 /// that a cost here is what the same task costs in a synchronisation: cold data, hand-over between
 /// threads, all ranks on one host. Fits and samples are in the result; nothing else runs meanwhile,
-/// or the profile is wrong. io::InputError for an unknown algorithm or fewer than two nodes.
+/// or the profile is wrong. io::InputError for no or an unknown algorithm, or fewer than two nodes.
 costs::Profile measure(const Options& options, const Progress& progress);
 
 /// Encode, decode and decode-and-add of every algorithm, and merge.
-void measure_codecs(const Options& options, const Progress& progress, costs::Profile& profile);
+void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
+                    costs::Profile& profile);
 
 /// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce.
-void measure_links(const Options& options, const Progress& progress, costs::Profile& profile);
+void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
+                   costs::Profile& profile);
 
 }  // namespace hipress::profiler

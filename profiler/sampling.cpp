@@ -1,19 +1,17 @@
 #include "profiler/sampling.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "executor/gather.hpp"
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "profiler/timing.hpp"
 
 namespace hipress::profiler {
 namespace {
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 /// Gives every rank what rank 0 knows. Collective.
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
@@ -54,6 +52,22 @@ costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
                              .median_relative_residual = fit.median_relative_residual,
                              .max_relative_residual = fit.max_relative_residual});
   return fit.curve;
+}
+
+double slope(const std::vector<costs::Sample>& samples, double costs::Sample::*time) {
+  const costs::Sample& least = samples.front();
+  const costs::Sample& most = samples.back();
+  return (most.*time - least.*time) / static_cast<double>(most.x - least.x);
+}
+
+double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& samples) {
+  const double s_per_byte = slope(samples);
+  if (s_per_byte > 0) return 1 / s_per_byte;
+  throw io::RunError(fmt::format(
+      "links, {}: {} took {}, and {} no longer, {}, which tells no bandwidth: measure again "
+      "while nothing else runs, without --quick",
+      what, io::format_size(samples.front().x), io::format_duration(samples.front().median_s),
+      io::format_size(samples.back().x), io::format_duration(samples.back().median_s)));
 }
 
 std::uint32_t job_nodes(const Options& options, std::uint32_t least) {

@@ -26,6 +26,13 @@ costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<dou
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
                           std::vector<costs::Sample> samples);
 
+/// Seconds per additional x between the first and the last sample, the smallest and the largest.
+double slope(const std::vector<costs::Sample>& samples,
+             double costs::Sample::*time = &costs::Sample::median_s);
+/// Bytes per second of transfers by size. io::RunError that names `what` was measured, if larger
+/// ones did not take longer.
+double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& samples);
+
 /// Nodes that a calibration must have which needs `least` of them: with processes, all of the
 /// job's.
 std::uint32_t job_nodes(const Options& options, std::uint32_t least);

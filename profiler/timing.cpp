@@ -8,10 +8,9 @@
 namespace hipress::profiler {
 namespace {
 
-double median_of(std::vector<double> sorted) {
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 != 0 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
 }
 
 bool is_steady(const StoppingRule& rule, std::span<const double> times) {
@@ -25,6 +24,13 @@ bool is_steady(const StoppingRule& rule, std::span<const double> times) {
 
 }  // namespace
 
+double quantile(const std::vector<double>& sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
 double median_uncertainty(std::vector<double> seconds) {
   // How many of n times lie below the true median is binomial with p = 1/2, of standard deviation
   // √n/2; so it lies, with 95 %, between the order statistics 0.98·√n to either side of the middle.
@@ -34,7 +40,7 @@ double median_uncertainty(std::vector<double> seconds) {
   if (low < 0) return std::numeric_limits<double>::infinity();
   const auto below = static_cast<std::size_t>(low);
   const double width = seconds[seconds.size() - 1 - below] - seconds[below];
-  return width / 2 / median_of(seconds);
+  return width / 2 / quantile(seconds, 0.5);
 }
 
 Timing measure_until(const StoppingRule& rule, const std::function<std::vector<double>()>& burst) {

@@ -32,6 +32,10 @@ struct Timing {
 /// seconds of each; at least one.
 Timing measure_until(const StoppingRule& rule, const std::function<std::vector<double>()>& burst);
 
+/// What a share `q` of the values lie below, by linear interpolation between neighbours; at least
+/// one value, in ascending order.
+double quantile(const std::vector<double>& sorted, double q);
+
 /// Half the width of the median's 95 % confidence interval, relative to it; infinite for fewer than
 /// eight times, which hold no such interval.
 double median_uncertainty(std::vector<double> seconds);

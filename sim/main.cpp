@@ -7,7 +7,6 @@
 #include <iostream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -15,6 +14,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/memory.hpp"
+#include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
@@ -45,7 +45,7 @@ struct Options {
   std::string jitter;  ///< empty: none
   std::uint64_t seed = 0;
   std::uint32_t replicas = 1;
-  unsigned jobs = 0;  ///< 0: one per processor
+  unsigned jobs = 0;  ///< 0: one per usable core
   bool sensitivity = false;
   bool json = false;
   sim::Given given;  ///< what the command line named
@@ -92,7 +92,7 @@ void declare_options(CLI::App& app, Options& options) {
                  "Simulate so many draws of the jitter, and print the percentiles")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1'000'000u));
-  app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per processor)")
+  app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per core)")
       ->check(CLI::Range(1u, 4096u))
       ->each([&](const std::string&) { options.given.jobs = true; });
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
@@ -146,7 +146,7 @@ sim::Scenario load(const Options& options) {
 }
 
 unsigned jobs_of(const Options& options) {
-  return options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+  return options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
 }
 
 /// What would make the graph of this scenario smaller.

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <iostream>
 #include <string>
-#include <thread>
 
 #include "io/file.hpp"
+#include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "sim/sweep.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 struct SweepOptions {
   std::string spec;
   std::string output;
-  unsigned jobs = 0;  ///< 0: one per processor
+  unsigned jobs = 0;  ///< 0: one per usable core
   std::string shard = "1/1";
 };
 
@@ -28,7 +28,7 @@ void declare_options(CLI::App& app, SweepOptions& options) {
   app.add_option("--output", options.output, "CSV to write: one row per point, whole or not at all")
       ->required();
   app.add_option("--jobs", options.jobs,
-                 "Threads; the output does not depend on it (default: one per processor)")
+                 "Threads; the output does not depend on it (default: one per core)")
       ->check(CLI::Range(1u, 4096u));
   app.add_option("--shard", options.shard,
                  "I/M: the I-th of M contiguous parts. Only the first has the header, so that the "
@@ -89,7 +89,7 @@ int run(const SweepOptions& options) {
   spdlog::info("{} points, {} graphs, {} simulations, about {:.3g} tasks in all", size.points,
                size.graphs, size.simulations, size.tasks);
   const unsigned jobs =
-      options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+      options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
   const std::vector<SweepRow> rows = run_with_progress(sweep, jobs);
   io::write_file(options.output, [&](std::ostream& out) { write_sweep(out, spec, shard, rows); });
   warn_of_unused(spec, shard, rows);

@@ -1,35 +1,19 @@
 #include "costs/profile.hpp"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
+#include <cmath>
 #include <fstream>
 #include <string>
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 namespace hipress::costs {
 namespace {
 
 using Catch::Contains;
-
-/// A folder of this test's own, gone at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("hipress_profile_" + std::to_string(::getpid()))) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using tests::TemporaryFolder;
 
 /// Every field set, with numbers that no short decimal represents.
 Profile example_profile() {
@@ -86,9 +70,9 @@ std::string refusal(const std::string& from, const std::string& to) {
   const std::size_t position = text.find(from);
   REQUIRE(position != std::string::npos);
   text.replace(position, from.size(), to);
-  std::ofstream(folder.file("bad.yaml")) << text;
+  std::ofstream(folder.path("bad.yaml")) << text;
   try {
-    read_profile(folder.file("bad.yaml"));
+    read_profile(folder.path("bad.yaml"));
   } catch (const io::InputError& error) {
     return error.what();
   }
@@ -98,24 +82,46 @@ std::string refusal(const std::string& from, const std::string& to) {
 TEST_CASE("A profile is read back as it was written, to the last bit") {
   const TemporaryFolder folder;
   const Profile written = example_profile();
-  write_profile(folder.file("p.yaml"), written);
-  Profile read = read_profile(folder.file("p.yaml"));
-  CHECK(read.fingerprint == io::fingerprint(io::read_file(folder.file("p.yaml"))));
+  write_profile(folder.path("p.yaml"), written);
+  Profile read = read_profile(folder.path("p.yaml"));
+  CHECK(read.fingerprint == io::fingerprint(io::read_file(folder.path("p.yaml"))));
   read.fingerprint = written.fingerprint;
   CHECK(read == written);
 }
 
+TEST_CASE("A profile that could not be read back is not written, and the key is named") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("p.yaml");
+  write_profile(path, example_profile());
+  const std::string before = io::read_file(path);
+  const auto refused = [&](auto spoil, const std::string& key) {
+    Profile profile = example_profile();
+    spoil(profile);
+    CAPTURE(key);
+    CHECK_THROWS_AS(write_profile(path, profile), io::InputError);
+    CHECK_THROWS_WITH(write_profile(path, profile), Contains("p.yaml:") && Contains(key));
+    CHECK(io::read_file(path) == before);
+  };
+  refused([](Profile& p) { p.link.core_s_per_byte = -1e-12; }, "core_s_per_byte");
+  refused([](Profile& p) { p.link.bandwidth = -1e9; }, "links.bandwidth");
+  refused([](Profile& p) { p.link.bandwidth = 0; }, "links.bandwidth");
+  refused([](Profile& p) { p.link.bandwidth_both_ways = 2 * p.link.bandwidth; }, "both_ways");
+  refused([](Profile& p) { p.link.latency_s = -1e-6; }, "links.latency");
+  refused([](Profile& p) { p.link.overhead_s = std::nan(""); }, "links.overhead");
+  refused([](Profile& p) { p.merge.pieces[0].b_s = -1e-9; }, "s_per_element");
+}
+
 TEST_CASE("Writing what was read gives the same file") {
   const TemporaryFolder folder;
-  write_profile(folder.file("first.yaml"), example_profile());
-  write_profile(folder.file("second.yaml"), read_profile(folder.file("first.yaml")));
-  CHECK(io::read_file(folder.file("first.yaml")) == io::read_file(folder.file("second.yaml")));
+  write_profile(folder.path("first.yaml"), example_profile());
+  write_profile(folder.path("second.yaml"), read_profile(folder.path("first.yaml")));
+  CHECK(io::read_file(folder.path("first.yaml")) == io::read_file(folder.path("second.yaml")));
 }
 
 TEST_CASE("What a profile leaves out has the value that its README states") {
   const TemporaryFolder folder;
-  std::ofstream(folder.file("tiny.yaml")) << kGood;
-  const Profile profile = read_profile(folder.file("tiny.yaml"));
+  std::ofstream(folder.path("tiny.yaml")) << kGood;
+  const Profile profile = read_profile(folder.path("tiny.yaml"));
   CHECK(profile.link.bandwidth == 12.5e9);            // 100 Gbit/s / 8
   CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex unless said otherwise
   CHECK(profile.link.core_s_per_byte == 0);
@@ -141,14 +147,14 @@ TEST_CASE("The profile names its algorithms when asked for another") {
 
 TEST_CASE("A profile that is not there, or has no contents, is refused") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(read_profile(folder.file("absent.yaml")), Contains("absent.yaml"));
+  CHECK_THROWS_WITH(read_profile(folder.path("absent.yaml")), Contains("absent.yaml"));
   CHECK_THROWS_WITH(read_profile("no_such_profile"), Contains("no_such_profile") &&
                                                          Contains("sosp21") &&
                                                          Contains("hipress-profile"));
-  std::ofstream(folder.file("empty.yaml")) << "";
-  CHECK_THROWS_WITH(read_profile(folder.file("empty.yaml")), Contains("empty.yaml"));
-  std::ofstream(folder.file("binary.yaml")) << std::string("\x7f\x45\x4c\x46\x00\x01", 6);
-  CHECK_THROWS_AS(read_profile(folder.file("binary.yaml")), io::InputError);
+  std::ofstream(folder.path("empty.yaml")) << "";
+  CHECK_THROWS_WITH(read_profile(folder.path("empty.yaml")), Contains("empty.yaml"));
+  std::ofstream(folder.path("binary.yaml")) << std::string("\x7f\x45\x4c\x46\x00\x01", 6);
+  CHECK_THROWS_AS(read_profile(folder.path("binary.yaml")), io::InputError);
 }
 
 TEST_CASE("A profile that was cut short is refused, wherever the cut is") {
@@ -156,9 +162,9 @@ TEST_CASE("A profile that was cut short is refused, wherever the cut is") {
   const std::string whole = kGood;
   // The last byte is the newline behind the end marker, which may be missing.
   for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
-    std::ofstream(folder.file("cut.yaml")) << whole.substr(0, length);
+    std::ofstream(folder.path("cut.yaml")) << whole.substr(0, length);
     CAPTURE(length);
-    CHECK_THROWS_AS(read_profile(folder.file("cut.yaml")), io::InputError);
+    CHECK_THROWS_AS(read_profile(folder.path("cut.yaml")), io::InputError);
   }
 }
 

@@ -105,6 +105,13 @@ class Exec(unittest.TestCase):
         self.assertIn("predicted node 3", text)
         self.assertIn("measured node 3", text)
 
+    def test_a_trace_that_cannot_be_written_is_refused_before_anything_is_run(self):
+        done = subprocess.run(self.command("--verbose", "--trace", self.path("absent/trace.json")), capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("absent/trace.json: cannot be written", done.stderr)
+        self.assertNotIn("iteration", done.stderr)
+
     def test_every_launcher_s_ranks_meet_and_verify(self):
         for launcher in LAUNCHERS:
             with self.subTest(launcher):

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "kernels/algorithm_list.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {
@@ -35,6 +36,14 @@ TEST_CASE("parameters are read with spaces, in any order, and only where they di
   CHECK(decode(*tbq, encode(*tbq, {3, 1}, 1, nullptr, {}), 2) == std::vector<float>{2, 0});
   CHECK(make_codec("terngrad(b=4)")->encoded_bytes(32) == 16 + 4 * 4);
   CHECK(make_codec("tbq()")->encoded_bytes(32) == make_codec("tbq")->encoded_bytes(32));
+}
+
+TEST_CASE("a list of algorithms is split between them, not between their parameters") {
+  using Names = std::vector<std::string>;
+  CHECK(split_algorithms("fp16") == Names{"fp16"});
+  CHECK(split_algorithms("dgc(rho=0.02,momentum=0.9),tbq,a/mine.pse(x=1)") ==
+        Names{"dgc(rho=0.02,momentum=0.9)", "tbq", "a/mine.pse(x=1)"});
+  CHECK(split_algorithms("") == Names{""});
 }
 
 TEST_CASE("an unknown algorithm is answered with those there are") {

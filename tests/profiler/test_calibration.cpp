@@ -49,6 +49,19 @@ TEST_CASE("a ping-pong is one chain") {
   }
 }
 
+TEST_CASE("a ping-pong is between the nodes of its pair") {
+  const Calibration calibration = ping_pong(4, 1000, 5, OnArrival::kNothing, {0, 3});
+  casync::check(calibration.graph);
+  std::map<std::uint32_t, int> sends;  // by sender
+  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
+    const casync::Task& task = calibration.graph[id];
+    if (task.kind != Kind::kSend) continue;
+    ++sends[task.node];
+    CHECK(calibration.graph.peer(task) == 3 - task.node);
+  }
+  CHECK(sends == std::map<std::uint32_t, int>{{0, 3}, {3, 2}});
+}
+
 TEST_CASE("streams cover the pairs asked for") {
   CHECK(all_pairs(4).size() == 12);
   CHECK(fan_in(4).size() == 3);

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "profiler/calibration.hpp"
@@ -14,6 +13,7 @@
 #include "profiler/sampling.hpp"
 #include "tests/executor/fake_device.hpp"
 #include "tests/gpu.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/profiler/timed_device.hpp"
 
 namespace hipress::profiler {
@@ -188,10 +188,10 @@ TEST_CASE("a device's profile is complete and survives its file", "[long]") {
     CHECK(measured.codec("onebit").encode(1 << 20) > 0);
     CHECK(measured.link.bandwidth > 0);
     CHECK(measured.all_reduce.at(2)(1 << 20) > 0);
-    const std::string path = std::filesystem::temp_directory_path() / "hipress_test_device.yaml";
+    const tests::TemporaryFolder folder;
+    const std::string path = folder.path("device.yaml");
     costs::write_profile(path, measured);
     CHECK(costs::read_profile(path).overlap == measured.overlap);
-    std::filesystem::remove(path);
   }
   CHECK(nccl.groups > 0);
   CHECK(nccl.aborted == 0);

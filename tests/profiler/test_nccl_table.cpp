@@ -47,6 +47,10 @@ TEST_CASE("a fan-in counts all ranks' bytes, and its busbw is what reaches the o
 TEST_CASE("series that are no test of nccl-tests make no rows") {
   CHECK(nccl_rows(profile_with("onebit.encode", 1024, 1e-3)).empty());
   CHECK(nccl_rows(profile_with("link.hop", 1024, 1e-3)).empty());
+  for (const char* const name :
+       {"fan_in.x", "fan_out.", "all_reduce.2x", "all_reduce.99999999999"}) {
+    CHECK(nccl_rows(profile_with(name, 1024, 1e-3)).empty());
+  }
   CHECK(nccl_rows(profile_with("link.both_ways", 1024, 1e-3)).front().test == "sendrecv");
 }
 

@@ -1,20 +1,31 @@
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
-#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "costs/cluster.hpp"
+#include "executor/replay.hpp"
 #include "io/error.hpp"
+#include "io/processors.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
+#include "tests/profiler/bound.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::profiler {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 const Progress kSilent = [](const std::string&) {};
 
@@ -23,10 +34,10 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
       .algorithms = {"fp16"}, .nodes = 2, .transport = "memory", .effort = Effort::kQuick};
   const costs::Profile measured = measure(options, kSilent);
 
-  const std::string path = std::filesystem::temp_directory_path() / "hipress_test_profile.yaml";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path("profile.yaml");
   costs::write_profile(path, measured);
   const costs::Profile profile = costs::read_profile(path);
-  std::filesystem::remove(path);
 
   // How long things take is the machine's; that every cost was measured and grows with size is
   // ours.
@@ -57,6 +68,8 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
               kSilent);
   base.link.core_s_per_byte = 1.25e-9;
   base.link.core_s_per_message = 3e-6;
+  base.shared_host = false;  // as if it were of several machines
+  base.fingerprint = "0123456789abcdef";
   std::array<costs::Profile, 2> measured;
   {
     std::vector<std::jthread> ranks;
@@ -84,16 +97,89 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].merge == base.merge);
   CHECK(measured[0].link.core_s_per_byte >= 1.25e-9);  // more, where the link makes it dearer
   CHECK(measured[0].link.core_s_per_message == 3e-6);
+  CHECK(measured[0].shared_host);
+  CHECK_THAT(measured[0].source, EndsWith("; kernels of profile measured 0123456789abcdef"));
+  CHECK(measured[0].notes ==
+        std::vector<std::string>{"kernels were measured on: " + base.hardware});
   CHECK(measured[0].link.bandwidth > 0);
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
   // Codec, merge, all-to-all; hop, stream, cores and both ways; fan-in and fan-out; all-reduce.
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
 }
 
+/// An endpoint that remembers which ranks it exchanged messages with, by what was measured.
+class Watched : public transport::Endpoint {
+ public:
+  explicit Watched(transport::Endpoint& endpoint) : endpoint_(endpoint) {}
+  int rank() const override { return endpoint_.rank(); }
+  int size() const override { return endpoint_.size(); }
+  std::unique_ptr<transport::Exchange> prepare(std::vector<transport::Outgoing> outgoing,
+                                               std::vector<transport::Incoming> incoming,
+                                               transport::Events events) override {
+    for (const auto& message : outgoing) peers[measured].insert(message.peer);
+    for (const auto& message : incoming) peers[measured].insert(message.peer);
+    return endpoint_.prepare(std::move(outgoing), std::move(incoming), std::move(events));
+  }
+  std::unique_ptr<transport::Collective> collective() override { return endpoint_.collective(); }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    return endpoint_.all_gather(mine);
+  }
+  void abort(int culprit, const std::string& reason) noexcept override {
+    endpoint_.abort(culprit, reason);
+  }
+
+  std::string measured;
+  std::map<std::string, std::set<int>> peers;
+
+ private:
+  transport::Endpoint& endpoint_;
+};
+
+TEST_CASE("between machines links set the pace, and cores are what they are kept busy") {
+  const std::array<std::string, 3> boots{"a", "a", "b"};
+  std::array<costs::Profile, 3> measured;
+  std::array<std::map<std::string, std::set<int>>, 3> peers;
+  executor::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
+    const auto rank = static_cast<std::size_t>(endpoint.rank());
+    Watched watched(endpoint);
+    measured[rank] = measure({.algorithms = {"fp16"},
+                              .nodes = 3,
+                              .transport = "memory",
+                              .effort = Effort::kQuick,
+                              .passes = 1,
+                              .endpoint = &watched,
+                              .boot = boots[rank]},
+                             [&](const std::string& what) { watched.measured = what; });
+    peers[rank] = watched.peers;
+  });
+  const costs::Profile& profile = measured[0];
+  CHECK_FALSE(profile.shared_host);
+  CHECK_THAT(profile.hardware, Contains("3 ranks of a job on 2 machines"));
+  CHECK(costs::cluster_from_profile(profile, 3).host == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(profile.cores >= 1);
+  CHECK(profile.link.core_s_per_message >= 0);
+  for (const costs::Profile& other : measured) CHECK(other.link == profile.link);
+  std::set<std::string> links;
+  for (const auto& series : profile.samples) {
+    if (series.name.starts_with("link.")) links.insert(series.name);
+  }
+  CHECK(links == std::set<std::string>{"link.hop", "link.stream", "link.cores", "link.both_ways"});
+  // The link that counts joins ranks 0 and 2; 0 and 1 need none.
+  for (const char* const what : {"one message at a time", "many messages"}) {
+    CHECK(peers[0][what] == std::set{2});
+    CHECK(peers[1][what].empty());
+  }
+}
+
 TEST_CASE("kernels alone are measured anew on top of a base") {
   costs::Profile base;
   base.link = {.overhead_s = 3e-6, .bandwidth = 2e9, .latency_s = 5e-6};
   base.hardware = "two hosts and a cable";
+  base.name = "cabled";
+  base.fingerprint = "0123456789abcdef";
+  base.notes = {"kernels were measured on: a machine of before", "take care"};
+  base.cores = 7;
+  base.shared_host = false;
   base.fan_in[2] = {.pieces = {{.a_s = 1e-5, .b_s = 1e-9}}};
   base.codecs["tbq"] = {};
   for (const char* name : {"link.hop", "link.all_to_all", "fan_in.2", "tbq.encode"}) {
@@ -110,6 +196,12 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   CHECK(measured.link == base.link);
   CHECK(measured.fan_in == base.fan_in);
   CHECK(measured.hardware == base.hardware);
+  CHECK_THAT(measured.source, EndsWith("; links of profile cabled 0123456789abcdef"));
+  REQUIRE(measured.notes.size() == 2);
+  CHECK(measured.notes[0] == "take care");
+  CHECK_THAT(measured.notes[1], StartsWith("kernels were measured on: ") && !Contains("before"));
+  CHECK(measured.cores == 7);  // of the two hosts, as are the core times
+  CHECK_FALSE(measured.shared_host);
   CHECK(measured.memory_bandwidth > 0);
   CHECK(measured.codecs.size() == 1);
   CHECK(measured.codec("fp16").encode(1 << 20) > 0);
@@ -117,6 +209,29 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   for (const auto& one : measured.samples) series.push_back(one.name);
   CHECK(series == std::vector<std::string>{"link.hop", "link.all_to_all", "fan_in.2", "fp16.encode",
                                            "fp16.decode", "fp16.decode_add", "merge"});
+}
+
+TEST_CASE("processes that may use different numbers of cores code the same slices") {
+  const std::vector<int> usable = io::usable_cores();
+  if (usable.size() < 2) return;
+  const costs::Profile base = {};
+  std::array<costs::Profile, 2> measured;
+  executor::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+    const auto rank = static_cast<std::size_t>(endpoint.rank());
+    if (rank == 0) bind_to(usable[0]);
+    measured[rank] = measure({.algorithms = {"fp16"},
+                              .nodes = 2,
+                              .transport = "memory",
+                              .effort = Effort::kQuick,
+                              .passes = 1,
+                              .endpoint = &endpoint,
+                              .boot = rank == 0 ? "small" : "large",
+                              .base = &base,
+                              .anew = Part::kKernels},
+                             kSilent);
+  });
+  CHECK(measured[0].codecs == measured[1].codecs);
+  CHECK(measured[0].codec("fp16").encode(1 << 20) > 0);
 }
 
 TEST_CASE("times of several passes are the mean of the passes' medians") {
@@ -129,6 +244,20 @@ TEST_CASE("times of several passes are the mean of the passes' medians") {
   CHECK(sample.repetitions == 9);
 }
 
+TEST_CASE("a bandwidth is the slope over sizes, or it is said what tells none") {
+  // 3 MB more take 2 ms more.
+  const std::vector<costs::Sample> rising = {{.x = 1000000, .median_s = 1e-3},
+                                             {.x = 4000000, .median_s = 3e-3}};
+  CHECK(bandwidth_of("a hop", rising) == Approx(1.5e9));
+  for (const double same_or_less_s : {1e-3, 0.9e-3}) {
+    const std::vector<costs::Sample> flat = {{.x = 1000000, .median_s = 1e-3},
+                                             {.x = 4000000, .median_s = same_or_less_s}};
+    CHECK_THROWS_AS(bandwidth_of("a hop", flat), io::RunError);
+    CHECK_THROWS_WITH(bandwidth_of("a hop", flat),
+                      Contains("a hop: 1MB took 1ms") && Contains("measure again"));
+  }
+}
+
 TEST_CASE("a number of ranks that is not the launcher's is refused before anybody is awaited") {
   const planner::Workplace workplace;
   const planner::ToolRun run = workplace.run(
@@ -138,7 +267,58 @@ TEST_CASE("a number of ranks that is not the launcher's is refused before anybod
   CHECK_THAT(run.err, Contains("--nnodes is 3, but torchrun started 2 ranks"));
 }
 
+TEST_CASE("an algorithm with several parameters is one algorithm") {
+  const planner::Workplace workplace;
+  const planner::ToolRun run =
+      workplace.run("hipress-profile --algorithm 'fp16,dgc(rho=0.02,momentum=7)'");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("momentum=7 is out of range"));
+}
+
+TEST_CASE("a profile that cannot be written is not measured") {
+  const planner::Workplace workplace;
+  const planner::ToolRun run =
+      workplace.run("hipress-profile --quick --nnodes 2 --algorithm fp16 --output absent/p.yaml");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("absent/p.yaml: cannot be written") && !Contains("measuring"));
+}
+
+TEST_CASE("processes that build on different profiles are no job") {
+  const planner::Workplace workplace;
+  const std::string rank =
+      "WORLD_SIZE=2 hipress-profile --quick --algorithm fp16 --timeout 20 "
+      "--rendezvous file://$PWD --base ";
+  const planner::ToolRun run =
+      workplace.run("sh -c '(LOCAL_RANK=1 RANK=1 " + rank + "v100_100g) & LOCAL_RANK=0 RANK=0 " +
+                    rank + "sosp21; status=$?; wait; exit $status'");
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, Contains("has plan") && !Contains("measuring"));
+}
+
+TEST_CASE("a part is measured anew on a base alone, and what has no effect is said") {
+  const planner::Workplace workplace;
+  const planner::ToolRun anew = workplace.run("hipress-profile --anew kernels --nnodes 1");
+  CHECK(anew.status == 2);
+  CHECK_THAT(anew.err, Contains("--anew kernels") && Contains("--base"));
+  // One rank has no links: refused, but not before.
+  for (const char* const options :
+       {"--passes 3 --base sosp21", "--passes 3 --base sosp21 --anew links"}) {
+    const planner::ToolRun run =
+        workplace.run("hipress-profile --nnodes 1 " + std::string(options));
+    CHECK(run.status == 2);
+    CHECK_THAT(run.err, Contains("--passes has no effect"));
+  }
+  const planner::ToolRun kernels =
+      workplace.run("hipress-profile --nnodes 1 --passes 3 --base sosp21 --anew kernels");
+  CHECK_THAT(kernels.err, !Contains("no effect"));
+}
+
 TEST_CASE("requests that cannot be measured are refused") {
+  const costs::Profile base = {};
+  CHECK_THROWS_AS(measure({.algorithms = {}, .nodes = 2}, kSilent), io::InputError);
+  CHECK_THROWS_AS(
+      measure({.algorithms = {}, .nodes = 2, .base = &base, .anew = Part::kKernels}, kSilent),
+      io::InputError);
   CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
   CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
                     Contains("zip") && Contains("onebit"));

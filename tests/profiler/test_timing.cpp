@@ -60,6 +60,13 @@ TEST_CASE("noise is answered with more times, up to the budget") {
   CHECK(spent_s < 0.05 + 2e-3);
 }
 
+TEST_CASE("quantiles lie between neighbours") {
+  CHECK(quantile({1, 2, 4}, 0.5) == 2);
+  CHECK(quantile({1, 2, 4, 8}, 0.5) == 3);  // the middle of 2 and 4
+  CHECK(quantile({1, 2, 4}, 0.75) == 3);    // index 1.5
+  CHECK(quantile({5}, 0.9) == 5);
+}
+
 TEST_CASE("the median's interval is that of order statistics") {
   // n = 100: 50 − 0.98·10 = 40.2, so it goes from the 40th to the 61st of 1 … 100: ±10.5 of 50.5.
   std::vector<double> times;
