@@ -8,10 +8,10 @@ Needs a release build; without the right to make namespaces it says "skipped: ..
 
 import argparse
 import dataclasses
-import json
 import pathlib
 import sys
 
+import whole_file
 from validation import cases as matrix
 from validation import command
 from validation.cases import Case, write_model
@@ -19,7 +19,6 @@ from validation.evaluation import Result
 from validation.measurement import CURRENT, MOST_NODES, Bench, Plan, by_group
 from validation.network import Network, remove_leftovers
 from validation.ranks import Launcher
-from validation.results import replace
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMED = ("none", "fp16", "all")
@@ -156,7 +155,7 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     won = sum(job.verdict != "slower" for job in jobs)
     print(f"timeline is the fastest, or within the spread of the fastest, in {won} of {len(jobs)} jobs")
     if options.json:
-        replace(options.json, lambda stream: stream.write(json.dumps([to_json(job) for job in jobs], indent=2) + "\n"))
+        whole_file.write_json(options.json, [to_json(job) for job in jobs])
     return 0
 
 

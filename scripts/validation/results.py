@@ -1,9 +1,9 @@
 """Results in and out: the CSV that a run resumes from, and the JSON."""
 
 import csv
-import json
-import os
 import pathlib
+
+import whole_file
 
 from .cases import LOOPBACK, Case
 from .evaluation import Pair, Result, different, pairs, summarise
@@ -35,24 +35,11 @@ def parse(values: dict[str, str]) -> Result:
                   int(values["disturbed"]), int(values["repeated"]), bool(int(values["verified"])))
 
 
-def replace(path: pathlib.Path, write) -> None:
-    """Writes to a temporary name and renames, so that an interrupted run leaves no half file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "w", newline="", encoding="utf-8") as stream:
-            write(stream)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def write_rows(path: pathlib.Path, columns: tuple[str, ...], rows: list[dict]) -> None:
-    def write(stream) -> None:
+    with whole_file.replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, columns)
         writer.writeheader()
         writer.writerows(rows)
-
-    replace(path, write)
 
 
 def write_csv(path: pathlib.Path, results: list[Result]) -> None:
@@ -109,4 +96,4 @@ def report(results: list[Result]) -> dict:
 
 
 def write_json(path: pathlib.Path, results: list[Result]) -> None:
-    replace(path, lambda stream: stream.write(json.dumps(report(results), indent=2) + "\n"))
+    whole_file.write_json(path, report(results))
