@@ -208,7 +208,9 @@ TEST_CASE("what a faster host link or core would bring is told") {
 
 TEST_CASE("keys of the hierarchy that change nothing are named") {
   const tests::TemporaryFolder folder;
-  const Given given{.plan = "none", .algorithm = {}, .cluster = folder.path("cluster.yaml")};
+  Given given;
+  given.plan = "none";
+  given.cluster = folder.path("cluster.yaml");
   const auto warn = [&](const std::string& yaml) {
     folder.file("cluster.yaml", yaml);
     Scenario scenario = raw("ring", test_cluster(4));
