@@ -13,6 +13,7 @@ import math
 import pathlib
 import sys
 
+from picture import Refused, exit_status
 from whole_file import replacing
 
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
@@ -24,7 +25,7 @@ MOST_PANELS = 36
 COLOURS = "PuOr"
 
 
-class PlotError(Exception):
+class PlotError(Refused):
     """What is wrong with the request, and what to do."""
 
 
@@ -163,18 +164,8 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     source, picture = map(pathlib.Path, arguments[:2])
-    try:
-        plot(split(read(source, dict(condition.split("=", 1) for condition in arguments[2:]))), picture)
-    except PlotError as error:
-        print(f"plot.py: {error}", file=sys.stderr)
-        return 2
-    except ImportError as error:
-        print(f"plot.py: {error}; install it with apt-get install python3-matplotlib", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"plot.py: {picture}: cannot be written: {error.strerror or error}", file=sys.stderr)
-        return 2
-    return 0
+    conditions = dict(condition.split("=", 1) for condition in arguments[2:])
+    return exit_status("plot.py", picture, lambda: plot(split(read(source, conditions)), picture))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
+from picture import Refused, exit_status  # noqa: E402
 from whole_file import replacing  # noqa: E402
 
 RESOURCES = ("compute", "codec", "egress")
@@ -30,7 +31,7 @@ COLOURS = {
 LANE_HEIGHT = 0.8
 
 
-class TraceError(Exception):
+class TraceError(Refused):
     """What is wrong with a trace, and what to do."""
 
 
@@ -117,15 +118,7 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     source, picture = map(pathlib.Path, sys.argv[1:])
-    try:
-        plot(read(source), picture)
-    except TraceError as error:
-        print(f"plot_timeline.py: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"plot_timeline.py: {picture}: cannot be written: {error.strerror or error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status("plot_timeline.py", picture, lambda: plot(read(source), picture))
 
 
 if __name__ == "__main__":
