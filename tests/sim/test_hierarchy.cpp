@@ -211,9 +211,10 @@ TEST_CASE("keys of the hierarchy that change nothing are named") {
   Given given;
   given.plan = "none";
   given.cluster = folder.path("cluster.yaml");
-  const auto warn = [&](const std::string& yaml) {
+  const auto warn = [&](const std::string& yaml, Network network = Network::kFair) {
     folder.file("cluster.yaml", yaml);
     Scenario scenario = raw("ring", test_cluster(4));
+    scenario.network = network;
     scenario.cluster = costs::read_cluster(given.cluster, scenario.profile, 4);
     const casync::TaskGraph graph = expand(scenario);
     std::string text;
@@ -231,6 +232,14 @@ TEST_CASE("keys of the hierarchy that change nothing are named") {
   CHECK(warn("rack: {hosts: 2, oversubscription: 4, latency: 5us}").empty());
   CHECK_THAT(warn("rack: {hosts: 4, oversubscription: 4}"),
              Contains("rack.oversubscription has no effect: no message goes from one rack"));
+  // What cannot be simulated otherwise is no fault of the file, and nothing is said of it: nodes on
+  // one host without a host link, and links that nodes share under port.
+  CHECK(warn("nodes_per_host: 1\nrack: {hosts: 1, oversubscription: 4}").empty());
+  CHECK_THAT(warn("rack: {hosts: 4, oversubscription: 4}", Network::kPort),
+             Contains("rack.oversubscription has no effect") && !Contains("rack.hosts"));
+  CHECK_THAT(
+      warn("nodes_per_host: 4\nhost_link: {bandwidth: 4GB/s}\nrack: {hosts: 2}", Network::kPort),
+      !Contains("nodes_per_host"));
 }
 
 }  // namespace
