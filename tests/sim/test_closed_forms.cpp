@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/sim/fixtures.hpp"
@@ -5,7 +6,47 @@
 namespace hipress::sim {
 namespace {
 
+using casync::GraphBuilder;
+using casync::Kind;
 using casync::kRaw;
+using casync::Task;
+using casync::TaskId;
+
+/// Node 0 broadcasts a gradient in chunks, each of which goes from node to node: raw, or coded once
+/// at the start, forwarded as it is and decoded by everyone it reaches. Bytes are of a chunk on the
+/// wire, elements of the chunk.
+casync::TaskGraph chain_broadcast(std::uint32_t nodes, std::uint32_t chunks, std::int64_t elements,
+                                  std::int64_t bytes, std::int8_t algorithm) {
+  GraphBuilder builder(nodes);
+  const auto behind = [&](TaskId before, const Task& task) {
+    const TaskId id = builder.add(task);
+    builder.edge(before, id);
+    return id;
+  };
+  const TaskId ready = builder.add({.node = 0, .kind = Kind::kBackward});
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    Task codes{.amount = elements, .partition = chunk, .algorithm = algorithm};
+    Task moves{.amount = bytes, .partition = chunk, .rotation = 1, .algorithm = algorithm};
+    TaskId message = ready;
+    if (algorithm != kRaw) {
+      codes.kind = Kind::kEncode;
+      message = behind(ready, codes);
+      codes.kind = Kind::kDecode;
+    }
+    for (std::uint32_t node = 1; node < nodes; ++node) {
+      moves.kind = Kind::kSend;
+      moves.node = node - 1;
+      message = behind(message, moves);
+      moves.kind = Kind::kRecv;
+      moves.node = codes.node = node;
+      message = behind(message, moves);
+      if (algorithm != kRaw) behind(message, codes);
+    }
+  }
+  casync::TaskGraph graph = std::move(builder).build();
+  casync::check(graph);
+  return graph;
+}
 
 TEST_CASE("an uncontended ring takes 2(N-1)·(α + S/(N·B))") {
   for (const Network network : {Network::kPort, Network::kFair}) {
@@ -102,6 +143,48 @@ TEST_CASE("two gradients share a ring of two nodes, by hand") {
   CHECK(run(test_graph(test_model({elements, elements, elements}), "ring", 2, kRaw, 1),
             test_cluster(2), Network::kPort)
             .iteration.count() == 3 * s);
+}
+
+TEST_CASE("a chunked chain broadcast takes (N-2+c)·(α + S/(c·B)), least at √((N-2)·S/(α·B))") {
+  // S = 80 kB, α·B = 5 kB. For N = 6 the best number of chunks is √(4·80/5) = 8.
+  constexpr std::int64_t kBytes = 80'000;
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    for (const std::uint32_t nodes : {2, 3, 6, 17}) {
+      std::int64_t least = INT64_MAX, best = 0;
+      for (const std::int64_t chunks : {1, 2, 4, 5, 8, 10, 16, 20}) {
+        const std::int64_t bytes = kBytes / chunks;
+        const auto graph = chain_broadcast(nodes, chunks, bytes / 4, bytes, kRaw);
+        const std::int64_t time = run(graph, test_cluster(nodes), network).iteration.count();
+        CHECK(time == (nodes - 2 + chunks) * (kOverhead + bytes * kPsPerByte));
+        if (time < least) best = chunks;
+        least = std::min(least, time);
+      }
+      if (nodes == 6) CHECK(best == 8);
+    }
+  }
+}
+
+TEST_CASE("a compressed chain takes t_e + (N-1)·t_s + t_d + (c-1)·max(t_e, t_s, t_d)") {
+  // t_s = α + r·S/(c·B): chunks of 4000 bytes, each of 1000 on the wire, so 5 + 1 us.
+  constexpr std::int64_t kElements = 1000, kSend = kOverhead + kElements * kPsPerByte;
+  for (const std::int64_t encode : {3 * kUs, 40 * kUs}) {
+    for (const std::int64_t decode : {2 * kUs, 50 * kUs}) {
+      costs::Profile profile = test_profile();
+      profile.codecs["byte"] = {constant(encode), constant(decode), constant(decode)};
+      for (const std::int64_t nodes : {2, 3, 8}) {
+        for (const std::int64_t chunks : {1, 2, 7}) {
+          const auto graph = chain_broadcast(nodes, chunks, kElements, kElements, 0);
+          const std::int64_t expected = encode + (nodes - 1) * kSend + decode +
+                                        (chunks - 1) * std::max({encode, kSend, decode});
+          for (const Network network : {Network::kPort, Network::kFair}) {
+            const Result result = simulate(graph, TaskCosts(profile, {byte_codec()}),
+                                           test_cluster(nodes), {.network = network});
+            CHECK(result.iteration.count() == expected);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("communication starts when its gradient is ready, after forward") {
