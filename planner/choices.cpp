@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <stdexcept>
 
 #include "casync/strategy.hpp"
@@ -53,18 +52,11 @@ void add_unless_there(std::vector<casync::Decision>& options, const casync::Deci
   if (std::none_of(options.begin(), options.end(), is_it)) options.push_back(decision);
 }
 
-std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
-                                          std::string_view name) {
-  for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    if (algorithms[i].name == name) return static_cast<std::int8_t>(i);
-  }
-  return std::nullopt;
-}
-
 std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const std::string& name) {
-  if (const auto found = find_algorithm(algorithms, name)) return *found;
+  if (const auto found = plans::find_algorithm(algorithms, name)) return *found;
+  const std::int8_t place = plans::next_place(algorithms, name);
   algorithms.push_back(algorithm(name));
-  return static_cast<std::int8_t>(algorithms.size() - 1);
+  return place;
 }
 
 /// How the gradient goes where it is left as it is: raw, or cast to its own half precision.

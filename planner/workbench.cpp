@@ -15,11 +15,10 @@ constexpr std::size_t kMostExactSteps = 200000;  // of a schedule, for exact ske
 constexpr int kSketchesPerTrim = 64;             // exact patterns may take much memory
 
 std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const casync::Algorithm& wanted) {
-  for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    if (algorithms[i].name == wanted.name) return static_cast<std::int8_t>(i);
-  }
+  if (const auto found = plans::find_algorithm(algorithms, wanted.name)) return *found;
+  const std::int8_t place = plans::next_place(algorithms, wanted.name);
   algorithms.push_back(wanted);
-  return static_cast<std::int8_t>(algorithms.size() - 1);
+  return place;
 }
 
 bool same(const casync::Decision& a, const casync::Decision& b) {

@@ -32,6 +32,22 @@ bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
              cast_of(gradient.dtype);
 }
 
+std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
+                                          std::string_view name) {
+  const auto same = [&](const casync::Algorithm& algorithm) { return algorithm.name == name; };
+  const auto found = std::find_if(algorithms.begin(), algorithms.end(), same);
+  if (found == algorithms.end()) return std::nullopt;
+  return static_cast<std::int8_t>(found - algorithms.begin());
+}
+
+std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name) {
+  if (algorithms.size() >= std::numeric_limits<std::int8_t>::max()) {
+    throw io::InputError(fmt::format("algorithm {} is one more than the {} that a plan can mix",
+                                     io::quote(name), algorithms.size()));
+  }
+  return static_cast<std::int8_t>(algorithms.size());
+}
+
 PlanBuilder::PlanBuilder(const PlanContext& context) : context_(context) {
   if (context.nodes == 0) throw io::InputError("the number of nodes must be at least 1, got 0");
   resolved_.plan.strategy = casync::find_strategy(context.strategy).name;
@@ -42,13 +58,8 @@ PlanBuilder::PlanBuilder(const PlanContext& context) : context_(context) {
 
 std::int8_t PlanBuilder::algorithm(const std::string& text) {
   std::vector<casync::Algorithm>& known = resolved_.plan.algorithms;
-  const auto same = [&](const casync::Algorithm& algorithm) { return algorithm.name == text; };
-  const auto found = std::find_if(known.begin(), known.end(), same);
-  if (found != known.end()) return static_cast<std::int8_t>(found - known.begin());
-  if (known.size() == std::numeric_limits<std::int8_t>::max()) {
-    throw io::InputError(fmt::format("algorithm {} is one more than the {} that a plan can mix",
-                                     io::quote(text), known.size()));
-  }
+  if (const auto found = find_algorithm(known, text)) return *found;
+  const std::int8_t place = next_place(known, text);
   std::shared_ptr<const kernels::Codec> codec;
   try {
     codec = kernels::make_codec(text);
@@ -58,7 +69,7 @@ std::int8_t PlanBuilder::algorithm(const std::string& text) {
   known.push_back({text, [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
                    codec->traits().half_precision});
   resolved_.codecs.push_back(std::move(codec));
-  return static_cast<std::int8_t>(known.size() - 1);
+  return place;
 }
 
 void PlanBuilder::decide(std::size_t gradient, std::int8_t algorithm_index,

@@ -23,6 +23,14 @@ std::string_view cast_of(models::Dtype dtype);
 bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
             const casync::Decision& decision);
 
+/// The place of the algorithm of that name in a plan's list, if it is there.
+std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
+                                          std::string_view name);
+
+/// The place that an algorithm gets which is added to the list. InputError that names it if a plan
+/// cannot mix so many.
+std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name);
+
 /// Makes a plan decision by decision. All gradients are raw with K = 1 until decided.
 class PlanBuilder {
  public:

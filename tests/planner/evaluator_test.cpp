@@ -1,5 +1,7 @@
 #include "planner/evaluator.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -50,6 +52,18 @@ Problem everything(RandomProblem& random) {
   problem.transfer_order = OrderChoice::kBest;
   problem.strategy = "best";
   return problem;
+}
+
+TEST_CASE("More algorithms than a plan can mix are refused") {
+  RandomProblem random(1, {.most_gradients = 4, .most_nodes = 4});
+  Problem problem = random.problem(sim::Network::kPort);
+  problem.algorithms.clear();
+  for (int i = 1; i <= 127; ++i) {
+    problem.algorithms.push_back(fmt::format("tbq(tau={})", 0.001 * i));
+  }
+  problem.algorithms.push_back("dgc");
+  CHECK_THROWS_WITH(make_choices(problem), Catch::Contains("algorithm 'dgc' is one more than the "
+                                                           "127 that a plan can mix"));
 }
 
 TEST_CASE("Exact timelines end when the simulator says, to the picosecond") {
