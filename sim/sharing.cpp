@@ -97,8 +97,13 @@ Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weig
     activity.position[i] = static_cast<std::uint32_t>(users.size());
     users.push_back(slot);
   }
-  if (uses.count == 0) fresh_.push_back(slot);
-  mark_changed(uses);
+  if (uses.count == 0) {
+    fresh_.push_back(slot);
+  } else if (take_place(activity)) {
+    touched_.push_back(slot);
+  } else {
+    mark_changed(uses);
+  }
   if (!nodes_.empty()) {
     enter(slot, place.node);
     if (place.other_node != place.node) enter(slot, place.other_node);
@@ -121,7 +126,12 @@ casync::TaskId Sharing::finish(Slot slot) {
       if (other.uses.items[j].capacity == capacity) other.position[j] = hole;
     }
   }
-  mark_changed(activity.uses);
+  const bool shared = activity.uses.count > 0 && activity.share != Speed{};
+  if (shared && vacancies_.size() < kMostVacancies) {
+    vacancies_.push_back({activity.uses, activity.weight, activity.share});
+  } else {
+    mark_changed(activity.uses);
+  }
   if (!nodes_.empty()) {
     leave(slot, activity.place.node);
     if (activity.place.other_node != activity.place.node) leave(slot, activity.place.other_node);
@@ -129,6 +139,18 @@ casync::TaskId Sharing::finish(Slot slot) {
   ++activity.version;
   free_.push_back(slot);
   return activity.task;
+}
+
+/// Gives the activity what one that has ended leaves, if they are alike.
+bool Sharing::take_place(Activity& activity) {
+  const auto found = std::ranges::find_if(vacancies_, [&](const Vacancy& vacancy) {
+    return vacancy.weight == activity.weight && vacancy.uses == activity.uses;
+  });
+  if (found == vacancies_.end()) return false;
+  activity.share = found->share;
+  *found = vacancies_.back();
+  vacancies_.pop_back();
+  return true;
 }
 
 void Sharing::mark_changed(const Uses& uses) {
@@ -146,6 +168,8 @@ void Sharing::settle(std::int64_t now, EventQueue& events) {
     touched_.push_back(slot);
   }
   fresh_.clear();
+  for (const Vacancy& vacancy : vacancies_) mark_changed(vacancy.uses);
+  vacancies_.clear();
   for (const std::uint32_t capacity : changed_) {
     if (!capacities_[capacity].changed) continue;  // part of a component that is done
     component_.clear();

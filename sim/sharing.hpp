@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -18,7 +19,7 @@ namespace hipress::sim {
 /// together, each in proportion to its weight, until a capacity is full or full speed is reached;
 /// those stop, the others go on (progressive filling, Bertsekas and Gallager, Data
 /// Networks, 6.5.2). Only activities that are connected to a change through shared capacities are
-/// recomputed.
+/// recomputed, and none where another takes an ended one's place, as a flow's next message does.
 ///
 /// Remaining work is integer and speeds are ratios of integers, exact (1/n) where n equals share
 /// one full capacity, else in units of 2^-32; a completion rounds up to a whole picosecond.
@@ -34,12 +35,17 @@ class Sharing {
   struct Use {
     std::uint32_t capacity = 0;
     double amount = 1;
+    bool operator==(const Use&) const = default;
   };
   static constexpr std::size_t kMostUses = 8;
   struct Uses {
     std::array<Use, kMostUses> items;
     std::uint32_t count = 0;
     void add(std::uint32_t capacity, double amount) { items[count++] = {capacity, amount}; }
+    bool operator==(const Uses& other) const {
+      return std::equal(items.begin(), items.begin() + count, other.items.begin(),
+                        other.items.begin() + other.count);
+    }
   };
 
   /// Where an activity is under way, and what it is there, for what overlaps slow down. A transfer
@@ -113,6 +119,17 @@ class Sharing {
   void leave(Slot slot, std::uint32_t node);
   std::uint64_t slowdown(const Place& place) const;
   void mark_changed(const Uses& uses);
+  bool take_place(Activity& activity);
+
+  /// What has ended since the last settle(): its share, for whoever comes with the same weight and
+  /// uses, which changes nothing for the others.
+  struct Vacancy {
+    Uses uses;
+    double weight;
+    Speed share;
+  };
+  /// So many are looked through; where more end at once, one new computation serves them all.
+  static constexpr std::size_t kMostVacancies = 16;
 
   /// What is under way on a node.
   struct Node {
@@ -125,6 +142,7 @@ class Sharing {
   std::vector<Slot> free_;
   std::vector<Capacity> capacities_;
   std::vector<std::uint32_t> changed_;
+  std::vector<Vacancy> vacancies_;
   std::vector<Slot> fresh_;    // started without any capacity
   std::vector<Slot> touched_;  // whose share or slowdown may have changed
   std::vector<Node> nodes_;    // empty unless overlaps slow
