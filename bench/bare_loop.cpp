@@ -29,7 +29,7 @@ std::uint32_t resource_of(const casync::Task& task) {
 }  // namespace
 
 BareLoop::BareLoop(const casync::TaskGraph& graph, std::int64_t overhead, std::int64_t ps_per_byte)
-    : graph_(graph), predecessors_(graph.tasks(), 0), next_(graph.tasks(), kNone) {
+    : graph_(graph), next_(graph.tasks(), kNone) {
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const casync::Task& task = graph[id];
     resource_.push_back(resource_of(task));
@@ -38,11 +38,10 @@ BareLoop::BareLoop(const casync::TaskGraph& graph, std::int64_t overhead, std::i
                         : computes               ? task.amount
                                                  : 0);
   }
-  for (const TaskId target : graph.graph.m_forward.m_column) ++predecessors_[target];
 }
 
 std::int64_t BareLoop::run() {
-  waiting_ = predecessors_;
+  waiting_ = graph_.predecessors;
   queues_.assign(3 * graph_.nodes, {false, kNone, kNone});
   for (TaskId id = 0; id < graph_.tasks(); ++id) {
     if (waiting_[id] == 0) make_ready(id, 0);

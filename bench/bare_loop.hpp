@@ -35,7 +35,6 @@ class BareLoop {
   const casync::TaskGraph& graph_;
   std::vector<std::int64_t> duration_;
   std::vector<std::uint32_t> resource_;
-  std::vector<std::uint32_t> predecessors_;
   std::vector<std::uint32_t> waiting_;
   std::vector<casync::TaskId> next_;
   std::vector<Queue> queues_;

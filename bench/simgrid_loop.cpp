@@ -48,8 +48,7 @@ class Loop : public SimGridLoop {
   double run(const TaskGraph& graph, Sends sends) override {
     graph_ = &graph;
     sends_ = sends;
-    waiting_.assign(graph.tasks(), 0);
-    for (const TaskId target : graph.graph.m_forward.m_column) ++waiting_[target];
+    waiting_ = graph.predecessors;
     std::vector<TaskId> sources;
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       if (waiting_[id] == 0) sources.push_back(id);

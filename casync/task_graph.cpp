@@ -16,12 +16,6 @@ constexpr const char* kKindNames[kKinds] = {"Forward", "Backward",    "Encode", 
                                             "Merge",   "Send",        "Recv",          "AllReduce",
                                             "Join",    "LocalReduce", "LocalBroadcast"};
 
-std::vector<std::uint32_t> predecessor_counts(const TaskGraph& graph) {
-  std::vector<std::uint32_t> counts(graph.tasks(), 0);
-  for (const TaskId target : graph.graph.m_forward.m_column) ++counts[target];
-  return counts;
-}
-
 [[noreturn]] void reject(const std::string& message) {
   throw std::invalid_argument("task graph: " + message);
 }
@@ -58,7 +52,7 @@ std::string describe_cycle(const TaskGraph& graph, const std::vector<std::uint32
 }
 
 void check_acyclic(const TaskGraph& graph) {
-  std::vector<std::uint32_t> waiting = predecessor_counts(graph);
+  std::vector<std::uint32_t> waiting = graph.predecessors;
   std::vector<TaskId> ready;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     if (waiting[id] == 0) ready.push_back(id);
@@ -217,6 +211,8 @@ TaskGraph GraphBuilder::build() && {
   result.nodes = nodes_;
   result.folded = folded_;
   result.first_group = first_group_;
+  result.predecessors.resize(tasks_.size(), 0);
+  for (const auto& [before, after] : edges_) ++result.predecessors[after];
   result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
                        static_cast<std::uint32_t>(tasks_.size()));
   for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];
@@ -227,6 +223,10 @@ TaskGraph GraphBuilder::build() && {
 
 void check(const TaskGraph& graph) {
   if (graph.nodes == 0) reject("it has no nodes; at least one is needed");
+  if (graph.predecessors.size() != graph.tasks()) {
+    reject("it counts predecessors of " + std::to_string(graph.predecessors.size()) +
+           " tasks, but has " + std::to_string(graph.tasks()) + "; make it with GraphBuilder");
+  }
   std::vector<std::uint32_t> sends(graph.tasks(), 0);
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const Task& task = graph[id];

@@ -99,9 +99,11 @@ using TaskId = std::uint32_t;
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::no_property,
                                                  boost::no_property, std::uint32_t, std::uint32_t>;
 
-/// The one graph that both engines run. Task ids are a topological order.
+/// The one graph that both engines run, made by GraphBuilder. Task ids are a topological order.
 struct TaskGraph {
   Graph graph;
+  /// Per task: how many tasks it waits for.
+  std::vector<std::uint32_t> predecessors = {};
   std::uint32_t nodes = 0;
   /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
   /// see casync/folding.hpp. For simulators only.
@@ -183,10 +185,10 @@ class GraphBuilder {
   std::vector<std::pair<TaskId, TaskId>> edges_;
 };
 
-/// Throws std::invalid_argument that names the culprit unless: the graph is acyclic (the message
-/// names the tasks of a cycle), every node exists, every amount is non-negative, every Send has
-/// exactly one Recv as successor, on the node that it is sent to, with the same bytes, and every
-/// Recv exactly one Send.
+/// Throws std::invalid_argument that names the culprit unless: GraphBuilder made the graph, it is
+/// acyclic (the message names the tasks of a cycle), every node exists, every amount is
+/// non-negative, every Send has exactly one Recv as successor, on the node that it is sent to, with
+/// the same bytes, and every Recv exactly one Send.
 void check(const TaskGraph& graph);
 
 /// Nothing runs: the task takes no time and no resource, and is done when its predecessors are.

@@ -162,9 +162,7 @@ class Engine {
       : core_(graph, costs, cluster, options),
         transfers_(core_),
         streams_(3 * graph.orbits()),
-        waiting_(graph.tasks(), 0) {
-    for (const TaskId target : graph.graph.m_forward.m_column) ++waiting_[target];
-  }
+        waiting_(graph.predecessors) {}
 
   Result run() {
     for (const TaskId id : sources()) make_ready(id);

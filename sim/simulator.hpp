@@ -78,10 +78,11 @@ inline constexpr std::int64_t kLongest_ps = 1'000'000'000'000'000'000;
 /// Bytes of a graph's tasks and edges in memory.
 std::int64_t graph_bytes(const casync::TaskGraph& graph);
 
-/// Runs the graph in virtual time. Deterministic to the byte. Throws io::InputError for costs that
-/// are impossible (zero bandwidth, negative latency, NaN), a task of more than kLongest_s and a run
-/// of more than 53 days, and io::RunError that names up to ten stuck tasks and what they wait for
-/// if the graph cannot finish.
+/// Runs in virtual time a graph that casync::check() accepts, as it does what is expanded from
+/// plans (here a Send without a Recv would end unnoticed). Deterministic to the byte. Throws
+/// io::InputError for costs that are impossible (zero bandwidth, negative latency, NaN), a task of
+/// more than kLongest_s and a run of more than 53 days, and io::RunError that names up to ten stuck
+/// tasks and what they wait for if the graph cannot finish.
 Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs,
                 const costs::Cluster& cluster, const Options& options = {});
 

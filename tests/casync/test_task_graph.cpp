@@ -76,6 +76,19 @@ TEST_CASE("a sound graph passes the check") {
   CHECK(describe(graph, 1, "fc6") == "Recv fc6[0] on node 0 from node 2");
 }
 
+TEST_CASE("a graph counts each task's predecessors, parallel edges too") {
+  GraphBuilder builder(1);
+  const TaskId a = builder.add({}), b = builder.add({}), c = builder.add({});
+  builder.edge(b, c);
+  builder.edge(a, c);
+  builder.edge(a, c);
+  builder.edge(a, b);
+  TaskGraph graph = std::move(builder).build();
+  CHECK(graph.predecessors == std::vector<std::uint32_t>{0, 1, 3});
+  graph.predecessors.pop_back();
+  CHECK_THROWS_WITH(check(graph), Contains("predecessors of 2 tasks, but has 3"));
+}
+
 TEST_CASE("a broken graph is refused with the culprit's name") {
   GraphBuilder builder(2);
   SECTION("cycle") {
