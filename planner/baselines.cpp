@@ -6,10 +6,10 @@
 
 #include "casync/strategy.hpp"
 #include "planner/greedy.hpp"
-#include "planner/parallel.hpp"
 #include "planner/secopa.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
+#include "sim/parallel.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -97,7 +97,7 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   std::vector<BaselineRow> rows(kBaselines.begin(), kBaselines.end());
   rows.push_back({"greedy", "one gradient after the other, by the simulated timeline", greedy});
   std::vector<Baseline> result(rows.size());
-  run_parallel(rows.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+  sim::run_parallel(rows.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     result[i] = simulate_baseline(rows[i], problem, machines);
   });
   return result;

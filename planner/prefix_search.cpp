@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/parallel.hpp"
 #include "sim/jitter.hpp"
+#include "sim/parallel.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -308,8 +308,8 @@ bool PrefixSearch::improve(Candidate& best, std::int64_t& time, const Limits& li
     parts = std::move(divided);
   }
   std::vector<Walk> walks(std::max(1u, limits.jobs), first);
-  run_parallel(parts.size(), limits.jobs,
-               [&](std::size_t part, unsigned job) { walks[job].search(parts[part], part); });
+  sim::run_parallel(parts.size(), limits.jobs,
+                    [&](std::size_t part, unsigned job) { walks[job].search(parts[part], part); });
   for (const Walk& walk : walks) {
     simulated_ += walk.simulated();
     bounded_ += walk.bounded() - first.bounded();

@@ -8,7 +8,7 @@
 #include "casync/folding.hpp"
 #include "io/error.hpp"
 #include "planner/budget.hpp"
-#include "planner/parallel.hpp"
+#include "sim/parallel.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -40,7 +40,7 @@ class Trial {
     if (first >= replicas) return;
     const casync::TaskGraph graph = sim::expand(scenario_, sim::Fold::kExactly).graph;
     times_s_.resize(replicas);
-    run_parallel(replicas - first, problem_.limits.jobs, [&](std::size_t i, unsigned) {
+    sim::run_parallel(replicas - first, problem_.limits.jobs, [&](std::size_t i, unsigned) {
       const std::uint32_t replica = first + static_cast<std::uint32_t>(i);
       sim::Scenario one = scenario_;
       one.cluster =

@@ -7,8 +7,8 @@
 
 #include "planner/budget.hpp"
 #include "planner/moves.hpp"
-#include "planner/parallel.hpp"
 #include "planner/starts.hpp"
+#include "sim/parallel.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -79,7 +79,7 @@ class TimelineSearch {
     std::vector<Schedule> schedules;
     for (const Candidate& candidate : candidates) schedules.push_back(schedule(level, candidate));
     std::vector<std::int64_t> result(candidates.size());
-    run_parallel(candidates.size(), problem_.limits.jobs, [&](std::size_t i, unsigned job) {
+    sim::run_parallel(candidates.size(), problem_.limits.jobs, [&](std::size_t i, unsigned job) {
       result[i] = timelines_[job].run(schedules[i], limit, base);
     });
     budget_.count(static_cast<std::int64_t>(candidates.size()));

@@ -3,7 +3,7 @@
 
 Prints a table of predictions beside measurements and writes into the output folder: profile.yaml, the secopa
 plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Exit status 1 if a
-tool fails or any synchronised gradient does not verify.
+tool fails or any synchronised gradient does not verify, 2 if the request is wrong.
 """
 
 import argparse
@@ -15,7 +15,10 @@ import statistics
 import subprocess
 import sys
 
-from whole_file import write_json
+from options import at_least
+from picture import Refused, start_where_matplotlib_is
+from plot_timeline import plot, read
+from whole_file import Unwritable, make_folder, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOPOLOGIES = ("ps", "ring")
@@ -26,7 +29,12 @@ TRACED = ("ring", "secopa")
 
 
 class DemoError(Exception):
-    """A tool failed; the message says which and what it said."""
+    """A tool failed; the message says which and what it said. `status` is the demo's exit status for that: 2 where the
+    tool says that the request is wrong, or there is no such tool."""
+
+    def __init__(self, message: str, status: int):
+        super().__init__(message)
+        self.status = status
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +69,14 @@ class Tools:
     def run(self, tool: str, *arguments: object) -> str:
         """Returns the tool's standard output; what it says on standard error is shown only if it fails."""
         command = [str(self.folder / tool), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.environment())
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.environment())
+        except OSError as reason:
+            raise DemoError(f"{command[0]}: {reason.strerror}; build it with scripts/build.sh demo, or name the folder "
+                            "of the tools with --tools", 2) from None
         if done.returncode != 0:
-            raise DemoError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr.strip()}")
+            raise DemoError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr.strip()}",
+                            2 if done.returncode == 2 else 1)
         return done.stdout
 
     @staticmethod
@@ -93,6 +106,10 @@ class Job:
     @property
     def trace(self) -> pathlib.Path:
         return self.output / "timeline.json"
+
+    def require_model(self) -> None:
+        """DemoError for a model that the tools do not take, before the machine is profiled for it."""
+        self.tools.run("hipress-sim", "--input", self.model, "--plan", "none", "--nnodes", self.nnodes)
 
     def measure_machine(self) -> None:
         self.tools.run("hipress-profile", "--quick", "--nnodes", self.nnodes,
@@ -161,17 +178,20 @@ def write_results(path: pathlib.Path, job: Job, cases: list[Case]) -> None:
 def draw(trace: pathlib.Path, picture: pathlib.Path) -> None:
     """Draws the timeline, or says why not: the picture is an extra, and matplotlib may be missing."""
     try:
-        from plot_timeline import plot, read
+        plot(read(trace), picture)
     except ImportError as reason:
         print(f"{picture} not drawn: {reason} (Debian package python3-matplotlib)")
         return
-    plot(read(trace), picture)
+    except (Refused, OSError) as reason:
+        print(f"{picture} not drawn: {reason}")
+        return
     print(f"timelines: {picture}; the same for https://ui.perfetto.dev: {trace}")
 
 
 def run(job: Job) -> int:
     """The whole job; returns the exit status."""
-    job.output.mkdir(parents=True, exist_ok=True)
+    make_folder(job.output)
+    job.require_model()
     print(f"profiling this machine -> {job.profile}", flush=True)
     job.measure_machine()
     print(f"{job.model}, {job.nnodes} ranks on this machine, compressed with {ALGORITHM}; "
@@ -197,13 +217,20 @@ def main() -> int:
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
     parser.add_argument("--output", type=pathlib.Path, default=of_project("build/demo"), help="folder of the results")
     parser.add_argument("--model", default=of_project("models/vgg19.yaml"), help="what is trained")
-    parser.add_argument("--nnodes", type=int, default=4, help="ranks")
-    parser.add_argument("--iterations", type=int, default=3, help="measured iterations of each case")
+    parser.add_argument("--nnodes", type=at_least(2), default=4, help="ranks")
+    parser.add_argument("--iterations", type=at_least(1), default=3, help="measured iterations of each case")
     options = parser.parse_args()
+    start_where_matplotlib_is()
     try:
         return run(Job(Tools(options.tools.resolve()), options.output, options.model, options.nnodes,
                        options.iterations))
     except DemoError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return error.status
+    except Unwritable as error:
+        print(f"demo: --output: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
 

@@ -13,8 +13,7 @@ import math
 import pathlib
 import sys
 
-from picture import Refused, exit_status
-from whole_file import replacing
+from picture import Refused, exit_status, pyplot, save
 
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
         "overhead_s", "compute_speed")
@@ -129,13 +128,10 @@ def draw_panel(axes, title: str, panel: dict, scale):
 
 def plot(panels: dict, picture: pathlib.Path) -> None:
     """Writes the picture of all panels on one scale of colours, which is symmetric about 1."""
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     farthest = max((abs(math.log2(value)) for panel in panels.values() for value in panel.values() if value > 0),
                    default=1)
-    scale = matplotlib.colors.Normalize(-max(farthest, 0.1), max(farthest, 0.1))
+    scale = plt.Normalize(-max(farthest, 0.1), max(farthest, 0.1))
     across = columns(len(panels))
     down = math.ceil(len(panels) / across)
     figure, grid = plt.subplots(down, across, squeeze=False, layout="constrained",
@@ -150,9 +146,7 @@ def plot(panels: dict, picture: pathlib.Path) -> None:
         axes.set_ylabel("nodes")
     bar = figure.colorbar(image, ax=grid, label="speed-up over the uncompressed plan")
     bar.ax.yaxis.set_major_formatter(lambda power, _: f"{2 ** power:.3g}")
-    with replacing(picture) as temporary:
-        figure.savefig(temporary, dpi=110)
-    plt.close(figure)
+    save(figure, picture, dpi=110)
 
 
 def main() -> int:

@@ -11,12 +11,7 @@ import pathlib
 import re
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
-from picture import Refused, exit_status  # noqa: E402
-from whole_file import replacing  # noqa: E402
+from picture import Refused, exit_status, pyplot, save
 
 RESOURCES = ("compute", "codec", "egress")
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -95,6 +90,9 @@ def draw_timeline(axes, title: str, lanes: dict, nodes: list[int]) -> None:
 
 def plot(timelines: dict, picture: pathlib.Path) -> None:
     """Writes the picture of all timelines, as read() gives them, on one scale of time."""
+    from matplotlib.patches import Patch
+
+    plt = pyplot()
     nodes = sorted({node for lanes in timelines.values() for node, _ in lanes})
     panel_height = 1 + 0.2 * len(nodes) * len(RESOURCES)
     figure, panels = plt.subplots(max(1, len(timelines)), sharex=True, squeeze=False, layout="constrained",
@@ -104,13 +102,10 @@ def plot(timelines: dict, picture: pathlib.Path) -> None:
     panels[-1, 0].set_xlabel("seconds after the iteration began")
     panels[-1, 0].set_xlim(left=0)
     drawn = {kind for lanes in timelines.values() for slices in lanes.values() for kind, _, _ in slices}
-    handles = [matplotlib.patches.Patch(color=colour, label=kind) for kind, colour in COLOURS.items()
-               if kind in drawn]
+    handles = [Patch(color=colour, label=kind) for kind, colour in COLOURS.items() if kind in drawn]
     panels[0, 0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)),
                         frameon=False, fontsize=9)
-    with replacing(picture) as temporary:
-        figure.savefig(temporary, dpi=130)
-    plt.close(figure)
+    save(figure, picture, dpi=130)
 
 
 def main() -> int:

@@ -7,16 +7,17 @@ give the compute time; they count in no mean. Prints every case with its error b
 and the constant times linear that is best on the very rows that are predicted.
 
 example: reproduce_sosp21.py --calibrate tests/data/sosp21_throughput.csv --predict tests/data/sosp21_throughput.csv
-exit status: 0 done; 1 a tool failed; 2 the request is wrong
+exit status: 0 done; 1 a tool failed or a package is missing; 2 the request is wrong
 """
 
 import argparse
 import pathlib
 import sys
 
-from sosp21 import evaluation, rows, setups, simulator, systems
+import picture
+from sosp21 import evaluation, plot, rows, setups, simulator, systems
 from sosp21.calibration import Lab, calibrate
-from whole_file import write_json
+from whole_file import Unwritable, require_writable, write_json
 
 CSV = setups.ROOT / "tests/data/sosp21_throughput.csv"
 
@@ -118,7 +119,18 @@ def print_ablation(ablations):
         print(f"{name:26}{published:10}" + "".join(f"{times[index]:14.0f}" for times in ablations.values()))
 
 
+def require_outputs(options) -> None:
+    """Refused or Unwritable, before minutes of simulation, for what could not be written after them; ImportError without
+    what draws."""
+    if options.json:
+        require_writable(options.json)
+    if options.plot:
+        picture.form_of(options.plot)
+        require_writable(options.plot)
+
+
 def run(options) -> int:
+    require_outputs(options)
     given = rows.read(options.calibrate, with_throughput=True)
     wanted = rows.read(options.predict, with_throughput=False)
     lab = Lab(simulator.Simulator(options.tools), given, wanted)
@@ -143,7 +155,6 @@ def run(options) -> int:
     if options.json:
         write_json(options.json, report(calibrations, cases, larger, summary, ablations))
     if options.plot:
-        from sosp21 import plot  # needs matplotlib, which predictions do not
         plot.draw(cases + larger, options.plot)
     return 0
 
@@ -162,11 +173,16 @@ def report(calibrations, cases, larger, summary, ablations):
 
 def main() -> int:
     options = parse_arguments()
+    if options.plot:
+        picture.start_where_matplotlib_is()
     try:
         return run(options)
-    except rows.InputError as error:
+    except (rows.InputError, Unwritable, picture.Refused) as error:
         print(f"reproduce_sosp21: {error}", file=sys.stderr)
         return 2
+    except ImportError as error:
+        print(f"reproduce_sosp21: --plot: {error}; install it with apt-get install python3-matplotlib", file=sys.stderr)
+        return 1
     except (simulator.ToolError, OSError) as error:
         print(f"reproduce_sosp21: {error}", file=sys.stderr)
         return 1

@@ -12,15 +12,17 @@ import pathlib
 import sys
 import time
 
+from options import at_least
 from validation import cases as matrix
 from validation import command
 from validation import results as files
 from validation import tasks
 from validation.cases import LOOPBACK, Case
 from validation.evaluation import Result, Summary, different, groups, pairs, summarise
-from validation.measurement import MOST_NODES, PROFILED, Bench, Plan, by_group, links_of
+from validation.measurement import MOST_NODES, Bench, Plan, by_group, links_of
 from validation.network import Network, remove_leftovers
 from validation.ranks import Launcher
+from whole_file import make_folder, require_writable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Time for the profiles, in seconds: of the unlimited network, and of each rate.
@@ -113,7 +115,8 @@ class Run:
         names = sorted({links_of(case) for case in missing})
         return names if names and names[0].startswith(LOOPBACK) else [*names, *(f"unlimited_{name}" for name in names)]
 
-    def run(self) -> None:
+    def run(self) -> int:
+        """The exit status: 1 if data did not verify."""
         self.announce()
         if self.options.loopback:
             return self.run_loopback()
@@ -123,14 +126,17 @@ class Run:
                 chosen = [case for case in self.missing if (case.rate, case.nnodes) == (rate, nnodes)]
                 bench.profile_links(network, chosen[0])
                 self.run_cases(bench, chosen)
+            status = self.finish()
             self.compare_tasks(bench, network)
+        return status
 
-    def run_loopback(self) -> None:
+    def run_loopback(self) -> int:
         for case in {case.nnodes: case for case in self.missing}.values():
-            if not self.bench.has_profile(links_of(case)):
-                self.bench.measure_profile(links_of(case), case.nnodes, "--algorithm", PROFILED, "--passes", 1)
+            self.bench.profile_loopback(case)
         self.run_cases(self.bench, self.missing)
+        status = self.finish()
         self.compare_tasks(self.bench, None)
+        return status
 
     def run_cases(self, bench: Bench, chosen: list[Case]) -> None:
         for group in by_group(chosen):
@@ -142,15 +148,21 @@ class Run:
     def compare_tasks(self, bench: Bench, network: Network | None) -> None:
         case = next((case for case in self.chosen if (case.model, case.topology, case.algorithm) == TRACED),
                     self.chosen[-1])
+        if not bench.profile_path(links_of(case)).exists():  # a run that is resumed measures no others
+            if network is None:
+                bench.profile_loopback(case)
+            else:
+                bench.profile_links(network, case)
         if network is not None:
             network.shape(case.rate)
         trace = self.options.output / "trace.json"
-        bench.trace(case, trace)
+        bench.trace(case, trace, self.results[case].measured_s)
         compared = tasks.read(trace)
         tasks.write(self.options.output / "tasks.csv", compared)
         print(f"\n{case.name}, task by task:\n{tasks.table(tasks.by_kind(compared))}", flush=True)
 
     def finish(self) -> int:
+        """Sums up and writes all results; the exit status."""
         results = [self.results[case] for case in self.chosen]
         print(f"\n{format_report(results)}")
         files.write_pairs(self.options.output / "pairs.csv", results)
@@ -167,6 +179,8 @@ class Run:
             plot(results, self.options.output / "scatter.png")
         except ImportError as reason:
             say(f"scatter.png not drawn: {reason} (Debian package python3-matplotlib)")
+        except OSError as reason:
+            say(f"scatter.png not drawn: {reason}")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -179,9 +193,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="CONDITIONS",
                         help="cases that meet all of them: model=lstm,rate=200|500,nnodes=2")
     parser.add_argument("--resume", action="store_true", help="keep the cases and profiles that a run before this left")
-    parser.add_argument("--rounds", type=int, default=Plan.rounds, help="how often each case is started")
-    parser.add_argument("--iterations", type=int, default=Plan.iterations, help="measured iterations of each start")
-    parser.add_argument("--again", type=int, default=Plan.again,
+    parser.add_argument("--rounds", type=at_least(1), default=Plan.rounds, help="how often each case is started")
+    parser.add_argument("--iterations", type=at_least(1), default=Plan.iterations,
+                        help="measured iterations of each start")
+    parser.add_argument("--again", type=at_least(0), default=Plan.again,
                         help="how often a case is measured again at most because other programs were busy")
     parser.add_argument("--scheduling", choices=("real-time", "normal"), default="real-time",
                         help="of the ranks; real-time, where allowed, keeps other programs from disturbing them")
@@ -192,7 +207,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def run(options: argparse.Namespace, real_time: bool) -> int:
     options.output = options.output.resolve()
-    options.output.mkdir(parents=True, exist_ok=True)
+    make_folder(options.output)
+    if options.json:
+        require_writable(options.json)
     chosen = choose(options)
     if not options.loopback:
         for name in remove_leftovers():
@@ -201,8 +218,7 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     validation = Run(options, Bench(launcher, ROOT / "models", options.output,
                                     Plan(options.rounds, options.iterations, options.again), say, options.resume), chosen)
     print(HEADER, flush=True)
-    validation.run()
-    return validation.finish()
+    return validation.run()
 
 
 def main() -> int:

@@ -8,25 +8,29 @@ import argparse
 import pathlib
 import sys
 
+from options import at_least
 from validation import command
 from validation.network import Network
 from validation.ranks import Launcher
+from whole_file import require_writable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", type=int, default=200, help="Mbit/s each way of every host")
-    parser.add_argument("--ranks", type=int, default=4, help="an even number")
-    parser.add_argument("--megabytes", type=float, default=100, help="of the gradient, in 10^6 bytes")
-    parser.add_argument("--rounds", type=int, default=3, help="of ring and streams in turns")
+    parser.add_argument("--rate", type=at_least(1), default=200, help="Mbit/s each way of every host")
+    parser.add_argument("--ranks", type=at_least(2), default=4, help="an even number")
+    parser.add_argument("--megabytes", type=at_least(0, float), default=100, help="of the gradient, in 10^6 bytes")
+    parser.add_argument("--rounds", type=at_least(1), default=3, help="of ring and streams in turns")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the rows to this file")
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
     return parser.parse_args()
 
 
 def measure(options: argparse.Namespace, real_time: bool) -> str:
+    if options.json:
+        require_writable(options.json)
     with Network(options.ranks) as network:
         network.shape(options.rate)
         json = () if options.json is None else ("--json", options.json.resolve())

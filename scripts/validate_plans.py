@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 import whole_file
+from options import at_least
 from validation import cases as matrix
 from validation import command
 from validation.cases import Case, write_model
@@ -134,9 +135,11 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="CONDITIONS",
                         help="jobs that meet all of them: model=lstm|gpt2,rate=200,topology=ps")
-    parser.add_argument("--rounds", type=int, default=4, help="how often each plan is started")
-    parser.add_argument("--iterations", type=int, default=Plan.iterations, help="measured iterations of each start")
-    parser.add_argument("--budget", type=float, default=5, metavar="SECONDS", help="of search timeline")
+    parser.add_argument("--rounds", type=at_least(1), default=4, help="how often each plan is started")
+    parser.add_argument("--iterations", type=at_least(1), default=Plan.iterations,
+                        help="measured iterations of each start")
+    parser.add_argument("--budget", type=at_least(0, float), default=5, metavar="SECONDS",
+                        help="of search timeline")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the table as JSON")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_plans",
                         help="folder of profiles and plans")
@@ -146,7 +149,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def run(options: argparse.Namespace, real_time: bool) -> int:
     options.output = options.output.resolve()
-    options.output.mkdir(parents=True, exist_ok=True)
+    whole_file.make_folder(options.output)
+    if options.json:
+        whole_file.require_writable(options.json)
     chosen = matrix.only(all_cases(), options.only)
     remove_leftovers()
     launcher = Launcher(options.tools.resolve(), None, real_time)

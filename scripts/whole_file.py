@@ -1,9 +1,11 @@
 """Files that are written whole or not at all, so that an interrupted script leaves no half file."""
 
 import contextlib
+import errno
 import json
 import os
 import pathlib
+import tempfile
 from collections.abc import Iterator
 
 
@@ -23,6 +25,34 @@ def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+class Unwritable(Exception):
+    """Results cannot be written where they were asked for; the message says why, and what to do."""
+
+
+def require_writable(path: str | os.PathLike) -> None:
+    """Unwritable unless `replacing` can write there: for commands that have results only after minutes or hours."""
+    path = pathlib.Path(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.is_file() or not path.exists():
+            with tempfile.TemporaryFile(dir=path.resolve().parent):
+                pass
+    except OSError as error:
+        raise Unwritable(f"{path}: cannot be written: {error.strerror}; choose a file in a folder that exists and is "
+                         "writable") from error
+
+
+def make_folder(path: str | os.PathLike) -> None:
+    """The folder, which may exist, and those that it lies in. Unwritable if it cannot be made or written into."""
+    try:
+        os.makedirs(path, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise Unwritable(f"{path}: no files can be written there: {error.strerror}; choose another folder") from error
 
 
 def write_json(path: str | os.PathLike, value: object) -> None:

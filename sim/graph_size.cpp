@@ -19,6 +19,7 @@ constexpr double kBytesOfChanged = 30;
 // Replicas are run when that path is found: beside the graph and its timeline, each has a count of
 // predecessors and what waits, and back to back a timeline.
 constexpr double kBytesKept = 60;
+constexpr double kBytesOfTimeline = 16;  // of these: start and end
 constexpr double kBytesOfReplica = 40;
 // Per gradient and node: the task that it is ready after; with what ends on the node, for the next
 // iteration or for its GPUs.
@@ -45,6 +46,12 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
                gradients * plan.nodes * (keeps_ends ? kBytesPerEnds : kBytesPerReady);
   return size;
 }
+
+// Together 84 a task; the largest memory of sweeps over the tasks of their graph was 85 to 87,
+// while it was made (BERT-large, ps and ring of 64 unlike nodes).
+double graph_bytes(double tasks) { return tasks * (kBytesKept - kBytesOfTimeline); }
+
+double simulation_bytes(double tasks) { return tasks * kBytesOfReplica; }
 
 void require_room(const GraphSize& size, std::int64_t memory_bytes, const std::string& remedy) {
   const auto refuse = [&](const std::string& why) {

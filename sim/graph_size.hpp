@@ -21,6 +21,11 @@ struct GraphSize {
 /// std::invalid_argument as casync::make_layout().
 GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Beside& beside = {});
 
+/// About the bytes of memory of a graph of so many tasks, and of each simulation of it beside the
+/// graph, where no timeline is recorded.
+double graph_bytes(double tasks);
+double simulation_bytes(double tasks);
+
 /// InputError for a graph that does not fit in that memory, or that has more tasks or edges than
 /// ids can count. `remedy` says what would make it smaller.
 void require_room(const GraphSize& size, std::int64_t memory_bytes, const std::string& remedy);

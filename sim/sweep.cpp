@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <tuple>
 #include <unordered_map>
 
@@ -19,11 +18,13 @@
 #include "io/quantity.hpp"
 #include "plans/plan_file.hpp"
 #include "sim/folding.hpp"
+#include "sim/graph_size.hpp"
+#include "sim/parallel.hpp"
 
 namespace hipress::sim {
 namespace {
 
-constexpr double kMostTasks = 1e8;  // of one graph as it is simulated: some 6 GB
+constexpr double kMostTasks = 1e8;  // of one graph as it is simulated: some 8 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 /// The axes that decide what a point's graph is simulated on, as one number.
@@ -74,6 +75,7 @@ struct Job {
 class Sweep::State {
  public:
   State(const SweepSpec& spec, const Shard& shard);
+  void require_room(unsigned jobs, std::int64_t memory_bytes) const;
   std::vector<SweepRow> run(unsigned jobs,
                             const std::function<void(std::int64_t, std::int64_t)>& progress);
   SweepSize size;
@@ -354,38 +356,43 @@ std::vector<SweepRow> Sweep::State::run(
     graph->left = graph->on.size();
     for (std::size_t i = 0; i < graph->on.size(); ++i) queue.push_back({graph.get(), i});
   }
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;  // of all below
+  std::mutex mutex;
   std::int64_t done = 0;
-  std::size_t failed = kNone;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    while (true) {
-      const std::size_t i = next++;
-      if (i >= queue.size()) return;
-      try {
-        simulate_one(queue[i]);
-      } catch (...) {
-        // All before it were taken, so the first failure does not depend on the number of jobs.
-        const std::lock_guard lock(mutex);
-        if (i < failed) failure = std::current_exception();
-        failed = std::min(failed, i);
-        next = queue.size();
-        return;
-      }
-      const std::lock_guard lock(mutex);
-      if (progress) progress(++done, static_cast<std::int64_t>(queue.size()));
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 1; i < jobs && i < queue.size(); ++i) helpers.emplace_back(work);
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
+  run_parallel(queue.size(), jobs, [&](std::size_t i, unsigned) {
+    simulate_one(queue[i]);
+    const std::lock_guard lock(mutex);
+    if (progress) progress(++done, static_cast<std::int64_t>(queue.size()));
+  });
   std::vector<SweepRow> rows;
   for (std::int64_t index = begin_; index < end_; ++index) rows.push_back(row(index));
   return rows;
+}
+
+/// A graph is there from the first to the last of its simulations, so of those that run together
+/// the first of each graph brings the graph with it.
+void Sweep::State::require_room(unsigned jobs, std::int64_t memory_bytes) const {
+  jobs = std::max(jobs, 1u);
+  std::vector<double> added;
+  const SharedGraph* largest = nullptr;
+  for (const auto& graph : graphs_) {
+    if (!largest || graph->tasks > largest->tasks) largest = graph.get();
+    const double alone = simulation_bytes(graph->tasks);
+    added.push_back(graph_bytes(graph->tasks) + alone);
+    added.insert(added.end(), std::min<std::size_t>(jobs, graph->on.size()) - 1, alone);
+  }
+  std::sort(added.begin(), added.end(), std::greater<>());
+  const std::size_t together = std::min<std::size_t>(jobs, added.size());
+  const double bytes =
+      std::accumulate(added.begin(), added.begin() + static_cast<std::ptrdiff_t>(together), 0.0);
+  if (bytes <= static_cast<double>(memory_bytes)) return;
+  throw io::InputError(
+      spec_.file, 0,
+      fmt::format("{} at a time need{} about {} of memory, and {} are available; the largest graph,"
+                  " of {}, has about {:.2g} tasks; give {}fewer nodes or partitions",
+                  together == 1 ? "one simulation" : fmt::format("{} simulations", together),
+                  together == 1 ? "s" : "", io::format_size(static_cast<std::int64_t>(bytes), 3),
+                  io::format_size(memory_bytes, 3), describe(largest->point), largest->tasks,
+                  together == 1 ? "" : "fewer --jobs, "));
 }
 
 Shard parse_shard(std::string_view text) {
@@ -407,6 +414,9 @@ Sweep::Sweep(const SweepSpec& spec, const Shard& shard)
     : state_(std::make_unique<State>(spec, shard)) {}
 Sweep::~Sweep() = default;
 const SweepSize& Sweep::size() const { return state_->size; }
+void Sweep::require_room(unsigned jobs, std::int64_t memory_bytes) const {
+  state_->require_room(jobs, memory_bytes);
+}
 std::vector<SweepRow> Sweep::run(unsigned jobs,
                                  const std::function<void(std::int64_t, std::int64_t)>& progress) {
   return state_->run(jobs, progress);

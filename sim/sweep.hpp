@@ -57,6 +57,10 @@ class Sweep {
 
   const SweepSize& size() const;
 
+  /// InputError unless as many simulations at a time, with their graphs, fit into that memory,
+  /// however those that run together are chosen.
+  void require_room(unsigned jobs, std::int64_t memory_bytes) const;
+
   /// Simulates with `jobs` threads, each with one graph at a time; the rows do not depend on their
   /// number. `progress` is called with simulations done and in all, by one thread at a time.
   std::vector<SweepRow> run(unsigned jobs,

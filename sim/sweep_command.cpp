@@ -9,6 +9,7 @@
 #include <string>
 
 #include "io/file.hpp"
+#include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "sim/sweep.hpp"
@@ -90,6 +91,7 @@ int run(const SweepOptions& options) {
                size.graphs, size.simulations, size.tasks);
   const unsigned jobs =
       options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
+  sweep.require_room(jobs, io::available_memory());
   const std::vector<SweepRow> rows = run_with_progress(sweep, jobs);
   io::write_file(options.output, [&](std::ostream& out) { write_sweep(out, spec, shard, rows); });
   warn_of_unused(spec, shard, rows);

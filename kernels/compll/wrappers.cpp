@@ -48,10 +48,12 @@ constexpr Framework kFrameworks[] = {
     {"mxnet", declare_for_mxnet},
 };
 
-/// Arguments that every operator has, and that the frameworks add to it.
+/// Arguments that every operator has, and that the frameworks add to it; with their results, since
+/// TensorFlow names these among them.
 const std::set<std::string_view> kTaken = {
-    "gradient", "state", "seed", "step", "node", "gradient_number", "message", "elements",
-    "values",   "name",  "out",  "self", "ctx",  "feedback"};
+    "gradient", "state",    "seed",   "step",      "node", "gradient_number",
+    "message",  "elements", "values", "new_state", "sum",  "name",
+    "out",      "self",     "ctx",    "feedback"};
 
 /// Words of Python, in which operators are called, and of PyTorch's schemas: a library with such an
 /// argument cannot be loaded.

@@ -1,10 +1,6 @@
 """The paper's figures of training throughput, as part of linear scaling, with predictions over them."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (after the choice of back end)
-from whole_file import replacing  # noqa: E402
+from picture import pyplot, save
 
 COLOURS = {"BytePS": "#d55e00", "Ring": "#0072b2", "OSS": "#e69f00", "HiPress-CaSync-PS": "#cc79a7",
            "HiPress-CaSync-Ring": "#009e73"}
@@ -15,6 +11,8 @@ def colour(case):
 
 
 def draw(cases, path):
+    """Refused and OSError as picture.save, ImportError without matplotlib."""
+    plt = pyplot()
     panels = {}
     for case in cases:
         panels.setdefault((case.row.cluster, case.row.framework, case.row.model), []).append(case)
@@ -29,8 +27,7 @@ def draw(cases, path):
             draw_panel(axis, key, of_panel)
     figure.set_layout_engine("constrained", rect=(0, 0.06, 1, 0.94))  # the legend is below
     draw_legend(figure, cases)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=100)
+    save(figure, path, dpi=100)
 
 
 def draw_panel(axis, key, cases):
@@ -60,9 +57,11 @@ def draw_panel(axis, key, cases):
 
 
 def draw_legend(figure, cases):
+    from matplotlib.lines import Line2D
+
     entries = {("OSS baseline" if case.group == "OSS" else case.row.system): colour(case)
                for case in cases if not case.row.is_linear}
-    handles = [plt.Line2D([], [], color=value, label=name) for name, value in entries.items()]
-    handles += [plt.Line2D([], [], color="black", marker="o", linestyle="", markerfacecolor="none",
-                           label="published; lines: predicted")]
+    handles = [Line2D([], [], color=value, label=name) for name, value in entries.items()]
+    handles += [Line2D([], [], color="black", marker="o", linestyle="", markerfacecolor="none",
+                       label="published; lines: predicted")]
     figure.legend(handles=handles, loc="lower center", ncols=len(handles), fontsize=8)

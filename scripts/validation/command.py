@@ -4,6 +4,8 @@ import contextlib
 import signal
 from collections.abc import Callable
 
+from whole_file import Unwritable
+
 from .cases import ConditionError
 from .network import CommandError, Unavailable
 from .ranks import ToolError, awake, come_before_ranks, real_time_allowed, short_turns
@@ -17,7 +19,8 @@ def stop(number: int, _frame: object) -> None:
 
 def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time: bool = True) -> int:
     """Calls `body` with whether ranks are scheduled before ordinary programs; the exit status: what it returns, 2 for
-    conditions that make no sense, 0 without the right to make namespaces, 1 where a tool fails."""
+    conditions that make no sense and results that cannot be written, 0 without the right to make namespaces, 1 where a
+    tool fails or the disk is full."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, stop)
     real_time = wants_real_time and real_time_allowed()
@@ -26,12 +29,12 @@ def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time
     try:
         with short_turns() if real_time else contextlib.nullcontext(), awake():
             return body(real_time)
-    except ConditionError as error:
+    except (ConditionError, Unwritable) as error:
         say(str(error))
         return 2
     except Unavailable as reason:
         print(f"skipped: {reason}")
         return 0
-    except (ToolError, CommandError, ResultsError) as error:
+    except (ToolError, CommandError, ResultsError, OSError) as error:
         say(str(error))
         return 1

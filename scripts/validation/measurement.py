@@ -52,6 +52,8 @@ class Plan:
     #: Seconds of an iteration, before one was measured.
     TYPICAL_S = {"none": 2.5, "fp16": 1.3}
     TYPICAL_COMPRESSED_S = 0.12
+    #: Seconds of iterations that are traced, at most, but one: less than the launcher waits for them.
+    TRACED_S = 10.0
 
     def estimate_s(self, cases: list[Case]) -> float:
         def case_s(case: Case) -> float:
@@ -66,6 +68,10 @@ class Plan:
 
     def that_fit(self, iteration_s: float) -> int:
         return min(self.iterations, max(1, int(self.ROUND_S / iteration_s)))
+
+    def to_trace(self, iteration_s: float) -> int:
+        """How many iterations the one that is traced is the median of."""
+        return max(1, min(self.rounds * self.iterations, int(self.TRACED_S / iteration_s)))
 
     def next_iterations(self, case: Case, measured: "Repetitions") -> int:
         """How many iterations the next round of a case has; 0: it has been measured enough."""
@@ -120,6 +126,10 @@ class Bench:
         if not self.has_profile(limited):
             self.measure_profile(limited, case.nnodes, "--base", self.profile_path(unlimited))
 
+    def profile_loopback(self, case: Case) -> None:
+        if not self.has_profile(links_of(case)):
+            self.measure_profile(links_of(case), case.nnodes, "--algorithm", PROFILED, "--passes", 1)
+
     def profile_kernels(self, case: Case) -> None:
         """Anew for each round: what a machine's memory gives its programs changes within seconds where machines are
         virtual, and predictions and measurements are to be of the same machine."""
@@ -161,12 +171,12 @@ class Bench:
         return ["--input", model, "--plan", plan, "--topology", case.topology, *algorithm, "--warmup",
                 WARMUPS.get(case.algorithm, 1), "--profile", self.profile_path(CURRENT)]
 
-    def trace(self, case: Case, path: pathlib.Path) -> None:
-        """Predicted and measured timeline of the median of some iterations."""
+    def trace(self, case: Case, path: pathlib.Path, iteration_s: float) -> None:
+        """Predicted and measured timeline of the median of some iterations, which take about so long each."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
         self.profile_kernels(case)
         self.launcher.run(case.nnodes, "hipress-exec", *self.arguments(case, model), "--iterations",
-                          self.plan.rounds * self.plan.iterations, "--trace", path)
+                          self.plan.to_trace(iteration_s), "--trace", path)
 
 
 class Repetitions:

@@ -2,6 +2,8 @@
 
 import pathlib
 
+from picture import pyplot, save
+
 from .evaluation import Result
 
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -10,20 +12,14 @@ MARKERS = {"ps": "o", "ring": "^"}
 
 
 def plot(results: list[Result], picture: pathlib.Path) -> None:
-    """ImportError without matplotlib."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(1, 2, figsize=(11, 5.2), constrained_layout=True)
+    """ImportError without matplotlib, OSError if the picture cannot be written."""
+    figure, panels = pyplot().subplots(1, 2, figsize=(11, 5.2), constrained_layout=True)
     exposed = [result for result in results if result.exposed_measured_s > 0 and result.exposed_predicted_s > 0]
     draw(panels[0], "iteration", [(result, result.measured_s, result.predicted_s) for result in results])
     draw(panels[1], "exposed communication",
          [(result, result.exposed_measured_s, result.exposed_predicted_s) for result in exposed])
     panels[0].legend(loc="upper left", fontsize=8, frameon=False)
-    figure.savefig(picture, dpi=110)
-    plt.close(figure)
+    save(figure, picture, dpi=110)
 
 
 def draw(axes, title: str, points: list[tuple[Result, float, float]]) -> None:

@@ -118,7 +118,8 @@ class Tool(unittest.TestCase):
         decoder = ("void XDecode(uint8* c, float* g) { uint<1>* q; extract(c, q);\n"
                    "g = map(q, [](int s) { return s; }); }\n")
         (self.out / "step.pse").write_text(program + decoder, encoding="utf-8")
-        (self.out / "class.pse").write_text((program + decoder).replace("step", "class"), encoding="utf-8")
+        for name in ("class", "new_state", "sum"):
+            (self.out / f"{name}.pse").write_text((program + decoder).replace("step", name), encoding="utf-8")
         (self.out / "alone.pse").write_text(program, encoding="utf-8")
         tbq = f"{ROOT}/kernels/algorithms/TbqEncode.pse"
         for said, words in (
@@ -130,12 +131,14 @@ class Tool(unittest.TestCase):
                 ("leave --target cuda out", (tbq, "-w", "-r", "-f", "mxnet", "--target", "cuda")),
                 ("cannot have a parameter called 'step'; rename it", ("step.pse", "-b", "-w", "-r", "-f", "pytorch")),
                 ("parameter called 'class'; rename it", ("class.pse", "-w", "-r", "-f", "pytorch")),
+                ("parameter called 'new_state'; rename it", ("new_state.pse", "-w", "-r", "-f", "tensorflow")),
+                ("parameter called 'sum'; rename it", ("sum.pse", "-w", "-r", "-f", "tensorflow")),
                 ("an operator needs the decoder too", ("alone.pse", "-w", "-r", "-f", "pytorch"))):
             with self.subTest(said=said):
                 done = run(TOOL, *words, cwd=self.out)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn(said, done.stderr)
-                self.assertEqual(self.files(), ["alone.pse", "class.pse", "step.pse"])
+                self.assertEqual(self.files(), ["alone.pse", "class.pse", "new_state.pse", "step.pse", "sum.pse"])
 
     def test_files_that_cannot_be_read_or_written_are_exit_2(self):
         done = run(TOOL, "no.pse", cwd=self.out)

@@ -15,11 +15,12 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import demo  # noqa: E402  (found through the path above)
+import plot_timeline  # noqa: E402
 
 try:
-    import plot_timeline
+    import matplotlib
 except ImportError:
-    plot_timeline = None
+    matplotlib = None
 
 # Answers as the real tools give them; logs its command line beside itself.
 FAKE_TOOL = """#!{python}
@@ -58,7 +59,8 @@ def answers(**exec_json) -> dict:
               "relative_error": 0.1, "compute_s": 0.25, "measured_exposed_communication_s": 0.25,
               "predicted_exposed_communication_s": 0.3, "exposed_communication_relative_error": 0.2,
               "verified": True}
-    return {"hipress-profile": {"file": "schema: hipress.profile/1\n"},
+    return {"hipress-sim": {},
+            "hipress-profile": {"file": "schema: hipress.profile/1\n"},
             "hipress-plan": {"file": "g,100,y,4\n"},
             "hipress-exec": {"json": {**report, **exec_json}, "file": json.dumps(TRACE)}}
 
@@ -70,7 +72,7 @@ class DemoTest(unittest.TestCase):
         self.tools = pathlib.Path(folder.name) / "bin"
         self.output = pathlib.Path(folder.name) / "out"
         self.tools.mkdir()
-        for name in ("hipress-profile", "hipress-plan", "hipress-exec"):
+        for name in answers():
             tool = self.tools / name
             tool.write_text(FAKE_TOOL.format(python=sys.executable))
             tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
@@ -102,7 +104,7 @@ class DemoTest(unittest.TestCase):
         self.assertAlmostEqual(results["median_abs_error"], 0.1)
         self.assertAlmostEqual(results["cases"][0]["exposed_error"], 0.2)
         self.assertEqual(json.loads((self.output / "timeline.json").read_text()), TRACE)
-        self.assertEqual((self.output / "timeline.png").exists(), plot_timeline is not None)
+        self.assertEqual((self.output / "timeline.png").exists(), matplotlib is not None)
 
     def test_tools_are_asked_for_the_same_case(self):
         self.run_demo(answers())
@@ -136,6 +138,47 @@ class DemoTest(unittest.TestCase):
         with self.assertRaisesRegex(demo.DemoError, r"hipress-exec .*exit status 1\n.*rank 2 closed"):
             self.run_demo(broken)
 
+    def run_script(self, *options: object) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, "-B", demo.__file__, "--tools", self.tools, "--output", self.output,
+                               *map(str, options)], capture_output=True, text=True, check=False)
+
+    def test_wrong_requests_are_refused_before_anything_is_measured(self):
+        wrong = answers()
+        wrong["hipress-sim"].update(status=2, stderr="hipress-sim: there is no model 'nosuch'")
+        (self.tools / "answers.json").write_text(json.dumps(wrong))
+        file = self.tools / "answers.json"
+        for options, said in ((("--nnodes", "1"), "--nnodes: must be an integer of at least 2, got '1'"),
+                              (("--iterations", "many"), "--iterations: must be an integer of at least 1, got 'many'"),
+                              (("--output", file), f"--output: {file}: no files can be written there"),
+                              (("--output", "/dev/null/x"), "--output: /dev/null/x: no files can be written there"),
+                              (("--tools", self.output), "build it with scripts/build.sh demo"),
+                              (("--model", "nosuch"), "there is no model 'nosuch'")):
+            with self.subTest(options=options):
+                done = self.run_script(*options)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(said, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+        self.assertNotIn("hipress-profile", (self.tools / "log").read_text())
+
+    def test_results_that_cannot_be_written_are_named(self):
+        (self.tools / "answers.json").write_text(json.dumps(answers()))
+        (self.output / "results.json").mkdir(parents=True)
+        done = self.run_script()
+        self.assertEqual((done.returncode, "Traceback" in done.stderr), (1, False), done.stderr)
+        self.assertIn("results.json", done.stderr)
+
+    @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+    def test_a_picture_that_cannot_be_drawn_is_named_and_nothing_else_lost(self):
+        no_trace = answers()
+        no_trace["hipress-exec"]["file"] = "half a tra"
+        status, printed = self.run_demo(no_trace)
+        self.assertEqual(status, 0)
+        self.assertRegex(printed, r"timeline\.png not drawn: .*timeline\.json: cannot be read")
+        (self.output / "timeline.png").mkdir()
+        status, printed = self.run_demo(answers())
+        self.assertEqual(status, 0)
+        self.assertRegex(printed, r"timeline\.png not drawn: .*Is a directory")
+
     def test_works_from_any_folder_and_sees_its_arguments_from_there(self):
         root, elsewhere = self.tools.parent / "root", self.tools.parent / "elsewhere"
         (root / "build/release").mkdir(parents=True)
@@ -143,7 +186,7 @@ class DemoTest(unittest.TestCase):
         elsewhere.mkdir()
         (self.tools / "answers.json").write_text(json.dumps(answers()))
         self.tools.rename(root / "build/release/bin")
-        for name in ("demo.sh", "demo.py", "whole_file.py"):
+        for name in ("demo.sh", "demo.py", "options.py", "picture.py", "plot_timeline.py", "whole_file.py"):
             shutil.copy(pathlib.Path(demo.__file__).parent / name, root / "scripts")
         for name, said in (("build.sh", ""), ("find_python.sh", sys.executable)):
             (root / "scripts" / name).write_text(f"#!/bin/sh\necho {said}\n")
@@ -156,7 +199,7 @@ class DemoTest(unittest.TestCase):
         self.assertEqual([path.name for path in elsewhere.iterdir()], ["mine"])
 
 
-@unittest.skipIf(plot_timeline is None, "matplotlib is not installed")
+@unittest.skipIf(matplotlib is None, "matplotlib is not installed")
 class PlotTest(unittest.TestCase):
     def test_slices_are_read_by_timeline_node_and_resource(self):
         timelines = plot_timeline.read_slices(TRACE)

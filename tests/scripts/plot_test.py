@@ -1,5 +1,7 @@
-"""Tests of hipress-sim sweep and of scripts/plot.py that draws it: plot_test.py [-v] PATH/hipress-sim"""
+"""Tests of hipress-sim sweep and of scripts/plot.py that draws it, of plot_training.py, and of what those that draw have
+in common: plot_test.py [-v] PATH/hipress-sim"""
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -63,6 +65,17 @@ class PlotTest(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertEqual((self.folder / "picture.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
 
+    @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+    def test_a_name_that_says_no_form_of_a_picture_is_refused(self):
+        self.sweep()
+        for name in ("p.txt", "p", ".png"):
+            done = self.draw("sweep.csv", name)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, f"plot.py: {name}: its suffix says no form of a picture; give a name that ends in .png, "
+                                 ".svg or .pdf\n"))
+        self.assertEqual(self.draw("sweep.csv", "p.SVG").returncode, 0)
+        self.assertIn("<svg", (self.folder / "p.SVG").read_text())
+
     def test_wrong_requests_name_the_remedy(self):
         self.sweep("--shard", "2/2")
         for arguments, culprit in ((("sweep.csv", "p.png"), "first has the header"),
@@ -96,6 +109,80 @@ class PlotTest(unittest.TestCase):
         row = dict.fromkeys(plot.AXES + plot.NEEDED, "1")
         with self.assertRaisesRegex(plot.PlotError, "37 panels.*model=vgg19"):
             plot.split([{**row, "model": str(number)} for number in range(37)])
+
+
+@unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+class TrainingTest(unittest.TestCase):
+    """scripts/plot_training.py"""
+
+    HEADER = "problem,algorithm,feedback,step,value\n"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.picture = pathlib.Path(folder.name) / "p.png"
+
+    def draw(self, given: bytes, *arguments: object) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, "-B", ROOT / "scripts/plot_training.py", *map(str, arguments)],
+                              input=given, capture_output=True, timeout=100, check=False)
+
+    def test_curves_are_drawn(self):
+        rows = [f"{problem},onebit,with,{step},{1 / step}\n" for problem in ("quadratic", "classifier")
+                for step in (1, 2)]
+        done = self.draw((self.HEADER + "".join(rows)).encode(), self.picture)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(self.picture.read_bytes()[:4], b"\x89PNG")
+
+    def test_what_is_no_csv_of_curves_is_refused_and_the_picture_stays(self):
+        self.picture.write_text("old")
+        for given, said in (("", "has no curves"), (self.HEADER, "has no curves"),
+                            ("model,nodes\nlstm,2\n", ":1: there is no column problem"),
+                            (self.HEADER + "chess,onebit,with,1,2\n", ":2: is no value of a training"),
+                            (self.HEADER + "quadratic,onebit,with\n", ":2: is no value of a training"),
+                            (self.HEADER + "quadratic,onebit,with,1,2\nquadratic,onebit,with,2,low\n", ":3: ")):
+            with self.subTest(given=given):
+                done = self.draw(given.encode(), self.picture)
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr.decode(), f"^plot_training.py: standard input ?{said}.*training_curves")
+        self.assertEqual(self.draw(b"\xff\xfe", self.picture).returncode, 2)
+        self.assertEqual(self.picture.read_text(), "old")
+
+    def test_wrong_use_is_told_the_right_one(self):
+        for arguments, status in (((), 2), (("-x",), 2), (("a.png", "b.png"), 2), (("--help",), 0)):
+            done = self.draw(b"", *arguments)
+            self.assertEqual(done.returncode, status)
+            self.assertIn(b"usage: training_curves |", done.stderr if status else done.stdout)
+
+
+@unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+class OtherPythonTest(unittest.TestCase):
+    """A python3 without Debian's packages comes first on the PATH, as that of a venv."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin/python3").symlink_to(os.path.realpath(sys.executable))
+        (self.folder / "pyvenv.cfg").write_text(f"home = {pathlib.Path(os.path.realpath(sys.executable)).parent}\n"
+                                                "include-system-site-packages = false\n")
+        (self.folder / "curves.csv").write_text(TrainingTest.HEADER + "quadratic,none,with,1,1\nclassifier,none,with,1,1\n")
+
+    def draw(self, **environment: str) -> subprocess.CompletedProcess:
+        with open(self.folder / "curves.csv", encoding="utf-8") as curves:
+            return subprocess.run([self.folder / "bin/python3", "-B", ROOT / "scripts/plot_training.py", "p.png"],
+                                  stdin=curves, cwd=self.folder, env={**os.environ, **environment}, text=True,
+                                  capture_output=True, timeout=100, check=False)
+
+    def test_the_python_that_has_matplotlib_draws_with_the_same_input(self):
+        done = self.draw()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((self.folder / "p.png").read_bytes()[:4], b"\x89PNG")
+
+    def test_that_happens_once(self):
+        done = self.draw(HIPRESS_STARTED_ANEW="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^plot_training.py: No module .*matplotlib.*apt-get install python3-matplotlib\n$")
 
 
 class ExampleTest(unittest.TestCase):

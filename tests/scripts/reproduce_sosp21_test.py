@@ -5,6 +5,7 @@ usage: reproduce_sosp21_test.py FOLDER_OF_TOOLS [unittest options]
 
 import csv
 import dataclasses
+import importlib.util
 import json
 import math
 import pathlib
@@ -193,6 +194,18 @@ class ScriptTest(unittest.TestCase):
         done = self.run_script(good, good, "--tools", self.folder)
         self.assertEqual(done.returncode, 1)
         self.assertIn("hipress-sim", done.stderr)
+
+    def test_results_that_cannot_be_written_are_refused_before_a_tool_is_called(self):
+        good = self.write("good.csv", RAW[:1])
+        unwritable = str(self.folder / "none/out.png")
+        asked = [("--json", unwritable, f"{unwritable}: cannot be written")]
+        if importlib.util.find_spec("matplotlib"):
+            asked += [("--plot", unwritable, f"{unwritable}: cannot be written"), ("--plot", "out.doc", "out.doc: its suffix")]
+        for option, path, said in asked:
+            with self.subTest(option=option, path=path):
+                done = self.run_script(good, good, option, path, "--tools", self.folder)  # which has none
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(said, done.stderr)
 
 
 class PartsTest(unittest.TestCase):

@@ -60,6 +60,10 @@ FAKE_EXEC = """#!{python}
 import json, os, pathlib, sys, time
 here = pathlib.Path(__file__).resolve().parent
 time.sleep(float(os.environ.get("FAKE_SLEEP_S", "0")))
+with open(here / "iterations", "a") as log:
+    print(sys.argv[sys.argv.index("--iterations") + 1], "traced" if "--trace" in sys.argv else "", file=log)
+if "--trace" in sys.argv and "FAKE_NO_TRACE" in os.environ:
+    sys.exit("no trace")
 plan = pathlib.Path(sys.argv[sys.argv.index("--plan") + 1]).stem.split("_")[-1]
 times = {{"none": (1.1, [1.0, 1.02]), "fp16": (0.55, [0.5, 0.6]), "all": (0.3, [0.31, 0.32]), "secopa": (0.4, [0.4]),
           "greedy": (0.3, [0.3]), "timeline": (0.29, [0.28, 0.3])}}[plan]
@@ -278,6 +282,11 @@ class Files(unittest.TestCase):
             repetitions.seconds, repetitions.rounds = [iteration_s], rounds
             self.assertEqual(wanted.next_iterations(plan(), repetitions), expected, (iteration_s, rounds))
 
+    def test_what_takes_long_is_traced_less(self):
+        wanted = measurement.Plan(rounds=3, iterations=12)
+        for iteration_s, expected in ((0.1, 36), (2.4, 4), (60, 1)):
+            self.assertEqual(wanted.to_trace(iteration_s), expected)
+
     def test_turns_are_short_meanwhile_and_as_before_afterwards(self):
         turn = self.folder / "turn"
         turn.write_text("100\n")
@@ -372,6 +381,38 @@ class Machine(unittest.TestCase):
         self.assertIn("task by task", done.stdout)
         for name in ("cases.csv", "pairs.csv", "tasks.csv", "profile_unlimited_200_2.yaml", "profile_200_2.yaml"):
             self.assertTrue((self.folder / "out" / name).exists(), name)
+        self.assertEqual(self.namespaces(), [])
+
+    def traced_iterations(self) -> set:
+        lines = (self.bin / "iterations").read_text().splitlines()
+        return {int(line.split()[0]) for line in lines if "traced" in line}
+
+    def test_results_are_written_before_tasks_are_compared(self):
+        done = self.validate("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0", "--json",
+                             str(self.folder / "out.json"), FAKE_NO_TRACE="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no trace", done.stderr)
+        self.assertEqual(len(json.loads((self.folder / "out.json").read_text())["cases"]), 2)
+        self.assertTrue((self.folder / "out/pairs.csv").exists())
+        # As many as three rounds of twelve would be 36 s; 1.01 s each, 9 fit into 10 s.
+        self.assertEqual(self.traced_iterations(), {9})
+
+    def test_a_resumed_run_measures_the_profile_that_is_missing(self):
+        of_one = ("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0")
+        self.assertEqual(self.validate(*of_one).returncode, 0)
+        (self.folder / "out/profile_200_2.yaml").unlink()
+        done = self.validate(*of_one, "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("0 cases to run, 2 kept", done.stderr)
+        self.assertIn("profiled 200_2 ", done.stderr)
+        self.assertNotIn("profiled unlimited", done.stderr)
+        self.assertIn("task by task", done.stdout)
+
+    def test_results_that_cannot_be_written_after_all_are_named(self):
+        (self.folder / "out/pairs.csv").mkdir(parents=True)
+        done = self.validate("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0")
+        self.assertEqual((done.returncode, "Traceback" in done.stderr), (1, False), done.stderr)
+        self.assertIn("pairs.csv", done.stderr)
         self.assertEqual(self.namespaces(), [])
 
     def test_plans_are_searched_replayed_and_compared(self):

@@ -13,13 +13,14 @@ import demo  # noqa: E402  (found through the path above)
 import gaps  # noqa: E402
 import plot  # noqa: E402
 import reproduce_sosp21  # noqa: E402
-from whole_file import replacing  # noqa: E402
+from whole_file import Unwritable, make_folder, replacing, require_writable  # noqa: E402
 
 try:
     import matplotlib.figure
     import plot_timeline
     import plot_training
     import sosp21.plot
+    import validation.plot
 except ImportError:
     matplotlib = None
 
@@ -77,6 +78,27 @@ class WholeFileTest(unittest.TestCase):
         with self.assertRaises(FileNotFoundError), replacing(self.folder / "none" / "a.json") as temporary:
             temporary.write_text("{}")
 
+    def test_what_cannot_be_written_is_refused_before_it_is_there(self):
+        old = self.folder / "old.json"
+        old.write_text("old")
+        for path in (old, self.folder / "new.json", "/dev/null"):
+            require_writable(path)
+        self.assertEqual((old.read_text(), list(self.folder.iterdir())), ("old", [old]))
+        for path, said in ((self.folder, "Is a directory"), (self.folder / "none/a.json", "No such file or directory"),
+                           ("/dev/null/a.json", "Not a directory"), (old / "a.json", "Not a directory")):
+            with self.subTest(path=path), self.assertRaisesRegex(Unwritable, f"^{path}: cannot be written: {said}; choose"):
+                require_writable(path)
+
+    def test_a_folder_for_results_is_made_or_refused(self):
+        made = self.folder / "a/b"
+        for _ in range(2):
+            make_folder(made)
+            self.assertEqual(list(made.iterdir()), [])
+        (made / "file").write_text("")
+        for path in (made / "file", made / "file/c"):
+            with self.subTest(path=path), self.assertRaisesRegex(Unwritable, f"^{path}: no files can be written there: "):
+                make_folder(path)
+
     def test_interrupted_json_leaves_the_old_file(self):
         case = demo.Case("ps", "none", 1, 1, 0, 1, 1, 0, True)
         job = demo.Job(demo.Tools(self.folder), self.folder, "m", 2, 1)
@@ -99,7 +121,8 @@ class WholeFileTest(unittest.TestCase):
         for name, write in (("plot", lambda file: plot.plot(panels, file)),
                             ("plot_timeline", lambda file: plot_timeline.plot({}, file)),
                             ("plot_training", lambda file: plot_training.draw(curves, file)),
-                            ("sosp21", lambda file: sosp21.plot.draw([], file))):
+                            ("sosp21", lambda file: sosp21.plot.draw([], file)),
+                            ("validation", lambda file: validation.plot.plot([], file))):
             with self.subTest(name):
                 savefig = mock.patch.object(matplotlib.figure.Figure, "savefig", half_picture)
                 self.require_old("picture.png", savefig, write)

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <sstream>
 
+#include "sim/graph_size.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sweep.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -270,6 +272,40 @@ TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simu
   const SweepSpec read = read_sweep(
       spec(kBase + "nodes: 100000\nplan: none\ntopology: allreduce\ncluster: unlike.yaml\n"));
   CHECK(Sweep(read, {}).size().tasks == 3 * 100'000 + 2 * 100'001);
+}
+
+TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused with a remedy") {
+  const std::string raw = kBase + "topology: ring\nplan: none\n";
+  const auto tasks_of = [&](const std::string& axes) {
+    const SweepSpec read = read_sweep(spec(raw + axes));
+    const Sweep sweep(read, {});
+    REQUIRE(sweep.size().simulations == 1);
+    return sweep.size().tasks;
+  };
+  const double two = tasks_of("nodes: 2\n"), three = tasks_of("nodes: 3\n");
+  REQUIRE(two < three);
+  const auto needs = [&](const std::string& axes, unsigned jobs, double bytes,
+                         const std::string& said) {
+    CAPTURE(axes, jobs);
+    const SweepSpec read = read_sweep(spec(raw + axes));
+    const Sweep sweep(read, {});
+    const auto enough = static_cast<std::int64_t>(std::ceil(bytes));
+    CHECK_NOTHROW(sweep.require_room(jobs, enough));
+    CHECK_THAT(complaint([&] { sweep.require_room(jobs, enough - 1); }),
+               StartsWith(folder.path("spec.yaml") + ": ") && Contains(said));
+  };
+  const auto alone = [](double tasks) { return graph_bytes(tasks) + simulation_bytes(tasks); };
+  needs("nodes: 2\n", 8, alone(two), "one simulation at a time needs about");
+  // Two graphs: the larger one, or both.
+  needs("nodes: [2, 3]\n", 1, alone(three), "the largest graph, of point model=two.yaml");
+  needs("nodes: [2, 3]\n", 2, alone(two) + alone(three), "give fewer --jobs, fewer nodes or");
+  // One that two simulations share.
+  const std::string machines = "nodes: 2\nlatency: [1us, 2us]\n";
+  needs(machines, 1, alone(two), "give fewer nodes or partitions");
+  needs(machines, 8, alone(two) + simulation_bytes(two), "2 simulations at a time need about");
+  // Nothing is simulated in an empty shard.
+  const SweepSpec read = read_sweep(spec(raw));
+  CHECK_NOTHROW(Sweep(read, {.index = 1, .count = 200}).require_room(4, 0));
 }
 
 TEST_CASE_METHOD(SweepFixture, "a plan that the topology cannot send is refused at its line") {

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hipress::sim {
+
+/// Calls work(i, job) for i of 0 … count−1, `jobs` at a time; `job` is below `jobs` and one
+/// thread's at a time. Once a call has thrown, no other begins. Of those that threw, the one of the
+/// lowest i is reported: all before it had begun, so that it does not depend on the number of jobs,
+/// nor on which of them is fast.
+template <class Work>
+void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
+  if (jobs <= 1 || count <= 1) {
+    for (std::size_t i = 0; i < count; ++i) work(i, 0u);
+    return;
+  }
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;  // of both below
+  std::size_t failed = count;
+  std::exception_ptr failure;
+  const auto serve = [&](unsigned job) {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i, job);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < failed) {
+          failed = i;
+          failure = std::current_exception();
+        }
+        next = count;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned job = 1; job < jobs && job < count; ++job) helpers.emplace_back(serve, job);
+    serve(0);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace hipress::sim
