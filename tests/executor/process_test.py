@@ -15,7 +15,7 @@ import unittest
 EXEC = sys.argv.pop(1)
 LAUNCHERS = {  # the variables of rank r of n
     "torchrun": lambda r, n: {"RANK": r, "WORLD_SIZE": n, "LOCAL_RANK": r},
-    "slurm": lambda r, n: {"SLURM_PROCID": r, "SLURM_NTASKS": n, "SLURM_LOCALID": r},
+    "slurm": lambda r, n: {"SLURM_JOB_ID": 7, "SLURM_PROCID": r, "SLURM_STEP_NUM_TASKS": n, "SLURM_LOCALID": r},
     "openmpi": lambda r, n: {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_SIZE": n, "OMPI_COMM_WORLD_LOCAL_RANK": r},
 }
 #: What a rank may take beyond its timeout before it is too late: it takes milliseconds, but machines are busy.
