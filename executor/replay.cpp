@@ -19,6 +19,8 @@
 #include "executor/scheduling.hpp"
 #include "executor/timelines.hpp"
 #include "executor/verify.hpp"
+#include "io/descriptors.hpp"
+#include "io/error.hpp"
 
 namespace hipress::executor {
 namespace {
@@ -278,6 +280,26 @@ void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
   if (lost) std::rethrow_exception(lost);
 }
 
+/// io::InputError if ranks in one process may not have as many connections as they need.
+void allow_connections(const transport::TransportRow& row, int ranks, int collectives) {
+  const transport::Descriptors each = row.descriptors(ranks);
+  const std::int64_t needed = ranks * (each.connected + collectives * each.collective);
+  const std::int64_t allowed = io::allow_descriptors(needed);
+  if (allowed >= needed) return;
+  throw io::InputError(
+      fmt::format("{} ranks in one process need {} open files for their connections, and it may "
+                  "have {}: raise the limit (ulimit -n), or start fewer ranks, or start them as "
+                  "processes",
+                  ranks, needed, allowed));
+}
+
+bool has_all_reduces(const casync::TaskGraph& graph) {
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == casync::Kind::kAllReduce) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
@@ -306,9 +328,10 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
 }
 
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
-                      const std::function<void(transport::Endpoint&)>& body) {
+                      const std::function<void(transport::Endpoint&)>& body, int collectives) {
   static std::atomic<int> jobs{0};
   const transport::TransportRow& row = transport::find_transport(transport);
+  allow_connections(row, ranks, collectives);
   const std::string job = fmt::format("threads-{}-{}", getpid(), jobs++);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   const auto run_rank = [&](int rank) {
@@ -336,11 +359,12 @@ ReplayResult replay_threads(const std::string& transport, const models::Model& m
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                             const ReplayOptions& options) {
   std::vector<ReplayResult> results(graph.nodes);
-  run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s,
-                   [&](transport::Endpoint& endpoint) {
-                     results[static_cast<std::size_t>(endpoint.rank())] =
-                         replay(endpoint, model, plan, graph, options);
-                   });
+  const auto rank = [&](transport::Endpoint& endpoint) {
+    results[static_cast<std::size_t>(endpoint.rank())] =
+        replay(endpoint, model, plan, graph, options);
+  };
+  run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s, rank,
+                   has_all_reduces(graph) ? 1 : 0);
   return std::move(results.at(0));
 }
 

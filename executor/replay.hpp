@@ -61,9 +61,10 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const ReplayOptions& options);
 
 /// Calls `body` as every rank of a job of this process's threads, over the named transport, and
-/// rethrows the error that says most.
+/// rethrows the error that says most. `collectives` is how many of these a rank has at a time.
+/// io::InputError if the process may not open so many connections.
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
-                      const std::function<void(transport::Endpoint&)>& body);
+                      const std::function<void(transport::Endpoint&)>& body, int collectives = 0);
 
 /// Runs all ranks as threads of this process over the named transport ("gloo": loopback TCP,
 /// "memory").

@@ -126,10 +126,18 @@ struct JobOptions {
   double timeout_s = 30;
 };
 
+/// Files and sockets that one rank has open, at most.
+struct Descriptors {
+  std::int64_t connected = 0;   ///< as long as it has an endpoint
+  std::int64_t collective = 0;  ///< besides, for each collective
+};
+
 /// One row per transport; adding one is one file and one row.
 struct TransportRow {
   std::string_view name;  ///< "gloo", "memory"
   std::string_view help;
+  /// Of a rank of a job of `size`.
+  Descriptors (*descriptors)(int size);
   /// Returns when all ranks are connected. io::InputError when the options are wrong or the ranks
   /// do not fit together (another size, plan or version, a number taken twice, leftovers of an
   /// earlier job); PeerError with the number of a rank that does not come within timeout_s;

@@ -5,6 +5,7 @@ Usage: process_test.py HIPRESS_EXEC
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -88,6 +89,21 @@ class Exec(unittest.TestCase):
         self.assertEqual(report["ranks"], 4)
         self.assertIsNone(report["predicted_iteration_s"])
         self.assertIsNone(report["relative_error"])
+
+    def test_more_threads_than_the_soft_limit_of_descriptors_has_room_for(self):
+        # 12 ranks have 2 * 11 connections each: 264 sockets, and some for gloo itself.
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+        def run(soft, hard):
+            return subprocess.run(self.command(nodes=12), capture_output=True, text=True, check=False,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
+
+        done = run(200, hard)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("verified: yes", done.stdout)
+        done = run(200, 200)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"12 ranks in one process need 312 open files .* \(ulimit -n\)")
 
     def test_prediction_stands_beside_measurement_and_both_are_traced(self):
         trace = self.path("trace.json")

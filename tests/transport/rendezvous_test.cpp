@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -222,20 +223,54 @@ TEST_CASE("a rank listens on the interface asked for, and on loopback by default
   JobOptions job = thread_job(2);
   job.interface = each.interface;
   std::vector<std::string> ours;
+  std::atomic<bool> zero_has_failed = false;
   const auto outcomes = run_ranks(2, [&](int rank) {
     JobOptions mine = job;
     mine.rank = rank;
     // Rank 0 listens until rank 1 has come, which looks before.
     while (rank == 1 && ours.empty()) {
+      if (zero_has_failed) return;
       std::this_thread::yield();
       std::ranges::set_difference(listening(), before, std::back_inserter(ours));
     }
-    find_transport("gloo").connect(mine);
+    try {
+      find_transport("gloo").connect(mine);
+    } catch (...) {
+      if (rank == 0) zero_has_failed = true;
+      throw;
+    }
   });
   CHECK(errors(outcomes) == "");
   for (const std::string& address : ours) {
     CHECK_THAT(address, Catch::Matchers::StartsWith(each.address));
   }
+}
+
+TEST_CASE("ranks open no more files and sockets than their transport says") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto open_now = [] {
+    const std::filesystem::directory_iterator begin("/proc/self/fd");
+    return static_cast<std::int64_t>(std::distance(begin, std::filesystem::directory_iterator()));
+  };
+  constexpr int kRanks = 5;
+  const std::int64_t before = open_now();
+  std::int64_t connected = 0, with_collective = 0;
+  const auto outcomes = run_job(transport, thread_job(kRanks), [&](Endpoint& endpoint) {
+    endpoint.all_gather("connected");
+    if (endpoint.rank() == 0) connected = open_now() - before;
+    endpoint.all_gather("counted");
+    const auto collective = endpoint.collective();
+    endpoint.all_gather("connected again");
+    if (endpoint.rank() == 0) with_collective = open_now() - before;
+    endpoint.all_gather("counted");
+  });
+  REQUIRE(errors(outcomes) == "");
+  const Descriptors each = find_transport(transport).descriptors(kRanks);
+  CHECK(connected <= kRanks * each.connected);
+  CHECK(with_collective <= kRanks * (each.connected + each.collective));
+  // Not far from it either: what is refused for want of descriptors would otherwise run.
+  CHECK(connected >= kRanks * each.connected / 2);
 }
 
 TEST_CASE("what an earlier job left in a folder stops only a job with the same text") {
