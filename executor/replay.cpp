@@ -15,6 +15,7 @@
 #include "executor/device_runtime.hpp"
 #include "executor/gather.hpp"
 #include "executor/inputs.hpp"
+#include "executor/run_sample.hpp"
 #include "executor/runtime.hpp"
 #include "executor/scheduling.hpp"
 #include "executor/timelines.hpp"
@@ -26,6 +27,10 @@ namespace hipress::executor {
 namespace {
 
 using std::chrono::nanoseconds;
+
+/// What the records of iterations may take, of all ranks together: those of thousands for most
+/// plans.
+constexpr std::size_t kRecordBytes = std::size_t{1} << 28;
 
 double seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -77,6 +82,22 @@ auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work&
   }
 }
 
+/// What a rank asks for that all have to take part in.
+struct Wishes {
+  bool timeline, every_timeline;
+};
+
+/// Collective: with what any rank asks for; for the others it may be a matter of course, such as a
+/// trace that rank 0 alone writes.
+ReplayOptions agree(transport::Endpoint& endpoint, ReplayOptions options) {
+  const Wishes mine{options.timeline, options.every_timeline};
+  for (const Wishes& wishes : gather(endpoint, mine)) {
+    options.timeline = options.timeline || wishes.timeline;
+    options.every_timeline = options.every_timeline || wishes.every_timeline;
+  }
+  return options;
+}
+
 /// One rank's part in a replay: prepared once, run iteration after iteration.
 class Replay {
  public:
@@ -88,7 +109,8 @@ class Replay {
         program_(graph, model, plan, static_cast<std::uint32_t>(endpoint.rank())),
         gradients_(program_.layout()),
         runtime_(make_runtime()),
-        clock_(endpoint) {
+        clock_(endpoint),
+        sample_(kRecordBytes / (sizeof(RecordedRun::Times) * (graph.tasks() + 1))) {
     if (options.verify) {
       verifier_ = std::make_unique<Verifier>(endpoint, graph, model, plan, options.seed);
     }
@@ -150,10 +172,10 @@ class Replay {
 
   void report_timelines() {
     if (options_.timeline && !result_.iteration_s.empty()) {
-      result_.timeline = gather_timeline(endpoint_, program_, recorded_[median_iteration()]);
+      result_.timeline =
+          gather_timeline(endpoint_, program_, sample_.nearest_to_median(result_.iteration_s));
     }
-    if (!options_.every_timeline) return;
-    for (const RecordedRun& run : recorded_) {
+    for (const RecordedRun& run : every_run_) {
       result_.timelines.push_back(gather_timeline(endpoint_, program_, run));
     }
   }
@@ -220,17 +242,10 @@ class Replay {
     double metered = 0;
     for (const Spent& one : spent) metered += one.metered;
     result_.metered.push_back(metered);
-    if (options_.timeline || options_.every_timeline)
-      recorded_.push_back(record_run(runtime_->intervals(), start));
-  }
-
-  std::size_t median_iteration() const {
-    std::vector<std::size_t> order(result_.iteration_s.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
-    std::ranges::nth_element(order, middle, {},
-                             [this](std::size_t i) { return result_.iteration_s[i]; });
-    return *middle;
+    if (options_.timeline) sample_.add(record_run(runtime_->intervals(), start));
+    if (options_.every_timeline) {
+      every_run_.push_back(record_run(runtime_->intervals(), start));
+    }
   }
 
   transport::Endpoint& endpoint_;
@@ -243,8 +258,9 @@ class Replay {
   std::unique_ptr<RankRuntime> runtime_;
   CommonClock clock_;
   std::unique_ptr<Verifier> verifier_;
-  Spent before_;  ///< when the iteration started
-  std::vector<RecordedRun> recorded_;
+  Spent before_;      ///< when the iteration started
+  RunSample sample_;  ///< of measured iterations, if a timeline is wanted
+  std::vector<RecordedRun> every_run_;
   ReplayResult result_;
 };
 
@@ -311,7 +327,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
   try {
     check_arguments(endpoint, model, plan, graph, options);
     running = doing(endpoint.rank(), "preparing", 0, [&] {
-      return std::make_unique<Replay>(endpoint, model, plan, graph, options);
+      return std::make_unique<Replay>(endpoint, model, plan, graph, agree(endpoint, options));
     });
     return running->run();
   } catch (const VerificationError&) {
