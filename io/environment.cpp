@@ -20,8 +20,8 @@ struct Launcher {
   const char* local_rank;
 };
 
-// In this order, and before Slurm's: what a user starts inside a Slurm allocation (torchrun, mpirun)
-// also sees Slurm's variables, which then describe the batch script and not the process.
+// In this order, and before Slurm's: what a user starts inside a Slurm allocation (torchrun,
+// mpirun) also sees Slurm's variables, which then describe the batch script and not the process.
 constexpr Launcher kLaunchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},

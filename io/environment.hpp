@@ -42,8 +42,8 @@ std::string cache_folder();
 /// in place, such as the bundle's under its own dynamic loader. Empty if it is not set.
 std::string data_folder();
 
-/// The C++ compiler for algorithms compiled at run time: CXX, which may be a command of several words
-/// ("ccache g++"), else "c++".
+/// The C++ compiler for algorithms compiled at run time: CXX, which may be a command of several
+/// words ("ccache g++"), else "c++".
 std::string cxx_compiler();
 
 /// The CUDA toolkits that the user points to, those that are set of CUDA_HOME and CUDA_PATH. NVRTC
