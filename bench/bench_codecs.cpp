@@ -187,10 +187,10 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) {
         app.add_option("--json", options.json, "write the rows to this file");
         app.add_option("--size", options.mebibytes, "size of the gradient in MiB")
-            ->check(CLI::Range(0.001, 65536.0))
+            ->check(io::number_from(0.001, 65536))
             ->capture_default_str();
         app.add_option("--budget", options.budget_s, "seconds per case")
-            ->check(CLI::Range(0.0, 3600.0))
+            ->check(io::number_from(0, 3600))
             ->capture_default_str();
         app.add_option("--only", options.only, "cases whose name contains this");
       },

@@ -302,7 +302,7 @@ int main(int argc, char** argv) {
         app.add_option("--network", choices.network, "name of the network, for the rows")
             ->capture_default_str();
         app.add_option("--megabytes", choices.megabytes, "of the ring's gradient, in 10^6 bytes")
-            ->check(CLI::Range(1.0, 1e5))
+            ->check(hipress::io::number_from(1, 1e5))
             ->capture_default_str();
         app.add_option("--rounds", choices.rounds, "of ring and streams in turns")
             ->check(CLI::Range(1, 1000))

@@ -204,7 +204,7 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) {
         app.add_option("--json", json, "also write the rows to this file");
         app.add_option("--budget", budget_s, "seconds of search timeline for each model")
-            ->check(CLI::NonNegativeNumber)
+            ->check(hipress::io::number_from(0, 3600))
             ->capture_default_str();
         app.add_flag("--long", with_long_search,
                      "compare plans for 1024 nodes with what a minute gives, too");

@@ -1,11 +1,11 @@
 #include "executor/clock.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 #include <vector>
 
 #include "executor/gather.hpp"
+#include "io/host.hpp"
 
 namespace hipress::executor {
 namespace {
@@ -19,9 +19,7 @@ nanoseconds since_epoch(Clock::time_point at) {
 }  // namespace
 
 MachineClock machine_clock() {
-  MachineClock machine{.boot = {}, .now = [] { return Clock::now(); }};
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> machine.boot;
-  return machine;
+  return {.boot = io::boot_id(), .now = [] { return Clock::now(); }};
 }
 
 CommonClock::CommonClock(transport::Endpoint& endpoint, MachineClock machine)

@@ -286,7 +286,7 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
 
 /// Throws who is at fault, which all ranks then know, if nothing has happened for too long.
 void DeviceRuntime::end_if_stalled(std::chrono::nanoseconds quiet) {
-  if (communicator_) {
+  if (communicator_ && first_awaited_ < next_round_) {
     if (quiet < patience(options_.timeout_s, Blame::kSender, endpoint_.rank())) return;
     try {
       communicator_->give_up(awaited());
@@ -294,7 +294,8 @@ void DeviceRuntime::end_if_stalled(std::chrono::nanoseconds quiet) {
       throw named(error);
     }
   }
-  // Nothing is enqueued here that waits for another rank: what is not done holds up all by itself.
+  // Nothing that is enqueued here waits for another rank, with NCCL no more: what is not done holds
+  // up all by itself.
   const std::uint32_t busy = schedule_.first_undone();
   std::unique_lock lock(mutex_);
   const Stall stall = find_stall(

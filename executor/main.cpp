@@ -87,7 +87,7 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--timeout", request.replay.timeout_s,
                  "seconds without progress after which the job ends; a rank that is silent for "
                  "half of them is dead")
-      ->check(CLI::PositiveNumber)
+      ->check(io::number_from(transport::kLeastTimeout_s, transport::kMostTimeout_s))
       ->capture_default_str();
   app.add_option("--seed", request.replay.seed, "of inputs and random draws")
       ->capture_default_str();
@@ -145,9 +145,29 @@ std::uint32_t count_ranks(const Request& request, const std::optional<io::Launch
   return size;
 }
 
+/// Says what has no effect where ranks are threads, which meet in the process.
+void warn_of_unused(const Request& request) {
+  const auto warn = [](const char* option, bool given) {
+    if (given) {
+      spdlog::warn("{} has no effect: no launcher started this process, so its ranks are threads",
+                   option);
+    }
+  };
+  const Request untouched;
+  warn("--rendezvous", request.rendezvous != untouched.rendezvous);
+  warn("--job", request.job != untouched.job);
+  // NCCL is bound to it in any case.
+  warn("--interface", request.interface != untouched.interface && request.transport != "nccl");
+}
+
 std::optional<sim::Result> predict(const Request& request, const Job& job) {
   const sim::Network network = sim::parse_network(request.network);
-  if (request.profile.empty()) return std::nullopt;
+  if (request.profile.empty()) {
+    if (request.cluster.empty()) return std::nullopt;
+    throw io::InputError(
+        "--cluster says what to predict for, and there is no prediction without costs: add "
+        "--profile, or leave --cluster out");
+  }
   const costs::Profile profile = costs::read_profile(request.profile);
   const costs::Cluster cluster =
       request.cluster.empty() ? costs::cluster_from_profile(profile, job.graph.nodes)
@@ -170,10 +190,11 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
   if (!launch || launch->size == 1) {
     return executor::replay_threads(transport, job.model, job.plan, job.graph, request.replay);
   }
-  const std::string plan = fmt::format("{} {}+{} iterations, seed {}, {} {}",
-                                       plans::plan_fingerprint(job.model, job.plan.plan),
-                                       request.replay.warmup, request.replay.iterations,
-                                       request.replay.seed, request.device, request.transport);
+  const std::string plan =
+      fmt::format("{} {}+{} iterations, seed {}, {} {}, backward {}",
+                  plans::plan_fingerprint(job.model, job.plan.plan), request.replay.warmup,
+                  request.replay.iterations, request.replay.seed, request.device, request.transport,
+                  request.backward);
   const auto endpoint =
       transport::find_transport(transport).connect({.rank = launch->rank,
                                                     .size = launch->size,
@@ -209,6 +230,7 @@ int run(Request& request) {
                                                                 launch);
   request.replay.device = choice.device;
   request.replay.nccl = choice.nccl;
+  if (!launch) warn_of_unused(request);
   const Job job = make_job(request, ranks);
   request.replay.backward =
       request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;

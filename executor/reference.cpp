@@ -82,14 +82,12 @@ void Reference::collect_tasks() {
   }
 }
 
-void Reference::run(std::size_t index, std::uint64_t iteration,
+void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
                     const std::function<void(const Block&)>& visit) {
-  const Partition& partition = partitions_[index];
-  const std::int64_t length = partition.raw ? kBlock : partition.slice.elements;
+  const std::int64_t length = partitions_[index].raw ? kBlock : stretch.elements;
   Block block;
-  for (std::int64_t done = 0; done < partition.slice.elements; done += length) {
-    run_block(index, iteration,
-              {partition.slice.begin + done, std::min(length, partition.slice.elements - done)});
+  for (std::int64_t done = 0; done < stretch.elements; done += length) {
+    run_block(index, iteration, {stretch.begin + done, std::min(length, stretch.elements - done)});
     block.first = block_.begin;
     block.values.clear();
     for (std::uint32_t node = 0; node < graph_.nodes; ++node) block.values.push_back(slice(node));
@@ -97,10 +95,10 @@ void Reference::run(std::size_t index, std::uint64_t iteration,
   }
 }
 
-std::vector<float> Reference::result(std::size_t index, std::uint64_t iteration,
-                                     std::uint32_t node) {
+std::vector<float> Reference::result(std::size_t index, casync::Slice stretch,
+                                     std::uint64_t iteration, std::uint32_t node) {
   // Without codecs there is no state either, so the run can be repeated, now as one block.
-  if (partitions_[index].raw) run_block(index, iteration, partitions_[index].slice);
+  if (partitions_[index].raw) run_block(index, iteration, stretch);
   const std::span<float> values = slice(node);
   return {values.begin(), values.end()};
 }

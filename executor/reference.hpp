@@ -46,10 +46,16 @@ class Reference {
   /// block but the last is a multiple of 16 elements long. With states, every iteration has to be
   /// run once, in order.
   void run(std::size_t index, std::uint64_t iteration,
+           const std::function<void(const Block&)>& visit) {
+    run(index, partitions_[index].slice, iteration, visit);
+  }
+  /// The same of a stretch of it, where it is raw; where not, `stretch` must be all of it.
+  void run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit);
 
-  /// The whole partition as it ends on `node`; to be called after its run and before any other.
-  std::vector<float> result(std::size_t index, std::uint64_t iteration, std::uint32_t node);
+  /// The whole stretch as it ends on `node`; to be called after its run and before any other.
+  std::vector<float> result(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
+                            std::uint32_t node);
 
  private:
   struct alignas(64) Line {

@@ -15,15 +15,22 @@
 #include "executor/device_runtime.hpp"
 #include "executor/gather.hpp"
 #include "executor/inputs.hpp"
+#include "executor/run_sample.hpp"
 #include "executor/runtime.hpp"
 #include "executor/scheduling.hpp"
 #include "executor/timelines.hpp"
 #include "executor/verify.hpp"
+#include "io/descriptors.hpp"
+#include "io/error.hpp"
 
 namespace hipress::executor {
 namespace {
 
 using std::chrono::nanoseconds;
+
+/// What the records of iterations may take, of all ranks together: those of thousands for most
+/// plans.
+constexpr std::size_t kRecordBytes = std::size_t{1} << 28;
 
 double seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -75,6 +82,22 @@ auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work&
   }
 }
 
+/// What a rank asks for that all have to take part in.
+struct Wishes {
+  bool timeline, every_timeline;
+};
+
+/// Collective: with what any rank asks for; for the others it may be a matter of course, such as a
+/// trace that rank 0 alone writes.
+ReplayOptions agree(transport::Endpoint& endpoint, ReplayOptions options) {
+  const Wishes mine{options.timeline, options.every_timeline};
+  for (const Wishes& wishes : gather(endpoint, mine)) {
+    options.timeline = options.timeline || wishes.timeline;
+    options.every_timeline = options.every_timeline || wishes.every_timeline;
+  }
+  return options;
+}
+
 /// One rank's part in a replay: prepared once, run iteration after iteration.
 class Replay {
  public:
@@ -86,7 +109,8 @@ class Replay {
         program_(graph, model, plan, static_cast<std::uint32_t>(endpoint.rank())),
         gradients_(program_.layout()),
         runtime_(make_runtime()),
-        clock_(endpoint) {
+        clock_(endpoint),
+        sample_(kRecordBytes / (sizeof(RecordedRun::Times) * (graph.tasks() + 1))) {
     if (options.verify) {
       verifier_ = std::make_unique<Verifier>(endpoint, graph, model, plan, options.seed);
     }
@@ -148,10 +172,10 @@ class Replay {
 
   void report_timelines() {
     if (options_.timeline && !result_.iteration_s.empty()) {
-      result_.timeline = gather_timeline(endpoint_, program_, recorded_[median_iteration()]);
+      result_.timeline =
+          gather_timeline(endpoint_, program_, sample_.nearest_to_median(result_.iteration_s));
     }
-    if (!options_.every_timeline) return;
-    for (const RecordedRun& run : recorded_) {
+    for (const RecordedRun& run : every_run_) {
       result_.timelines.push_back(gather_timeline(endpoint_, program_, run));
     }
   }
@@ -218,17 +242,10 @@ class Replay {
     double metered = 0;
     for (const Spent& one : spent) metered += one.metered;
     result_.metered.push_back(metered);
-    if (options_.timeline || options_.every_timeline)
-      recorded_.push_back(record_run(runtime_->intervals(), start));
-  }
-
-  std::size_t median_iteration() const {
-    std::vector<std::size_t> order(result_.iteration_s.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
-    std::ranges::nth_element(order, middle, {},
-                             [this](std::size_t i) { return result_.iteration_s[i]; });
-    return *middle;
+    if (options_.timeline) sample_.add(record_run(runtime_->intervals(), start));
+    if (options_.every_timeline) {
+      every_run_.push_back(record_run(runtime_->intervals(), start));
+    }
   }
 
   transport::Endpoint& endpoint_;
@@ -241,8 +258,9 @@ class Replay {
   std::unique_ptr<RankRuntime> runtime_;
   CommonClock clock_;
   std::unique_ptr<Verifier> verifier_;
-  Spent before_;  ///< when the iteration started
-  std::vector<RecordedRun> recorded_;
+  Spent before_;      ///< when the iteration started
+  RunSample sample_;  ///< of measured iterations, if a timeline is wanted
+  std::vector<RecordedRun> every_run_;
   ReplayResult result_;
 };
 
@@ -278,6 +296,26 @@ void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
   if (lost) std::rethrow_exception(lost);
 }
 
+/// io::InputError if ranks in one process may not have as many connections as they need.
+void allow_connections(const transport::TransportRow& row, int ranks, int collectives) {
+  const transport::Descriptors each = row.descriptors(ranks);
+  const std::int64_t needed = ranks * (each.connected + collectives * each.collective);
+  const std::int64_t allowed = io::allow_descriptors(needed);
+  if (allowed >= needed) return;
+  throw io::InputError(
+      fmt::format("{} ranks in one process need {} open files for their connections, and it may "
+                  "have {}: raise the limit (ulimit -n), or start fewer ranks, or start them as "
+                  "processes",
+                  ranks, needed, allowed));
+}
+
+bool has_all_reduces(const casync::TaskGraph& graph) {
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == casync::Kind::kAllReduce) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
@@ -289,7 +327,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
   try {
     check_arguments(endpoint, model, plan, graph, options);
     running = doing(endpoint.rank(), "preparing", 0, [&] {
-      return std::make_unique<Replay>(endpoint, model, plan, graph, options);
+      return std::make_unique<Replay>(endpoint, model, plan, graph, agree(endpoint, options));
     });
     return running->run();
   } catch (const VerificationError&) {
@@ -306,9 +344,10 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
 }
 
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
-                      const std::function<void(transport::Endpoint&)>& body) {
+                      const std::function<void(transport::Endpoint&)>& body, int collectives) {
   static std::atomic<int> jobs{0};
   const transport::TransportRow& row = transport::find_transport(transport);
+  allow_connections(row, ranks, collectives);
   const std::string job = fmt::format("threads-{}-{}", getpid(), jobs++);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   const auto run_rank = [&](int rank) {
@@ -336,11 +375,12 @@ ReplayResult replay_threads(const std::string& transport, const models::Model& m
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                             const ReplayOptions& options) {
   std::vector<ReplayResult> results(graph.nodes);
-  run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s,
-                   [&](transport::Endpoint& endpoint) {
-                     results[static_cast<std::size_t>(endpoint.rank())] =
-                         replay(endpoint, model, plan, graph, options);
-                   });
+  const auto rank = [&](transport::Endpoint& endpoint) {
+    results[static_cast<std::size_t>(endpoint.rank())] =
+        replay(endpoint, model, plan, graph, options);
+  };
+  run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s, rank,
+                   has_all_reduces(graph) ? 1 : 0);
   return std::move(results.at(0));
 }
 

@@ -36,7 +36,10 @@ struct ReplayOptions {
   transport::NcclLibrary* nccl = nullptr;
   /// Each rank's is read as an iteration starts and once it has ended on all ranks.
   std::function<double()> meter = {};
-  bool timeline = false;  ///< keep the timeline of the median iteration (rank 0 gets all ranks')
+  // Where one rank asks for timelines, all record them.
+  /// Keep the timeline of the median iteration, or of one near it where there are so many that only
+  /// a sample is recorded; rank 0 gets all ranks'.
+  bool timeline = false;
   bool every_timeline = false;  ///< keep the timelines of all measured iterations
 };
 
@@ -49,21 +52,22 @@ struct ReplayResult {
   std::vector<double> metered;  ///< per measured iteration: how far all ranks' meters went
   bool verified = false;        ///< every iteration, every gradient, on every rank
   std::vector<std::int64_t> bytes_sent;     ///< per rank and iteration
-  traces::Timeline timeline;                ///< of the iteration whose time is the median
+  traces::Timeline timeline;                ///< of the iteration whose time is the median, or near
   std::vector<traces::Timeline> timelines;  ///< of every measured iteration, if asked for
 };
 
-/// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments.
-/// Throws transport::PeerError when a rank is lost, io::RunError naming the gradient when data does
-/// not verify.
+/// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments, but
+/// for `progress` and timelines. Throws transport::PeerError when a rank is lost, io::RunError
+/// naming the gradient when data does not verify.
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options);
 
 /// Calls `body` as every rank of a job of this process's threads, over the named transport, and
-/// rethrows the error that says most.
+/// rethrows the error that says most. `collectives` is how many of these a rank has at a time.
+/// io::InputError if the process may not open so many connections.
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
-                      const std::function<void(transport::Endpoint&)>& body);
+                      const std::function<void(transport::Endpoint&)>& body, int collectives = 0);
 
 /// Runs all ranks as threads of this process over the named transport ("gloo": loopback TCP,
 /// "memory").

@@ -17,6 +17,13 @@ namespace {
 /// How finely a wrong value is searched for.
 constexpr std::size_t kSearchBlock = 4096;
 
+/// How much of a library's sum is compared with the mean at a time; stays in a core's cache.
+constexpr std::size_t kBoundBlock = 8192;
+
+/// Longest stretch of a partition. Shorter: ranks have more equal shares; longer: fewer digests,
+/// which every rank gets from every other.
+constexpr std::int64_t kStretch = 1 << 20;
+
 std::span<const float> part_of(std::span<const float> gradient, casync::Slice slice) {
   return gradient.subspan(static_cast<std::size_t>(slice.begin),
                           static_cast<std::size_t>(slice.elements));
@@ -46,16 +53,29 @@ double gamma(std::uint32_t n) {
 
 }  // namespace
 
-std::vector<int> share_out(std::span<const Reference::Partition> partitions, int ranks) {
-  std::vector<std::size_t> largest_first(partitions.size());
+std::vector<Stretch> cut(std::span<const Reference::Partition> partitions) {
+  std::vector<Stretch> stretches;
+  for (std::size_t index = 0; index < partitions.size(); ++index) {
+    const casync::Slice whole = partitions[index].slice;
+    const std::int64_t length = partitions[index].raw ? kStretch : whole.elements;
+    for (std::int64_t done = 0; done < whole.elements; done += length) {
+      const std::int64_t elements = std::min(length, whole.elements - done);
+      stretches.push_back({.partition = index, .slice = {whole.begin + done, elements}});
+    }
+  }
+  return stretches;
+}
+
+std::vector<int> share_out(std::span<const Stretch> stretches, int ranks) {
+  std::vector<std::size_t> largest_first(stretches.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
   std::ranges::stable_sort(largest_first, std::greater(),
-                           [&](std::size_t i) { return partitions[i].slice.elements; });
+                           [&](std::size_t i) { return stretches[i].slice.elements; });
   std::vector<std::int64_t> load(static_cast<std::size_t>(ranks), 0);
-  std::vector<int> owner(partitions.size());
+  std::vector<int> owner(stretches.size());
   for (const std::size_t index : largest_first) {
     const auto least = std::ranges::min_element(load);
-    *least += partitions[index].slice.elements;
+    *least += stretches[index].slice.elements;
     owner[index] = static_cast<int>(least - load.begin());
   }
   return owner;
@@ -67,8 +87,9 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
       model_(model),
       seed_(seed),
       nodes_(graph.nodes),
-      reference_(graph, model, plan, seed) {
-  const std::vector<int> owner = share_out(reference_.partitions(), endpoint.size());
+      reference_(graph, model, plan, seed),
+      stretches_(cut(reference_.partitions())) {
+  const std::vector<int> owner = share_out(stretches_, endpoint.size());
   for (std::size_t index = 0; index < owner.size(); ++index) {
     if (owner[index] == endpoint.rank()) share_.push_back(index);
   }
@@ -76,14 +97,14 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
 
 void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>> units) {
   std::vector<std::uint64_t> mine;
-  for (const Reference::Partition& partition : reference_.partitions()) {
-    mine.push_back(digest(part_of(units[partition.gradient], partition.slice)));
+  for (const Stretch& stretch : stretches_) {
+    mine.push_back(digest(part_of(units[partition_of(stretch).gradient], stretch.slice)));
   }
   const auto digests = gather<std::uint64_t>(endpoint_, mine);
   const Finding found = check_share(iteration, digests, units);
   const std::vector<Finding> findings = gather(endpoint_, found);
   const auto first =
-      std::ranges::find_if(findings, [](const Finding& f) { return f.partition >= 0; });
+      std::ranges::find_if(findings, [](const Finding& f) { return f.stretch >= 0; });
   if (first == findings.end()) return;
   const auto owner = static_cast<int>(first - findings.begin());
   if (first->node >= 0) locate(owner, *first, units);
@@ -95,56 +116,65 @@ void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>>
 Verifier::Finding Verifier::check_share(std::uint64_t iteration, const Digests& digests,
                                         std::span<const std::span<float>> units) {
   for (const std::size_t index : share_) {
-    const Reference::Partition& partition = reference_.partitions()[index];
+    const Stretch& stretch = stretches_[index];
+    const Reference::Partition& partition = partition_of(stretch);
     const Finding finding = partition.library
                                 ? check_library(index, iteration, digests,
-                                                part_of(units[partition.gradient], partition.slice))
+                                                part_of(units[partition.gradient], stretch.slice))
                                 : check(index, iteration, digests);
-    if (finding.partition >= 0) return finding;
+    if (finding.stretch >= 0) return finding;
   }
   return {};
 }
 
 Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
                                   const Digests& digests) {
-  const Reference::Partition& partition = reference_.partitions()[index];
+  const Stretch& stretch = stretches_[index];
+  const Reference::Partition& partition = partition_of(stretch);
   std::vector<Digest> expected(nodes_);
   text_.clear();
-  reference_.run(index, iteration, [&](const Reference::Block& block) {
+  reference_.run(stretch.partition, stretch.slice, iteration, [&](const Reference::Block& block) {
     for (std::uint32_t node = 0; node < nodes_; ++node) expected[node].update(block.values[node]);
     if (partition.raw) check_bound(partition, iteration, block.first, block.values[0]);
   });
   const auto name = static_cast<std::int64_t>(index);
+  const auto result = [&](std::uint32_t node) {
+    return reference_.result(stretch.partition, stretch.slice, iteration, node);
+  };
   for (std::uint32_t node = 0; node < nodes_; ++node) {
     if (expected[node].value() != digests[node][index]) {
-      expected_ = reference_.result(index, iteration, node);
-      return {.partition = name, .node = node};
+      expected_ = result(node);
+      return {.stretch = name, .node = node};
     }
     if (expected[node].value() != expected[0].value() && text_.empty()) {
-      const std::vector<float> zero = reference_.result(index, iteration, 0);
-      const std::vector<float> other = reference_.result(index, iteration, node);
+      const std::vector<float> zero = result(0);
+      const std::vector<float> other = result(node);
       const std::size_t at = first_difference(zero, other);
       text_ =
           fmt::format("the graph leaves node 0 and node {} different; {}", node,
-                      describe({name, node}, partition.slice.begin + static_cast<std::int64_t>(at),
+                      describe({name, node}, stretch.slice.begin + static_cast<std::int64_t>(at),
                                other[at], zero[at]));
     }
   }
-  return text_.empty() ? Finding{} : Finding{.partition = name};
+  return text_.empty() ? Finding{} : Finding{.stretch = name};
 }
 
 Verifier::Finding Verifier::check_library(std::size_t index, std::uint64_t iteration,
                                           const Digests& digests, std::span<const float> have) {
-  const Reference::Partition& partition = reference_.partitions()[index];
+  const Stretch& stretch = stretches_[index];
   text_.clear();
-  check_bound(partition, iteration, partition.slice.begin, have);
+  for (std::size_t done = 0; done < have.size() && text_.empty(); done += kBoundBlock) {
+    check_bound(partition_of(stretch), iteration,
+                stretch.slice.begin + static_cast<std::int64_t>(done),
+                have.subspan(done, std::min(kBoundBlock, have.size() - done)));
+  }
   const auto rank = static_cast<std::size_t>(endpoint_.rank());
   for (std::uint32_t node = 0; node < nodes_; ++node) {
     if (digests[node][index] == digests[rank][index]) continue;
     expected_.assign(have.begin(), have.end());
-    return {.partition = static_cast<std::int64_t>(index), .node = node};
+    return {.stretch = static_cast<std::int64_t>(index), .node = node};
   }
-  return text_.empty() ? Finding{} : Finding{.partition = static_cast<std::int64_t>(index)};
+  return text_.empty() ? Finding{} : Finding{.stretch = static_cast<std::int64_t>(index)};
 }
 
 void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t iteration,
@@ -174,14 +204,14 @@ void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t 
 }
 
 void Verifier::locate(int owner, const Finding& finding, std::span<const std::span<float>> units) {
-  // The owner knows what is expected, the node what it has: digests of blocks tell the node which
-  // block to show, and the owner finds the element in it.
-  const auto& partition = reference_.partitions()[static_cast<std::size_t>(finding.partition)];
+  // The owner of the stretch knows what is expected, the node what it has: digests of blocks tell
+  // the node which block to show, and the owner finds the element in it.
+  const Stretch& stretch = stretches_[static_cast<std::size_t>(finding.stretch)];
   const bool is_owner = endpoint_.rank() == owner;
   const bool is_node = endpoint_.rank() == finding.node;
   const auto expected_blocks = gather<std::uint64_t>(
       endpoint_, is_owner ? block_digests(expected_) : std::vector<std::uint64_t>());
-  const std::span<const float> have = part_of(units[partition.gradient], partition.slice);
+  const std::span<const float> have = part_of(units[partition_of(stretch).gradient], stretch.slice);
   std::uint64_t block = 0;
   std::vector<float> shown;
   if (is_node) {
@@ -200,13 +230,13 @@ void Verifier::locate(int owner, const Finding& finding, std::span<const std::sp
   const auto wanted =
       std::span<const float>(expected_).subspan(where * kSearchBlock, values.size());
   const std::size_t at = std::min(first_difference(values, wanted), values.size() - 1);
-  const auto element = partition.slice.begin + static_cast<std::int64_t>(where * kSearchBlock + at);
+  const auto element = stretch.slice.begin + static_cast<std::int64_t>(where * kSearchBlock + at);
   text_ = describe(finding, element, values[at], wanted[at]);
 }
 
 std::string Verifier::describe(const Finding& finding, std::int64_t element, float got,
                                float expected) const {
-  const auto& partition = reference_.partitions()[static_cast<std::size_t>(finding.partition)];
+  const auto& partition = partition_of(stretches_[static_cast<std::size_t>(finding.stretch)]);
   return fmt::format("{}: got {} (0x{:08x}), expected {} (0x{:08x})",
                      place(partition, element, fmt::format(", node {}", finding.node)), got,
                      std::bit_cast<std::uint32_t>(got), expected,

@@ -17,10 +17,16 @@ class VerificationError : public io::RunError {
   using io::RunError::RunError;
 };
 
+/// What is checked as one: a partition, or a stretch of one in which every element is on its own.
+struct Stretch {
+  std::size_t partition = 0;  ///< index into Reference::partitions()
+  casync::Slice slice;        ///< in the unit
+};
+
 /// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
 /// bit for bit (where a library sums, only all ranks' are the same), and raw means lie within the
-/// error bound of fp32 summation around the mean in double precision. Each rank runs the reference
-/// of a share of the partitions and compares with the digests that all ranks publish.
+/// error bound of fp32 summation around the mean in double precision. Each rank checks a share of
+/// the stretches against the digests of them that all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
@@ -35,11 +41,15 @@ class Verifier {
  private:
   /// The first thing a rank finds wrong.
   struct Finding {
-    std::int64_t partition = -1;  ///< index into the reference's partitions; -1: all is well
-    std::int64_t node = -1;       ///< whose values differ from `expected_`; -1: `text_` says it all
+    std::int64_t stretch = -1;  ///< index into `stretches_`; -1: all is well
+    std::int64_t node = -1;     ///< whose values differ from `expected_`; -1: `text_` says it all
   };
 
-  using Digests = std::vector<std::vector<std::uint64_t>>;
+  using Digests = std::vector<std::vector<std::uint64_t>>;  ///< per node, of all stretches
+
+  const Reference::Partition& partition_of(const Stretch& stretch) const {
+    return reference_.partitions()[stretch.partition];
+  }
 
   Finding check_share(std::uint64_t iteration, const Digests& digests,
                       std::span<const std::span<float>> units);
@@ -61,13 +71,17 @@ class Verifier {
   std::uint64_t seed_;
   std::uint32_t nodes_;
   Reference reference_;
-  std::vector<std::size_t> share_;  ///< partitions whose reference this rank runs
-  std::vector<float> expected_;     ///< of the finding's partition on its node
+  std::vector<Stretch> stretches_;  ///< all there are
+  std::vector<std::size_t> share_;  ///< those that this rank checks
+  std::vector<float> expected_;     ///< of the finding's stretch on its node
   std::string text_;
 };
 
-/// Which rank runs the reference of each partition: the largest first, each to the least loaded
-/// rank.
-std::vector<int> share_out(std::span<const Reference::Partition> partitions, int ranks);
+/// The partitions in their order; those that no codec touches in stretches of a million elements,
+/// so that all ranks share a gradient that is large, or whole, as a library sums it.
+std::vector<Stretch> cut(std::span<const Reference::Partition> partitions);
+
+/// Which rank checks each stretch: the largest first, each to the least loaded rank.
+std::vector<int> share_out(std::span<const Stretch> stretches, int ranks);
 
 }  // namespace hipress::executor

@@ -18,17 +18,13 @@ struct Launcher {
   const char* rank;
   const char* size;
   const char* local_rank;
-  /// The size alone means nothing: an allocation without a launched process.
-  bool size_may_stand_alone;
 };
 
-// In this order: what a user starts inside a Slurm allocation (torchrun, mpirun) also sees Slurm's
-// variables, which then describe the batch script and not the process.
+// In this order, and before Slurm's: what a user starts inside a Slurm allocation (torchrun,
+// mpirun) also sees Slurm's variables, which then describe the batch script and not the process.
 constexpr Launcher kLaunchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", false},
-    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     false},
-    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", true},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
 };
 
 /// The variable's value; empty if it is not set.
@@ -45,7 +41,7 @@ int parse_rank(const char* variable, const char* text, int least, int most) {
 std::optional<Launch> read(const Launcher& launcher) {
   const char* rank = std::getenv(launcher.rank);
   const char* size = std::getenv(launcher.size);
-  if (!rank && (!size || launcher.size_may_stand_alone)) return std::nullopt;
+  if (!rank && !size) return std::nullopt;
   if (!rank || !size) {
     throw InputError(fmt::format("environment variable {} is set but {} is not; set or unset both",
                                  rank ? launcher.rank : launcher.size,
@@ -61,16 +57,25 @@ std::optional<Launch> read(const Launcher& launcher) {
   return launch;
 }
 
+/// The process's place in a job step, which srun started. A batch script has a number, 0, too, and
+/// the number of tasks where it was asked for by --ntasks; only a step has one of its own, which an
+/// interactive step in a larger allocation may not have in SLURM_NTASKS.
+std::optional<Launch> read_slurm() {
+  const bool in_step = std::getenv("SLURM_STEP_NUM_TASKS") != nullptr;
+  if (!in_step && std::getenv("SLURM_JOB_ID")) return std::nullopt;
+  const char* const size = in_step ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  if (!std::getenv("SLURM_PROCID") || !std::getenv(size)) return std::nullopt;
+  const std::optional<Launch> launch = read({"slurm", "SLURM_PROCID", size, "SLURM_LOCALID"});
+  return launch->size == 1 ? std::nullopt : launch;
+}
+
 }  // namespace
 
 std::optional<Launch> read_launch() {
   for (const Launcher& launcher : kLaunchers) {
-    const std::optional<Launch> launch = read(launcher);
-    if (!launch) continue;
-    const bool interactive = launch->launcher == "slurm" && launch->size == 1;
-    return interactive ? std::nullopt : launch;
+    if (const std::optional<Launch> launch = read(launcher)) return launch;
   }
-  return std::nullopt;
+  return read_slurm();
 }
 
 int choose_gpu(const std::optional<Launch>& launch, int visible) {

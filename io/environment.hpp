@@ -17,11 +17,12 @@ struct Launch {
 };
 
 /// Reads RANK/WORLD_SIZE/LOCAL_RANK (torchrun and plain), OMPI_COMM_WORLD_RANK/SIZE/LOCAL_RANK,
-/// SLURM_PROCID/SLURM_NTASKS/SLURM_LOCALID, in this order (mpirun inside a Slurm job inherits the
-/// batch script's SLURM_PROCID, the same for all); nullopt when none is set. InputError that names
-/// the variable when a pair is incomplete or not a sensible number. One Slurm task, or a Slurm
-/// allocation in which this process was not launched (SLURM_NTASKS alone), counts as no launcher,
-/// so that a tool works in an interactive job.
+/// SLURM_PROCID/SLURM_STEP_NUM_TASKS/SLURM_LOCALID, in this order (mpirun inside a Slurm job
+/// inherits the batch script's SLURM_PROCID, the same for all); nullopt when none is set. Without
+/// SLURM_JOB_ID, outside of a job, SLURM_NTASKS does for the number of a step's tasks. InputError
+/// that names the variable when a pair of the first two is incomplete, or one is not a sensible
+/// number. One Slurm task, and a Slurm job outside of what srun started (a batch script, an
+/// allocation's shell), count as no launcher, so that a tool works there as anywhere else.
 std::optional<Launch> read_launch();
 
 /// The GPU of this process, among the `visible` ones that CUDA numbers from 0: that of the local
@@ -41,8 +42,8 @@ std::string cache_folder();
 /// in place, such as the bundle's under its own dynamic loader. Empty if it is not set.
 std::string data_folder();
 
-/// The C++ compiler for algorithms compiled at run time: CXX, which may be a command of several words
-/// ("ccache g++"), else "c++".
+/// The C++ compiler for algorithms compiled at run time: CXX, which may be a command of several
+/// words ("ccache g++"), else "c++".
 std::string cxx_compiler();
 
 /// The CUDA toolkits that the user points to, those that are set of CUDA_HOME and CUDA_PATH. NVRTC

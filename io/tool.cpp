@@ -85,4 +85,16 @@ int run_tool(int argc, char** argv, const ToolInfo& info,
   return run_and_report(info, run);
 }
 
+CLI::Validator number_from(double least, double most) {
+  const auto check = [least, most](const std::string& text) {
+    double value = 0;
+    // What is not a number compares as false.
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
+      return std::string();
+    }
+    return fmt::format("must be a number from {} to {}, got '{}'", least, most, text);
+  };
+  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
+}
+
 }  // namespace hipress::io

@@ -24,6 +24,10 @@ struct ToolInfo {
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run);
 
+/// For ->check() of an option that takes a real number: it must be finite, and from `least` to
+/// `most`. CLI11's own ranges take nan for a number within them.
+CLI::Validator number_from(double least, double most);
+
 /// "0.1.0": ranks of one job must be of one release.
 std::string release();
 

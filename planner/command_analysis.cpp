@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "io/tool.hpp"
 #include "io/yaml.hpp"
 #include "plans/plan_file.hpp"
 
@@ -119,7 +120,7 @@ void declare(CLI::App& app, AnalysisOptions& options) {
       ->group(robust);
   app.add_option("--bandwidth-uncertainty", options.bandwidth_uncertainty,
                  "0.2 for links with 80 to 120 % of their bandwidth")
-      ->check(CLI::Range(0.0, 0.99))
+      ->check(io::number_from(0, 0.99))
       ->group(robust);
   app.add_option("--replicas", options.replicas, "Draws that plans are compared on (default 100)")
       ->check(CLI::Range(1u, 100'000u))

@@ -8,6 +8,7 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "io/tool.hpp"
 #include "kernels/algorithm_list.hpp"
 #include "planner/choices.hpp"
 
@@ -15,6 +16,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
+constexpr double kMostBudget_s = 1e6;        // 12 days
 
 /// The algorithms of a list, or none of "none".
 std::vector<std::string> allowed_algorithms(const std::string& text) {
@@ -75,7 +77,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--budget", options.budget_s,
                  "Seconds for search timeline, and the passes after it (default 2)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(io::number_from(0, kMostBudget_s));
   app.add_option("--evaluations", options.evaluations,
                  "Simulations for search timeline, instead of --budget")
       ->check(CLI::NonNegativeNumber);

@@ -111,7 +111,10 @@ class Endpoint {
   virtual void abort(int culprit, const std::string& reason) noexcept = 0;
 };
 
-/// What a job is: ranks with another job id, size or plan do not connect.
+/// Shorter timeouts take busy ranks for dead ones; longer ones are as good as none.
+inline constexpr double kLeastTimeout_s = 0.1, kMostTimeout_s = 1e6;
+
+/// What a job is: ranks with another job id, size, plan or timeout do not connect.
 struct JobOptions {
   int rank = 0;
   int size = 1;
@@ -123,17 +126,27 @@ struct JobOptions {
   std::string interface;  ///< network interface or address to bind to; empty: loopback
   /// A rank that dies or stalls ends the job on every rank within so long: one that is silent for
   /// half of it is dead. Also the longest wait for a rank to connect, or to send what is awaited.
+  /// From kLeastTimeout_s to kMostTimeout_s.
   double timeout_s = 30;
+};
+
+/// Files and sockets that one rank has open, at most.
+struct Descriptors {
+  std::int64_t connected = 0;   ///< as long as it has an endpoint
+  std::int64_t collective = 0;  ///< besides, for each collective
 };
 
 /// One row per transport; adding one is one file and one row.
 struct TransportRow {
   std::string_view name;  ///< "gloo", "memory"
   std::string_view help;
+  /// Of a rank of a job of `size`.
+  Descriptors (*descriptors)(int size);
   /// Returns when all ranks are connected. io::InputError when the options are wrong or the ranks
-  /// do not fit together (another size, plan or version, a number taken twice, leftovers of an
-  /// earlier job); PeerError with the number of a rank that does not come within timeout_s;
-  /// io::RunError when the rendezvous itself does not answer within it.
+  /// do not fit together (another size, plan, timeout or version, a number taken twice, leftovers
+  /// of an earlier job, loopback between hosts); PeerError with the number of a rank that does not
+  /// come within timeout_s; io::RunError when the rendezvous itself fails, or does not answer
+  /// within it.
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();

@@ -337,6 +337,13 @@ std::shared_ptr<WireCollective> GlooWire::collective(const TellAll& tell_all) {
 
 }  // namespace
 
+Descriptors gloo_descriptors(int size) {
+  // A loop's own, and two while it takes in a connection.
+  constexpr std::int64_t kDevice = 4;
+  const std::int64_t peers = size - 1;
+  return {.connected = 2 * peers + kDevice, .collective = peers};
+}
+
 std::unique_ptr<Wire> make_gloo_wire(const JobOptions& options) {
   ignore_sigpipe();
   return std::make_unique<GlooWire>(options);

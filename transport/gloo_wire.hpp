@@ -10,4 +10,7 @@ namespace hipress::transport {
 /// has not decided about it: gloo writes to sockets whose other end may be gone.
 std::unique_ptr<Wire> make_gloo_wire(const JobOptions& options);
 
+/// Two connections with every other rank, and one more for a collective.
+Descriptors gloo_descriptors(int size);
+
 }  // namespace hipress::transport

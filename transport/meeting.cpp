@@ -4,10 +4,12 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/hash_store.h>
 #include <gloo/rendezvous/prefix_store.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -15,7 +17,9 @@
 #include <system_error>
 
 #include "io/error.hpp"
+#include "io/host.hpp"
 #include "io/tool.hpp"
+#include "transport/loopback.hpp"
 #include "transport/redis_store.hpp"
 
 namespace hipress::transport {
@@ -27,7 +31,7 @@ using gloo::rendezvous::PrefixStore;
 using gloo::rendezvous::Store;
 
 /// Of the records, the card and the keys; raised when one of them changes within a release.
-constexpr int kProtocol = 1;
+constexpr int kProtocol = 2;
 
 /// Ranks with another one do not connect: they may expand a plan to another graph, or draw other
 /// numbers.
@@ -46,6 +50,10 @@ std::shared_ptr<FileStore> open_folder(const JobOptions& options, const std::str
   if (!path.starts_with('/')) throw refused(options, "the folder's path is not absolute");
   if (std::error_code error; !std::filesystem::is_directory(path, error)) {
     throw refused(options, fmt::format("there is no folder '{}'", path));
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    throw refused(options, fmt::format("rank {} may not write to the folder '{}' ({})",
+                                       options.rank, path, std::strerror(errno)));
   }
   return std::make_shared<FileStore>(path);
 }
@@ -84,8 +92,40 @@ void check(const JobOptions& options) {
     throw io::InputError(fmt::format("rank {} of a job of {} ranks: ranks are 0 to {}",
                                      options.rank, options.size, options.size - 1));
   }
-  if (!(options.timeout_s > 0) || !std::isfinite(options.timeout_s)) {
-    throw io::InputError(fmt::format("a timeout of {} s: it must be positive", options.timeout_s));
+  if (!(options.timeout_s >= kLeastTimeout_s && options.timeout_s <= kMostTimeout_s)) {
+    throw io::InputError(fmt::format("a timeout of {} s: it must be from {} to {} s",
+                                     options.timeout_s, kLeastTimeout_s, kMostTimeout_s));
+  }
+}
+
+/// When to give up; io::InputError if the options make no sense.
+Clock::time_point checked_deadline(const JobOptions& options) {
+  check(options);
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(options.timeout_s));
+}
+
+/// io::InputError, the same on all ranks, if one listens on loopback while another, by its boot id,
+/// is on another host. `cards` are all ranks'.
+void require_reachable(const std::vector<nlohmann::json>& cards) {
+  const auto text = [&](std::size_t rank, const char* what) { return cards[rank].value(what, ""); };
+  // Of two hosts a rank each; everybody is on another host than one of them.
+  std::size_t here = 0;
+  while (here < cards.size() && text(here, "boot").empty()) ++here;
+  std::size_t there = here;
+  while (there < cards.size() &&
+         (text(there, "boot").empty() || text(there, "boot") == text(here, "boot"))) {
+    ++there;
+  }
+  if (there >= cards.size()) return;
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    const std::string address = text(rank, "loopback");
+    if (address.empty() || text(rank, "boot").empty()) continue;
+    const std::size_t far = text(rank, "boot") == text(here, "boot") ? there : here;
+    throw io::InputError(fmt::format(
+        "rank {} is on host {} and rank {} on host {}, but rank {} listens on loopback ({}), where "
+        "only its own host reaches it: give --interface",
+        far, text(far, "host"), rank, text(rank, "host"), rank, address));
   }
 }
 
@@ -129,10 +169,7 @@ struct Meeting::Stores {
 };
 
 Meeting::Meeting(const JobOptions& options)
-    : options_(options),
-      deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                   std::chrono::duration<double>(options.timeout_s))) {
-  check(options);
+    : options_(options), deadline_(checked_deadline(options)) {
   stores_ = std::make_unique<Stores>(options, deadline_);
   leave_card();
 }
@@ -144,27 +181,46 @@ std::string Meeting::key_of(int rank, const std::string& key) const {
 }
 
 void Meeting::meet() {
+  std::vector<nlohmann::json> cards;
   for (int rank = 0; rank < options_.size; ++rank) {
     const std::vector<char> card = fetch(rank, "card");
-    compare(rank, std::string(card.begin(), card.end()));
+    cards.push_back(nlohmann::json::parse(card, nullptr, false));
+    compare(rank, cards.back());
   }
+  require_reachable(cards);
 }
 
 void Meeting::leave_card() {
-  const nlohmann::json card{{"version", own_version()},
-                            {"size", options_.size},
-                            {"plan", options_.plan},
-                            {"nonce", stores_->nonce}};
-  const std::string text = card.dump();
+  const nlohmann::json card{{"version", own_version()}, {"size", options_.size},
+                            {"plan", options_.plan},    {"timeout", options_.timeout_s},
+                            {"nonce", stores_->nonce},  {"host", io::host_name()},
+                            {"boot", io::boot_id()},    {"loopback", loopback(options_.interface)}};
+  // A host's name may be any bytes; an error for that would be no help.
+  const std::string text = card.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   publish("card", {text.begin(), text.end()});
 }
 
-void Meeting::publish(const std::string& key, const std::vector<char>& text) {
+bool Meeting::has(const std::string& key) const {
   try {
-    stores_->job->set(key_of(options_.rank, key), text);
+    stores_->job->wait({key}, std::chrono::milliseconds(1));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void Meeting::publish(const std::string& key, const std::vector<char>& text) {
+  const std::string full = key_of(options_.rank, key);
+  try {
+    stores_->job->set(full, text);
   } catch (const StoreLost& error) {
     throw lost(options_, error);
   } catch (const std::exception& error) {
+    if (!has(full)) {
+      throw io::RunError(fmt::format("rank {} of job '{}' cannot leave its {} at '{}': {}",
+                                     options_.rank, options_.job, key, options_.rendezvous,
+                                     error.what()));
+    }
     throw io::InputError(
         fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an "
                     "earlier job with this "
@@ -174,8 +230,7 @@ void Meeting::publish(const std::string& key, const std::vector<char>& text) {
   }
 }
 
-void Meeting::compare(int rank, const std::string& text) const {
-  const nlohmann::json card = nlohmann::json::parse(text, nullptr, false);
+void Meeting::compare(int rank, const nlohmann::json& card) const {
   const auto differs = [&](const char* what, const auto& mine) {
     const auto theirs = card.is_object() ? card.value(what, nlohmann::json()) : nlohmann::json();
     if (theirs == nlohmann::json(mine)) return;
@@ -187,6 +242,7 @@ void Meeting::compare(int rank, const std::string& text) const {
   differs("version", own_version());
   differs("size", options_.size);
   differs("plan", options_.plan);
+  differs("timeout", options_.timeout_s);
   // A folder's files are not created atomically: of two ranks with one number only the later's card
   // stays.
   if (rank == options_.rank && card.value("nonce", "") != stores_->nonce) {
@@ -206,7 +262,12 @@ std::vector<char> Meeting::fetch(int rank, const std::string& key) {
     return stores_->job->get(full);
   } catch (const StoreLost& error) {
     throw lost(options_, error);
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    // Stores wait for whole milliseconds, which may end just before the deadline.
+    if (Clock::now() + std::chrono::milliseconds(10) < deadline_) {
+      throw io::RunError(fmt::format("rank {} cannot read the {} of rank {} at '{}': {}",
+                                     options_.rank, key, rank, options_.rendezvous, error.what()));
+    }
     throw PeerError(
         rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job "
                           "text is the same, here '{}'",

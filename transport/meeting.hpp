@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -42,15 +43,16 @@ std::shared_ptr<T> shared_by_name(const std::string& name) {
 /// with another text not at all. In Redis keys stay: there every job needs its own text.
 class Meeting {
  public:
-  /// Opens the store and leaves this rank's card. io::InputError if that is impossible, `options`
-  /// make no sense, or there is a rank of this number already. io::RunError, here and below, when
-  /// the store has failed since, or does not answer until the deadline.
+  /// Opens the store and leaves this rank's card. io::InputError if there is no such store,
+  /// `options` make no sense, or there is a rank of this number already. io::RunError, here and
+  /// below, when the store fails, in its own words, or does not answer until the deadline.
   explicit Meeting(const JobOptions& options);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Waits for the cards of all ranks and compares them with this rank's.
+  /// Waits for the cards of all ranks and compares them with this rank's. io::InputError if they
+  /// do not fit, or a rank listens on loopback, where ranks on other hosts do not reach it.
   void meet();
   /// Tells `text` under `key` to all ranks. io::InputError if a rank of this number has done so.
   void publish(const std::string& key, const std::vector<char>& text);
@@ -66,7 +68,8 @@ class Meeting {
 
   std::string key_of(int rank, const std::string& key) const;
   void leave_card();
-  void compare(int rank, const std::string& card) const;
+  bool has(const std::string& key) const;
+  void compare(int rank, const nlohmann::json& card) const;
 
   JobOptions options_;
   Clock::time_point deadline_;

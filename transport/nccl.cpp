@@ -115,10 +115,17 @@ void NcclCommunicator::settle(NcclStatus status, std::span<const NcclOperation> 
 
 void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
   if (const auto failure = known_failure()) fail(failure->culprit, failure->what(), awaited);
+  if (awaited.empty()) {
+    fail(control_.rank(),
+         fmt::format("NCCL connects no ranks, for {} s; rank {} was the first to give up, and no "
+                     "rank is known to be at fault: NCCL_DEBUG=WARN tells what NCCL does, and "
+                     "--interface on which network",
+                     timeout_s_, control_.rank()),
+         awaited);
+  }
   const int culprit = likely_culprit(awaited);
   const std::string what =
-      awaited.empty() ? fmt::format("NCCL connects no ranks; rank {} waits", control_.rank())
-      : culprit == control_.rank()
+      culprit == control_.rank()
           ? fmt::format("rank {} waits for all ranks in an all-reduce", culprit)
           : fmt::format("rank {} sent nothing to rank {}", culprit, control_.rank());
   fail(culprit, fmt::format("{}, for {} s", what, timeout_s_), awaited);

@@ -21,7 +21,9 @@ namespace hipress::transport {
 class NcclCommunicator {
  public:
   /// Returns when all ranks have joined; all must call it. The GPU is the calling thread's current
-  /// one. PeerError that names a rank that does not come within `timeout_s`, or whose NCCL fails.
+  /// one. PeerError that names a rank that does not come, or whose NCCL fails; where NCCL connects
+  /// no ranks within `timeout_s`, nobody knows which one is at fault: the culprit is then the rank
+  /// that was the first to give up, and the text says so.
   NcclCommunicator(Endpoint& control, NcclLibrary& library, double timeout_s);
   /// Leaves in good order, or aborts if the job has failed.
   ~NcclCommunicator();
@@ -41,7 +43,7 @@ class NcclCommunicator {
   void check(std::span<const NcclOperation> awaited);
 
   /// Nothing happens any more: ends the job on all ranks, with the rank whose message of `awaited`
-  /// does not come as culprit, unless the control plane knows better.
+  /// does not come as culprit, unless the control plane knows better. Not without any awaited.
   [[noreturn]] void give_up(std::span<const NcclOperation> awaited);
 
  private:

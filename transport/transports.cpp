@@ -16,9 +16,11 @@ namespace {
 constexpr std::array kRows{
     TransportRow{
         "gloo", "TCP through gloo: processes on one or several machines, or threads",
+        gloo_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_gloo_wire(options)); }},
     TransportRow{
         "memory", "copies inside one process, for tests: ranks are its threads",
+        [](int) { return Descriptors{}; },
         [](const JobOptions& options) { return connect_over(options, make_memory_wire(options)); }},
 };
 

@@ -5,6 +5,7 @@ Usage: process_test.py HIPRESS_EXEC
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import unittest
 EXEC = sys.argv.pop(1)
 LAUNCHERS = {  # the variables of rank r of n
     "torchrun": lambda r, n: {"RANK": r, "WORLD_SIZE": n, "LOCAL_RANK": r},
-    "slurm": lambda r, n: {"SLURM_PROCID": r, "SLURM_NTASKS": n, "SLURM_LOCALID": r},
+    "slurm": lambda r, n: {"SLURM_JOB_ID": 7, "SLURM_PROCID": r, "SLURM_STEP_NUM_TASKS": n, "SLURM_LOCALID": r},
     "openmpi": lambda r, n: {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_SIZE": n, "OMPI_COMM_WORLD_LOCAL_RANK": r},
 }
 #: What a rank may take beyond its timeout before it is too late: it takes milliseconds, but machines are busy.
@@ -89,6 +90,21 @@ class Exec(unittest.TestCase):
         self.assertIsNone(report["predicted_iteration_s"])
         self.assertIsNone(report["relative_error"])
 
+    def test_more_threads_than_the_soft_limit_of_descriptors_has_room_for(self):
+        # 12 ranks have 2 * 11 connections each: 264 sockets, and some for gloo itself.
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+        def run(soft, hard):
+            return subprocess.run(self.command(nodes=12), capture_output=True, text=True, check=False,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
+
+        done = run(200, hard)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("verified: yes", done.stdout)
+        done = run(200, 200)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"12 ranks in one process need 312 open files .* \(ulimit -n\)")
+
     def test_prediction_stands_beside_measurement_and_both_are_traced(self):
         trace = self.path("trace.json")
         done = subprocess.run(self.command("--json", "--profile", "sosp21", "--trace", trace), capture_output=True,
@@ -157,6 +173,26 @@ class Exec(unittest.TestCase):
             other = 0 if number == 1 else 1
             self.require_refused(rank, f"rank {other} of job 'hipress' has plan", f"rank {number} has")
 
+    def test_ranks_with_another_backward_or_timeout_are_refused_by_all(self):
+        for option, values, said in (("--backward", ("idle", "spin"), ("backward idle", "backward spin")),
+                                     ("--timeout", ("50", "60"), ("50.0", "60.0"))):
+            with self.subTest(option):
+                ranks = [self.start_rank(rank, 2, "torchrun", option, value, "--job", option)
+                         for rank, value in enumerate(values)]
+                for rank in ranks:
+                    self.require_refused(rank, *said)
+
+    def test_a_trace_that_rank_0_alone_asks_for_is_of_all_ranks(self):
+        trace = self.path("trace.json")
+        ranks = [self.start_rank(rank, 3, "torchrun", *(["--trace", trace] if rank == 0 else [])) for rank in range(3)]
+        for rank in ranks:
+            _, err = rank.communicate(timeout=100)
+            self.assertEqual(rank.returncode, 0, err)
+        with open(trace, encoding="utf-8") as file:
+            text = file.read()
+        json.loads(text)
+        self.assertIn("measured node 2", text)
+
     def test_ranks_of_another_version_are_refused(self):
         # Rank 1 dies after it has left its card, which is then made one of another version.
         rank = self.start_rank(1, 2, "torchrun")
@@ -213,9 +249,23 @@ class Exec(unittest.TestCase):
         racks = self.write("racks.yaml", "nodes: 4\nrack: {hosts: 2, oversubscription: 4}\n")
         for cluster in (gpus, racks):
             self.refused(self.command("--profile", "sosp21", "--cluster", cluster), cluster, "leave them out")
+        flat = self.write("flat.yaml", "nodes: 4\n")
+        self.refused(self.command("--cluster", flat), "--cluster", "--profile")
+        self.refused(self.command("--cluster", self.path("absent.yaml")), "--cluster", "--profile")
+        for wrong in ("nan", "inf", "0", "0.01", "1e10"):
+            self.refused(self.command("--timeout", wrong), "--timeout", "from 0.1 to 1000000", f"'{wrong}'")
         trace = self.path("trace.json")
         self.refused(self.command("--network", "star", "--trace", trace), "port, fair")
         self.assertFalse(os.path.exists(trace))
+
+    def test_options_of_a_job_of_processes_have_no_effect_on_threads_and_say_so(self):
+        done = subprocess.run(self.command("--rendezvous", "file:///tmp", "--job", "1", "--interface", "lo", nodes=2),
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for option in ("--rendezvous", "--job", "--interface"):
+            self.assertIn(f"{option} has no effect", done.stderr)
+        done = subprocess.run(self.command(nodes=2), capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_rank_without_rendezvous_is_told_what_to_give(self):
         variables = {**os.environ, "RANK": "0", "WORLD_SIZE": "4"}

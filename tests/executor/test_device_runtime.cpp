@@ -1,6 +1,7 @@
 // The runtime for devices, on a fake one that runs its streams in any order that their events
 // allow, with messages through the host and over a fake NCCL.
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <future>
@@ -293,6 +294,50 @@ TEST_CASE("where a rank's NCCL does nothing, every rank ends within the timeout,
     CHECK_THAT(message_of(error), Contains(" s") && Contains("waits for '"));
   }
   CHECK(nccl.aborted == 3);
+}
+
+TEST_CASE("a codec that hangs when no message is under way any more is told from NCCL") {
+  // ps, served by rank 0: rank 1 decodes but the mean, which is the last message that it awaits.
+  const Case made = make("ps", 2, 1, "onebit", {1000});
+  FakeNccl nccl;
+  std::atomic<bool> hangs = false, told = false;
+  const auto errors = run_ranks(
+      2,
+      [&](transport::Endpoint& endpoint) {
+        const bool stuck = endpoint.rank() == 1;
+        const Program program(made.graph, made.model, made.plan,
+                              static_cast<std::uint32_t>(endpoint.rank()));
+        std::vector<float> values(1000, 1.0f);
+        FakeDeviceOptions own;
+        if (stuck) {
+          own.before_decode = [&] {
+            hangs = true;
+            while (!told) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          };
+        }
+        FakeDevice device(own);
+        DeviceRuntime runtime(
+            endpoint, program, {std::span<float>(values)}, device,
+            DeviceRuntimeOptions{.timeout_s = stuck ? 0.5 : 600.0, .nccl = &nccl});
+        runtime.begin(0);
+        endpoint.all_gather("all have begun");
+        runtime.start(Clock::now());
+        runtime.gradient_ready(0, Clock::now());
+        // Its timeout begins when it is as it will stay.
+        while (stuck && !hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        try {
+          runtime.wait();
+          endpoint.all_gather("until the job ends");
+        } catch (...) {
+          if (stuck) told = true;
+          throw;
+        }
+      },
+      "memory", 600);
+  for (const std::exception_ptr& error : errors) {
+    CHECK(culprit_of(error) == 1);
+    CHECK_THAT(message_of(error), Contains("rank 1 made no progress for 0.5 s at 'Decode g0"));
+  }
 }
 
 TEST_CASE("ranks with different versions of NCCL do not begin") {

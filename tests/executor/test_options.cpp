@@ -74,10 +74,11 @@ bool verifies(const std::string& transport, const Case& made) {
   return replay_threads(transport, made.model, made.plan, made.graph, two_iterations()).verified;
 }
 
-/// An endpoint whose library adds `error` to element 7 of every sum.
+/// An endpoint whose library adds `error` to one element of every sum.
 class WrongLibrary : public transport::Endpoint {
  public:
-  WrongLibrary(transport::Endpoint& endpoint, float error) : endpoint_(endpoint), error_(error) {}
+  WrongLibrary(transport::Endpoint& endpoint, float error, std::size_t element)
+      : endpoint_(endpoint), error_(error), element_(element) {}
   int rank() const override { return endpoint_.rank(); }
   int size() const override { return endpoint_.size(); }
   std::unique_ptr<transport::Exchange> prepare(std::vector<transport::Outgoing> outgoing,
@@ -86,7 +87,7 @@ class WrongLibrary : public transport::Endpoint {
     return endpoint_.prepare(std::move(outgoing), std::move(incoming), std::move(events));
   }
   std::unique_ptr<transport::Collective> collective() override {
-    return std::make_unique<Sum>(endpoint_.collective(), error_);
+    return std::make_unique<Sum>(endpoint_.collective(), error_, element_);
   }
   std::vector<std::string> all_gather(const std::string& mine) override {
     return endpoint_.all_gather(mine);
@@ -98,22 +99,41 @@ class WrongLibrary : public transport::Endpoint {
  private:
   class Sum : public transport::Collective {
    public:
-    Sum(std::unique_ptr<transport::Collective> right, float error)
-        : right_(std::move(right)), error_(error) {}
+    Sum(std::unique_ptr<transport::Collective> right, float error, std::size_t element)
+        : right_(std::move(right)), error_(error), element_(element) {}
     void all_reduce(std::span<float> values) override {
       right_->all_reduce(values);
-      values[7] += error_;
+      values[element_] += error_;
     }
     void interrupt() noexcept override { right_->interrupt(); }
 
    private:
     std::unique_ptr<transport::Collective> right_;
     float error_;
+    std::size_t element_;
   };
 
   transport::Endpoint& endpoint_;
   float error_;
+  std::size_t element_;
 };
+
+/// The messages of three ranks that all-reduce one gradient, whose library is wrong at an element
+/// on one rank, or on all (-1), in the measured iteration and before.
+std::string messages_of_a_wrong_library(std::int64_t elements, int wrong_rank,
+                                        std::size_t wrong_element) {
+  Case made{.model = make_model({elements}), .plan = {}, .graph = {}};
+  made.plan = make_plan(made.model, "allreduce", 3, 1, nullptr);
+  made.graph = casync::expand(made.model, made.plan.plan);
+  const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
+    const bool wrong = wrong_rank < 0 || endpoint.rank() == wrong_rank;
+    WrongLibrary library(endpoint, wrong ? 1e-3f : 0, wrong_element);
+    replay(library, made.model, made.plan, made.graph, two_iterations());
+  });
+  std::string all;
+  for (const auto& error : errors) all += message_of(error) + "\n";
+  return all;
+}
 
 }  // namespace
 
@@ -151,19 +171,20 @@ TEST_CASE("a wrong value in a bulk group is reported with its own gradient's nam
 }
 
 TEST_CASE("a library's sum that is wrong, or not the same everywhere, does not verify") {
-  Case made{.model = make_model({100}), .plan = {}, .graph = {}};
-  made.plan = make_plan(made.model, "allreduce", 3, 1, nullptr);
-  made.graph = casync::expand(made.model, made.plan.plan);
-  const auto messages = [&](int wrong_rank) {
-    const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
-      const bool wrong = wrong_rank < 0 || endpoint.rank() == wrong_rank;
-      WrongLibrary library(endpoint, wrong ? 1e-3f : 0);
-      replay(library, made.model, made.plan, made.graph, two_iterations());
-    });
-    std::string all;
-    for (const auto& error : errors) all += message_of(error) + "\n";
-    return all;
-  };
-  CHECK_THAT(messages(-1), Contains("gradient 'g0', element 7: the library gives"));
-  CHECK_THAT(messages(2), Contains("gradient 'g0', node 2, element 7: got"));
+  CHECK_THAT(messages_of_a_wrong_library(100, -1, 7),
+             Contains("gradient 'g0', element 7: the library gives"));
+  CHECK_THAT(messages_of_a_wrong_library(100, 2, 7),
+             Contains("gradient 'g0', node 2, element 7: got"));
+}
+
+TEST_CASE("a library's sum that is wrong in a later stretch of a large gradient does not verify") {
+  // Two stretches of 2^20 elements and one of 100, each checked by another rank.
+  constexpr std::int64_t kElements = (2 << 20) + 100;
+  for (const std::size_t element : {(std::size_t{1} << 20) + 20000, std::size_t{2 << 20} + 99}) {
+    CHECK_THAT(
+        messages_of_a_wrong_library(kElements, -1, element),
+        Contains("gradient 'g0', element " + std::to_string(element) + ": the library gives"));
+    CHECK_THAT(messages_of_a_wrong_library(kElements, 0, element),
+               Contains(", element " + std::to_string(element) + ": got"));
+  }
 }

@@ -92,7 +92,32 @@ TEST_CASE("references are shared out so that no rank has much more than the othe
   plan.plan.decisions[1].partitions = 1;
   const casync::TaskGraph graph = casync::expand(model, plan.plan);
   const Reference reference(graph, model, plan, 1);
-  CHECK(share_out(reference.partitions(), 2) == std::vector<int>{1, 1, 0, 0});
+  CHECK(share_out(cut(reference.partitions()), 2) == std::vector<int>{1, 1, 0, 0});
+}
+
+TEST_CASE("a large gradient without codecs is shared by all ranks, one with a codec is not") {
+  constexpr std::int64_t kLarge = (std::int64_t{3} << 20) + 5;
+  const auto cut_of = [](const std::string& strategy, const std::string& algorithm) {
+    const Case made = make_case(strategy, 4, 1, algorithm, {7, kLarge});
+    const Reference reference(made.graph, made.model, made.plan, 1);
+    return cut(reference.partitions());
+  };
+  for (const std::string strategy : {"ps", "allreduce"}) {
+    CAPTURE(strategy);
+    // Partitions 0 of 7 elements, and 1 of three stretches of 2^20 and one of 5.
+    const std::vector<Stretch> stretches = cut_of(strategy, "raw");
+    REQUIRE(stretches.size() == 5);
+    CHECK(stretches[0].partition == 0);
+    std::int64_t reached = 0;
+    for (std::size_t i = 1; i < stretches.size(); ++i) {
+      CHECK(stretches[i].partition == 1);
+      CHECK(stretches[i].slice.begin == reached);
+      reached += stretches[i].slice.elements;
+    }
+    CHECK(reached == kLarge);
+    CHECK(share_out(stretches, 4) == std::vector<int>{3, 0, 1, 2, 3});
+  }
+  CHECK(cut_of("ps", "onebit").size() == 2);
 }
 
 TEST_CASE("a wrong element is reported with its gradient, node and place, by every rank") {

@@ -24,6 +24,8 @@ constexpr const char* kVariables[] = {"RANK",
                                       "SLURM_PROCID",
                                       "SLURM_NTASKS",
                                       "SLURM_LOCALID",
+                                      "SLURM_JOB_ID",
+                                      "SLURM_STEP_NUM_TASKS",
                                       "OMPI_COMM_WORLD_RANK",
                                       "OMPI_COMM_WORLD_SIZE",
                                       "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -75,7 +77,20 @@ TEST_CASE("each launcher's variables are understood") {
     REQUIRE(read_launch());
     CHECK(read_launch()->size == 1);
   }
-  SECTION("srun") {
+  SECTION("srun, also of fewer tasks than the job has") {
+    const Environment environment({{"SLURM_JOB_ID", "7"},
+                                   {"SLURM_PROCID", "3"},
+                                   {"SLURM_NTASKS", "8"},
+                                   {"SLURM_STEP_NUM_TASKS", "4"},
+                                   {"SLURM_LOCALID", "1"}});
+    const auto launch = read_launch();
+    REQUIRE(launch);
+    CHECK(launch->launcher == "slurm");
+    CHECK(launch->rank == 3);
+    CHECK(launch->size == 4);
+    CHECK(launch->local_rank == 1);
+  }
+  SECTION("Slurm's, by hand and outside of a job") {
     const Environment environment(
         {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}});
     const auto launch = read_launch();
@@ -89,6 +104,7 @@ TEST_CASE("each launcher's variables are understood") {
     const Environment environment{{"OMPI_COMM_WORLD_RANK", "2"},
                                   {"OMPI_COMM_WORLD_SIZE", "3"},
                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                                  {"SLURM_JOB_ID", "7"},
                                   {"SLURM_PROCID", "0"},
                                   {"SLURM_NTASKS", "4"}};
     const auto launch = read_launch();
@@ -99,9 +115,30 @@ TEST_CASE("each launcher's variables are understood") {
   }
 }
 
-TEST_CASE("an interactive Slurm allocation is no launcher") {
+TEST_CASE("a Slurm job is no launcher where srun has started nothing, or one task") {
   SECTION("one task") {
-    const Environment environment{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}};
+    const Environment environment{
+        {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}};
+    CHECK_FALSE(read_launch());
+  }
+  SECTION("an interactive step in an allocation of four tasks") {
+    const Environment environment{{"SLURM_JOB_ID", "7"},
+                                  {"SLURM_PROCID", "0"},
+                                  {"SLURM_NTASKS", "4"},
+                                  {"SLURM_STEP_NUM_TASKS", "1"}};
+    CHECK_FALSE(read_launch());
+  }
+  SECTION("a batch script") {
+    const Environment environment{{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}};
+    CHECK_FALSE(read_launch());
+  }
+  SECTION("a batch script with --ntasks=4") {
+    const Environment environment{
+        {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}};
+    CHECK_FALSE(read_launch());
+  }
+  SECTION("a number without a size") {
+    const Environment environment{{"SLURM_PROCID", "0"}};
     CHECK_FALSE(read_launch());
   }
   SECTION("an allocation without a launched process") {

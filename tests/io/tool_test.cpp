@@ -97,6 +97,25 @@ TEST_CASE("a wrong command line is 2, names the culprit and points to the help")
   CHECK_THAT(run({"--nodes", "many"}, succeed).err, Catch::Contains("many"));
 }
 
+TEST_CASE("an option of a real number takes none that is not finite, or out of its range") {
+  CLI::App app;
+  double seconds = 1;
+  app.add_option("--seconds", seconds)->check(number_from(0.1, 1e6));
+  const auto parse = [&](const std::string& text) {
+    app.clear();
+    app.parse("--seconds=" + text);
+    return seconds;
+  };
+  CHECK(parse("0.1") == 0.1);
+  CHECK(parse("2e3") == 2000);
+  CHECK(parse("1000000") == 1e6);
+  for (const std::string wrong : {"nan", "-nan", "inf", "-inf", "1e10", "0.01", "-1", "1s"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_WITH(parse(wrong),
+                      "--seconds: must be a number from 0.1 to 1000000, got '" + wrong + "'");
+  }
+}
+
 TEST_CASE("help opens with the example") {
   const Outcome outcome = run({"--help"}, [] { return 1; });
   CHECK(outcome.status == 0);

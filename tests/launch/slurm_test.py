@@ -6,6 +6,7 @@ Usage: slurm_test.py FOLDER_OF_TOOLS
 import json
 import os
 import pathlib
+import shlex
 import sys
 import tempfile
 import unittest
@@ -50,6 +51,17 @@ class SlurmTest(LaunchTest):
         done = self.slurm.run("srun", "-n", 1, *self.exec_command("--nnodes", "2"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assert_verified(done.stdout, ranks=2)  # threads, as outside Slurm
+
+    def test_in_a_batch_script_itself_ranks_are_threads(self):
+        for options in ([], ["--ntasks=4"]):  # only with the latter there is SLURM_NTASKS
+            with self.subTest(options):
+                command = shlex.join(self.exec_command("--nnodes", "2"))
+                done = self.slurm.run("sbatch", "--parsable", *options, "--output", "wrap.log", "--wrap",
+                                      f"{command} 2>/dev/null", cwd=self.folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                states = self.slurm.wait_for(done.stdout.strip(), timeout_s=100)
+                self.assertEqual(states, {"COMPLETED"}, self.output_of_jobs())
+                self.assert_verified((self.folder / "wrap.log").read_text(), ranks=2)
 
     def test_profile_plan_exec_as_a_batch_job(self):
         # As docs/cluster.md submits it, with a number that is nobody's default.

@@ -242,6 +242,10 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with t
   SECTION("nothing to decide on") { refuses("--algorithm none", "secopa", "timeline"); }
   SECTION("unknown coarsest") { refuses("--coarsest onebot", "onebot", "onebit"); }
   SECTION("negative budget") { refuses("--search timeline --budget=-1", "budget", ""); }
+  SECTION("no number as a budget") { refuses("--search timeline --budget nan", "budget", "'nan'"); }
+  SECTION("no number as an uncertainty") {
+    refuses("--robust --bandwidth-uncertainty nan", "--bandwidth-uncertainty", "'nan'");
+  }
   SECTION("no nodes") { refuses("--nnodes 0", "0", "1 to"); }
   SECTION("negative nodes") { refuses("--nnodes=-4", "-4", "nnodes"); }
   SECTION("no input") { refuses("--input absent.txt", "absent.txt", ""); }

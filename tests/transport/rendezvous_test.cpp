@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,8 +19,10 @@
 #include <thread>
 
 #include "io/error.hpp"
+#include "io/host.hpp"
 #include "io/tool.hpp"
 #include "tests/transport/ranks.hpp"
+#include "transport/loopback.hpp"
 #include "transport/meeting.hpp"
 
 namespace hipress::transport::test {
@@ -42,6 +46,7 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
 
   std::string rendezvous() const { return "file://" + path_.string(); }
+  std::string only_file() const { return std::filesystem::directory_iterator(path_)->path(); }
   std::size_t files() const {
     const std::filesystem::directory_iterator begin(path_);
     return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
@@ -73,21 +78,23 @@ std::string refusal(const std::string& transport, const JobOptions& job) {
   return "";
 }
 
-/// Leaves the card of a rank of another version at the place where `job`'s ranks meet, which is
-/// there as long as what is returned.
-[[nodiscard]] std::shared_ptr<void> leave_card_of_version(const JobOptions& job, int rank,
-                                                          const std::string& version) {
+/// Leaves the card of a rank, with what is `different` in it, at the place where `job`'s ranks
+/// meet, which is there as long as what is returned.
+[[nodiscard]] std::shared_ptr<void> leave_card(const JobOptions& job, int rank,
+                                               const nlohmann::json& different) {
   const auto store = shared_by_name<gloo::rendezvous::HashStore>(job.rendezvous);
   JobOptions job_only;
   job_only.job = job.job;
   gloo::rendezvous::PrefixStore prefixed(fmt::format("hipress/{:016x}", job_hash(job_only)),
                                          *store);
-  const std::string card = nlohmann::json{
-      {"version", version},
-      {"size", job.size},
-      {"plan", job.plan},
-      {"nonce", "theirs"}}.dump();
-  prefixed.set(fmt::format("{}/card", rank), {card.begin(), card.end()});
+  nlohmann::json card = {{"version", io::release() + ", protocol 2"},
+                         {"size", job.size},
+                         {"plan", job.plan},
+                         {"timeout", job.timeout_s},
+                         {"nonce", "theirs"}};
+  card.update(different);
+  const std::string text = card.dump();
+  prefixed.set(fmt::format("{}/card", rank), {text.begin(), text.end()});
   return store;
 }
 
@@ -166,7 +173,11 @@ TEST_CASE("a rendezvous, rank, size, interface or timeout that makes no sense is
   CHECK_THAT(with([](JobOptions& o) { o.rank = 2; }), Contains("ranks are 0 to 1"));
   CHECK_THAT(with([](JobOptions& o) { o.rank = -1; }), Contains("ranks are 0 to 1"));
   CHECK_THAT(with([](JobOptions& o) { o.size = 0; }), Contains("1 is the least"));
-  CHECK_THAT(with([](JobOptions& o) { o.timeout_s = 0; }), Contains("must be positive"));
+  for (const double timeout_s : {0.0, -1.0, 0.01, 1e10, std::nan(""), HUGE_VAL}) {
+    CAPTURE(timeout_s);
+    CHECK_THAT(with([=](JobOptions& o) { o.timeout_s = timeout_s; }),
+               Contains("it must be from 0.1 to 1000000 s"));
+  }
   CHECK_THAT(with([](JobOptions& o) { o.interface = "no-such"; }),
              Contains("neither an address nor"));
   CHECK_THAT(with([](JobOptions& o) { o.interface = "192.0.2.1"; }),
@@ -222,20 +233,54 @@ TEST_CASE("a rank listens on the interface asked for, and on loopback by default
   JobOptions job = thread_job(2);
   job.interface = each.interface;
   std::vector<std::string> ours;
+  std::atomic<bool> zero_has_failed = false;
   const auto outcomes = run_ranks(2, [&](int rank) {
     JobOptions mine = job;
     mine.rank = rank;
     // Rank 0 listens until rank 1 has come, which looks before.
     while (rank == 1 && ours.empty()) {
+      if (zero_has_failed) return;
       std::this_thread::yield();
       std::ranges::set_difference(listening(), before, std::back_inserter(ours));
     }
-    find_transport("gloo").connect(mine);
+    try {
+      find_transport("gloo").connect(mine);
+    } catch (...) {
+      if (rank == 0) zero_has_failed = true;
+      throw;
+    }
   });
   CHECK(errors(outcomes) == "");
   for (const std::string& address : ours) {
     CHECK_THAT(address, Catch::Matchers::StartsWith(each.address));
   }
+}
+
+TEST_CASE("ranks open no more files and sockets than their transport says") {
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  const auto open_now = [] {
+    const std::filesystem::directory_iterator begin("/proc/self/fd");
+    return static_cast<std::int64_t>(std::distance(begin, std::filesystem::directory_iterator()));
+  };
+  constexpr int kRanks = 5;
+  const std::int64_t before = open_now();
+  std::int64_t connected = 0, with_collective = 0;
+  const auto outcomes = run_job(transport, thread_job(kRanks), [&](Endpoint& endpoint) {
+    endpoint.all_gather("connected");
+    if (endpoint.rank() == 0) connected = open_now() - before;
+    endpoint.all_gather("counted");
+    const auto collective = endpoint.collective();
+    endpoint.all_gather("connected again");
+    if (endpoint.rank() == 0) with_collective = open_now() - before;
+    endpoint.all_gather("counted");
+  });
+  REQUIRE(errors(outcomes) == "");
+  const Descriptors each = find_transport(transport).descriptors(kRanks);
+  CHECK(connected <= kRanks * each.connected);
+  CHECK(with_collective <= kRanks * (each.connected + each.collective));
+  // Not far from it either: what is refused for want of descriptors would otherwise run.
+  CHECK(connected >= kRanks * each.connected / 2);
 }
 
 TEST_CASE("what an earlier job left in a folder stops only a job with the same text") {
@@ -279,13 +324,93 @@ TEST_CASE("ranks with another plan or size are told so, on both sides") {
       connect_all(transport, thread_job(2), [](JobOptions& o) { o.size = 2 + o.rank; });
   CHECK_THAT(of_size[0].other_error, Contains("has size 3, rank 0 has 2"));
   CHECK_THAT(of_size[1].other_error, Contains("has size 2, rank 1 has 3"));
+  const auto of_timeout = connect_all(transport, thread_job(2),
+                                      [](JobOptions& o) { o.timeout_s = kGenerous + o.rank; });
+  CHECK_THAT(of_timeout[0].other_error, Contains("has timeout 121.0, rank 0 has 120.0"));
+  CHECK_THAT(of_timeout[1].other_error, Contains("has timeout 120.0, rank 1 has 121.0"));
+}
+
+TEST_CASE("loopback between hosts is refused, and told which rank listens there") {
+  const auto of = [](const std::string& boot, const std::string& address,
+                     const std::string& interface) {
+    JobOptions job = thread_job(2, kShort);
+    job.interface = interface;
+    const auto store =
+        leave_card(job, 1, {{"host", "other"}, {"boot", boot}, {"loopback", address}});
+    return refusal("gloo", job);
+  };
+  const std::string here = io::host_name();
+  const std::string both = "rank 1 is on host other and rank 0 on host " + here + ", but rank 0 ";
+  const std::string remedy = ", where only its own host reaches it: give --interface";
+  SECTION("forgotten on both") {
+    CHECK(of("another", "127.0.0.1", "") == both + "listens on loopback (127.0.0.1)" + remedy);
+  }
+  SECTION("asked for by name") {
+    CHECK(of("another", "", "lo") == both + "listens on loopback (lo)" + remedy);
+  }
+  SECTION("by a rank that it does not concern, with the words of those that it does") {
+    JobOptions job = thread_job(3, kShort);
+    job.rank = 2;
+    const auto first = leave_card(job, 0, {{"host", "a"}, {"boot", "of a"}, {"loopback", ""}});
+    const auto second =
+        leave_card(job, 1, {{"host", "b"}, {"boot", "of b"}, {"loopback", "127.0.0.1"}});
+    CHECK(refusal("gloo", job) ==
+          "rank 0 is on host a and rank 1 on host b, but rank 1 listens on loopback (127.0.0.1)" +
+              remedy);
+  }
+  SECTION("on one host, nothing is said of it, and the other rank is awaited") {
+    CHECK_THROWS_AS(of(io::boot_id(), "127.0.0.1", ""), PeerError);
+    CHECK_THROWS_AS(of("", "127.0.0.1", ""), PeerError);  // not known
+  }
+}
+
+TEST_CASE("loopback is known by address and by name") {
+  CHECK(loopback("") == "127.0.0.1");
+  for (const char* own : {"127.0.0.1", "127.8.0.2", "::1", "lo"}) CHECK(loopback(own) == own);
+  // Addresses for documentation (RFC 5737, RFC 3849).
+  for (const char* other : {"192.0.2.1", "2001:db8::1", "no-such"}) CHECK(loopback(other) == "");
+}
+
+TEST_CASE("a store that fails is told in its own words, and no rank is blamed") {
+  const auto failure = [](const JobOptions& job) {
+    try {
+      find_transport("gloo").connect(job);
+    } catch (const io::InputError& error) {
+      return std::string("refused: ") + error.what();
+    } catch (const io::RunError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  SECTION("where nobody may write") {
+    JobOptions job = thread_job(2);
+    job.rendezvous = "file:///proc";
+    // Root may write everywhere, so that it is the attempt that fails.
+    CHECK_THAT(
+        failure(job),
+        Contains(::geteuid() == 0 ? "rank 0 of job 'transport test' cannot leave its card at "
+                                    "'file:///proc': "
+                                  : "rank 0 may not write to the folder '/proc'"));
+  }
+  SECTION("where a file cannot be read") {
+    const Folder folder;
+    JobOptions job = thread_job(2, kShort);
+    job.rendezvous = folder.rendezvous();
+    job.rank = 1;
+    CHECK_THROWS_AS(find_transport("gloo").connect(job), PeerError);  // leaves its card
+    const std::string card = folder.only_file();
+    std::filesystem::remove(card);
+    std::filesystem::create_symlink(card, card);
+    job.rank = 0;
+    CHECK_THAT(failure(job), Contains("rank 0 cannot read the card of rank 1 at 'file://"));
+  }
 }
 
 TEST_CASE("a rank of another version is refused, and told which is which") {
   const std::string transport = any_transport();
   CAPTURE(transport);
   const JobOptions job = thread_job(2);
-  const auto store = leave_card_of_version(job, 1, "0.0.1, protocol 1");
+  const auto store = leave_card(job, 1, {{"version", "0.0.1, protocol 1"}});
   CHECK_THAT(
       refusal(transport, job),
       Contains(R"(rank 1 of job 'transport test' has version "0.0.1, protocol 1", rank 0)") &&
