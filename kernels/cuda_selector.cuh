@@ -29,12 +29,6 @@ namespace hipress::kernels {
 template <class Algorithm>
 using SelectionOf = decltype(std::declval<const Algorithm&>().selection(0));
 
-/// As for the keys of numbers; a NaN, which sums of states may have become, is never sent.
-__device__ inline std::uint32_t key_of(float entry) {
-  const std::uint32_t key = magnitude_key(entry);
-  return key > 0x7f800000u ? 0 : key;
-}
-
 /// A slice's entries. kKept: it has its states.
 template <class Algorithm, bool kKept>
 struct SliceEntries {
@@ -185,7 +179,7 @@ __global__ void sample_entries(const Algorithm algorithm, const Batch<SelectorSl
     for (int i = threadIdx.x; i < kSample; i += kThreadsPerBlock) {
       const auto within = static_cast<std::int64_t>(mix_64(static_cast<std::uint64_t>(i)) %
                                                     static_cast<std::uint64_t>(part));
-      keys[i] = key_of(entries.before(i * part + within));
+      keys[i] = magnitude_key(entries.before(i * part + within));
     }
   });
   std::uint32_t found = 0;
@@ -231,7 +225,7 @@ __device__ std::uint32_t bring_up_to_date(const SliceEntries<Algorithm, kKept>& 
       float state[Entries::kMostArrays];
 #pragma unroll
       for (int i = 0; i < Entries::kMostArrays; ++i) state[i] = states[i][row];
-      const bool reaches = key_of(entries.of(inputs[row], state)) >= threshold;
+      const bool reaches = magnitude_key(entries.of(inputs[row], state)) >= threshold;
       if (reaches && first + row * kWordElements < slice.elements) {
         reaching |= 1u << (first_row + row);
       }
@@ -322,7 +316,7 @@ __global__ void count_digits(const Algorithm algorithm, const Batch<SelectorSlic
   for (int i = threadIdx.x; i < digit.bins; i += kThreadsPerBlock) histogram[i] = 0;
   __syncthreads();
   const auto count = [&](float entry) {
-    const std::uint32_t key = key_of(entry);
+    const std::uint32_t key = magnitude_key(entry);
     if (key != 0 && digit.continues(key, work.least)) atomicAdd(&histogram[digit.bin(key)], 1u);
   };
   if (from_list) {
@@ -409,7 +403,7 @@ __global__ void tally_tiles(const Algorithm algorithm, const Batch<SelectorSlice
   std::uint32_t larger = 0, ties = 0;
   if (tile * kTileElements < slice.elements) {
     for_each_entry(algorithm, slice, tile, [&](bool there, std::int64_t, float entry) {
-      const std::uint32_t key = there ? key_of(entry) : 0;
+      const std::uint32_t key = there ? magnitude_key(entry) : 0;
       larger += key > least ? 1 : 0;
       ties += key == least && key != 0 ? 1 : 0;
     });
@@ -505,7 +499,7 @@ __device__ void write_tile(const Algorithm& algorithm, const SelectorSlice& slic
   if (mine.larger == 0 && (mine.ties == 0 || ties >= work.ties)) return;
   const bool keeps = keeps_states<Algorithm>(slice);
   for_each_entry(algorithm, slice, tile, [&](bool there, std::int64_t element, float entry) {
-    const std::uint32_t key = there ? key_of(entry) : 0;
+    const std::uint32_t key = there ? magnitude_key(entry) : 0;
     const bool is_larger = key > least, is_tie = key == least && key != 0;
     const std::uint32_t larger_lanes = __ballot_sync(kAllLanes, is_larger);
     const std::uint32_t tie_lanes = __ballot_sync(kAllLanes, is_tie);

@@ -129,6 +129,16 @@ int capability_of_device(const std::string& path) {
   return 10 * major + minor;
 }
 
+/// What loads machine code came with CUDA 12.8; the rest of the build needs 12.4.
+void require_loading([[maybe_unused]] const std::string& path) {
+#if CUDART_VERSION < 12080
+  throw io::RunError(
+      fmt::format("{}: this build cannot load programs onto a GPU; build with CUDA 12.8 or later, "
+                  "or use the CPU",
+                  path));
+#endif
+}
+
 /// Loads the machine code, for ever, and takes the kernels out of it.
 CudaKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& code) {
   CudaKernels kernels;
@@ -151,13 +161,8 @@ CudaKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& cod
           "finding a compiled kernel");
     *named.handle = reinterpret_cast<const void*>(kernel);  // as cudaLaunchKernel takes it
   }
-  return kernels;
-#else
-  throw io::RunError(
-      fmt::format("{}: this build cannot load programs onto a GPU; build with CUDA 12.8 or later, "
-                  "or use the CPU",
-                  program.path));
 #endif
+  return kernels;
 }
 
 }  // namespace
@@ -190,6 +195,7 @@ GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability)
 }
 
 const CudaKernels& load_kernels(const UserProgram& program) {
+  require_loading(program.path);
   static std::mutex mutex;
   static std::map<std::pair<const UserProgram*, int>, CudaKernels> loaded;
   const int capability = capability_of_device(program.path);
