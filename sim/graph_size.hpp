@@ -23,8 +23,8 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
 
 /// About the bytes of memory of a graph of so many tasks, and of each simulation of it beside the
 /// graph, where no timeline is recorded.
-double graph_bytes(double tasks);
-double simulation_bytes(double tasks);
+double bytes_of_graph(double tasks);
+double bytes_of_simulation(double tasks);
 
 /// InputError for a graph that does not fit in that memory, or that has more tasks or edges than
 /// ids can count. `remedy` says what would make it smaller.

@@ -376,8 +376,8 @@ void Sweep::State::require_room(unsigned jobs, std::int64_t memory_bytes) const 
   const SharedGraph* largest = nullptr;
   for (const auto& graph : graphs_) {
     if (!largest || graph->tasks > largest->tasks) largest = graph.get();
-    const double alone = simulation_bytes(graph->tasks);
-    added.push_back(graph_bytes(graph->tasks) + alone);
+    const double alone = bytes_of_simulation(graph->tasks);
+    added.push_back(bytes_of_graph(graph->tasks) + alone);
     added.insert(added.end(), std::min<std::size_t>(jobs, graph->on.size()) - 1, alone);
   }
   std::sort(added.begin(), added.end(), std::greater<>());

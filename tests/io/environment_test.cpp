@@ -55,6 +55,15 @@ class Environment {
   std::vector<std::pair<const char*, std::string>> before_;
 };
 
+void check_launch(const std::string& launcher, int rank, int size, int local_rank) {
+  const auto launch = read_launch();
+  REQUIRE(launch);
+  CHECK(launch->launcher == launcher);
+  CHECK(launch->rank == rank);
+  CHECK(launch->size == size);
+  CHECK(launch->local_rank == local_rank);
+}
+
 }  // namespace
 
 TEST_CASE("no launcher's variables: no launch") {
@@ -65,12 +74,7 @@ TEST_CASE("no launcher's variables: no launch") {
 TEST_CASE("each launcher's variables are understood") {
   SECTION("torchrun") {
     const Environment environment{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}};
-    const auto launch = read_launch();
-    REQUIRE(launch);
-    CHECK(launch->launcher == "torchrun");
-    CHECK(launch->rank == 5);
-    CHECK(launch->size == 8);
-    CHECK(launch->local_rank == 1);
+    check_launch("torchrun", 5, 8, 1);
   }
   SECTION("plain, without a local rank") {
     const Environment environment{{"RANK", "0"}, {"WORLD_SIZE", "1"}};
@@ -83,22 +87,12 @@ TEST_CASE("each launcher's variables are understood") {
                                    {"SLURM_NTASKS", "8"},
                                    {"SLURM_STEP_NUM_TASKS", "4"},
                                    {"SLURM_LOCALID", "1"}});
-    const auto launch = read_launch();
-    REQUIRE(launch);
-    CHECK(launch->launcher == "slurm");
-    CHECK(launch->rank == 3);
-    CHECK(launch->size == 4);
-    CHECK(launch->local_rank == 1);
+    check_launch("slurm", 3, 4, 1);
   }
   SECTION("Slurm's, by hand and outside of a job") {
     const Environment environment(
         {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}});
-    const auto launch = read_launch();
-    REQUIRE(launch);
-    CHECK(launch->launcher == "slurm");
-    CHECK(launch->rank == 3);
-    CHECK(launch->size == 4);
-    CHECK(launch->local_rank == 1);
+    check_launch("slurm", 3, 4, 1);
   }
   SECTION("mpirun, also inside a Slurm job whose batch script is process 0 of 4") {
     const Environment environment{{"OMPI_COMM_WORLD_RANK", "2"},

@@ -294,7 +294,9 @@ TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused wi
     CHECK_THAT(complaint([&] { sweep.require_room(jobs, enough - 1); }),
                StartsWith(folder.path("spec.yaml") + ": ") && Contains(said));
   };
-  const auto alone = [](double tasks) { return graph_bytes(tasks) + simulation_bytes(tasks); };
+  const auto alone = [](double tasks) {
+    return bytes_of_graph(tasks) + bytes_of_simulation(tasks);
+  };
   needs("nodes: 2\n", 8, alone(two), "one simulation at a time needs about");
   // Two graphs: the larger one, or both.
   needs("nodes: [2, 3]\n", 1, alone(three), "the largest graph, of point model=two.yaml");
@@ -302,7 +304,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused wi
   // One that two simulations share.
   const std::string machines = "nodes: 2\nlatency: [1us, 2us]\n";
   needs(machines, 1, alone(two), "give fewer nodes or partitions");
-  needs(machines, 8, alone(two) + simulation_bytes(two), "2 simulations at a time need about");
+  needs(machines, 8, alone(two) + bytes_of_simulation(two), "2 simulations at a time need about");
   // Nothing is simulated in an empty shard.
   const SweepSpec read = read_sweep(spec(raw));
   CHECK_NOTHROW(Sweep(read, {.index = 1, .count = 200}).require_room(4, 0));
