@@ -252,12 +252,6 @@ void check(const TaskGraph& graph) {
   check_local_tasks(graph);
 }
 
-std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {
-  if (task.kind != Kind::kAllReduce) return task.amount;
-  const std::int64_t nodes = graph.nodes;
-  return task.amount / nodes * 2 * (nodes - 1) + task.amount % nodes * 2 * (nodes - 1) / nodes;
-}
-
 std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradient_name) {
   const Task& task = graph[id];
   std::string text = to_string(task.kind);

@@ -208,7 +208,11 @@ inline bool is_computation(const Task& task) {
 
 /// Bytes that a Send or an AllReduce puts on its node's egress; an AllReduce of S bytes, whatever
 /// its algorithm, 2(N-1)/N·S, the least with which it can be done.
-std::int64_t bytes_sent(const TaskGraph& graph, const Task& task);
+inline std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {
+  if (task.kind != Kind::kAllReduce) return task.amount;
+  const std::int64_t nodes = graph.nodes;
+  return task.amount / nodes * 2 * (nodes - 1) + task.amount % nodes * 2 * (nodes - 1) / nodes;
+}
 
 /// "Encode g3[2] on node 1": how messages name a task. `gradient_name` replaces "g3" (or "bulk0",
 /// for a bulk group) if not empty.

@@ -116,14 +116,21 @@ struct Core {
   }
   void add_path(costs::Path path);
   Sharing::Place place_of(const Task& task) const;
+  /// Brings what the end of a task will need nearer: whom it is followed by, and those, who mostly
+  /// stand behind it.
+  void prefetch_end(TaskId id) const {
+    __builtin_prefetch(casync::successors(graph, id).data());
+    __builtin_prefetch(&graph[id] + 2);
+    __builtin_prefetch(&graph[id] + 4);
+  }
   /// Starts a task now that was given its resources.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
     if (options.record_timeline) result.timeline.start[id] = casync::Picoseconds(now);
-    __builtin_prefetch(&graph[id] + 2);  // what its end makes ready mostly stands behind it
+    prefetch_end(id);
     if (overlaps) {
       sharing.start(id, work, weight, uses, now, place_of(graph[id]));
     } else if (uses.count == 0) {
-      events.push({now + work, id, 0});
+      events.push(now + work, id, 0);
     } else {
       sharing.start(id, work, weight, uses, now);
     }
@@ -162,7 +169,8 @@ class Engine {
       : core_(graph, costs, cluster, options),
         transfers_(core_),
         streams_(3 * graph.orbits()),
-        waiting_(graph.predecessors) {}
+        waiting_(graph.predecessors),
+        touched_(streams_.size()) {}
 
   Result run() {
     for (const TaskId id : sources()) make_ready(id);
@@ -221,13 +229,22 @@ class Engine {
     } else if (task.kind != casync::Kind::kRecv && !casync::is_instant(task)) {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
-      touch(stream);
+      touched_.add(streams_[stream], stream);
       if (casync::is_computation(task)) note_computation(task);
     }
     std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
-    for (const TaskId next : casync::successors(core_.graph, id)) {
-      if (--waiting[next] == 0) make_ready(next);
+    const std::span<const TaskId> successors = casync::successors(core_.graph, id);
+    for (std::size_t i = 0; i < successors.size(); ++i) {
+      if (i + kAhead < successors.size()) prefetch(successors[i + kAhead]);
+      if (--waiting[successors[i]] == 0) make_ready(successors[i]);
     }
+  }
+
+  /// So many successors ahead of the one that is looked at: a gradient's many stand far apart.
+  static constexpr std::size_t kAhead = 8;
+  void prefetch(TaskId id) const {
+    __builtin_prefetch(&waiting_[id]);
+    __builtin_prefetch(&core_.graph[id]);
   }
 
   void note_computation(const Task& task) {
@@ -254,7 +271,7 @@ class Engine {
       default: {
         const std::uint32_t stream = stream_of(task);
         streams_[stream].waiting.add(id, core_.now, core_.sorter);
-        touch(stream);
+        touched_.add(streams_[stream], stream);
       }
     }
   }
@@ -274,7 +291,7 @@ class Engine {
       core_.result.timeline.start[recv] = casync::Picoseconds(core_.now + latency);
     }
     if (latency > 0) {
-      core_.events.push({core_.now + latency, recv, 0});
+      core_.events.push(core_.now + latency, recv, 0);
     } else {
       finish(recv);
     }
@@ -286,14 +303,8 @@ class Engine {
     return 2 * node + (casync::is_computation(task) ? 0 : 1);
   }
 
-  void touch(std::uint32_t stream) {
-    if (streams_[stream].touched) return;
-    streams_[stream].touched = true;
-    touched_.push_back(stream);
-  }
-
   void dispatch() {
-    for (const std::uint32_t index : touched_) {
+    for (const std::uint32_t index : touched_.indices()) {
       Stream& stream = streams_[index];
       stream.touched = false;
       if (stream.busy || stream.waiting.empty()) continue;
@@ -358,7 +369,7 @@ class Engine {
   Transfers transfers_;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> waiting_;  // predecessors not done
-  std::vector<std::uint32_t> touched_;
+  Touched touched_;
   std::uint32_t done_ = 0;
   bool forward_ended_ = false;  // on some node
 };

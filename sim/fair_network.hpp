@@ -63,7 +63,7 @@ class FairNetwork {
       flow.touched = false;
       if (flow.busy || flow.waiting.empty()) continue;
       flow.busy = true;
-      links_.start(flow.waiting.take_first(core_.graph, core_.sorter).id);
+      links_.start(flow.waiting.take_first(core_.sorter).id);
     }
     touched_.clear();
   }

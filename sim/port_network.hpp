@@ -13,40 +13,46 @@ template <class Sends>
 class PortNetwork {
  public:
   explicit PortNetwork(Core& core)
-      : core_(core), egress_(core.graph.orbits()), ingress_(core.graph.orbits()) {}
+      : core_(core),
+        egress_(core.graph.orbits()),
+        ingress_(core.graph.orbits()),
+        touched_egress_(egress_.size()),
+        touched_ingress_(ingress_.size()) {}
 
   void add(TaskId send) {
     const std::uint32_t node = core_.graph.orbit(core_.graph[send].node);
     egress_[node].waiting.add(core_.graph, send, core_.now, core_.sorter);
-    touch(egress_[node], node, touched_egress_);
+    touched_egress_.add(egress_[node], node);
   }
 
   void finish(TaskId send) {
     const Task& task = core_.graph[send];
     const std::uint32_t sender = core_.graph.orbit(task.node);
-    release(egress_[sender], sender, touched_egress_);
+    egress_[sender].busy = false;
+    touched_egress_.add(egress_[sender], sender);
     const std::uint32_t receiver = core_.receiver(task);
-    release(ingress_[receiver], receiver, touched_ingress_);
+    ingress_[receiver].busy = false;
+    touched_ingress_.add(ingress_[receiver], receiver);
   }
 
   void dispatch() {
-    for (const std::uint32_t node : touched_egress_) {
+    for (const std::uint32_t node : touched_egress_.indices()) {
       Egress& port = egress_[node];
       port.touched = false;
       if (port.busy || port.waiting.empty()) continue;
       port.busy = true;  // with its head, which waits for the other port from here on
-      const Waiting head = port.waiting.take_first(core_.graph, core_.sorter);
+      const Ready head = port.waiting.take_first(core_.sorter);
       const std::uint32_t receiver = core_.receiver(core_.graph[head.id]);
-      ingress_[receiver].waiting.add(head);
-      touch(ingress_[receiver], receiver, touched_ingress_);
+      ingress_[receiver].waiting.add(core_.graph, head);
+      touched_ingress_.add(ingress_[receiver], receiver);
     }
     touched_egress_.clear();
-    for (const std::uint32_t node : touched_ingress_) {
+    for (const std::uint32_t node : touched_ingress_.indices()) {
       Ingress& port = ingress_[node];
       port.touched = false;
       if (port.busy || port.waiting.empty()) continue;
       port.busy = true;
-      start(port.waiting.take_first().id);
+      start(port.waiting.take_first());
     }
     touched_ingress_.clear();
   }
@@ -66,19 +72,8 @@ class PortNetwork {
     bool touched = false;
   };
   using Egress = Port<Sends>;
-  using Ingress = Port<WaitingHeap>;  // heads come in any order of their ready times
+  using Ingress = Port<Offers<Sends>>;
 
-  template <class AnyPort>
-  static void touch(AnyPort& port, std::uint32_t node, std::vector<std::uint32_t>& touched) {
-    if (port.touched) return;
-    port.touched = true;
-    touched.push_back(node);
-  }
-  template <class AnyPort>
-  static void release(AnyPort& port, std::uint32_t node, std::vector<std::uint32_t>& touched) {
-    port.busy = false;
-    touch(port, node, touched);
-  }
   void start(TaskId send) {
     const Task& task = core_.graph[send];
     const costs::Path path = core_.path_of(task);
@@ -92,7 +87,7 @@ class PortNetwork {
   Core& core_;
   std::vector<Egress> egress_;
   std::vector<Ingress> ingress_;
-  std::vector<std::uint32_t> touched_egress_, touched_ingress_;
+  Touched touched_egress_, touched_ingress_;
 };
 
 }  // namespace hipress::sim

@@ -330,7 +330,7 @@ void Sharing::apply(Slot slot, std::int64_t now, EventQueue& events) {
   const Wide left =
       (Wide{activity.remaining} * speed.denominator + speed.numerator - 1) / speed.numerator;
   const std::int64_t end = left > kNever - now ? kNever : now + static_cast<std::int64_t>(left);
-  events.push({end, slot, activity.version});
+  events.push(end, slot, activity.version);
 }
 
 }  // namespace hipress::sim

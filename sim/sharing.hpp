@@ -31,10 +31,11 @@ class Sharing {
   /// overflow; what would end later gets this as its end.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
-  /// One capacity that an activity uses, and how much of it at full speed.
+  /// One capacity that an activity uses, and how much of it at full speed. Without initial values,
+  /// which every start of a task would write eight times.
   struct Use {
-    std::uint32_t capacity = 0;
-    double amount = 1;
+    std::uint32_t capacity;
+    double amount;
     bool operator==(const Use&) const = default;
   };
   static constexpr std::size_t kMostUses = 8;

@@ -35,7 +35,7 @@ void WaitingQueue::sort_latest(Sorter& sorter) {
     std::inplace_merge(first, added, end,
                        [&](const Ready& a, const Ready& b) { return sorter.before(a, b); });
   }
-  sorted_ = tasks_.size();
+  sorted_ = static_cast<std::uint32_t>(tasks_.size());
 }
 
 void WaitingQueue::drop_taken() {

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "casync/task_graph.hpp"
@@ -37,16 +38,23 @@ inline Waiting place_by_need(const TaskGraph& graph, TaskId id, std::int64_t rea
           (std::uint64_t{send.rotation} << 32) | send.partition, id};
 }
 
+/// A task and the time at which it became ready.
+struct Ready {
+  Ready(std::int64_t ready_time, TaskId task) : time(ready_time), id(task) {}
+  std::int64_t time;
+  TaskId id;
+};
+
 /// Tasks that wait for one resource, first served first, in any order of arrival.
 class WaitingHeap {
  public:
   bool empty() const { return heap_.empty(); }
   void add(const Waiting& task) {
     heap_.push_back(task);
-    if (heap_.size() > 1) std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
   Waiting take_first() {
-    if (heap_.size() > 1) std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const Waiting first = heap_.back();
     heap_.pop_back();
     return first;
@@ -57,15 +65,11 @@ class WaitingHeap {
   std::vector<Waiting> heap_;
 };
 
-/// The same for tasks in the usual order that are added as time goes on, as every stream's are:
-/// a queue. Only what became ready at one instant has to be put in order, and only if it is still
-/// waiting when that instant's turn comes.
+/// The same for tasks in the usual order that are added as time goes on, as every stream's are: a
+/// queue. Only what became ready at one instant has to be put in order, and only if it is still
+/// waiting when that instant's turn comes. One that waits alone is kept without any queue.
 class WaitingQueue {
  public:
-  struct Ready {
-    std::int64_t time = 0;
-    TaskId id = 0;
-  };
   /// Puts tasks of one ready time in order; one for all queues of a graph.
   class Sorter {
    public:
@@ -82,52 +86,65 @@ class WaitingQueue {
     std::vector<Waiting> places_;
   };
 
-  bool empty() const { return next_ == tasks_.size(); }
+  bool empty() const { return size_ == 0; }
 
   void add(TaskId id, std::int64_t now, Sorter& sorter) {
-    if (sorted_ < tasks_.size() && tasks_.back().time != now) sort_latest(sorter);
-    if (tasks_.size() == tasks_.capacity() && 2 * next_ > tasks_.size()) drop_taken();
-    tasks_.push_back({now, id});
+    ++size_;
+    if (size_ == 1) {
+      alone_ = {now, id};
+    } else {
+      append(now, id, sorter);
+    }
   }
 
   Ready take_first(Sorter& sorter) {
-    if (next_ + 1 == tasks_.size()) {
-      const Ready last = tasks_[next_];
-      tasks_.clear();
-      next_ = sorted_ = 0;
-      return last;
-    }
+    --size_;
+    if (size_ > 0) return take_from_queue(sorter);
+    if (tasks_.empty()) return alone_;
+    const Ready last = tasks_.back();
+    tasks_.clear();
+    next_ = sorted_ = 0;
+    return last;
+  }
+
+  std::size_t bytes() const { return tasks_.capacity() * sizeof(Ready); }
+
+ private:
+  void append(std::int64_t time, TaskId id, Sorter& sorter) {
+    if (tasks_.empty()) tasks_.push_back(alone_);
+    if (sorted_ < tasks_.size() && tasks_.back().time != time) sort_latest(sorter);
+    if (tasks_.size() == tasks_.capacity() && 2 * std::size_t{next_} > tasks_.size()) drop_taken();
+    tasks_.emplace_back(time, id);
+  }
+  Ready take_from_queue(Sorter& sorter) {
     const bool order_is_open =
         sorted_ < tasks_.size() && (next_ == sorted_ || tasks_[next_].time == tasks_[sorted_].time);
     if (order_is_open) sort_latest(sorter);
     sorter.prefetch(tasks_[next_ + 1]);
     return tasks_[next_++];
   }
-
-  std::size_t bytes() const { return tasks_.capacity() * sizeof(Ready); }
-
- private:
   void sort_latest(Sorter& sorter);
   void drop_taken();
 
+  std::uint32_t size_ = 0;    // all that wait
+  std::uint32_t next_ = 0;    // the first of the queue that still waits
+  std::uint32_t sorted_ = 0;  // from here on all have one time, in no order yet
+  Ready alone_{0, 0};         // the one that waits, if the queue is empty
   std::vector<Ready> tasks_;  // in the order of time
-  std::size_t next_ = 0;      // the first that still waits
-  std::size_t sorted_ = 0;    // from here on all have one time, in no order yet
 };
 
-/// How waiting Sends are kept: in the usual order, or by need. take_first() gives the place that
-/// the task has at its receiver.
+/// How waiting Sends are kept: in the usual order, or by need.
 class SendsByReady {
  public:
   bool empty() const { return queue_.empty(); }
   void add(const TaskGraph&, TaskId id, std::int64_t now, WaitingQueue::Sorter& sorter) {
     queue_.add(id, now, sorter);
   }
-  Waiting take_first(const TaskGraph& graph, WaitingQueue::Sorter& sorter) {
-    const WaitingQueue::Ready first = queue_.take_first(sorter);
-    return place_by_ready(graph[first.id], first.id, first.time);
-  }
+  Ready take_first(WaitingQueue::Sorter& sorter) { return queue_.take_first(sorter); }
   std::size_t bytes() const { return queue_.bytes(); }
+  static Waiting place(const TaskGraph& graph, const Ready& send) {
+    return place_by_ready(graph[send.id], send.id, send.time);
+  }
 
  private:
   WaitingQueue queue_;
@@ -137,13 +154,64 @@ class SendsByNeed {
  public:
   bool empty() const { return heap_.empty(); }
   void add(const TaskGraph& graph, TaskId id, std::int64_t now, WaitingQueue::Sorter&) {
-    heap_.add(place_by_need(graph, id, now));
+    heap_.add(place(graph, {now, id}));
   }
-  Waiting take_first(const TaskGraph&, WaitingQueue::Sorter&) { return heap_.take_first(); }
+  Ready take_first(WaitingQueue::Sorter&) {
+    const Waiting first = heap_.take_first();
+    return {static_cast<std::int64_t>(first.second), first.id};
+  }
   std::size_t bytes() const { return heap_.bytes(); }
+  static Waiting place(const TaskGraph& graph, const Ready& send) {
+    return place_by_need(graph, send.id, send.time);
+  }
 
  private:
   WaitingHeap heap_;
+};
+
+/// What senders offer to one receiver, in the order of their Sends. Mostly there is one at a time,
+/// of which no place in the order is computed.
+template <class Sends>
+class Offers {
+ public:
+  bool empty() const { return count_ == 0; }
+  void add(const TaskGraph& graph, const Ready& send) {
+    if (++count_ == 1) {
+      alone_ = send;
+      return;
+    }
+    if (many_.empty()) many_.add(Sends::place(graph, alone_));
+    many_.add(Sends::place(graph, send));
+  }
+  TaskId take_first() {
+    --count_;
+    return many_.empty() ? alone_.id : many_.take_first().id;
+  }
+  std::size_t bytes() const { return many_.bytes(); }
+
+ private:
+  std::uint32_t count_ = 0;
+  Ready alone_{0, 0};  // the only one, unless it is in the heap
+  WaitingHeap many_;
+};
+
+/// Which of some resources have to be looked at when the instant ends.
+class Touched {
+ public:
+  /// Of so many resources, each of which has a `touched`.
+  explicit Touched(std::size_t resources) : indices_(resources) {}
+  template <class Resource>
+  void add(Resource& resource, std::uint32_t index) {
+    if (resource.touched) return;
+    resource.touched = true;
+    indices_[count_++] = index;
+  }
+  std::span<const std::uint32_t> indices() const { return {indices_.data(), count_}; }
+  void clear() { count_ = 0; }
+
+ private:
+  std::vector<std::uint32_t> indices_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace hipress::sim
