@@ -29,8 +29,8 @@ class EventQueue {
   bool empty() const { return current_ == kNone && heap_.empty(); }
   std::int64_t next_time() const { return current_ != kNone ? now_ : heap_.front().time; }
 
-  /// An Event's members one by one: an Event that its caller has just stored by parts and this would
-  /// load at once costs a dozen cycles.
+  /// An Event's members one by one: to load at once what a caller has just stored by parts costs a
+  /// dozen cycles.
   void push(std::int64_t time, std::uint32_t subject, std::uint32_t version) {
     const std::uint32_t node = new_node(subject, version);
     if (time == now_) {
