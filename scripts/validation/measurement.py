@@ -76,7 +76,7 @@ class Plan:
     def next_iterations(self, case: Case, measured: "Repetitions") -> int:
         """How many iterations the next round of a case has; 0: it has been measured enough."""
         iteration_s = statistics.median(measured.seconds) if measured.seconds else self.typical_s(case)
-        if measured.rounds >= 2 and 2 * measured.rounds * iteration_s > 3 * self.ROUND_S:
+        if len(measured.rounds) >= 2 and 2 * len(measured.rounds) * iteration_s > 3 * self.ROUND_S:
             return 0
         return self.that_fit(iteration_s)
 
@@ -179,17 +179,32 @@ class Bench:
                           self.plan.to_trace(iteration_s), "--trace", path)
 
 
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """One start of a case, with the prediction from the kernels as they were then."""
+
+    seconds: tuple[float, ...]  #: measured iterations
+    predicted_s: float
+    disturbed: bool
+
+
 class Repetitions:
     """What was measured of one case so far."""
 
     def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self.predicted_s: list[float] = []  #: by round
-        self.rounds = 0
+        self.rounds: list[Round] = []
         self.thrown_away = 0  #: rounds
-        self.disturbed = 0
-        self.repeated = 0
+        self.repeated = 0  #: iterations of these
         self.report: dict = {}
+
+    @property
+    def kept(self) -> list[Round]:
+        """Those that nobody disturbed; if there are none, all."""
+        return [one for one in self.rounds if not one.disturbed] or self.rounds
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        return tuple(seconds for one in self.kept for seconds in one.seconds)
 
     def throw_away(self, report: dict) -> None:
         self.thrown_away += 1
@@ -197,14 +212,14 @@ class Repetitions:
 
     def add(self, report: dict, disturbed: bool) -> None:
         self.report = report
-        self.rounds += 1
-        self.seconds += report["each_measured_iteration_s"]
-        self.predicted_s.append(report["predicted_iteration_s"])
-        self.disturbed += len(report["each_measured_iteration_s"]) if disturbed else 0
+        self.rounds.append(Round(tuple(report["each_measured_iteration_s"]), report["predicted_iteration_s"], disturbed))
 
     def result(self, case: Case, scale: Scale) -> Result:
-        return Result(case, scale.size, scale.time, statistics.median(self.predicted_s), self.report["compute_s"],
-                      tuple(self.seconds), self.disturbed, self.repeated, self.report["verified"])
+        measured = sum(len(one.seconds) for one in self.rounds)
+        return Result(case, scale.size, scale.time, statistics.median(one.predicted_s for one in self.kept),
+                      self.report["compute_s"], self.seconds,
+                      disturbed=sum(len(one.seconds) for one in self.kept if one.disturbed),
+                      repeated=self.repeated + measured - len(self.seconds), verified=self.report["verified"])
 
 
 def by_group(cases: list[Case]) -> Iterator[list[Case]]:

@@ -254,7 +254,8 @@ class Files(unittest.TestCase):
             self.assertEqual("all disturbed" in said[0], disturbances[-1])
 
     def test_a_disturbed_case_is_measured_again_a_few_times(self):
-        reports = iter([{"each_measured_iteration_s": [float(i)], "predicted_iteration_s": 1.0} for i in range(9)])
+        reports = iter([{"each_measured_iteration_s": [float(i)], "predicted_iteration_s": 1.0, "compute_s": 0.5,
+                         "verified": True} for i in range(9)])
         launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
         bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
         for disturbances, kept, disturbed, repeated in (((9, 0), 1.0, 0, 1), ((9, 9, 9), 4.0, 1, 2)):
@@ -262,8 +263,8 @@ class Files(unittest.TestCase):
             with mock.patch.object(measurement, "disturbance", side_effect=disturbances), \
                     mock.patch.object(measurement, "stolen", return_value=0):
                 bench.run_once(plan(), self.folder / "model", repetitions)
-            self.assertEqual((repetitions.seconds, repetitions.disturbed, repetitions.repeated),
-                             ([kept], disturbed, repeated))
+            result = repetitions.result(plan(), cases.Scale(1, 1))
+            self.assertEqual((result.repetitions_s, result.disturbed, result.repeated), ((kept,), disturbed, repeated))
 
     def test_a_prediction_is_the_median_of_the_rounds(self):
         # Each round has a profile of its own, and so a prediction.
@@ -273,13 +274,25 @@ class Files(unittest.TestCase):
                              "verified": True}, disturbed=False)
         self.assertEqual(repetitions.result(plan(), cases.Scale(1, 1)).predicted_s, 1.5)
 
+    def test_rounds_that_nobody_disturbed_count_alone(self):
+        def result(*rounds):
+            repetitions = measurement.Repetitions()
+            for seconds, predicted_s, disturbed in rounds:
+                repetitions.add({"each_measured_iteration_s": seconds, "predicted_iteration_s": predicted_s, "compute_s": 0.5,
+                                 "verified": True}, disturbed)
+            measured = repetitions.result(plan(), cases.Scale(1, 1))
+            return measured.repetitions_s, measured.predicted_s, measured.disturbed, measured.repeated
+
+        self.assertEqual(result(([9.0, 8.0], 7.0, True), ([2.0], 3.0, False)), ((2.0,), 3.0, 0, 2))
+        self.assertEqual(result(([9.0], 7.0, True), ([2.0], 3.0, True)), ((9.0, 2.0), 5.0, 2, 0))
+
     def test_what_takes_long_is_repeated_less(self):
         wanted = measurement.Plan(rounds=3, iterations=4)
         repetitions = measurement.Repetitions()
         self.assertEqual(wanted.next_iterations(plan(), repetitions), 1)  # 2.5 s, as is typical
         self.assertEqual(wanted.next_iterations(plan(algorithm="onebit"), repetitions), 4)
         for iteration_s, rounds, expected in ((0.1, 1, 4), (0.1, 2, 4), (0.4, 1, 2), (2.0, 1, 1), (2.0, 2, 0)):
-            repetitions.seconds, repetitions.rounds = [iteration_s], rounds
+            repetitions.rounds = [measurement.Round((iteration_s,), 1.0, False)] * rounds
             self.assertEqual(wanted.next_iterations(plan(), repetitions), expected, (iteration_s, rounds))
 
     def test_what_takes_long_is_traced_less(self):
@@ -375,7 +388,8 @@ class Machine(unittest.TestCase):
         self.assertEqual(len(report["cases"]), 10)
         # none: 1.1 against the median of 1.0 and 1.02, two rounds of these two.
         self.assertAlmostEqual(report["cases"][0]["error"], 1.1 / 1.01 - 1)
-        self.assertEqual(len(report["cases"][0]["repetitions_s"]), 4)
+        first = report["cases"][0]
+        self.assertEqual(len(first["repetitions_s"]) + first["repeated"], 4)  # a round that was disturbed does not count
         # 10 plans, 45 pairs; those of one speed do not differ: 2 none, 2 fp16, 6 compressed.
         self.assertEqual((report["pairs"], report["ranking_accuracy"]), (45 - 1 - 1 - 15, 1.0))
         self.assertIn("task by task", done.stdout)
