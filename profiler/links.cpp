@@ -209,8 +209,9 @@ double measure_paced_bytes(const Options& options, const CoreSeconds& core_secon
   return std::max(profile.link.core_s_per_byte, per_byte_s);
 }
 
-/// What transfers cost the cores, by how long others keep threads that count from theirs. A message
-/// of a base was measured where nothing but the cores limits it, and so better than here.
+/// What transfers cost the cores, by how long others keep threads that count from theirs. A base
+/// was measured where nothing but the cores limits them; here messages come further apart, and
+/// threads wake up for fewer at a time.
 void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
                          costs::Profile& profile) {
   std::optional<CoreMeter> meter;
@@ -223,8 +224,8 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     return used_s;
   };
   profile.link.core_s_per_byte = measure_paced_bytes(options, metered, sizes, profile);
-  if (options.base != nullptr) return;
-  profile.link.core_s_per_message = measure_message_cores(options, metered, profile);
+  profile.link.core_s_per_message =
+      std::max(profile.link.core_s_per_message, measure_message_cores(options, metered, profile));
 }
 
 /// Bandwidth and burst of each direction while both are busy, as they are in a synchronisation:

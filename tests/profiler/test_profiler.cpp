@@ -96,7 +96,7 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].codecs == base.codecs);
   CHECK(measured[0].merge == base.merge);
   CHECK(measured[0].link.core_s_per_byte >= 1.25e-9);  // more, where the link makes it dearer
-  CHECK(measured[0].link.core_s_per_message == 3e-6);
+  CHECK(measured[0].link.core_s_per_message >= 3e-6);  // likewise
   CHECK(measured[0].shared_host);
   CHECK_THAT(measured[0].source, EndsWith("; kernels of profile measured 0123456789abcdef"));
   CHECK(measured[0].notes ==
