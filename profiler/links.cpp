@@ -136,6 +136,19 @@ double known_core_s(const casync::TaskGraph& graph, const costs::CodecCosts* cod
 using CoreSeconds =
     std::function<std::vector<double>(const Calibration& calibration, const Repetitions&)>;
 
+/// The same in some runs, each of new threads: where the system puts these, and with that what they
+/// cost, differs from run to run more than from iteration to iteration.
+std::vector<double> in_runs(const CoreSeconds& core_seconds, const Calibration& calibration,
+                            const Repetitions& times) {
+  constexpr int kRuns = 5;
+  std::vector<double> seconds;
+  for (int i = 0; i < kRuns; ++i) {
+    const std::vector<double> iterations = core_seconds(calibration, times);
+    seconds.insert(seconds.end(), iterations.begin(), iterations.end());
+  }
+  return seconds;
+}
+
 /// What a message costs the cores beside its bytes in a synchronisation, where threads wake up for
 /// a few messages at a time; in a long stream it would cost a fraction. Every other gradient is
 /// tiny, as biases and norms are in models. Measured with the codec that adds least to it.
@@ -153,12 +166,7 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
     known_s = with_it_s;
     cheapest = std::move(calibration);
   }
-  constexpr int kRuns = 5;  // of new threads: where the system puts them differs from run to run
-  std::vector<double> seconds;
-  for (int i = 0; i < kRuns; ++i) {
-    const std::vector<double> iterations = core_seconds(cheapest, usual(options));
-    seconds.insert(seconds.end(), iterations.begin(), iterations.end());
-  }
+  std::vector<double> seconds = in_runs(core_seconds, cheapest, usual(options));
   double messages = 0;
   for (casync::TaskId id = 0; id < cheapest.graph.tasks(); ++id)
     messages += cheapest.graph[id].kind == casync::Kind::kSend ? 1 : 0;
@@ -201,8 +209,8 @@ double measure_paced_bytes(const Options& options, const CoreSeconds& core_secon
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
     const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
-    samples.push_back(
-        summarise(bytes, core_seconds(streams(options.nodes, pairs, elements, 1), kMany)));
+    samples.push_back(summarise(
+        bytes, in_runs(core_seconds, streams(options.nodes, pairs, elements, 1), usual(options))));
   }
   const double per_byte_s = slope(samples);
   fit_and_keep(profile, "link.cores", samples);
