@@ -147,14 +147,15 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   cluster.overlap = profile.overlap;
   cluster.host = fill_hosts(nodes, profile.shared_host ? nodes : 1);
   cluster.cores_per_host = profile.cores;
+  cluster.core_turn_s = profile.core_turn_s;
   cluster.compute_speed.assign(nodes, 1.0);
   return cluster;
 }
 
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
-  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "link", "host_link",
-                    "rack", "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
+  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn", "link",
+                    "host_link", "rack", "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
   Cluster cluster = cluster_from_profile(profile, read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
@@ -172,6 +173,7 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   if (const auto cores = root.find("cores_per_host")) {
     cluster.cores_per_host = static_cast<int>(cores->integer(0, kMostNodes));
   }
+  cluster.core_turn_s = duration_or(root, "core_turn", cluster.core_turn_s);
   if (const auto link = root.find("host_link")) cluster.host_link = read_host_link(*link);
   if (const auto rack = root.find("rack")) {
     cluster.rack = read_rack(*rack);

@@ -1,14 +1,11 @@
 #include "costs/link_yaml.hpp"
 
 namespace hipress::costs {
-namespace {
 
 double duration_or(const io::YamlNode& node, std::string_view key, double otherwise) {
   const auto child = node.find(key);
   return child ? child->duration() : otherwise;
 }
-
-}  // namespace
 
 LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
   LinkCosts link = defaults;

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <string_view>
+
 #include "costs/profile.hpp"
 #include "io/yaml.hpp"
 
 namespace hipress::costs {
+
+/// The duration in seconds under a key that need not be there.
+double duration_or(const io::YamlNode& node, std::string_view key, double otherwise);
 
 /// Reads the map of link quantities that profiles and cluster files share (costs/README.md lists
 /// its keys). What it does not say is taken from `defaults`, except that a bandwidth given alone

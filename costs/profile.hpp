@@ -52,6 +52,7 @@ struct Profile {
   std::string device = "cpu";   ///< what ran the kernels
   double memory_bandwidth = 0;  ///< bytes per second, the ceiling of kernels
   int cores = 0;                ///< of the host; 0: not a shared resource
+  double core_turn_s = 0;       ///< how long a thread that codes keeps a core that others wait for
   bool shared_host = false;     ///< measured with all ranks on one machine (loopback)
   std::map<std::string, CodecCosts> codecs;
   Curve merge;  ///< raw fp32 add, x in elements

@@ -100,7 +100,7 @@ Profile::Series read_series(const YamlNode& node) {
 }
 
 void read_hardware(const YamlNode& node, Profile& profile) {
-  node.expect_keys({"name", "device", "memory_bandwidth", "cores", "shared_host"});
+  node.expect_keys({"name", "device", "memory_bandwidth", "cores", "core_turn", "shared_host"});
   profile.hardware = node.at("name").text();
   const YamlNode device = node.at("device");
   profile.device = device.text();
@@ -110,6 +110,7 @@ void read_hardware(const YamlNode& node, Profile& profile) {
   profile.memory_bandwidth = node.at("memory_bandwidth").bandwidth();
   if (const auto cores = node.find("cores"))
     profile.cores = static_cast<int>(cores->integer(0, 1 << 20));
+  profile.core_turn_s = duration_or(node, "core_turn", 0);
   if (const auto shared = node.find("shared_host")) profile.shared_host = shared->boolean();
 }
 

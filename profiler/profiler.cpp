@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "executor/gather.hpp"
+#include "executor/scheduling.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
@@ -122,6 +123,9 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts,
     if (options.anew == Part::kLinks) return profile;
   }
   if (options.base == nullptr) profile.cores = takes_cores(options) ? hosts.cores() : 0;
+  // What codes on a device leaves the cores to those that move messages.
+  const bool takes_turns = takes_cores(options) && !options.device;
+  profile.core_turn_s = takes_turns ? std::chrono::duration<double>(executor::kTurn).count() : 0;
   if (options.device) {
     profile.device = "cuda";
     measure_device_kernels(options, progress, profile);

@@ -106,6 +106,7 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"nodes_per_host", move_hosts},
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
+    ClusterKey{"core_turn", [](Cluster& c) { toggle(c.core_turn_s, kSomeTime_s); }},
     ClusterKey{"overlap.compute_codec",
                [](Cluster& c) { toggle_overlap(c.overlap.compute_codec); }},
     ClusterKey{"overlap.compute_transfer",
@@ -367,7 +368,7 @@ class Search {
 
   std::string reason(std::string_view key, bool sends) const {
     const bool of_cores = (key == "nodes_per_host" && !costs::is_hierarchical(scenario_.cluster)) ||
-                          key.find("link.core_") != std::string_view::npos;
+                          key == "core_turn" || key.find("link.core_") != std::string_view::npos;
     if (of_cores && scenario_.cluster.cores_per_host == 0) {
       return "cores_per_host is 0, so cores are not shared";
     }

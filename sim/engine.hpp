@@ -7,6 +7,7 @@
 #include "sim/event_queue.hpp"
 #include "sim/sharing.hpp"
 #include "sim/simulator.hpp"
+#include "sim/turns.hpp"
 #include "sim/waiting.hpp"
 
 namespace hipress::sim {
@@ -168,6 +169,7 @@ class Engine {
          const Options& options)
       : core_(graph, costs, cluster, options),
         transfers_(core_),
+        turns_(cluster),
         streams_(3 * graph.orbits()),
         waiting_(graph.predecessors),
         touched_(streams_.size()) {}
@@ -208,9 +210,17 @@ class Engine {
     bool touched = false;
   };
 
+  /// Versions of events that are no end of a task: a message is ready to go on at one of its ends,
+  /// and its thread there gets a core. No activity gets so far.
+  static constexpr std::uint32_t kArrives = ~std::uint32_t{0}, kGetsCore = kArrives - 1;
+
   void take(const Event& event) {
     if (event.version == 0) {
       finish(event.subject);
+    } else if (event.version == kArrives) {
+      for_a_core_.push_back(event.subject);
+    } else if (event.version == kGetsCore) {
+      go_on(event.subject);
     } else if (!core_.sharing.stale(event)) {
       finish(core_.sharing.finish(event.subject));
     }
@@ -230,6 +240,7 @@ class Engine {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touched_.add(streams_[stream], stream);
+      if (turns_.matter() && keeps_core(task)) turns_.release(task.node);
       if (casync::is_computation(task)) note_computation(task);
     }
     std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
@@ -266,6 +277,8 @@ class Engine {
       case casync::Kind::kRecv:
         return arrive(id);
       case casync::Kind::kSend:
+        if (turns_.matter()) return for_a_core_.push_back(id);
+        [[fallthrough]];
       case casync::Kind::kAllReduce:
         return transfers_.add(id);
       default: {
@@ -287,6 +300,7 @@ class Engine {
   /// The message is on the wire for L; a Recv has no length.
   void arrive(TaskId recv) {
     const std::int64_t latency = core_.costs_of(core_.path_of(core_.graph[recv])).latency;
+    if (turns_.matter()) return core_.events.push(core_.now + latency, recv, kArrives);
     if (core_.options.record_timeline) {
       core_.result.timeline.start[recv] = casync::Picoseconds(core_.now + latency);
     }
@@ -295,6 +309,37 @@ class Engine {
     } else {
       finish(recv);
     }
+  }
+
+  /// Messages that became ready for their next thread at this instant: what keeps the cores busy is
+  /// known only now that the streams have begun their next tasks.
+  void wait_for_cores() {
+    for (const TaskId id : for_a_core_) {
+      const Task& task = core_.graph[id];
+      const bool sends = task.kind == casync::Kind::kSend;
+      const std::int64_t at =
+          turns_.take(task.node, sends ? Turns::End::kSending : Turns::End::kReceiving, core_.now);
+      if (sends && at == core_.now) {
+        transfers_.add(id);
+      } else {
+        core_.events.push(at, id, kGetsCore);
+      }
+    }
+    for_a_core_.clear();
+  }
+
+  void go_on(TaskId id) {
+    if (core_.graph[id].kind == casync::Kind::kSend) {
+      transfers_.add(id);
+    } else {
+      pass(id);
+    }
+  }
+
+  /// Whether a task of a stream has a thread that keeps a core of its host busy.
+  bool keeps_core(const Task& task) const {
+    return core_.shared_cores && !casync::is_local(task) &&
+           (!casync::is_computation(task) || core_.options.backward_cores == BackwardCores::kOne);
   }
 
   std::uint32_t stream_of(const Task& task) const {
@@ -312,6 +357,7 @@ class Engine {
       run_on_stream(stream.waiting.take_first(core_.sorter).id);
     }
     touched_.clear();
+    wait_for_cores();
     transfers_.dispatch();
     core_.sharing.settle(core_.now, core_.events);
   }
@@ -320,9 +366,9 @@ class Engine {
     const Task& task = core_.graph[id];
     const bool computes = casync::is_computation(task);
     Sharing::Uses uses;
-    if (core_.shared_cores && !casync::is_local(task) &&
-        (!computes || core_.options.backward_cores == BackwardCores::kOne)) {
+    if (keeps_core(task)) {
       uses.add(core_.host_cores[task.node], 1);
+      if (turns_.matter()) turns_.occupy(task.node);
     }
     core_.start(id, core_.jittered(id, stream_work(task, computes)), 1, uses);
   }
@@ -367,6 +413,8 @@ class Engine {
 
   Core core_;
   Transfers transfers_;
+  Turns turns_;
+  std::vector<TaskId> for_a_core_;  // messages that became ready for a thread at this instant
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> waiting_;  // predecessors not done
   Touched touched_;

@@ -40,6 +40,9 @@ void check_link(const costs::LinkCosts& link, std::string_view name) {
           fmt::format("{}: the CPU work of a transfer must not be negative", name));
 }
 
+/// Sums of waits for as many threads as there can be then fit in 64 bits.
+constexpr double kLongestTurn_s = 1;
+
 void check_rack(const costs::RackCosts& rack) {
   require(rack.hosts > 0, "rack: hosts must be at least 1");
   require(rack.oversubscription > 0 && std::isfinite(rack.oversubscription),
@@ -81,6 +84,9 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   if (cluster.host_link) check_link(*cluster.host_link, "host_link");
   if (cluster.rack) check_rack(*cluster.rack);
   check_overlap(cluster.overlap);
+  require(cluster.core_turn_s >= 0 && cluster.core_turn_s <= kLongestTurn_s,
+          fmt::format("core_turn must be 0 s to {:g} s, got {} s", kLongestTurn_s,
+                      cluster.core_turn_s));
   require(cluster.nodes == nodes,
           fmt::format("the cluster has {} nodes, the plan {}: give the same number to both",
                       cluster.nodes, nodes));

@@ -18,6 +18,7 @@ Profile profile_of(bool shared_host) {
   Profile profile;
   profile.name = "tiny";
   profile.cores = 8;
+  profile.core_turn_s = 1e-3;
   profile.shared_host = shared_host;
   profile.link = {1e-5, 1e9, 8e8, 2e-5, 1e-10, 1e-6};
   return profile;
@@ -45,19 +46,21 @@ TEST_CASE("Nodes are machines of their own, unless the profile was measured on o
   const Cluster shared = cluster_from_profile(profile_of(true), 3);
   CHECK(shared.host == std::vector<std::uint32_t>{0, 0, 0});
   CHECK(shared.cores_per_host == 8);
+  CHECK(shared.core_turn_s == 1e-3);
   CHECK(shared.compute_speed == std::vector<double>{1, 1, 1});
   CHECK(shared.link == profile_of(true).link);
 }
 
 TEST_CASE("A cluster file overrides what it names and keeps the rest of the profile") {
   const Cluster cluster = read_text(
-      "name: lab\nnodes: 4\nnodes_per_host: 2\ncores_per_host: 16\n"
+      "name: lab\nnodes: 4\nnodes_per_host: 2\ncores_per_host: 16\ncore_turn: 4ms\n"
       "link: {bandwidth: 10Gbps}\ncompute_speed: {3: 0.5}\n",
       0);
   CHECK(cluster.name == "lab");
   CHECK(cluster.nodes == 4);
   CHECK(cluster.host == std::vector<std::uint32_t>{0, 0, 1, 1});
   CHECK(cluster.cores_per_host == 16);
+  CHECK(cluster.core_turn_s == 4e-3);
   CHECK(cluster.link.bandwidth == 1.25e9);            // 10 Gbit/s / 8
   CHECK(cluster.link.bandwidth_both_ways == 1.25e9);  // given alone, it holds both ways
   CHECK(cluster.link.overhead_s == 1e-5);

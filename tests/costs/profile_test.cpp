@@ -25,6 +25,7 @@ Profile example_profile() {
   profile.memory_bandwidth = 1e10 / 3;
   profile.overlap = {1.1, 1 + 1.0 / 3, 2};
   profile.cores = 2;
+  profile.core_turn_s = 1.5e-3;
   profile.shared_host = true;
   const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};
   profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}};

@@ -83,7 +83,8 @@ class RandomInstance {
          << "' bulk " << choices_.shapes[shape].bulk.threshold_bytes << " batch "
          << choices_.shapes[shape].batch.threshold_bytes << " N " << cluster.nodes << " "
          << sim::to_string(machines_->network) << " gpus " << cluster.gpus_per_node << " cores "
-         << cluster.cores_per_host << " burst " << cluster.link.burst_bytes << " duplex "
+         << cluster.cores_per_host << " turn " << cluster.core_turn_s << " burst "
+         << cluster.link.burst_bytes << " duplex "
          << cluster.link.bandwidth_both_ways / cluster.link.bandwidth << " host link "
          << cluster.host_link.has_value() << " rack " << cluster.rack.has_value() << " overlap "
          << cluster.overlap.compute_codec << " speeds";
@@ -168,6 +169,7 @@ class RandomInstance {
     if (draws_.one_in(5)) {
       cluster.cores_per_host = 1 + static_cast<int>(draws_.below(4));
       cluster.link.core_s_per_byte = draws_.log_uniform(1e-11, 1e-9);
+      cluster.core_turn_s = draws_.one_in(2) ? 1e-4 : 0;
     }
     if (draws_.one_in(4)) cluster.link.bandwidth_both_ways *= 0.5 + 0.5 * draws_.uniform();
     if (draws_.one_in(5)) {

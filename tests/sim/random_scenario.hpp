@@ -59,6 +59,7 @@ class RandomScenario {
     for (std::uint32_t& host : cluster_.host) host = below(3);
     link.core_s_per_byte = pick(std::array{0.0, 1e-9, 1.3e-9, 4e-9});
     link.core_s_per_message = pick(std::array{0.0, 4e-6});
+    cluster_.core_turn_s = pick(std::array{0.0, 0.0, 7e-6, 1.3e-6});
   }
 
   void make_hierarchy() {

@@ -20,9 +20,12 @@ using casync::TaskId;
 
 enum class State : std::uint8_t {
   kBlocked,  // a predecessor is not done
+  kFlying,   // Recv: on the wire, where it then waits for a core
+  kQueued,   // message: ready for the thread that moves it on
+  kTurn,     // message: that thread waits for a core
   kWaiting,  // for its resources
   kOffered,  // network port: head of its egress, which it keeps, and waiting for the ingress
-  kRunning,  // on its resources, or (Recv) on the wire
+  kRunning,  // on its resources, or (Recv, where no core is waited for) on the wire
   kDone,
 };
 
@@ -73,7 +76,9 @@ class Reference {
       solve_speeds();
       std::optional<std::int64_t> next;
       for (const Status& task : tasks_) {
-        if (task.state == State::kRunning && (!next || task.end < *next)) next = task.end;
+        const bool ends = task.state == State::kRunning || task.state == State::kFlying ||
+                          task.state == State::kTurn;
+        if (ends && (!next || task.end < *next)) next = task.end;
       }
       if (!next) break;
       now_ = *next;
@@ -111,6 +116,13 @@ class Reference {
         if (task.state == State::kRunning && task.end == now_) {
           task.state = State::kDone;
           again = true;
+        } else if (task.state == State::kFlying && task.end == now_) {
+          task.state = State::kQueued;
+        } else if (task.state == State::kTurn && task.end == now_) {
+          const bool sends = graph_[id].kind == Kind::kSend;
+          task.state = sends ? State::kWaiting : State::kDone;
+          task.ready = task.start = now_;
+          again = true;
         } else if (task.state == State::kBlocked && casync::is_instant(graph_[id]) &&
                    is_ready(id)) {
           task.state = State::kDone;
@@ -119,13 +131,52 @@ class Reference {
         } else if (task.state == State::kBlocked && is_ready(id)) {
           task.state = State::kWaiting;
           task.ready = now_;
+          if (takes_turns() && graph_[id].kind == Kind::kSend) task.state = State::kQueued;
           if (graph_[id].kind != Kind::kRecv) continue;
-          task.state = State::kRunning;
+          task.state = takes_turns() ? State::kFlying : State::kRunning;
           task.start = task.end =
               now_ + casync::from_seconds(way_of(graph_[id]).link.latency_s).count();
           again = true;
         }
       }
+    }
+  }
+
+  bool takes_turns() const { return cluster_.cores_per_host > 0 && cluster_.core_turn_s > 0; }
+
+  /// Threads of the node's host that keep a core for themselves.
+  int busy_threads(std::uint32_t node) const {
+    int busy = 0;
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      if (tasks_[id].state != State::kRunning || transfers(graph_[id])) continue;
+      if (cluster_.host[graph_[id].node] != cluster_.host[node]) continue;
+      for (const Use& use : tasks_[id].uses) busy += use.capacity == cores_of(node) ? 1 : 0;
+    }
+    return busy;
+  }
+
+  /// Messages that are ready for their next thread wait for a core: with k threads on c <= k cores
+  /// (k/c - 1/2) turns, twice that where they are received; with those of their node that wait
+  /// already, until these get one.
+  void queue_for_cores() {
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      if (tasks_[id].state != State::kQueued) continue;
+      const Task& message = graph_[id];
+      std::int64_t at = now_;
+      const double per_core =
+          static_cast<double>(busy_threads(message.node)) / cluster_.cores_per_host;
+      const int waits = message.kind == Kind::kSend ? 1 : 2;
+      if (per_core >= 1)
+        at += casync::from_seconds(waits * cluster_.core_turn_s * (per_core - 0.5)).count();
+      for (TaskId other = 0; other < graph_.tasks(); ++other) {
+        const bool together = tasks_[other].state == State::kTurn && tasks_[other].end > now_ &&
+                              graph_[other].node == message.node &&
+                              graph_[other].kind == message.kind;
+        if (together) at = tasks_[other].end;
+      }
+      const bool at_once = at == now_ && message.kind == Kind::kSend;
+      tasks_[id].state = at_once ? State::kWaiting : State::kTurn;
+      tasks_[id].end = at;
     }
   }
 
@@ -169,6 +220,7 @@ class Reference {
         start_on_stream(node, stream);
       }
     }
+    queue_for_cores();
     if (options_.network == Network::kPort) {
       for (std::uint32_t node = 0; node < graph_.nodes; ++node) offer(node);
       for (std::uint32_t node = 0; node < graph_.nodes; ++node) accept(node);

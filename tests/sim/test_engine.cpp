@@ -172,6 +172,47 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 1000 * kUs);
 }
 
+TEST_CASE("a message waits for a core where threads that code keep all of them") {
+  // A message of 1 ms from a host of c cores to another, with k other nodes on each that compute
+  // all the time. Where k >= c it waits (k/c - 1/2) turns before it leaves, and twice that where it
+  // arrives.
+  constexpr double kTurn_s = 400e-6;
+  const auto end = [&](int cores, std::uint32_t here, std::uint32_t there, Network network) {
+    const std::uint32_t nodes = 2 + here + there;
+    costs::Cluster cluster = test_cluster(nodes);
+    cluster.link.overhead_s = 0;
+    cluster.cores_per_host = cores;
+    cluster.core_turn_s = kTurn_s;
+    for (std::uint32_t node = 0; node < nodes; ++node) cluster.host[node] = node < 1 + here ? 0 : 1;
+    GraphBuilder builder(nodes);
+    const TaskId send =
+        builder.add({.amount = 1'000'000, .node = 0, .rotation = 1 + here, .kind = Kind::kSend});
+    const TaskId recv = builder.add(
+        {.amount = 1'000'000, .node = 1 + here, .rotation = 1 + here, .kind = Kind::kRecv});
+    builder.edge(send, recv);
+    const auto busy = [&](std::uint32_t node) {  // 100 ms
+      builder.add({.amount = 100'000 * kUs, .node = node, .kind = Kind::kBackward});
+    };
+    for (std::uint32_t node = 1; node < 1 + here; ++node) busy(node);
+    for (std::uint32_t node = 2 + here; node < nodes; ++node) busy(node);
+    const casync::TaskGraph graph = std::move(builder).build();
+    const Options options{
+        .network = network, .backward_cores = BackwardCores::kOne, .record_timeline = true};
+    const TaskCosts costs(test_profile(), {byte_codec()});
+    const Result result = simulate(graph, costs, cluster, options);
+    CHECK(result.timeline.start[recv] == result.timeline.end[recv]);
+    return result.timeline.end[recv].count();
+  };
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    CHECK(end(2, 1, 1, network) == 1000 * kUs);  // a core is free at each end
+    CHECK(end(2, 2, 0, network) == 1200 * kUs);  // 2/2 - 1/2 turns
+    CHECK(end(2, 3, 0, network) == 1400 * kUs);  // 3/2 - 1/2
+    CHECK(end(2, 0, 2, network) == 1400 * kUs);  // twice 2/2 - 1/2
+    CHECK(end(2, 4, 3, network) == 2400 * kUs);  // 4/2 - 1/2, and twice 3/2 - 1/2
+    CHECK(end(1, 1, 1, network) == 1600 * kUs);
+  }
+}
+
 TEST_CASE("a transfer that needs two cores at each end has half its speed where there is one") {
   // 1 ms from node 0 to 1, each on a host of one core; 4 core-seconds a second, half at each end.
   costs::Cluster cluster = test_cluster(2);

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "costs/cluster.hpp"
+
+namespace hipress::sim {
+
+/// When those who move messages get a core of a host whose cores all have somebody else on them.
+///
+/// A thread that codes, or computes, keeps its core for a turn (costs::Cluster::core_turn_s) before
+/// it lets others go first. With k such threads on c <= k cores, whoever else becomes ready waits
+/// for half a turn until the one on its core leaves it, and a turn for each of the k/c - 1 before
+/// it in the queue: (k/c - 1/2) turns, on average. A free core is had at once.
+///
+/// A message needs a core three times: its sender's thread that sends, then on the other host the
+/// library's loop and the thread that receives from this peer. What becomes ready at a node
+/// meanwhile waits with it and goes at the same time.
+class Turns {
+ public:
+  explicit Turns(const costs::Cluster& cluster);
+  /// Whether anybody ever waits.
+  bool matter() const { return turn_s_ > 0; }
+
+  /// A thread of the node's takes a core for itself, or gives it back.
+  void occupy(std::uint32_t node) { ++hosts_[host_[node]]; }
+  void release(std::uint32_t node) { --hosts_[host_[node]]; }
+
+  enum class End : std::uint8_t { kSending, kReceiving };
+  /// When a message that is ready to go on at that end at `now` gets its core there.
+  std::int64_t take(std::uint32_t node, End end, std::int64_t now);
+
+ private:
+  double turn_s_;
+  double cores_;
+  std::vector<std::uint32_t> host_;    // by node
+  std::vector<std::uint32_t> hosts_;   // threads with a core for themselves
+  std::vector<std::int64_t> granted_;  // by node and end: when those that wait get their core
+};
+
+}  // namespace hipress::sim
