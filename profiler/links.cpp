@@ -205,12 +205,13 @@ bool limited_by_links(const Options& options, const Hosts& hosts) {
 /// the cores does: threads wake up for less at a time, and a shaped network's timers go off.
 double measure_paced_bytes(const Options& options, const CoreSeconds& core_seconds,
                            const Sizes& sizes, costs::Profile& profile) {
+  constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
     const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
     samples.push_back(summarise(
-        bytes, in_runs(core_seconds, streams(options.nodes, pairs, elements, 1), usual(options))));
+        bytes, in_runs(core_seconds, streams(options.nodes, pairs, elements, 1), kOfARun)));
   }
   const double per_byte_s = slope(samples);
   fit_and_keep(profile, "link.cores", samples);

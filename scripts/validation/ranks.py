@@ -108,7 +108,7 @@ class Launcher:
     tools: pathlib.Path
     network: Network | None = None
     real_time: bool = False
-    timeout_s: float = 120
+    timeout_s: float = 300  #: then ranks are taken to hang; a profile of four has taken two minutes
 
     def run_json(self, ranks: int, tool: str, *arguments: object) -> dict:
         return json.loads(self.run(ranks, tool, *arguments, "--json"))
