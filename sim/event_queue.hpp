@@ -12,7 +12,7 @@ namespace hipress::sim {
 struct Event {
   std::int64_t time = 0;  ///< picoseconds, not negative
   std::uint32_t subject = 0;
-  std::uint32_t version = 0;  ///< 0: subject is a task id
+  std::uint32_t version = 0;  ///< 0: the task `subject` ends; the engine has two more for tasks
 };
 
 /// Events in the order of time; the order among equal times is irrelevant to the result, since the

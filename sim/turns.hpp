@@ -24,8 +24,8 @@ class Turns {
   bool matter() const { return turn_s_ > 0; }
 
   /// A thread of the node's takes a core for itself, or gives it back.
-  void occupy(std::uint32_t node) { ++hosts_[host_[node]]; }
-  void release(std::uint32_t node) { --hosts_[host_[node]]; }
+  void occupy(std::uint32_t node) { ++busy_[host_[node]]; }
+  void release(std::uint32_t node) { --busy_[host_[node]]; }
 
   enum class End : std::uint8_t { kSending, kReceiving };
   /// When a message that is ready to go on at that end at `now` gets its core there.
@@ -35,7 +35,7 @@ class Turns {
   double turn_s_;
   double cores_;
   std::vector<std::uint32_t> host_;    // by node
-  std::vector<std::uint32_t> hosts_;   // threads with a core for themselves
+  std::vector<std::uint32_t> busy_;    // by host: threads that keep a core
   std::vector<std::int64_t> granted_;  // by node and end: when those that wait get their core
 };
 

@@ -381,6 +381,12 @@ TEST_CASE("impossible costs are refused by name") {
     cluster.link.overhead_s = std::numeric_limits<double>::quiet_NaN();
     CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("overhead must be 0 s"));
   }
+  SECTION("a turn that is negative, too long or no number") {
+    for (const double wrong : {-1.0, 2.0, std::nan("")}) {
+      cluster.core_turn_s = wrong;
+      CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("core_turn must be 0 s"));
+    }
+  }
   SECTION("NaN bandwidth") {
     cluster.link.bandwidth = std::numeric_limits<double>::quiet_NaN();
     CHECK_THROWS_WITH(run(graph, cluster, Network::kFair), Contains("bandwidth must be positive"));
