@@ -25,8 +25,8 @@ from validation.ranks import Launcher
 from whole_file import make_folder, require_writable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-#: Time for the profiles, in seconds: of the unlimited network, and of each rate.
-PROFILE_S, LINKS_S = 30, 20
+#: Time for the profiles of links, in seconds: of the unlimited network, and of each rate.
+PROFILE_S, LINKS_S = 30, 90
 #: The case whose tasks are compared one by one, if it is among those that are run; else the last.
 TRACED = ("gpt2", "ps", "onebit")
 
@@ -106,14 +106,14 @@ class Run:
         missing = self.missing
         profiles = [name for name in self.profiles(missing) if not self.bench.has_profile(name)]
         seconds = self.bench.plan.estimate_s(missing) + sum(
-            PROFILE_S if name.startswith(("unlimited", LOOPBACK)) else LINKS_S for name in profiles)
+            PROFILE_S if name.startswith("unlimited") else LINKS_S for name in profiles)
         kept = len(self.chosen) - len(missing)
         say(f"{len(missing)} cases to run{f', {kept} kept' if kept else ''}; about {seconds / 60:.0f} minutes")
 
     @staticmethod
     def profiles(missing: list[Case]) -> list[str]:
-        names = sorted({links_of(case) for case in missing})
-        return names if names and names[0].startswith(LOOPBACK) else [*names, *(f"unlimited_{name}" for name in names)]
+        names = sorted({links_of(case) for case in missing if case.rate != LOOPBACK})
+        return [*names, *(f"unlimited_{name}" for name in names)]
 
     def run(self) -> int:
         """The exit status: 1 if data did not verify."""
@@ -131,8 +131,6 @@ class Run:
         return status
 
     def run_loopback(self) -> int:
-        for case in {case.nnodes: case for case in self.missing}.values():
-            self.bench.profile_loopback(case)
         self.run_cases(self.bench, self.missing)
         status = self.finish()
         self.compare_tasks(self.bench, None)
@@ -148,12 +146,9 @@ class Run:
     def compare_tasks(self, bench: Bench, network: Network | None) -> None:
         case = next((case for case in self.chosen if (case.model, case.topology, case.algorithm) == TRACED),
                     self.chosen[-1])
-        if not bench.profile_path(links_of(case)).exists():  # a run that is resumed measures no others
-            if network is None:
-                bench.profile_loopback(case)
-            else:
-                bench.profile_links(network, case)
         if network is not None:
+            if not bench.profile_path(links_of(case)).exists():  # a run that is resumed measures no others
+                bench.profile_links(network, case)
             network.shape(case.rate)
         trace = self.options.output / "trace.json"
         bench.trace(case, trace, self.results[case].measured_s)

@@ -17,7 +17,7 @@ from validation import cases as matrix
 from validation import command
 from validation.cases import Case, write_model
 from validation.evaluation import Result
-from validation.measurement import CURRENT, MOST_NODES, Bench, Plan, by_group
+from validation.measurement import MOST_NODES, PROFILED, Bench, Plan, Profile, by_group
 from validation.network import Network, remove_leftovers
 from validation.ranks import Launcher
 
@@ -40,18 +40,21 @@ class PlanBench(Bench):
     def plan_path(self, case: Case) -> pathlib.Path:
         return self.output / f"{case.model}_{case.rate}_{case.topology}_{case.algorithm}.yaml"
 
+    def kernels_of(self, case: Case) -> str:
+        """One profile serves all: which algorithms a plan has, the search decides."""
+        return PROFILED
+
     def search(self, case: Case) -> None:
-        """Writes the plan of a case that is searched, for the profile as it is now."""
+        """Writes the plan of a case that is searched, for the machine as it is now."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
         alone = dataclasses.replace(self.launcher, network=None, real_time=False)
         budget = ("--budget", self.budget_s) if case.algorithm == "timeline" else ()
         alone.run(case.nnodes, "hipress-plan", "--input", model, "--topology", case.topology, "--search", case.algorithm,
-                  "--profile", self.profile_path(CURRENT), "--output", self.plan_path(case), *budget)
+                  "--profile", self.profile_now(case).path, "--output", self.plan_path(case), *budget)
 
-    def arguments(self, case: Case, model: pathlib.Path) -> list[object]:
+    def arguments(self, case: Case, model: pathlib.Path, profile: Profile) -> list[object]:
         plan = self.plan_path(case) if case.algorithm in SEARCHES else case.algorithm
-        return ["--input", model, "--plan", plan, "--topology", case.topology, "--profile",
-                self.profile_path(CURRENT)]
+        return ["--input", model, "--plan", plan, "--topology", case.topology, "--profile", profile.path]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +124,7 @@ def measure(bench: PlanBench, chosen: list[Case]) -> list[Job]:
             of_rate = [case for case in chosen if case.rate == rate]
             on_network.profile_links(network, of_rate[0])
             for group in by_group(of_rate):
-                on_network.profile_kernels(group[0])
+                on_network.recent.clear()
                 for case in group:
                     if case.algorithm in SEARCHES:
                         on_network.search(case)

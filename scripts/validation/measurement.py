@@ -7,29 +7,20 @@ import time
 from collections.abc import Callable, Iterator
 
 from .cases import LOOPBACK, NODES, Case, Scale, write_model
+from .conditions import Conditions, disturbed_between, taken_between
 from .evaluation import Result
 from .network import Network
-from .ranks import Launcher, Processors, disturbance, stolen
+from .ranks import Launcher
 
-#: Other programs that keep more than this many processors busy disturb a measurement.
-DISTURBED = 0.25
-#: So do other machines on the same host that take more than this many: a link that nobody serves for 4 ms has lost them.
-STOLEN = 0.03
 #: Algorithms that are profiled.
 PROFILED = "fp16,onebit,terngrad,dgc"
-#: The profile that predictions come from.
-CURRENT = "current"
 MOST_NODES = max(NODES)
 #: Iterations before the measured ones: of algorithms whose states are unusual in the first.
 WARMUPS = {"dgc": 8}
 
 
-def disturbed_between(before: Processors, after: Processors) -> bool:
-    return disturbance(before, after) > DISTURBED or stolen(before, after) > STOLEN
-
-
 def links_of(case: Case) -> str:
-    """The profile that a case's links come from: of as many ranks as the case has. They all live on this machine, and
+    """The profile that a case's links come from, but on loopback: of as many ranks as the case has. They all live on this machine, and
     what a message costs depends on how busy they keep its cores: where one idles, somebody has to be woken on it."""
     return f"{case.rate}_{case.nnodes}"
 
@@ -47,11 +38,12 @@ class Plan:
     #: Rounds of a case that are thrown away because other programs were busy, at most; then they are kept and counted.
     again: int = 2
 
-    #: Seconds per round: for a case beside its iterations (starting processes, meeting, verifying), and for the kernels.
-    OVERHEAD_S, KERNELS_S = 1.0, 15.0
+    #: Seconds per round: for a case beside its iterations (starting processes, meeting, verifying), and for what is profiled
+    #: anew.
+    OVERHEAD_S, KERNELS_S, LOOPBACK_S = 1.0, 20.0, 60.0
     #: Seconds of an iteration, before one was measured.
     TYPICAL_S = {"none": 2.5, "fp16": 1.3}
-    TYPICAL_COMPRESSED_S = 0.12
+    TYPICAL_COMPRESSED_S, TYPICAL_LOOPBACK_S = 0.12, 0.15
     #: Seconds of iterations that are traced, at most, but one: less than the launcher waits for them.
     TRACED_S = 10.0
 
@@ -60,10 +52,13 @@ class Plan:
             iteration_s = self.typical_s(case)
             return self.OVERHEAD_S + iteration_s * (WARMUPS.get(case.algorithm, 1) + self.that_fit(iteration_s))
 
-        groups = len({case.group for case in cases})
-        return self.rounds * (groups * self.KERNELS_S + sum(map(case_s, cases)))
+        profiles_s = sum(self.LOOPBACK_S if rate == LOOPBACK else self.KERNELS_S
+                         for rate, *_ in {case.group for case in cases})
+        return self.rounds * (profiles_s + sum(map(case_s, cases)))
 
     def typical_s(self, case: Case) -> float:
+        if case.rate == LOOPBACK:
+            return self.TYPICAL_LOOPBACK_S
         return self.TYPICAL_S.get(case.algorithm, self.TYPICAL_COMPRESSED_S)
 
     def that_fit(self, iteration_s: float) -> int:
@@ -81,6 +76,14 @@ class Plan:
         return self.that_fit(iteration_s)
 
 
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """A file, and what the machine was like when it was measured."""
+
+    path: pathlib.Path
+    conditions: Conditions
+
+
 @dataclasses.dataclass
 class Bench:
     """Profiles and models of one run, and the tools to run cases with."""
@@ -90,30 +93,35 @@ class Bench:
     output: pathlib.Path
     plan: Plan
     say: Callable[[str], None]
-    keep_profiles: bool = False  #: those that are there
+    keep_profiles: bool = False  #: of links, those that are there
+    #: Those of this round, by the algorithms whose kernels they hold.
+    recent: dict[str, list[Profile]] = dataclasses.field(default_factory=dict)
 
     def on(self, network: Network | None) -> "Bench":
-        return dataclasses.replace(self, launcher=dataclasses.replace(self.launcher, network=network))
+        return dataclasses.replace(self, launcher=dataclasses.replace(self.launcher, network=network), recent={})
 
     def profile_path(self, name: object) -> pathlib.Path:
         return self.output / f"profile_{name}.yaml"
 
     def measure_profile(self, name: object, nnodes: int, *arguments: object) -> None:
+        """Of links, which takes longer than the host leaves processors where they are, and hardly depends on it."""
         path = self.profile_path(name)
         started = time.monotonic()
-        taken = self.undisturbed(
-            lambda: self.launcher.run(nnodes, "hipress-profile", "--quick", "--output", path, *arguments))
-        remark = f", the last of {1 + self.plan.again} times all disturbed" if taken else ""
+        _, disturbed = self.undisturbed(
+            lambda: self.launcher.run(nnodes, "hipress-profile", "--quick", "--output", path, *arguments), taken_between)
+        remark = f", the last of {1 + self.plan.again} times all disturbed" if disturbed else ""
         self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s{remark} -> {path}")
 
-    def undisturbed(self, measure: Callable[[], object]) -> bool:
-        """Measures, again while others disturb it, but not forever; whether they did to the end."""
+    def undisturbed(self, measure: Callable[[], object],
+                    disturbed: Callable[[Conditions, Conditions], bool]) -> tuple[Conditions, bool]:
+        """Measures, again while something disturbs it, but not forever: the last one's conditions, and whether it was
+        disturbed too."""
         for _ in range(1 + self.plan.again):
-            before = Processors.read()
+            before = Conditions.read()
             measure()
-            if not disturbed_between(before, Processors.read()):
-                return False
-        return True
+            if not disturbed(before, Conditions.read()):
+                return before, False
+        return before, True
 
     def profile_links(self, network: Network, case: Case) -> None:
         """The CPU work of transfers from the network without limits, links from the limited one, which then stays."""
@@ -121,22 +129,40 @@ class Bench:
         unlimited = f"unlimited_{limited}"
         if not self.has_profile(unlimited):
             network.lift(case.rate)
-            self.measure_profile(unlimited, case.nnodes, "--algorithm", PROFILED, "--passes", 1)
+            # Some kernels have to be named; those that count are profiled anew.
+            self.measure_profile(unlimited, case.nnodes, "--algorithm", "fp16", "--passes", 1)
         network.shape(case.rate)
         if not self.has_profile(limited):
             self.measure_profile(limited, case.nnodes, "--base", self.profile_path(unlimited))
 
-    def profile_loopback(self, case: Case) -> None:
-        if not self.has_profile(links_of(case)):
-            self.measure_profile(links_of(case), case.nnodes, "--algorithm", PROFILED, "--passes", 1)
+    def kernels_of(self, case: Case) -> str:
+        """The algorithms whose kernels the profile of a case has: those that its prediction needs, one at least; on loopback,
+        where one takes longer to measure, all."""
+        if case.rate == LOOPBACK:
+            return PROFILED
+        return "fp16" if case.algorithm == "none" else case.algorithm
 
-    def profile_kernels(self, case: Case) -> None:
-        """Anew for each round: what a machine's memory gives its programs changes within seconds where machines are
-        virtual, and predictions and measurements are to be of the same machine."""
-        alone = dataclasses.replace(self.launcher, network=None)
-        self.undisturbed(lambda: alone.run(
-            2, "hipress-profile", "--quick", "--passes", 1, "--base", self.profile_path(links_of(case)), "--anew", "kernels",
-            "--algorithm", PROFILED, "--output", self.profile_path(CURRENT)))
+    def profile_now(self, case: Case) -> Profile:
+        """One of this round, from when the processors were where they are now; if there is none, it is measured."""
+        now = Conditions.read()
+        kernels = self.kernels_of(case)
+        found = self.recent.setdefault(kernels, [])
+        for profile in found:
+            if profile.conditions.alike(now):
+                return profile
+        path = self.profile_path(f"{kernels.replace(',', '_')}_{len(found)}")
+        conditions, _ = self.undisturbed(lambda: self.measure_anew(case, kernels, path), disturbed_between)
+        found.append(Profile(path, conditions))
+        return found[-1]
+
+    def measure_anew(self, case: Case, kernels: str, path: pathlib.Path) -> None:
+        """What depends on where the processors are: kernels, and on loopback, where nothing but copying takes time, all."""
+        options = ["--quick", "--passes", 1, "--algorithm", kernels, "--output", path]
+        if case.rate == LOOPBACK:
+            self.launcher.run(case.nnodes, "hipress-profile", *options)
+        else:
+            alone = dataclasses.replace(self.launcher, network=None)
+            alone.run(2, "hipress-profile", *options, "--base", self.profile_path(links_of(case)), "--anew", "kernels")
 
     def has_profile(self, name: object) -> bool:
         return self.keep_profiles and self.profile_path(name).exists()
@@ -146,42 +172,45 @@ class Bench:
         first = cases[0]
         model, scale = write_model(self.models, first.model, first.rate, self.output)
         measured = {case: Repetitions() for case in cases}
+        ordered = sorted(cases, key=self.kernels_of)  # what one profile serves follows on it
         for number in range(self.plan.rounds):
-            self.profile_kernels(first)
-            # To and fro, so that no plan is always the one run last, longest after the kernels were profiled.
-            for case in cases if number % 2 == 0 else reversed(cases):
+            self.recent.clear()
+            # To and fro, so that no plan is always the one run last, longest after its profile.
+            for case in ordered if number % 2 == 0 else reversed(ordered):
                 self.run_once(case, model, measured[case])
         return [repetitions.result(case, scale) for case, repetitions in measured.items()]
 
     def run_once(self, case: Case, model: pathlib.Path, repetitions: "Repetitions") -> None:
-        """One round of one case, again if other programs disturbed it."""
+        """One round of one case, again if something disturbed it, with a profile of such conditions as it found."""
         iterations = self.plan.next_iterations(case, repetitions)
         while iterations > 0:
-            before = Processors.read()
-            report = self.launcher.run_json(case.nnodes, "hipress-exec", *self.arguments(case, model),
+            profile = self.profile_now(case)
+            before = Conditions.read()
+            report = self.launcher.run_json(case.nnodes, "hipress-exec", *self.arguments(case, model, profile),
                                             "--iterations", iterations)
-            disturbed = disturbed_between(before, Processors.read())
+            disturbed = disturbed_between(before, Conditions.read()) or not before.alike(profile.conditions)
             if not disturbed or repetitions.thrown_away >= self.plan.again:
                 return repetitions.add(report, disturbed)
             repetitions.throw_away(report)
 
-    def arguments(self, case: Case, model: pathlib.Path) -> list[object]:
+    def arguments(self, case: Case, model: pathlib.Path, profile: Profile) -> list[object]:
         plan = case.algorithm if case.algorithm in ("none", "fp16") else "all"
         algorithm = () if plan != "all" else ("--algorithm", case.algorithm)
         return ["--input", model, "--plan", plan, "--topology", case.topology, *algorithm, "--warmup",
-                WARMUPS.get(case.algorithm, 1), "--profile", self.profile_path(CURRENT)]
+                WARMUPS.get(case.algorithm, 1), "--profile", profile.path]
 
     def trace(self, case: Case, path: pathlib.Path, iteration_s: float) -> None:
         """Predicted and measured timeline of the median of some iterations, which take about so long each."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
-        self.profile_kernels(case)
-        self.launcher.run(case.nnodes, "hipress-exec", *self.arguments(case, model), "--iterations",
-                          self.plan.to_trace(iteration_s), "--trace", path)
+        self.recent.clear()
+        arguments = self.arguments(case, model, self.profile_now(case))
+        self.launcher.run(case.nnodes, "hipress-exec", *arguments, "--iterations", self.plan.to_trace(iteration_s),
+                          "--trace", path)
 
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """One start of a case, with the prediction from the kernels as they were then."""
+    """One start of a case, with the prediction from what was profiled about then."""
 
     seconds: tuple[float, ...]  #: measured iterations
     predicted_s: float

@@ -1,17 +1,15 @@
-"""Runs a tool as a job of ranks, and tells how far other programs disturbed it."""
+"""Runs a tool as a job of ranks."""
 
 import contextlib
-import ctypes
 import dataclasses
 import json
 import os
 import pathlib
-import resource
-import signal
 import subprocess
 import tempfile
 import time
 
+from .conditions import die_with_parent
 from .network import Network
 
 #: Before a rank: the scheduler serves it before ordinary programs, which else add milliseconds to every wake-up.
@@ -22,41 +20,10 @@ TURN_MS = 4
 TURN = pathlib.Path("/proc/sys/kernel/sched_rr_timeslice_ms")
 #: While somebody holds this file open with a latency of 0 in it, idle processors poll (Linux, PM quality of service).
 LATENCY = pathlib.Path("/dev/cpu_dma_latency")
-PR_SET_PDEATHSIG = 1
 
 
 class ToolError(Exception):
     """A tool failed; the message says which and what it said."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Processors:
-    """Time in seconds that the machine's processors and the ranks have spent so far."""
-
-    at_s: float
-    busy_s: float  #: all programs, and what a hypervisor took
-    ours_s: float  #: ranks that have ended
-    stolen_s: float = 0.0  #: what a hypervisor took for other machines
-
-    @staticmethod
-    def read() -> "Processors":
-        fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-        user, nice, system, _, _, _, _, steal = fields
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ticks = os.sysconf("SC_CLK_TCK")
-        return Processors(time.monotonic(), (user + nice + system + steal) / ticks,
-                          children.ru_utime + children.ru_stime, steal / ticks)
-
-
-def disturbance(before: Processors, after: Processors) -> float:
-    """Processors that others kept busy, on average, between the two."""
-    others_s = (after.busy_s - before.busy_s) - (after.ours_s - before.ours_s)
-    return max(0.0, others_s / max(1e-3, after.at_s - before.at_s))
-
-
-def stolen(before: Processors, after: Processors) -> float:
-    """Processors that the host took for other machines, on average, between the two."""
-    return (after.stolen_s - before.stolen_s) / max(1e-3, after.at_s - before.at_s)
 
 
 def real_time_allowed() -> bool:
@@ -95,10 +62,6 @@ def come_before_ranks() -> None:
     busy; its children are scheduled as ordinary programs."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(20))
-
-
-def die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @dataclasses.dataclass(frozen=True)

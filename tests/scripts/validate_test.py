@@ -21,8 +21,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import validate  # noqa: E402  (found through the path above)
 import validate_plans  # noqa: E402
-from validation import cases, evaluation, measurement, network, ranks, results, tasks  # noqa: E402
+from validation import cases, conditions, evaluation, measurement, network, ranks, results, tasks  # noqa: E402
 from validation.cases import Case  # noqa: E402
+from validation.conditions import Conditions  # noqa: E402
 from validation.evaluation import Result  # noqa: E402
 
 # Namespaces are lines of a file; every call is logged. `ip netns exec NAME command` runs the command. A shell script,
@@ -92,6 +93,10 @@ TRACE = {"traceEvents": [
 
 def result(case: Case, predicted_s: float, repetitions_s: tuple, compute_s: float = 0.1) -> Result:
     return Result(case, 0.5, 0.25, predicted_s, compute_s, repetitions_s)
+
+
+def at(handover_us: float) -> Conditions:
+    return Conditions(10, 5, 1, handover_us=handover_us)
 
 
 def plan(topology: str = "ps", algorithm: str = "none", **changes) -> Case:
@@ -230,41 +235,94 @@ class Files(unittest.TestCase):
 
     def test_disturbance_is_what_others_used(self):
         # 3 s of processors in 2 s, of which the ranks used 2: half a processor went to others.
-        self.assertAlmostEqual(ranks.disturbance(ranks.Processors(10, 5, 1), ranks.Processors(12, 8, 3)), 0.5)
-        self.assertEqual(ranks.disturbance(ranks.Processors(10, 5, 1), ranks.Processors(12, 6, 3)), 0)
+        self.assertAlmostEqual(conditions.disturbance(Conditions(10, 5, 1), Conditions(12, 8, 3)), 0.5)
+        self.assertEqual(conditions.disturbance(Conditions(10, 5, 1), Conditions(12, 6, 3)), 0)
 
     def test_what_the_host_took_disturbs_sooner(self):
         def after(stolen_s):
-            return ranks.Processors(12, 7 + stolen_s, 3, stolen_s)
+            return Conditions(12, 7 + stolen_s, 3, stolen_s)
 
-        before = ranks.Processors(10, 5, 1)
-        self.assertAlmostEqual(ranks.stolen(before, after(0.5)), 0.25)
-        self.assertFalse(measurement.disturbed_between(before, after(0.04)))
-        self.assertTrue(measurement.disturbed_between(before, after(0.1)))
+        before = Conditions(10, 5, 1)
+        self.assertAlmostEqual(conditions.stolen(before, after(0.5)), 0.25)
+        self.assertFalse(conditions.disturbed_between(before, after(0.04)))
+        self.assertTrue(conditions.disturbed_between(before, after(0.1)))
         # The same of this machine's own programs does not.
-        self.assertFalse(measurement.disturbed_between(before, ranks.Processors(12, 7.1, 3)))
+        self.assertFalse(conditions.disturbed_between(before, Conditions(12, 7.1, 3)))
+
+    def test_so_does_a_host_that_moves_processors(self):
+        before = at(2.0)
+        for handover_us, moved in ((2.0, False), (2.4, False), (1.6, False), (4.0, True), (1.0, True)):
+            self.assertEqual(conditions.disturbed_between(before, at(handover_us)), moved, handover_us)
+        self.assertFalse(conditions.disturbed_between(at(0), at(0)))  # a machine with one processor
+
+    def test_handing_over_is_timed_between_two_processors_and_leaves_nothing_behind(self):
+        allowed = os.sched_getaffinity(0)
+        if len(allowed) < 2:
+            self.skipTest("one processor")
+        self.assertGreater(conditions.handover_us(times=4), 0)
+        self.assertEqual(os.sched_getaffinity(0), allowed)
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+        with mock.patch.object(conditions, "write", side_effect=lambda *_: os._exit(1)), \
+                mock.patch.object(conditions, "PATIENCE", 1000), self.assertRaisesRegex(OSError, "is gone"):
+            conditions.handover_us(times=4)
+        self.assertEqual(os.sched_getaffinity(0), allowed)
+
+    def test_one_processor_hands_nothing_over(self):
+        with mock.patch.object(os, "sched_getaffinity", return_value={3}):
+            self.assertEqual(conditions.handover_us(), 0)
 
     def test_a_disturbed_profile_is_measured_again_a_few_times(self):
         for disturbances, calls in (((False,), 1), ((True, False), 2), ((True, True, True), 3)):
             launcher, said = mock.Mock(), []
             bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), said.append)
-            with mock.patch.object(measurement, "disturbed_between", side_effect=disturbances):
+            with mock.patch.object(measurement, "taken_between", side_effect=disturbances):
                 bench.measure_profile("500_2", 2)
             self.assertEqual(launcher.run.call_count, calls)
             self.assertEqual("all disturbed" in said[0], disturbances[-1])
 
-    def test_a_disturbed_case_is_measured_again_a_few_times(self):
+    def bench(self) -> measurement.Bench:
+        """Whose replays take 0, 1, 2, ... s."""
         reports = iter([{"each_measured_iteration_s": [float(i)], "predicted_iteration_s": 1.0, "compute_s": 0.5,
                          "verified": True} for i in range(9)])
         launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
-        bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
-        for disturbances, kept, disturbed, repeated in (((9, 0), 1.0, 0, 1), ((9, 9, 9), 4.0, 1, 2)):
+        return measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
+
+    def run_once(self, bench: measurement.Bench, *looks: float) -> Result:
+        """A case on loopback, by what handing over takes in us, as it is found one time after the other."""
+        repetitions = measurement.Repetitions()
+        with mock.patch.object(Conditions, "read", side_effect=[at(look) for look in looks]) as read:
+            bench.run_once(plan(rate=cases.LOOPBACK), self.folder / "model", repetitions)
+        self.assertEqual(read.call_count, len(looks))
+        return repetitions.result(plan(rate=cases.LOOPBACK), cases.Scale(1, 1))
+
+    def test_a_disturbed_case_is_measured_again_a_few_times(self):
+        bench = self.bench()
+        for disturbances, kept, disturbed, repeated in (((True, False), 1.0, 0, 1), ((True, True, True), 4.0, 1, 2)):
+            bench.recent = {bench.kernels_of(plan()): [measurement.Profile(self.folder / "profile", at(2))]}
             repetitions = measurement.Repetitions()
-            with mock.patch.object(measurement, "disturbance", side_effect=disturbances), \
-                    mock.patch.object(measurement, "stolen", return_value=0):
+            with mock.patch.object(measurement, "disturbed_between", side_effect=disturbances), \
+                    mock.patch.object(Conditions, "read", return_value=at(2)):
                 bench.run_once(plan(), self.folder / "model", repetitions)
             result = repetitions.result(plan(), cases.Scale(1, 1))
             self.assertEqual((result.repetitions_s, result.disturbed, result.repeated), ((kept,), disturbed, repeated))
+
+    def test_a_case_is_predicted_from_a_profile_of_where_processors_are(self):
+        bench = self.bench()
+
+        def profiles_used() -> list:
+            return [call.args[call.args.index("--profile") + 1].name for call in bench.launcher.run_json.call_args_list]
+
+        near, far = (f"profile_fp16_onebit_terngrad_dgc_{number}.yaml" for number in range(2))
+        # A look for the profile, two around measuring it, two around the case.
+        self.assertEqual(self.run_once(bench, 2, 2, 2, 2, 2).repeated, 0)
+        self.assertEqual((bench.launcher.run.call_count, profiles_used()), (1, [near]))
+        # The next case finds them as they were, then they move: again, with a profile of where they are now.
+        self.assertEqual(self.run_once(bench, 2.1, 2.1, 4, 4, 4, 4, 4, 4).repeated, 1)
+        self.assertEqual((bench.launcher.run.call_count, profiles_used()), (2, [near, near, far]))
+        # And back.
+        self.assertEqual(self.run_once(bench, 2, 2, 2).repeated, 0)
+        self.assertEqual((bench.launcher.run.call_count, profiles_used()), (2, [near, near, far, near]))
 
     def test_a_prediction_is_the_median_of_the_rounds(self):
         # Each round has a profile of its own, and so a prediction.
