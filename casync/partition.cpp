@@ -26,8 +26,9 @@ TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t rotat
 
 TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId message) {
   const std::uint32_t rotation = node(std::int64_t{to} - from);
-  const TaskId send = add_after(task(Kind::kSend, from, rotation, message_bytes_), message);
-  return add_after(task(Kind::kRecv, to, rotation, message_bytes_), send);
+  Task send = task(Kind::kSend, from, rotation, message_bytes_);
+  if (slice_.elements >= kLongElements) send.flags |= kOfLongSlice;
+  return add_after(task(Kind::kRecv, to, rotation, message_bytes_), add_after(send, message));
 }
 
 TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,

@@ -74,6 +74,11 @@ inline constexpr std::uint8_t kLeader = 8;  ///< runs a batch: its own work and 
                                             ///< launch; `amount` is the sum
 inline constexpr std::uint8_t kBatched = 16;  ///< member of a batch: its leader, a predecessor,
                                               ///< does its work, and it ends when the leader does
+inline constexpr std::uint8_t kOfLongSlice = 32;  ///< Send: the slice has kLongElements or more
+
+/// From here on a codec task is so much longer than the turn of its thread that to be interrupted
+/// by every message, at the price of its caches, is the lesser evil. The executor does so.
+inline constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 
 /// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
 struct Task {

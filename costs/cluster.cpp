@@ -64,7 +64,7 @@ void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
 /// Of the link between nodes on a host the profile says nothing.
 LinkCosts read_host_link(const YamlNode& node) {
   node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency", "core_s_per_byte",
-                    "core_time_per_message"});
+                    "core_factor_interrupting", "core_time_per_message"});
   node.at("bandwidth");
   return read_link(node, {});
 }
@@ -160,7 +160,7 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
     link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
-                       "core_s_per_byte", "core_time_per_message"});
+                       "core_s_per_byte", "core_factor_interrupting", "core_time_per_message"});
     cluster.link = read_link(*link, profile.link);
   }
   if (const auto overlap = root.find("overlap")) {

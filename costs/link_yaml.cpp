@@ -28,6 +28,13 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
     if (link.core_s_per_byte < 0)
       per_byte->fail("must not be negative, got '" + per_byte->text() + "'");
   }
+  if (const auto factor = node.find("core_factor_interrupting")) {
+    link.core_factor_interrupting = factor->number();
+    if (link.core_factor_interrupting < 1) {
+      factor->fail("must be at least 1: a byte costs no less where it interrupts, got '" +
+                   factor->text() + "'");
+    }
+  }
   return link;
 }
 

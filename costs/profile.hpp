@@ -20,14 +20,24 @@ struct CodecCosts {
 
 /// What one network interface, and the path between two, can do.
 struct LinkCosts {
-  double overhead_s = 0;           ///< o: per message, occupies both ports
-  double bandwidth = 0;            ///< B, bytes per second one way
-  double bandwidth_both_ways = 0;  ///< bytes per second each way when both directions are busy
-  double latency_s = 0;            ///< L: on the wire, occupies nothing
-  double core_s_per_byte = 0;      ///< CPU work of moving a byte, both ends together; 0: none
-  double core_s_per_message = 0;   ///< CPU work of a message, both ends together
-  std::int64_t burst_bytes = 0;    ///< a port that has idled lets so much through at once; 0: none
+  double overhead_s = 0;                ///< o: per message, occupies both ports
+  double bandwidth = 0;                 ///< B, bytes per second one way
+  double bandwidth_both_ways = 0;       ///< bytes per second each way when both directions are busy
+  double latency_s = 0;                 ///< L: on the wire, occupies nothing
+  double core_s_per_byte = 0;           ///< CPU work of moving a byte, both ends together; 0: none
+  double core_s_per_message = 0;        ///< CPU work of a message, both ends together
+  double core_factor_interrupting = 1;  ///< times core_s_per_byte: what a byte costs that
+                                        ///< interrupts long codec tasks (casync::kOfLongSlice)
+  std::int64_t burst_bytes = 0;  ///< a port that has idled lets so much through at once; 0: none
   bool operator==(const LinkCosts&) const = default;
+
+  /// CPU work of a message, both ends together, in seconds.
+  double core_s(double bytes, bool interrupting) const {
+    return core_s_per_message + core_s_of_byte(interrupting) * bytes;
+  }
+  double core_s_of_byte(bool interrupting) const {
+    return core_s_per_byte * (interrupting ? core_factor_interrupting : 1);
+  }
 };
 
 /// How many times as long two kinds of work take on one node while both are under way.

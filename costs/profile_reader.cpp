@@ -122,7 +122,8 @@ void read_kernels(const YamlNode& node, Profile& profile) {
 
 void read_links(const YamlNode& node, Profile& profile) {
   node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
-                    "core_s_per_byte", "core_time_per_message", "fan_in", "fan_out", "all_reduce"});
+                    "core_s_per_byte", "core_factor_interrupting", "core_time_per_message",
+                    "fan_in", "fan_out", "all_reduce"});
   for (const std::string_view key : {"overhead", "bandwidth", "latency"}) node.at(key);
   profile.link = read_link(node, {});
   profile.fan_in = read_gather(node, "fan_in");

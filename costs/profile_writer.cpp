@@ -104,6 +104,8 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   if (link.burst_bytes > 0) entry(out, "burst", fmt::format("{}B", link.burst_bytes));
   entry(out, "latency", duration(link.latency_s));
   entry(out, "core_s_per_byte", number(link.core_s_per_byte));
+  if (link.core_factor_interrupting != 1)
+    entry(out, "core_factor_interrupting", number(link.core_factor_interrupting));
   entry(out, "core_time_per_message", duration(link.core_s_per_message));
   write_gather(out, "fan_in", profile.fan_in);
   write_gather(out, "fan_out", profile.fan_out);

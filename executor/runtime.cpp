@@ -19,10 +19,6 @@ using casync::Kind;
 
 constexpr std::align_val_t kArenaAlignment{64};
 
-/// From here on a codec task is so much longer than such a turn that to be interrupted, at the
-/// price of its caches, is the lesser evil.
-constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
-
 /// How often within the timeout wait() looks whether something has happened.
 constexpr int kLooks = 20;
 
@@ -221,7 +217,7 @@ void Runtime::run(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
   // Only what holds nothing that those who move bytes wait for, busily as gloo does.
   const bool codes = local.task.kind != Kind::kSend && local.task.kind != Kind::kAllReduce;
-  const GiveWay give_way(codes && local.task.amount >= kLongElements);
+  const GiveWay give_way(codes && local.task.amount >= casync::kLongElements);
   intervals_[index].start = Clock::now();
   try {
     std::vector<std::uint32_t> batch{index};

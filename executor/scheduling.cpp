@@ -27,6 +27,8 @@ GiveWay::GiveWay(bool wanted) noexcept : lowered_(wanted && shift_priority(-1)) 
   if (lowered_) sched_yield();
 }
 
+bool GiveWay::possible() noexcept { return GiveWay(true).lowered_; }
+
 GiveWay::~GiveWay() {
   if (lowered_) shift_priority(+1);
 }

@@ -18,6 +18,8 @@ class GiveWay {
  public:
   explicit GiveWay(bool wanted) noexcept;
   ~GiveWay();
+  /// Whether it does anything for the calling thread.
+  static bool possible() noexcept;
   GiveWay(const GiveWay&) = delete;
   GiveWay& operator=(const GiveWay&) = delete;
 

@@ -20,7 +20,7 @@ void stay_on(int core) {
 
 }  // namespace
 
-CoreMeter::CoreMeter(const std::vector<int>& cores) {
+CoreMeter::CoreMeter(const std::vector<int>& cores, Leaves leaves) : leaves_(leaves) {
   try {
     for (const int core : cores) {
       Counter& counter = *counters_.emplace_back(std::make_unique<Counter>());
@@ -38,19 +38,34 @@ CoreMeter::CoreMeter(const std::vector<int>& cores) {
 
 CoreMeter::~CoreMeter() { stop(); }
 
+void CoreMeter::resume() noexcept {
+  counting_ = true;
+  counting_.notify_all();
+}
+
 void CoreMeter::stop() noexcept {
   stopping_ = true;
+  resume();
   for (const auto& counter : counters_) {
     if (counter->thread.joinable()) counter->thread.join();
   }
 }
 
-/// Arithmetic in registers: neither memory nor caches make it slower.
 void CoreMeter::count(Counter& counter) const {
+  while (!stopping_) {
+    counting_.wait(false);
+    count_for_a_while(counter);
+  }
+}
+
+/// Until the meter pauses or stops. Arithmetic in registers: neither memory nor caches make it
+/// slower.
+void CoreMeter::count_for_a_while(Counter& counter) const {
   constexpr int kSteps = 256;
   std::uint64_t state = 1;
+  const executor::GiveWay give_way(leaves_ == Leaves::kForEveryMessage);
   Clock::time_point turn_ends = Clock::now() + executor::kTurn;
-  while (!stopping_.load(std::memory_order_relaxed)) {
+  while (counting_.load(std::memory_order_relaxed) && !stopping_.load(std::memory_order_relaxed)) {
     if (Clock::now() > turn_ends) {
       std::this_thread::yield();
       turn_ends = Clock::now() + executor::kTurn;

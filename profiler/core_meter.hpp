@@ -10,20 +10,29 @@
 namespace hipress::profiler {
 
 /// Tells how much of the cores others use: a thread on each counts, and leaves its core to whoever
-/// waits for it as often as a codec thread does (executor::kTurn). By what is missing from the
+/// waits for it as a codec thread does, after a turn (executor::kTurn) or, as long codec tasks
+/// (casync::kLongElements), at once. By what is missing from the
 /// counts, since a good part of what a network takes of the cores, its interrupts, is charged to
 /// whom they interrupt or to nobody.
 class CoreMeter {
  public:
+  /// When those that count leave their core.
+  enum class Leaves { kAfterATurn, kForEveryMessage };
+
   /// For these cores, by Linux's numbers. Returns once it knows how fast they count alone: nothing
   /// else should run for a quarter of a second. std::system_error if there can be no more threads.
-  explicit CoreMeter(const std::vector<int>& cores);
+  CoreMeter(const std::vector<int>& cores, Leaves leaves);
   ~CoreMeter();
   CoreMeter(const CoreMeter&) = delete;
   CoreMeter& operator=(const CoreMeter&) = delete;
 
   /// Core-seconds that others have used since the meter was made; what matters is differences.
   double used_s() const;
+
+  /// Those that count sleep until resume(), or where they are of real-time priority hardly anything
+  /// ordinary would run beside them. What is used meanwhile cannot be told.
+  void pause() noexcept { counting_ = false; }
+  void resume() noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -35,9 +44,12 @@ class CoreMeter {
 
   void stop() noexcept;  ///< joins what threads there are
   void count(Counter& counter) const;
+  void count_for_a_while(Counter& counter) const;
   void calibrate();
 
+  Leaves leaves_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> counting_{true};
   std::vector<std::unique_ptr<Counter>> counters_;
   Clock::time_point since_;
 };

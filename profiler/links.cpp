@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 
+#include "executor/gather.hpp"
+#include "executor/scheduling.hpp"
 #include "profiler/core_meter.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
@@ -138,11 +141,10 @@ using CoreSeconds =
 
 /// The same in some runs, each of new threads: where the system puts these, and with that what they
 /// cost, differs from run to run more than from iteration to iteration.
-std::vector<double> in_runs(const CoreSeconds& core_seconds, const Calibration& calibration,
-                            const Repetitions& times) {
-  constexpr int kRuns = 5;
+std::vector<double> in_runs(int runs, const CoreSeconds& core_seconds,
+                            const Calibration& calibration, const Repetitions& times) {
   std::vector<double> seconds;
-  for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < runs; ++i) {
     const std::vector<double> iterations = core_seconds(calibration, times);
     seconds.insert(seconds.end(), iterations.begin(), iterations.end());
   }
@@ -155,6 +157,7 @@ std::vector<double> in_runs(const CoreSeconds& core_seconds, const Calibration& 
 double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
                              const costs::Profile& profile) {
   constexpr std::uint32_t kRounds = 50;
+  constexpr int kRuns = 15;  // small ones: one costs up to three times as much as another
   double known_s = 0;
   Calibration cheapest;
   for (const auto& [name, codec] : profile.codecs) {
@@ -166,7 +169,7 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
     known_s = with_it_s;
     cheapest = std::move(calibration);
   }
-  std::vector<double> seconds = in_runs(core_seconds, cheapest, usual(options));
+  std::vector<double> seconds = in_runs(kRuns, core_seconds, cheapest, usual(options));
   double messages = 0;
   for (casync::TaskId id = 0; id < cheapest.graph.tasks(); ++id)
     messages += cheapest.graph[id].kind == casync::Kind::kSend ? 1 : 0;
@@ -204,37 +207,83 @@ bool limited_by_links(const Options& options, const Hosts& hosts) {
 /// What a byte costs the cores where the links set the pace, which is more than where nothing but
 /// the cores does: threads wake up for less at a time, and a shaped network's timers go off.
 double measure_paced_bytes(const Options& options, const CoreSeconds& core_seconds,
-                           const Sizes& sizes, costs::Profile& profile) {
+                           const Sizes& sizes, const std::string& series, costs::Profile& profile) {
   constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
+  constexpr int kRuns = 5;
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
     const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
     samples.push_back(summarise(
-        bytes, in_runs(core_seconds, streams(options.nodes, pairs, elements, 1), kOfARun)));
+        bytes, in_runs(kRuns, core_seconds, streams(options.nodes, pairs, elements, 1), kOfARun)));
   }
-  const double per_byte_s = slope(samples);
-  fit_and_keep(profile, "link.cores", samples);
-  return std::max(profile.link.core_s_per_byte, per_byte_s);
+  // Noise can make less than nothing of next to nothing.
+  const double per_byte_s = std::max(0.0, slope(samples));
+  fit_and_keep(profile, series, samples);
+  return per_byte_s;
 }
 
-/// What transfers cost the cores, by how long others keep threads that count from theirs. A base
-/// was measured where nothing but the cores limits them; here messages come further apart, and
-/// threads wake up for fewer at a time.
-void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
-                         costs::Profile& profile) {
-  std::optional<CoreMeter> meter;
-  if (!hosts.own_cores().empty()) meter.emplace(hosts.own_cores());
-  const CoreSeconds metered = [&](const Calibration& calibration, const Repetitions& times) {
+/// What of the cores of this host, if any are this rank's to watch, calibrations take from threads
+/// that count.
+class Metered {
+ public:
+  Metered(const Options& options, const Hosts& hosts, CoreMeter::Leaves leaves)
+      : options_(options) {
+    if (hosts.own_cores().empty()) return;
+    meter_.emplace(hosts.own_cores(), leaves);
+    meter_->pause();
+  }
+  std::vector<double> operator()(const Calibration& calibration, const Repetitions& times) {
     constexpr double kLeast_s = 1e-9;  // noise can make less than nothing of next to nothing
-    const auto read = meter ? [&meter] { return meter->used_s(); } : std::function<double()>();
-    std::vector<double> used_s = run(calibration, options, times, read).metered;
+    const auto read = meter_ ? [this] { return read_meter(); } : std::function<double()>();
+    std::vector<double> used_s = run(calibration, options_, times, read).metered;
     for (double& value : used_s) value = std::max(value, kLeast_s);
     return used_s;
-  };
-  profile.link.core_s_per_byte = measure_paced_bytes(options, metered, sizes, profile);
-  profile.link.core_s_per_message =
-      std::max(profile.link.core_s_per_message, measure_message_cores(options, metered, profile));
+  }
+
+ private:
+  /// As an iteration begins, and once it has ended: between iterations those that count would be in
+  /// the way.
+  double read_meter() {
+    within_ = !within_;
+    if (within_) meter_->resume();
+    const double used_s = meter_->used_s();
+    if (!within_) meter_->pause();
+    return used_s;
+  }
+
+  const Options& options_;
+  std::optional<CoreMeter> meter_;
+  bool within_ = false;  // an iteration
+};
+
+/// Whether long codec tasks are interrupted by messages on every rank.
+bool long_tasks_give_way(const Options& options) {
+  const std::vector<int> possible =
+      executor::gather(*options.endpoint, static_cast<int>(executor::GiveWay::possible()));
+  return std::ranges::all_of(possible, [](int on_rank) { return on_rank != 0; });
+}
+
+/// What transfers cost the cores, by how long others keep threads that count from theirs. What a
+/// base knows of it is of where nothing but the cores limits them; here messages come further
+/// apart, and threads wake up for fewer at a time.
+void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
+                         costs::Profile& profile) {
+  costs::LinkCosts& link = profile.link;
+  {
+    Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
+    link.core_s_per_byte =
+        measure_paced_bytes(options, std::ref(metered), sizes, kPacedCoreSeries, profile);
+    link.core_s_per_message = measure_message_cores(options, std::ref(metered), profile);
+  }
+  link.core_factor_interrupting = 1;
+  if (options.device || !long_tasks_give_way(options)) return;
+  Metered interrupted(options, hosts, CoreMeter::Leaves::kForEveryMessage);
+  const double per_byte_s =
+      measure_paced_bytes(options, std::ref(interrupted), sizes,
+                          std::string(kPacedCoreSeries) + ".interrupting", profile);
+  if (link.core_s_per_byte > 0)
+    link.core_factor_interrupting = std::max(1.0, per_byte_s / link.core_s_per_byte);
 }
 
 /// Bandwidth and burst of each direction while both are busy, as they are in a synchronisation:
@@ -302,6 +351,13 @@ void measure_all_reduces(const Options& options, const Progress& progress, const
 }
 
 }  // namespace
+
+void measure_transfer_cores(const Options& options, const Hosts& hosts, const Progress& progress,
+                            costs::Profile& profile) {
+  const Sizes sizes = choose_sizes(options, far_pair(hosts));
+  progress("cores, all ranks to all ranks");
+  measure_paced_cores(options, hosts, sizes, profile);
+}
 
 void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
                    costs::Profile& profile) {

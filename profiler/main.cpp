@@ -62,8 +62,9 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option(
          "--anew", arguments.anew,
          "with --base: links, for a network too slow to show what a transfer costs the CPU, "
-         "or kernels, for a machine whose memory is not always as fast (default: links)")
-      ->check(CLI::IsMember({"links", "kernels"}));
+         "or kernels, for a machine whose memory is not always as fast, or cores, what transfers "
+         "cost these on links that are known, for such a machine, too (default: links)")
+      ->check(CLI::IsMember({"links", "kernels", "cores"}));
   app.add_option("--rendezvous", arguments.rendezvous,
                  "where the processes of a job meet that a launcher started, to measure the links "
                  "between them: file:///shared/folder or redis://host:port");
@@ -134,6 +135,7 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
             {"overhead_s", profile.link.overhead_s},
             {"latency_s", profile.link.latency_s},
             {"core_s_per_byte", profile.link.core_s_per_byte},
+            {"core_factor_interrupting", profile.link.core_factor_interrupting},
             {"core_s_per_message", profile.link.core_s_per_message}}}};
 }
 
@@ -160,6 +162,10 @@ void print(const Profile& profile, const std::string& path) {
   fmt::print("a byte costs {:.3f} ns of a core, a message {}; {} cores\n",
              profile.link.core_s_per_byte * 1e9, format_duration(profile.link.core_s_per_message),
              profile.cores);
+  if (profile.link.core_factor_interrupting > 1) {
+    fmt::print("and {:.2f} times as much where it interrupts long codec tasks\n",
+               profile.link.core_factor_interrupting);
+  }
   const std::vector<profiler::NcclRow> rows = profiler::nccl_rows(profile);
   fmt::print("\nlinks, in the terms of nccl-tests:\n");
   std::fflush(stdout);
@@ -183,6 +189,11 @@ std::uint32_t count_ranks(const Arguments& arguments,
 
 int passes_of(const Arguments& arguments) {
   return arguments.passes.value_or(profiler::Options{}.passes);
+}
+
+profiler::Part part_of(const Arguments& arguments) {
+  if (arguments.anew == "kernels") return profiler::Part::kKernels;
+  return arguments.anew == "cores" ? profiler::Part::kCores : profiler::Part::kLinks;
 }
 
 /// io::InputError for options that contradict each other, and a warning of what has no effect.
@@ -220,9 +231,8 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
        .size = launch->size,
        .job = arguments.job,
        .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
-                           base ? base->fingerprint : "new", arguments.anew == "kernels",
-                           arguments.quick, passes_of(arguments), arguments.device,
-                           arguments.transport),
+                           base ? base->fingerprint : "new", arguments.anew, arguments.quick,
+                           passes_of(arguments), arguments.device, arguments.transport),
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
        .timeout_s = arguments.timeout_s});
@@ -262,13 +272,13 @@ int run(const Arguments& arguments) {
   if (!arguments.base.empty()) options.base = &base.emplace(costs::read_profile(arguments.base));
   const auto endpoint = connect(arguments, launch, base);
   options.endpoint = endpoint.get();
-  options.anew = arguments.anew == "kernels" ? profiler::Part::kKernels : profiler::Part::kLinks;
+  options.anew = part_of(arguments);
   const Profile profile = profiler::measure(options, [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);
   });
   if (!reports) return 0;
-  const bool new_links = !base || options.anew == profiler::Part::kLinks;
-  if (new_links && profile.cores > 0 && profile.link.core_s_per_byte == 0) {
+  const bool new_cores = !base || options.anew != profiler::Part::kKernels;
+  if (new_cores && profile.cores > 0 && profile.link.core_s_per_byte == 0) {
     spdlog::warn(
         "no core time of transfers could be told, so that predictions take them to cost the cores "
         "nothing: measure again while nothing else runs, or take one machine's profile as --base");

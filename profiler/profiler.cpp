@@ -79,6 +79,15 @@ void check_options(const Options& options) {
     throw io::InputError(
         "no algorithm is named whose kernels are to be measured: give at least one");
   }
+  if (options.base != nullptr && options.anew == Part::kCores) {
+    if (options.nccl != nullptr)
+      throw io::InputError("NCCL leaves the cores alone, so there are none to measure anew");
+    if (options.endpoint == nullptr) {
+      throw io::InputError(
+          "what transfers cost the cores is measured anew between the processes of a job: start "
+          "them by a launcher, or leave out --anew cores");
+    }
+  }
   for (const std::string& algorithm : options.algorithms) {
     try {
       kernels::make_codec(algorithm);
@@ -97,16 +106,24 @@ bool is_of_links(const std::string& series) {
 /// The base less what is measured anew.
 costs::Profile kept_of(const costs::Profile& base, Part anew) {
   costs::Profile profile = base;
-  const bool links = anew == Part::kLinks;
-  std::erase_if(profile.samples, [&](const costs::Profile::Series& series) {
-    return series.name != kCoreSeries && is_of_links(series.name) == links;
-  });
-  if (links) {
-    profile.fan_in.clear();
-    profile.fan_out.clear();
-    profile.all_reduce.clear();
-  } else {
-    profile.codecs.clear();
+  const auto drop_series = [&](auto of) {
+    std::erase_if(profile.samples,
+                  [&](const costs::Profile::Series& series) { return of(series.name); });
+  };
+  switch (anew) {
+    case Part::kLinks:
+      drop_series([](const std::string& name) { return name != kCoreSeries && is_of_links(name); });
+      profile.fan_in.clear();
+      profile.fan_out.clear();
+      profile.all_reduce.clear();
+      break;
+    case Part::kKernels:
+      drop_series([](const std::string& name) { return !is_of_links(name); });
+      profile.codecs.clear();
+      break;
+    case Part::kCores:
+      drop_series([](const std::string& name) { return name.starts_with(kPacedCoreSeries); });
+      break;
   }
   return profile;
 }
@@ -120,7 +137,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts,
   costs::Profile profile;
   if (options.base != nullptr) {
     profile = kept_of(*options.base, options.anew);
-    if (options.anew == Part::kLinks) return profile;
+    if (options.anew != Part::kKernels) return profile;
   }
   if (options.base == nullptr) profile.cores = takes_cores(options) ? hosts.cores() : 0;
   // What codes on a device leaves the cores to those that move messages.
@@ -164,8 +181,11 @@ void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& pro
   if (new_links) profile.hardware = hardware(options, hosts);
   if (options.base == nullptr) return;
   const costs::Profile& base = *options.base;
-  profile.source += fmt::format("; {} of profile {} {}", new_links ? "kernels" : "links", base.name,
-                                base.fingerprint);
+  const std::string_view kept = options.anew == Part::kLinks     ? "kernels"
+                                : options.anew == Part::kKernels ? "links"
+                                                                 : "all but cores";
+  profile.source += fmt::format("; {} of profile {} {}", kept, base.name, base.fingerprint);
+  if (options.anew == Part::kCores) return;
   const auto is_note = [&](const std::string& note) { return note.starts_with(kNote); };
   if (!new_links) std::erase_if(profile.notes, is_note);
   if (std::ranges::none_of(profile.notes, is_note)) {
@@ -181,7 +201,9 @@ costs::Profile measure(const Options& options, const Progress& progress) {
   const Hosts hosts(options);
   costs::Profile profile = measure_machine(options, hosts, progress);
   tell_origin(options, hosts, profile);
-  if (options.base == nullptr || options.anew == Part::kLinks) {
+  if (options.base != nullptr && options.anew == Part::kCores) {
+    measure_transfer_cores(options, hosts, progress, profile);
+  } else if (options.base == nullptr || options.anew == Part::kLinks) {
     profile.shared_host = takes_cores(options) && hosts.count() == 1;
     measure_links(options, hosts, progress, profile);
   }

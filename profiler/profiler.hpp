@@ -24,6 +24,7 @@ enum class Effort : std::uint8_t { kQuick, kFull };
 enum class Part : std::uint8_t {
   kLinks,    ///< for a network too slow to show what a transfer costs the CPU
   kKernels,  ///< for a machine whose memory is not always as fast
+  kCores,    ///< what transfers cost the CPU, on links that are known: for such a machine, too
 };
 
 /// What runs at once where a device's overlap is measured. Larger: a launch lasts longer than the
@@ -56,8 +57,9 @@ struct Options {
   transport::NcclLibrary* nccl = nullptr;
   double timeout_s = 60;  ///< without progress for so long, a measurement ends
   /// What is not measured anew is taken from here: with links anew kernels, memory, cores and the
-  /// CPU work of transfers; with kernels anew links, cores and whether they are shared. What runs
-  /// kernels belongs to these, and so does a device's overlap. null: all is measured.
+  /// CPU work of transfers; with kernels anew links, cores and whether they are shared; with cores
+  /// anew all but the CPU work of transfers. What runs kernels belongs to these, and so does a
+  /// device's overlap. null: all is measured.
   const costs::Profile* base = nullptr;
   Part anew = Part::kLinks;   ///< with a base
   OverlapSizes overlap = {};  ///< with a device
@@ -75,6 +77,10 @@ costs::Profile measure(const Options& options, const Progress& progress);
 /// Encode, decode and decode-and-add of every algorithm, and merge.
 void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
                     costs::Profile& profile);
+
+/// What a transfer costs the cores, on links that the profile knows.
+void measure_transfer_cores(const Options& options, const Hosts& hosts, const Progress& progress,
+                            costs::Profile& profile);
 
 /// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce.
 void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,

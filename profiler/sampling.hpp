@@ -15,6 +15,8 @@ namespace hipress::profiler {
 
 /// The series that the CPU work of transfers comes from; kept when links alone are measured.
 inline constexpr const char* kCoreSeries = "link.all_to_all";
+/// What the names of those begin with that it comes from where links set the pace.
+inline constexpr const char* kPacedCoreSeries = "link.cores";
 
 /// Median, 10th and 90th percentile of times measured for one x; at least one time.
 costs::Sample summarise(std::int64_t x, std::vector<double> seconds);

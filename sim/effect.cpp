@@ -43,7 +43,7 @@ constexpr double kSomeTime_s = 1e-3;
 
 void toggle(double& cost, double some) { cost = cost > 0 ? 0 : some; }
 
-void toggle_overlap(double& factor) { factor = factor > 1 ? 1 : 2; }
+void toggle_factor(double& factor) { factor = factor > 1 ? 1 : 2; }
 
 void move_hosts(Cluster& cluster) {
   const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
@@ -80,6 +80,8 @@ constexpr std::array kClusterKeys = {
                }},
     ClusterKey{"link.latency", [](Cluster& c) { toggle(c.link.latency_s, kSomeTime_s); }},
     ClusterKey{"link.core_s_per_byte", [](Cluster& c) { toggle(c.link.core_s_per_byte, 1e-8); }},
+    ClusterKey{"link.core_factor_interrupting",
+               [](Cluster& c) { toggle_factor(c.link.core_factor_interrupting); }},
     ClusterKey{"link.core_time_per_message",
                [](Cluster& c) { toggle(c.link.core_s_per_message, kSomeTime_s); }},
     ClusterKey{"host_link.bandwidth",
@@ -96,6 +98,8 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"host_link.overhead", toggle_host<&costs::LinkCosts::overhead_s>},
     ClusterKey{"host_link.latency", toggle_host<&costs::LinkCosts::latency_s>},
     ClusterKey{"host_link.core_s_per_byte", toggle_host<&costs::LinkCosts::core_s_per_byte>},
+    ClusterKey{"host_link.core_factor_interrupting",
+               [](Cluster& c) { toggle_factor(c.host_link->core_factor_interrupting); }},
     ClusterKey{"host_link.core_time_per_message",
                toggle_host<&costs::LinkCosts::core_s_per_message>},
     ClusterKey{"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
@@ -107,12 +111,11 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
     ClusterKey{"core_turn", [](Cluster& c) { toggle(c.core_turn_s, kSomeTime_s); }},
-    ClusterKey{"overlap.compute_codec",
-               [](Cluster& c) { toggle_overlap(c.overlap.compute_codec); }},
+    ClusterKey{"overlap.compute_codec", [](Cluster& c) { toggle_factor(c.overlap.compute_codec); }},
     ClusterKey{"overlap.compute_transfer",
-               [](Cluster& c) { toggle_overlap(c.overlap.compute_transfer); }},
+               [](Cluster& c) { toggle_factor(c.overlap.compute_transfer); }},
     ClusterKey{"overlap.codec_transfer",
-               [](Cluster& c) { toggle_overlap(c.overlap.codec_transfer); }},
+               [](Cluster& c) { toggle_factor(c.overlap.codec_transfer); }},
     ClusterKey{"compute_speed",
                [](Cluster& c) {
                  for (double& speed : c.compute_speed) speed /= 2;

@@ -49,13 +49,17 @@ struct Core {
   const TaskCosts& costs;
   const costs::Cluster& cluster;
   const Options& options;
+  static bool interrupts(const Task& send) { return (send.flags & casync::kOfLongSlice) != 0; }
   /// What a message costs along a path, and how it shares the links on it.
   struct PathCosts {
     costs::LinkCosts link;
     std::int64_t overhead = 0;  // o, picoseconds
     std::int64_t latency = 0;   // L, picoseconds
     double use = 1;             // at full speed, of the first link
-    double weight = 1;          // against other messages and the threads of shared cores
+    // Against other messages and the threads of shared cores: of those of long slices the second.
+    std::array<double, 2> weights = {1, 1};
+
+    double weight_of(const Task& send) const { return weights[interrupts(send)]; }
   };
   std::array<PathCosts, costs::kPaths> paths;  // those that the cluster has
   costs::LinkCosts ring;                       // of all-reduces
@@ -102,7 +106,7 @@ struct Core {
   WorkMemo message_works, codec_works;
   /// CPU work of a message, both ends together, in seconds.
   double core_s(const Task& send, const costs::LinkCosts& link) const {
-    return link.core_s_per_message + link.core_s_per_byte * static_cast<double>(send.amount);
+    return link.core_s(static_cast<double>(send.amount), interrupts(send));
   }
   /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
   /// speed.

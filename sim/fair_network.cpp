@@ -89,7 +89,7 @@ void FairLinks::start(TaskId send) {
   Sharing::Uses uses;
   use_links(task, path, on.use * pace, uses);
   if (core_.shared_cores) core_.add_core_uses(task, on.link, work, uses);
-  core_.start(send, core_.jittered(send, work), on.weight / pace, uses);
+  core_.start(send, core_.jittered(send, work), on.weight_of(task) / pace, uses);
 }
 
 }  // namespace hipress::sim

@@ -81,7 +81,7 @@ class PortNetwork {
     const std::int64_t work = core_.message_work(task, path);
     Sharing::Uses uses;
     if (core_.shared_cores) core_.add_core_uses(task, on.link, work, uses);
-    core_.start(send, core_.jittered(send, work), on.weight, uses);
+    core_.start(send, core_.jittered(send, work), on.weight_of(task), uses);
   }
 
   Core& core_;

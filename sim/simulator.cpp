@@ -38,6 +38,9 @@ void check_link(const costs::LinkCosts& link, std::string_view name) {
                       link.burst_bytes, kLongest_s, link.bandwidth));
   require(time(link.core_s_per_byte) && time(link.core_s_per_message),
           fmt::format("{}: the CPU work of a transfer must not be negative", name));
+  require(link.core_factor_interrupting >= 1 && std::isfinite(link.core_factor_interrupting),
+          fmt::format("{}: core_factor_interrupting must be at least 1 and finite, got {}", name,
+                      link.core_factor_interrupting));
 }
 
 /// Sums of waits for as many threads as there can be then fit in 64 bits.
@@ -192,8 +195,10 @@ void Core::add_path(costs::Path path) {
   on.overhead = casync::from_seconds(on.link.overhead_s).count();
   on.latency = casync::from_seconds(on.link.latency_s).count();
   if (path == costs::Path::kBetweenRacks) on.use = on.link.bandwidth / cluster.link.bandwidth;
-  const double cores_of_flow = on.link.core_s_per_byte * on.link.bandwidth;
-  on.weight = shared_cores && cores_of_flow > 0 ? 2 / cores_of_flow : 1 / on.use;
+  for (const bool interrupts : {false, true}) {
+    const double cores_of_flow = on.link.core_s_of_byte(interrupts) * on.link.bandwidth;
+    on.weights[interrupts] = shared_cores && cores_of_flow > 0 ? 2 / cores_of_flow : 1 / on.use;
+  }
 }
 
 Sharing::Place Core::place_of(const Task& task) const {

@@ -166,7 +166,8 @@ class Tally {
     }
     const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
     if (send.kind == Kind::kAllReduce) return;  // what it does on shared cores is not known
-    const double core_work = 1e12 * (link.core_s_per_message + link.core_s_per_byte * bytes);
+    const bool interrupts = (send.flags & casync::kOfLongSlice) != 0;
+    const double core_work = 1e12 * link.core_s(bytes, interrupts);
     add_cores(send.node, core_work / 2);
     add_cores(receiver, core_work / 2);
   }

@@ -166,6 +166,18 @@ TEST_CASE("a message's bytes are the codec's, and four an element when raw") {
   CHECK(bytes_of(expand(model_of({320}), plan_of("ps", 2, kRaw, 1))) == 1280);
 }
 
+TEST_CASE("messages of long slices say so") {
+  for (const std::string strategy : {"ps", "ring"}) {
+    // The first gradient's halves are just long enough, the second's just not.
+    const TaskGraph graph = expand(model_of({2 * kLongElements, 2 * kLongElements - 64}),
+                                   plan_of(strategy, 2, 0, 2, 2));
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      const bool is_long = graph[id].kind == Kind::kSend && graph[id].gradient == 0;
+      CHECK(((graph[id].flags & kOfLongSlice) != 0) == is_long);
+    }
+  }
+}
+
 TEST_CASE("impossible requests are refused") {
   CHECK_THROWS_WITH(expand(model_of({1}), plan_of("mesh", 2, kRaw, 1)),
                     Contains("unknown topology 'mesh'") && Contains("ps, ring, allreduce"));

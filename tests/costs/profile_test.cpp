@@ -104,6 +104,7 @@ TEST_CASE("A profile that could not be read back is not written, and the key is 
     CHECK(io::read_file(path) == before);
   };
   refused([](Profile& p) { p.link.core_s_per_byte = -1e-12; }, "core_s_per_byte");
+  refused([](Profile& p) { p.link.core_factor_interrupting = 0.9; }, "core_factor_interrupting");
   refused([](Profile& p) { p.link.bandwidth = -1e9; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth = 0; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth_both_ways = 2 * p.link.bandwidth; }, "both_ways");
@@ -126,6 +127,7 @@ TEST_CASE("What a profile leaves out has the value that its README states") {
   CHECK(profile.link.bandwidth == 12.5e9);            // 100 Gbit/s / 8
   CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex unless said otherwise
   CHECK(profile.link.core_s_per_byte == 0);
+  CHECK(profile.link.core_factor_interrupting == 1);
   CHECK(profile.link.burst_bytes == 0);
   CHECK(profile.cores == 0);
   CHECK_FALSE(profile.shared_host);

@@ -31,7 +31,7 @@ TEST_CASE("a core meter that gets no more threads ends those it has") {
     const rlimit limit{.rlim_cur = most, .rlim_max = most};
     if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
     try {
-      const CoreMeter meter(std::vector<int>(1000, 0));
+      const CoreMeter meter(std::vector<int>(1000, 0), CoreMeter::Leaves::kAfterATurn);
     } catch (const std::system_error&) {
       _exit(0);
     } catch (...) {

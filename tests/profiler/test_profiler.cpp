@@ -95,8 +95,10 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].link == measured[1].link);
   CHECK(measured[0].codecs == base.codecs);
   CHECK(measured[0].merge == base.merge);
-  CHECK(measured[0].link.core_s_per_byte >= 1.25e-9);  // more, where the link makes it dearer
-  CHECK(measured[0].link.core_s_per_message >= 3e-6);  // likewise
+  // On these links, and not where the base was measured.
+  CHECK(measured[0].link.core_s_per_byte != 1.25e-9);
+  CHECK(measured[0].link.core_s_per_message != 3e-6);
+  CHECK(measured[0].link.core_factor_interrupting >= 1);
   CHECK(measured[0].shared_host);
   CHECK_THAT(measured[0].source, EndsWith("; kernels of profile measured 0123456789abcdef"));
   CHECK(measured[0].notes ==
@@ -105,6 +107,32 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
   // Codec, merge, all-to-all; hop, stream, cores and both ways; fan-in and fan-out; all-reduce.
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
+}
+
+TEST_CASE("what transfers cost the cores is measured anew on top of a base, and nothing else") {
+  costs::Profile base = costs::read_profile("sosp21");
+  base.link.core_factor_interrupting = 7;
+  base.samples = {{.name = "link.cores", .samples = {}}, {.name = "link.hop", .samples = {}}};
+  executor::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+    costs::Profile measured = measure({.algorithms = {},
+                                       .nodes = 2,
+                                       .transport = "memory",
+                                       .effort = Effort::kQuick,
+                                       .endpoint = &endpoint,
+                                       .base = &base,
+                                       .anew = Part::kCores},
+                                      kSilent);
+    if (endpoint.rank() != 0) return;
+    CHECK(measured.link.core_factor_interrupting != 7);
+    CHECK_THAT(measured.source, Contains("; all but cores of profile"));
+    CHECK(measured.samples.size() == base.samples.size());  // one of cores, as before
+    measured.link.core_s_per_byte = base.link.core_s_per_byte;
+    measured.link.core_s_per_message = base.link.core_s_per_message;
+    measured.link.core_factor_interrupting = base.link.core_factor_interrupting;
+    CHECK(measured.link == base.link);
+    CHECK(measured.codecs == base.codecs);
+    CHECK(measured.hardware == base.hardware);
+  });
 }
 
 /// An endpoint that remembers which ranks it exchanged messages with, by what was measured.
@@ -308,6 +336,9 @@ TEST_CASE("a part is measured anew on a base alone, and what has no effect is sa
     CHECK(run.status == 2);
     CHECK_THAT(run.err, Contains("--passes has no effect"));
   }
+  const planner::ToolRun cores = workplace.run("hipress-profile --base sosp21 --anew cores");
+  CHECK(cores.status == 2);
+  CHECK_THAT(cores.err, Contains("--anew cores") && Contains("launcher"));
   const planner::ToolRun kernels =
       workplace.run("hipress-profile --nnodes 1 --passes 3 --base sosp21 --anew kernels");
   CHECK_THAT(kernels.err, !Contains("no effect"));

@@ -59,6 +59,7 @@ class RandomScenario {
     for (std::uint32_t& host : cluster_.host) host = below(3);
     link.core_s_per_byte = pick(std::array{0.0, 1e-9, 1.3e-9, 4e-9});
     link.core_s_per_message = pick(std::array{0.0, 4e-6});
+    link.core_factor_interrupting = pick(std::array{1.0, 1.0, 1.5, 3.1});
     cluster_.core_turn_s = pick(std::array{0.0, 0.0, 7e-6, 1.3e-6});
   }
 
@@ -144,6 +145,7 @@ class RandomScenario {
                       : pick(std::array<std::int64_t, 5>{0, 32, 1000, 5000, 77777});
     const bool coded = kind == Kind::kEncode || kind == Kind::kDecode || kind == Kind::kMerge;
     if (coded && chance(5)) task.flags |= casync::kBatched;
+    if (kind == Kind::kSend && chance(3)) task.flags |= casync::kOfLongSlice;
     const casync::TaskId id = builder.add(task);
     after_some(builder, id);
     if (kind != Kind::kSend) return;

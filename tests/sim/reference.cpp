@@ -390,9 +390,13 @@ class Reference {
                                             casync::from_seconds(bytes / link.bandwidth).count();
     double weight = 1 / way.part;  // links are shared by bytes per second
     if (cluster_.cores_per_host > 0) {
-      const double cores_of_flow = link.core_s_per_byte * link.bandwidth;
+      // Long codec tasks are interrupted by what is of their slices.
+      const bool interrupts = (send.flags & casync::kOfLongSlice) != 0;
+      const double core_s_per_byte =
+          interrupts ? link.core_s_per_byte * link.core_factor_interrupting : link.core_s_per_byte;
+      const double cores_of_flow = core_s_per_byte * link.bandwidth;
       if (cores_of_flow > 0) weight = 2 / cores_of_flow;
-      const double core_s = link.core_s_per_message + link.core_s_per_byte * bytes;
+      const double core_s = link.core_s_per_message + core_s_per_byte * bytes;
       if (!library && core_s > 0 && work > 0) {
         const double cores = core_s / casync::to_seconds(Picoseconds(work));
         const std::string here = cores_of(send.node), there = cores_of(graph_.peer(send));

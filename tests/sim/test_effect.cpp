@@ -179,6 +179,9 @@ TEST_CASE("keys of a cluster file that change nothing are named") {
   CHECK_THAT(warn("link: {core_s_per_byte: 1e-9}\nnodes_per_host: 2", 2),
              Contains("nodes_per_host has no effect: cores_per_host is 0") &&
                  Contains("link.core_s_per_byte has no effect: cores_per_host is 0"));
+  // No slice is long.
+  CHECK_THAT(warn("link: {core_factor_interrupting: 2}", 2),
+             Contains("link.core_factor_interrupting has no effect"));
   CHECK_THAT(warn("core_turn: 1ms", 2), Contains("core_turn has no effect: cores_per_host is 0"));
   // 64 cores for two threads are as good as any number.
   CHECK_THAT(warn("cores_per_host: 64", 2), Contains("cores_per_host has no effect"));

@@ -148,10 +148,10 @@ TEST_CASE("a core that computes backward is missing elsewhere") {
 }
 
 /// A message of 1 ms from node 0 to node 1.
-casync::TaskGraph one_message() {
+casync::TaskGraph one_message(std::uint8_t flags = 0) {
   GraphBuilder builder(2);
-  const TaskId send =
-      builder.add({.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend});
+  const TaskId send = builder.add(
+      {.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend, .flags = flags});
   builder.edge(send,
                builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
   return std::move(builder).build();
@@ -170,6 +170,21 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
   CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
   cluster.cores_per_host = 0;  // not shared
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 1000 * kUs);
+}
+
+TEST_CASE("what interrupts long codec tasks needs more of the cores") {
+  // As above, but twice 2 core-seconds a second where the slice is long.
+  costs::Cluster cluster = test_cluster(2);
+  cluster.link.overhead_s = 0;
+  cluster.host.assign(2, 0);
+  cluster.cores_per_host = 1;
+  cluster.link.core_s_per_byte = 2e-9;
+  cluster.link.core_factor_interrupting = 2;
+  const casync::TaskGraph long_slice = one_message(casync::kOfLongSlice);
+  for (const Network network : {Network::kFair, Network::kPort}) {
+    CHECK(run(one_message(), cluster, network).iteration.count() == 2000 * kUs);
+    CHECK(run(long_slice, cluster, network).iteration.count() == 4000 * kUs);
+  }
 }
 
 TEST_CASE("a message waits for a core where threads that code keep all of them") {
