@@ -157,14 +157,18 @@ casync::TaskGraph one_message(std::uint8_t flags = 0) {
   return std::move(builder).build();
 }
 
-TEST_CASE("transfers need cores where the transport works on the CPU") {
-  // One message of 1 ms from node 0 to 1 on a one-core host; moving it takes 2 core-seconds a
-  // second.
+/// Two nodes on a host of one core, which a message of one_message() needs 2 seconds a second of.
+costs::Cluster two_on_one_core() {
   costs::Cluster cluster = test_cluster(2);
   cluster.link.overhead_s = 0;
   cluster.host.assign(2, 0);
   cluster.cores_per_host = 1;
   cluster.link.core_s_per_byte = 2e-9;
+  return cluster;
+}
+
+TEST_CASE("transfers need cores where the transport works on the CPU") {
+  costs::Cluster cluster = two_on_one_core();
   const casync::TaskGraph graph = one_message();
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2000 * kUs);
   CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
@@ -173,12 +177,8 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
 }
 
 TEST_CASE("what interrupts long codec tasks needs more of the cores") {
-  // As above, but twice 2 core-seconds a second where the slice is long.
-  costs::Cluster cluster = test_cluster(2);
-  cluster.link.overhead_s = 0;
-  cluster.host.assign(2, 0);
-  cluster.cores_per_host = 1;
-  cluster.link.core_s_per_byte = 2e-9;
+  // Twice 2 core-seconds a second where the slice is long.
+  costs::Cluster cluster = two_on_one_core();
   cluster.link.core_factor_interrupting = 2;
   const casync::TaskGraph long_slice = one_message(casync::kOfLongSlice);
   for (const Network network : {Network::kFair, Network::kPort}) {
