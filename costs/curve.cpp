@@ -49,7 +49,7 @@ double median(std::vector<double> values) {
 }
 
 double relative_residual(const Line& line, const Sample& sample) {
-  return line(static_cast<double>(sample.x)) / sample.median_s - 1;
+  return line(static_cast<double>(sample.x)) / sample.expected_s() - 1;
 }
 
 /// Least squares of weight·(A + B·x − y)/y with B >= 0 and, unless free, A >= 0: where the
@@ -64,7 +64,7 @@ Line fit_weighted(Samples samples, const Eigen::VectorXd& weights, Intercept int
   Eigen::MatrixX2d matrix(rows, 2);
   for (Eigen::Index i = 0; i < rows; ++i) {
     const Sample& sample = samples[static_cast<std::size_t>(i)];
-    const double weight = weights[i] / sample.median_s;
+    const double weight = weights[i] / sample.expected_s();
     matrix(i, 0) = weight;
     matrix(i, 1) = weight * static_cast<double>(sample.x) / scale;
   }
@@ -181,7 +181,7 @@ std::vector<Segment> fit_segments(Samples samples) {
 void check(const std::vector<Sample>& samples) {
   if (samples.empty()) throw std::invalid_argument("fit_curve: needs at least one sample");
   for (const Sample& sample : samples) {
-    if (!std::isfinite(sample.median_s) || sample.median_s <= 0 || sample.x < 0) {
+    if (!std::isfinite(sample.expected_s()) || sample.expected_s() <= 0 || sample.x < 0) {
       throw std::invalid_argument("fit_curve: sample at x = " + std::to_string(sample.x) +
                                   " needs x >= 0 and a positive, finite time");
     }
@@ -205,7 +205,7 @@ Fit fit_curve(const std::vector<Sample>& samples) {
   check(samples);
   std::vector<Sample> sorted = samples;
   std::sort(sorted.begin(), sorted.end(), [](const Sample& left, const Sample& right) {
-    return left.x != right.x ? left.x < right.x : left.median_s < right.median_s;
+    return left.x != right.x ? left.x < right.x : left.expected_s() < right.expected_s();
   });
   const std::vector<Segment> segments = fit_segments(sorted);
 
@@ -216,7 +216,7 @@ Fit fit_curve(const std::vector<Sample>& samples) {
   }
   std::vector<double> residuals;
   for (const Sample& sample : sorted) {
-    residuals.push_back(std::abs(fit.curve(sample.x) / sample.median_s - 1));
+    residuals.push_back(std::abs(fit.curve(sample.x) / sample.expected_s() - 1));
   }
   fit.median_relative_residual = median(residuals);
   fit.max_relative_residual = *std::max_element(residuals.begin(), residuals.end());

@@ -32,6 +32,10 @@ struct Sample {
   double p10_s = 0;
   double p90_s = 0;
   int repetitions = 0;
+  double mean_s = 0;  ///< of what happens so often that sums of it count; 0: not told
+
+  /// What a curve goes through.
+  double expected_s() const { return mean_s > 0 ? mean_s : median_s; }
   bool operator==(const Sample&) const = default;
 };
 
@@ -45,7 +49,7 @@ struct Fit {
 /// Fits A + B·x to samples by iteratively reweighted least squares (Huber weights on relative
 /// residuals, so one bad sample does not bend the line), B and the first piece's A not negative;
 /// splits into up to six pieces where that lowers the residual clearly and the curve does not
-/// fall at the split. At least one sample, in any order, each with a positive, finite median
+/// fall at the split. At least one sample, in any order, each with a positive, finite time
 /// (std::invalid_argument otherwise); one sample gives a constant.
 Fit fit_curve(const std::vector<Sample>& samples);
 

@@ -82,10 +82,14 @@ GatherCosts read_gather(const YamlNode& links, std::string_view key) {
 }
 
 Sample read_sample(const YamlNode& node) {
-  node.expect_keys({"x", "median", "p10", "p90", "repetitions"});
-  return {node.at("x").integer(0), node.at("median").duration(), node.at("p10").duration(),
-          node.at("p90").duration(),
-          static_cast<int>(node.at("repetitions").integer(1, INT32_MAX))};
+  node.expect_keys({"x", "median", "p10", "p90", "mean", "repetitions"});
+  const auto mean = node.find("mean");
+  return {.x = node.at("x").integer(0),
+          .median_s = node.at("median").duration(),
+          .p10_s = node.at("p10").duration(),
+          .p90_s = node.at("p90").duration(),
+          .repetitions = static_cast<int>(node.at("repetitions").integer(1, INT32_MAX)),
+          .mean_s = mean ? mean->duration() : 0};
 }
 
 Profile::Series read_series(const YamlNode& node) {

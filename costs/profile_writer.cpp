@@ -134,6 +134,7 @@ void write_series(YAML::Emitter& out, const Profile::Series& series) {
     entry(out, "median", duration(sample.median_s));
     entry(out, "p10", duration(sample.p10_s));
     entry(out, "p90", duration(sample.p90_s));
+    if (sample.mean_s > 0) entry(out, "mean", duration(sample.mean_s));
     entry(out, "repetitions", std::to_string(sample.repetitions));
     out << YAML::EndMap;
   }

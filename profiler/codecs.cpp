@@ -22,7 +22,7 @@ constexpr std::uint32_t kMostSlices = 2048;
 /// than a residual (DGC) they grow fast for some steps.
 Repetitions per_pass(const std::string& algorithm) {
   const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
-  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 2};
+  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 4};
 }
 
 /// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a selector's
@@ -87,10 +87,17 @@ class Series {
   void add(std::int64_t elements, std::vector<double> seconds) {
     passes_[elements].push_back(std::move(seconds));
   }
-  std::vector<costs::Sample> samples() const {
-    std::vector<costs::Sample> all;
+  /// Adds what all of them together were interrupted.
+  void count(Interruptions& interruptions) const {
     for (const auto& [elements, passes] : passes_)
+      interruptions.add(passes, summarise_passes(elements, passes).mean_s);
+  }
+  std::vector<costs::Sample> samples(const Interruptions& interruptions) const {
+    std::vector<costs::Sample> all;
+    for (const auto& [elements, passes] : passes_) {
       all.push_back(summarise_passes(elements, passes));
+      all.back().mean_s *= interruptions.factor();
+    }
     return all;
   }
 
@@ -152,14 +159,20 @@ void measure_codecs(const Options& options, const Hosts& hosts, const Progress& 
     progress("merge" + which);
     sample_merge(options, merge);
   }
+  Interruptions interruptions;
   for (const auto& [algorithm, series] : codecs) {
-    profile.codecs[algorithm] = {
-        .encode = fit_and_keep(profile, algorithm + ".encode", series.encode.samples()),
-        .decode = fit_and_keep(profile, algorithm + ".decode", series.decode.samples()),
-        .decode_add =
-            fit_and_keep(profile, algorithm + ".decode_add", series.decode_add.samples())};
+    for (const Series* of : {&series.encode, &series.decode, &series.decode_add})
+      of->count(interruptions);
   }
-  profile.merge = fit_and_keep(profile, "merge", merge.samples());
+  const auto fit = [&](const std::string& name, const Series& series) {
+    return fit_and_keep(profile, name, series.samples(interruptions));
+  };
+  for (const auto& [algorithm, series] : codecs) {
+    profile.codecs[algorithm] = {.encode = fit(algorithm + ".encode", series.encode),
+                                 .decode = fit(algorithm + ".decode", series.decode),
+                                 .decode_add = fit(algorithm + ".decode_add", series.decode_add)};
+  }
+  profile.merge = fit("merge", merge);
 }
 
 }  // namespace hipress::profiler

@@ -21,6 +21,15 @@ void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   }
 }
 
+/// Of times in a mean.
+constexpr double kMostMedians = 2;
+
+double capped_mean(const std::vector<double>& seconds, double most_s) {
+  double sum_s = 0;
+  for (const double value : seconds) sum_s += std::min(value, most_s);
+  return sum_s / static_cast<double>(seconds.size());
+}
+
 }  // namespace
 
 costs::Sample summarise(std::int64_t x, std::vector<double> seconds) {
@@ -35,13 +44,24 @@ costs::Sample summarise(std::int64_t x, std::vector<double> seconds) {
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes) {
   std::vector<double> all;
   double medians_s = 0;
+  double means_s = 0;
   for (const std::vector<double>& seconds : passes) {
     all.insert(all.end(), seconds.begin(), seconds.end());
-    medians_s += summarise(x, seconds).median_s;
+    const double median_s = summarise(x, seconds).median_s;
+    medians_s += median_s;
+    means_s += capped_mean(seconds, kMostMedians * median_s);
   }
   costs::Sample sample = summarise(x, std::move(all));
   sample.median_s = medians_s / static_cast<double>(passes.size());
+  sample.mean_s = means_s / static_cast<double>(passes.size());
   return sample;
+}
+
+void Interruptions::add(const std::vector<std::vector<double>>& passes, double mean_s) {
+  for (const std::vector<double>& seconds : passes) {
+    for (const double value : seconds) with_s_ += std::min(value, mean_s + kLongest_s);
+    without_s_ += mean_s * static_cast<double>(seconds.size());
+  }
 }
 
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,

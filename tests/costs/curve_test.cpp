@@ -50,6 +50,16 @@ TEST_CASE("One bad sample does not bend the line, and shows in the residual") {
   CHECK(fit.max_relative_residual == Approx(2.0 / 3).epsilon(0.02));  // predicts 1/3 of the bad one
 }
 
+TEST_CASE("A curve goes through means where they are told") {
+  auto samples = sample_powers([](double x) { return 5e-6 + 2e-11 * x; });
+  for (Sample& sample : samples) sample.mean_s = 1.5 * sample.median_s;
+  const Fit fit = fit_curve(samples);
+  REQUIRE(fit.curve.pieces.size() == 1);
+  CHECK(fit.curve.pieces[0].a_s == Approx(7.5e-6).epsilon(1e-6));
+  CHECK(fit.curve.pieces[0].b_s == Approx(3e-11).epsilon(1e-6));
+  CHECK(fit.max_relative_residual < 1e-6);
+}
+
 TEST_CASE("Where the slope changes, the fit has a piece on each side") {
   // Up to 2^18 elements fit a cache: 1e-11 s each; each further one costs 6e-11 s.
   const double knee = 1 << 18;

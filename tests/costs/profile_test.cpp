@@ -36,7 +36,8 @@ Profile example_profile() {
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
   profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
   profile.notes = {"first", "second: with - marks"};
-  profile.samples = {{"onebit.encode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12}}, 0.1 / 3, 0.2 / 3}};
+  profile.samples = {{"onebit.encode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12}}, 0.1 / 3, 0.2 / 3},
+                     {"onebit.decode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12, 1e-6 / 9}}, 0.1, 0.2}};
   return profile;
 }
 

@@ -270,6 +270,25 @@ TEST_CASE("times of several passes are the mean of the passes' medians") {
   CHECK(sample.p10_s == Approx(1.8));
   CHECK(sample.p90_s == Approx(8.2));
   CHECK(sample.repetitions == 9);
+  // 9 counts as twice its pass's median: the passes' means are 7/3, 5 and 6.
+  CHECK(sample.mean_s == Approx((7.0 / 3 + 5 + 6) / 3));
+}
+
+TEST_CASE("what interrupts tasks now and then is charged to all alike") {
+  Interruptions interruptions;
+  CHECK(interruptions.factor() == 1);
+  const std::vector<std::vector<double>> hit = {{1e-3, 1e-3, 11e-3}};
+  const double mean_s = summarise_passes(7, hit).mean_s;
+  CHECK(mean_s == Approx(4e-3 / 3));
+  interruptions.add(hit, mean_s);
+  CHECK(interruptions.factor() == Approx(13.0 / 4));
+  const std::vector<std::vector<double>> spared(4, {1e-3, 1e-3, 1e-3});
+  interruptions.add(spared, 1e-3);
+  CHECK(interruptions.factor() == Approx((13.0 + 12) / (4 + 12)));
+
+  Interruptions stopped;  // for a minute
+  stopped.add({{1e-3, 60}}, 1.5e-3);
+  CHECK(stopped.factor() == Approx((1 + 1.5 + 20) / 3.0));
 }
 
 TEST_CASE("a bandwidth is the slope over sizes, or it is said what tells none") {
