@@ -211,6 +211,10 @@ inline bool is_computation(const Task& task) {
   return task.kind == Kind::kForward || task.kind == Kind::kBackward;
 }
 
+/// Whether a Send's message, at both ends, interrupts codec tasks: its slice is long, and so are
+/// those beside it.
+inline bool interrupts(const Task& send) { return (send.flags & kOfLongSlice) != 0; }
+
 /// Bytes that a Send or an AllReduce puts on its node's egress; an AllReduce of S bytes, whatever
 /// its algorithm, 2(N-1)/N·S, the least with which it can be done.
 inline std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {

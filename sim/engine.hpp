@@ -49,7 +49,6 @@ struct Core {
   const TaskCosts& costs;
   const costs::Cluster& cluster;
   const Options& options;
-  static bool interrupts(const Task& send) { return (send.flags & casync::kOfLongSlice) != 0; }
   /// What a message costs along a path, and how it shares the links on it.
   struct PathCosts {
     costs::LinkCosts link;
@@ -59,7 +58,7 @@ struct Core {
     // Against other messages and the threads of shared cores: of those of long slices the second.
     std::array<double, 2> weights = {1, 1};
 
-    double weight_of(const Task& send) const { return weights[interrupts(send)]; }
+    double weight_of(const Task& send) const { return weights[casync::interrupts(send)]; }
   };
   std::array<PathCosts, costs::kPaths> paths;  // those that the cluster has
   costs::LinkCosts ring;                       // of all-reduces
@@ -106,7 +105,7 @@ struct Core {
   WorkMemo message_works, codec_works;
   /// CPU work of a message, both ends together, in seconds.
   double core_s(const Task& send, const costs::LinkCosts& link) const {
-    return link.core_s(static_cast<double>(send.amount), interrupts(send));
+    return link.core_s(static_cast<double>(send.amount), casync::interrupts(send));
   }
   /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
   /// speed.

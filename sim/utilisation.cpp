@@ -166,8 +166,7 @@ class Tally {
     }
     const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
     if (send.kind == Kind::kAllReduce) return;  // what it does on shared cores is not known
-    const bool interrupts = (send.flags & casync::kOfLongSlice) != 0;
-    const double core_work = 1e12 * link.core_s(bytes, interrupts);
+    const double core_work = 1e12 * link.core_s(bytes, casync::interrupts(send));
     add_cores(send.node, core_work / 2);
     add_cores(receiver, core_work / 2);
   }
