@@ -177,37 +177,9 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
   return messages > 0 ? std::max(0.0, (spent_s - known_s) / messages) : 0;
 }
 
-/// Everybody sends to everybody, which keeps all cores busy where no link limits it: what a byte
-/// and a message cost of them.
-void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile) {
-  const std::uint32_t nodes = options.nodes;
-  const std::vector<Pair> pairs = all_pairs(nodes);
-  const auto samples = sample_streams(options, nodes, pairs, sizes, usual(options));
-  const double cores = profile.cores;
-  // Noise can make less than nothing of next to nothing.
-  const double s_per_byte = std::max(0.0, slope(samples, &costs::Sample::p10_s));
-  profile.link.core_s_per_byte = cores * s_per_byte / static_cast<double>(pairs.size());
-  fit_and_keep(profile, kCoreSeries, samples);
-
-  const CoreSeconds all_busy = [&](const Calibration& calibration, const Repetitions& times) {
-    std::vector<double> seconds = run(calibration, options, times).iteration_s;
-    for (double& value : seconds) value *= cores;
-    return seconds;
-  };
-  profile.link.core_s_per_message = measure_message_cores(options, all_busy, profile);
-}
-
-/// Whether it is the network that limits what is measured, and not the cores. So it is taken to be
-/// between machines, and on one machine's network where a base has been measured without it.
-bool limited_by_links(const Options& options, const Hosts& hosts) {
-  return options.nccl == nullptr && options.endpoint != nullptr &&
-         (options.base != nullptr || hosts.count() > 1);
-}
-
-/// What a byte costs the cores where the links set the pace, which is more than where nothing but
-/// the cores does: threads wake up for less at a time, and a shaped network's timers go off.
-double measure_paced_bytes(const Options& options, const CoreSeconds& core_seconds,
-                           const Sizes& sizes, const std::string& series, costs::Profile& profile) {
+/// What a byte costs the cores in messages of everybody to everybody.
+double measure_byte_cores(const Options& options, const CoreSeconds& core_seconds,
+                          const Sizes& sizes, const std::string& series, costs::Profile& profile) {
   constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
   constexpr int kRuns = 5;
   const std::vector<Pair> pairs = all_pairs(options.nodes);
@@ -221,6 +193,27 @@ double measure_paced_bytes(const Options& options, const CoreSeconds& core_secon
   const double per_byte_s = std::max(0.0, slope(samples));
   fit_and_keep(profile, series, samples);
   return per_byte_s;
+}
+
+/// What a byte and a message cost the cores where no link limits transfers, which so keep all cores
+/// busy.
+void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile) {
+  const double cores = profile.cores;
+  const CoreSeconds all_busy = [&](const Calibration& calibration, const Repetitions& times) {
+    std::vector<double> seconds = run(calibration, options, times).iteration_s;
+    for (double& value : seconds) value *= cores;
+    return seconds;
+  };
+  costs::LinkCosts& link = profile.link;
+  link.core_s_per_byte = measure_byte_cores(options, all_busy, sizes, kCoreSeries, profile);
+  link.core_s_per_message = measure_message_cores(options, all_busy, profile);
+}
+
+/// Whether it is the network that limits what is measured, and not the cores. So it is taken to be
+/// between machines, and on one machine's network where a base has been measured without it.
+bool limited_by_links(const Options& options, const Hosts& hosts) {
+  return options.nccl == nullptr && options.endpoint != nullptr &&
+         (options.base != nullptr || hosts.count() > 1);
 }
 
 /// What of the cores of this host, if any are this rank's to watch, calibrations take from threads
@@ -273,15 +266,15 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
   {
     Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
     link.core_s_per_byte =
-        measure_paced_bytes(options, std::ref(metered), sizes, kPacedCoreSeries, profile);
+        measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries, profile);
     link.core_s_per_message = measure_message_cores(options, std::ref(metered), profile);
   }
   link.core_factor_interrupting = 1;
   if (options.device || !long_tasks_give_way(options)) return;
   Metered interrupted(options, hosts, CoreMeter::Leaves::kForEveryMessage);
   const double per_byte_s =
-      measure_paced_bytes(options, std::ref(interrupted), sizes,
-                          std::string(kPacedCoreSeries) + ".interrupting", profile);
+      measure_byte_cores(options, std::ref(interrupted), sizes,
+                         std::string(kPacedCoreSeries) + ".interrupting", profile);
   if (link.core_s_per_byte > 0)
     link.core_factor_interrupting = std::max(1.0, per_byte_s / link.core_s_per_byte);
 }
