@@ -109,7 +109,8 @@ class Bench:
         started = time.monotonic()
         _, disturbed = self.undisturbed(
             lambda: self.launcher.run(nnodes, "hipress-profile", "--quick", "--output", path, *arguments), taken_between)
-        remark = f", the last of {1 + self.plan.again} times all disturbed" if disturbed else ""
+        times = 1 + self.plan.again
+        remark = "" if not disturbed else f", the last of {times} times, all disturbed" if times > 1 else ", disturbed"
         self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s{remark} -> {path}")
 
     def undisturbed(self, measure: Callable[[], object],
