@@ -82,6 +82,7 @@ class Profile:
 
     path: pathlib.Path
     conditions: Conditions
+    disturbed: bool = False
 
 
 @dataclasses.dataclass
@@ -152,8 +153,7 @@ class Bench:
             if profile.conditions.alike(now):
                 return profile
         path = self.profile_path(f"{kernels.replace(',', '_')}_{len(found)}")
-        conditions, _ = self.undisturbed(lambda: self.measure_anew(case, kernels, path), disturbed_between)
-        found.append(Profile(path, conditions))
+        found.append(Profile(path, *self.undisturbed(lambda: self.measure_anew(case, kernels, path), disturbed_between)))
         return found[-1]
 
     def measure_anew(self, case: Case, kernels: str, path: pathlib.Path) -> None:
@@ -191,7 +191,7 @@ class Bench:
                                             "--iterations", iterations)
             disturbed = disturbed_between(before, Conditions.read()) or not before.alike(profile.conditions)
             if not disturbed or repetitions.thrown_away >= self.plan.again:
-                return repetitions.add(report, disturbed)
+                return repetitions.add(report, disturbed or profile.disturbed)
             repetitions.throw_away(report)
 
     def arguments(self, case: Case, model: pathlib.Path, profile: Profile) -> list[object]:
@@ -215,7 +215,7 @@ class Round:
 
     seconds: tuple[float, ...]  #: measured iterations
     predicted_s: float
-    disturbed: bool
+    disturbed: bool  #: the one or the other, so that those without are of like conditions
 
 
 class Repetitions:

@@ -307,6 +307,25 @@ class Files(unittest.TestCase):
             result = repetitions.result(plan(), cases.Scale(1, 1))
             self.assertEqual((result.repetitions_s, result.disturbed, result.repeated), ((kept,), disturbed, repeated))
 
+    def test_a_case_whose_profile_was_disturbed_is_none_that_nobody_disturbed(self):
+        bench = self.bench()
+        bench.launcher.run_json()  # the one of 0 s
+        repetitions = measurement.Repetitions()
+        for profile_disturbed in (True, False):
+            bench.recent = {bench.kernels_of(plan()): [measurement.Profile(self.folder / "profile", at(2), profile_disturbed)]}
+            with mock.patch.object(measurement, "disturbed_between", return_value=False), \
+                    mock.patch.object(Conditions, "read", return_value=at(2)):
+                bench.run_once(plan(), self.folder / "model", repetitions)
+        self.assertEqual([one.disturbed for one in repetitions.rounds], [True, False])
+        self.assertEqual((repetitions.seconds, repetitions.thrown_away), ((2.0,), 0))
+
+    def test_what_a_profile_was_found_to_be_goes_with_it(self):
+        for disturbances in ((False,), (True, True, True)):
+            bench = self.bench()
+            with mock.patch.object(measurement, "disturbed_between", side_effect=disturbances), \
+                    mock.patch.object(Conditions, "read", return_value=at(2)):
+                self.assertEqual(bench.profile_now(plan(rate=cases.LOOPBACK)).disturbed, disturbances[-1])
+
     def test_a_case_is_predicted_from_a_profile_of_where_processors_are(self):
         bench = self.bench()
 
