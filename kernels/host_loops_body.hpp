@@ -18,9 +18,9 @@ namespace hipress::kernels {
 
 /// x = x / divisor, where that changes anything.
 template <class F>
-HIPRESS_LANES void divide(Word<F>& word, float divisor) {
-  if (divisor == 1) return;
-  for (F& part : word.part) part = part / broadcast<F>(divisor);
+HIPRESS_LANES void divide(Word<F>& word, const Divisor& divisor) {
+  if (!divisor.divides) return;
+  for (F& part : word.part) part = divisor(part);
 }
 
 /// Decoded words of one message of planes.
@@ -82,15 +82,16 @@ HIPRESS_LANES void overwrite(const Reader& reader, std::int64_t first_word, floa
 
 /// The divisors of x = (x / own + d1 + d2 + …) / sum.
 struct Divisors {
-  float own = 1;
-  float sum = 1;
+  Divisor own;
+  Divisor sum;
 };
 
 /// Adds word `word` of d1, d2 … given by readers(0), readers(1) … to x, which lies at `values`,
 /// between the divisions.
 template <class F, class Readers>
 HIPRESS_LANES void add_up_word(const Readers& readers, std::size_t count_of_readers,
-                               std::int64_t word, int count, float* values, Divisors divisors) {
+                               std::int64_t word, int count, float* values,
+                               const Divisors& divisors) {
   Word<F> sum = load_word<F>(values, count);
   divide(sum, divisors.own);
   for (std::size_t i = 0; i < count_of_readers; ++i) {
@@ -105,7 +106,7 @@ HIPRESS_LANES void add_up_word(const Readers& readers, std::size_t count_of_read
 template <class F, class Readers>
 HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers,
                           std::int64_t first_word, float* values, std::int64_t elements,
-                          Divisors divisors) {
+                          const Divisors& divisors) {
   const std::int64_t full_words = elements / kWordElements;
   for (std::int64_t word = 0; word < full_words; ++word) {
     add_up_word<F>(readers, count_of_readers, first_word + word, kWordElements,
@@ -120,7 +121,7 @@ HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers,
 /// What an item asks for, of messages read by readers(0), readers(1) …
 template <class F, class Readers>
 HIPRESS_LANES void decode_with(const Readers& readers, std::size_t count, const DecodeItem& item) {
-  const Divisors divisors{item.own_divisor, item.sum_divisor};
+  const Divisors divisors{Divisor::of(item.own_divisor), Divisor::of(item.sum_divisor)};
   if (item.mode == DecodeMode::kOverwrite) {
     write_in_fp32<F>(
         item.values, item.type, item.elements, Before::kUnknown,
@@ -151,10 +152,11 @@ HIPRESS_LANES void decode_slice(int planes, const PlaneSource* sources, std::siz
 template <class F, class Format>
 HIPRESS_LANES void encode_cast_slice(const EncodeItem& item) {
   auto* codes = reinterpret_cast<std::uint16_t*>(item.message);
+  const Divisor divisor = Divisor::of(item.divisor);
   const auto cast_word = [&](const float* values, std::int64_t word, int count)
       __attribute__((always_inline)) {
     Word<F> inputs = load_word<F>(values, count);
-    divide(inputs, item.divisor);
+    divide(inputs, divisor);
     store_codes<Format>(codes + word * kWordElements, inputs, count);
   };
   read_in_fp32<F>(
@@ -184,7 +186,7 @@ HIPRESS_LANES void decode_cast_slice(const std::byte* const* messages, std::size
 
 template <class F>
 HIPRESS_LANES void merge_slice(const float* const* others, std::size_t count, float* values,
-                               std::int64_t elements, Divisors divisors) {
+                               std::int64_t elements, const Divisors& divisors) {
   const auto reader = [others](std::size_t i) __attribute__((always_inline)) {
     return RawReader<F>{others[i]};
   };
@@ -221,6 +223,7 @@ HIPRESS_LANES void merge_slice(const float* const* others, std::size_t count, fl
   template <>                                                                               \
   void HostLoops<Tag>::merge(const float* const* others, std::size_t count, float* values,  \
                              std::int64_t elements, float own_divisor, float sum_divisor) { \
-    merge_slice<F>(others, count, values, elements, {own_divisor, sum_divisor});            \
+    merge_slice<F>(others, count, values, elements,                                         \
+                   {Divisor::of(own_divisor), Divisor::of(sum_divisor)});                   \
   }                                                                                         \
   }

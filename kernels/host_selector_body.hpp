@@ -602,12 +602,13 @@ struct HostSelectorFunctions {
     return begin;
   }
 
-  static void divide_all(float* values, std::int64_t count, float divisor) {
-    if (divisor == 1) return;
+  static void divide_all(float* values, std::int64_t count, float by) {
+    const Divisor divisor = Divisor::of(by);
+    if (!divisor.divides) return;
     for (std::int64_t word = 0; word < words_of(count); ++word) {
       const int in_word = elements_in_word(count, word);
       Word<F> quotients = load_word<F>(values + word * kWordElements, in_word);
-      for (F& part : quotients.part) part = part / broadcast<F>(divisor);
+      for (F& part : quotients.part) part = divisor(part);
       store_word(values + word * kWordElements, quotients, in_word);
     }
   }

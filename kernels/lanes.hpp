@@ -370,4 +370,27 @@ HIPRESS_LANES void finish_streaming() {
 
 #endif  // __CUDACC__
 
+/// What values are divided by. A power of two is multiplied with its reciprocal, which gives the
+/// same to the last bit, since both round the same number, and takes less time: with two divisions
+/// of every element TernGrad's encode takes a fifth longer.
+struct Divisor {
+  float by = 1;
+  float factor = 1;  ///< 1 / by, where that is exact
+  bool divides = false;
+  bool multiplies = false;
+
+  /// `by` is at least 1 and finite.
+  HIPRESS_LANES static Divisor of(float by) {
+    const bool power_of_two = (as_bits(by) & 0x007fffffu) == 0 && by < 0x1p100f;
+    return {by, power_of_two ? 1 / by : 1.0f, by != 1, power_of_two};
+  }
+
+  template <class F>
+  HIPRESS_LANES F operator()(F value) const {
+    if (!divides) return value;
+    if (multiplies) return value * broadcast<F>(factor);
+    return value / broadcast<F>(by);
+  }
+};
+
 }  // namespace hipress::kernels

@@ -17,19 +17,17 @@ inline constexpr float kLargest = 0x1.fffffep127f;
 /// v saturates at the largest finite number, so that finite inputs and residuals never make an
 /// infinity: only the gradient itself can be non-finite, and a residual stays finite for ever.
 struct ValueRule {
-  float divisor = 1;
-  bool divides = false;
+  Divisor divisor;
   bool adds_residual = false;
 
   HIPRESS_LANES static ValueRule of(const EncodeItem& item) {
-    return {item.divisor, item.divisor != 1, item.state.data != nullptr};
+    return {Divisor::of(item.divisor), item.state.data != nullptr};
   }
 
   template <class F>
   HIPRESS_LANES F operator()(F input, F residual) const {
-    if (!divides && !adds_residual) return input;
-    F value = divides ? input / broadcast<F>(divisor) : input;
-    if (adds_residual) value = value + residual;
+    if (!adds_residual) return divisor(input);
+    const F value = divisor(input) + residual;
     return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), value));
   }
 };
