@@ -8,7 +8,7 @@ from whole_file import Unwritable
 
 from .cases import ConditionError
 from .network import CommandError, Unavailable
-from .ranks import ToolError, awake, come_before_ranks, real_time_allowed, short_turns
+from .ranks import ToolError, awake, come_before_ranks, real_time_allowed, reserved_memory, short_turns
 from .results import ResultsError
 
 
@@ -27,7 +27,10 @@ def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time
     if real_time:
         come_before_ranks()
     try:
-        with short_turns() if real_time else contextlib.nullcontext(), awake():
+        with contextlib.ExitStack() as stack:
+            for lasting in (short_turns, reserved_memory) if real_time else ():
+                stack.enter_context(lasting())
+            stack.enter_context(awake())
             return body(real_time)
     except (ConditionError, Unwritable) as error:
         say(str(error))

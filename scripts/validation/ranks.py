@@ -5,9 +5,11 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 
 from .conditions import die_with_parent
 from .network import Network
@@ -20,6 +22,9 @@ TURN_MS = 4
 TURN = pathlib.Path("/proc/sys/kernel/sched_rr_timeslice_ms")
 #: While somebody holds this file open with a latency of 0 in it, idle processors poll (Linux, PM quality of service).
 LATENCY = pathlib.Path("/dev/cpu_dma_latency")
+#: How many huge pages the kernel keeps for programs that ask for these, and what it says of memory.
+POOL = pathlib.Path("/proc/sys/vm/nr_hugepages")
+MEMORY = pathlib.Path("/proc/meminfo")
 
 
 class ToolError(Exception):
@@ -33,18 +38,54 @@ def real_time_allowed() -> bool:
 
 
 @contextlib.contextmanager
-def short_turns():
-    """Ranks of real-time priority share cores in turns of TURN_MS meanwhile, where that may be changed."""
-    before = None
-    with contextlib.suppress(OSError):
-        before = TURN.read_text()
-        TURN.write_text(str(TURN_MS))
+def setting(path: pathlib.Path, value: Callable[[int], int]):
+    """Sets a number of the kernel to `value` of what it was meanwhile, where that is allowed. A shell that waits for the
+    end of its input puts it back, also after this process was killed."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError, ValueError):
+            before = int(path.read_text())
+            stack.enter_context(restored(path, before))
+            path.write_text(f"{value(before)}\n")
+        yield
+
+
+@contextlib.contextmanager
+def restored(path: pathlib.Path, number: int):
+    shell = subprocess.Popen(["sh", "-c", 'read -r _; echo "$1" > "$2"', "sh", str(number), str(path)],
+                             stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         yield
     finally:
-        if before is not None:
-            with contextlib.suppress(OSError):
-                TURN.write_text(before)
+        shell.communicate()
+
+
+def short_turns():
+    """Ranks of real-time priority share cores in turns of TURN_MS meanwhile, where that may be changed."""
+    return setting(TURN, lambda _: TURN_MS)
+
+
+def reserved_memory():
+    """Half of the memory that is there is kept for ranks meanwhile, as huge pages, where that may be asked for. What ranks
+    leave behind goes to the next ones then. Otherwise it goes back to the kernel, and where this machine is virtual on to its
+    host, which takes processors away while it unmaps it."""
+    return setting(POOL, lambda pages: pages + memory_kb("MemAvailable") // 2 // memory_kb("Hugepagesize"))
+
+
+def memory_kb(name: str) -> int:
+    """What the kernel says of memory. OSError if it does not say that."""
+    found = re.search(rf"^{name}: *(\d+) kB$", MEMORY.read_text(), re.MULTILINE)
+    if not found:
+        raise OSError(f"{MEMORY} has no {name}")
+    return int(found[1])
+
+
+def allocation() -> str:
+    """How glibc allocates: in huge pages, or the first iterations go into page faults; those of the pool, if it has any."""
+    try:
+        pooled = int(POOL.read_text()) > 0
+    except (OSError, ValueError):
+        pooled = False
+    return f"glibc.malloc.hugetlb={2 if pooled else 1}"
 
 
 @contextlib.contextmanager
@@ -89,11 +130,10 @@ class Launcher:
 
     @staticmethod
     def start(command: list[str], folder: str, rank: int, job: dict[str, str]) -> subprocess.Popen:
-        """Gradients in huge pages, or the first iterations go into page faults: profile and replay must agree in it,
-        since it changes what codecs cost."""
+        """Profile and replay must allocate alike, since it changes what codecs cost."""
         meeting = pathlib.Path(folder, "meeting")
         meeting.mkdir(exist_ok=True)
-        environment = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ, **job}
+        environment = {"GLIBC_TUNABLES": allocation(), **os.environ, **job}
         with open(f"{folder}/{rank}.out", "wb") as out, open(f"{folder}/{rank}.err", "wb") as err:
             return subprocess.Popen(command, stdout=out, stderr=err, env=environment, preexec_fn=die_with_parent)
 

@@ -388,6 +388,39 @@ class Files(unittest.TestCase):
         with mock.patch.object(ranks, "TURN", self.folder / "none/turn"), ranks.short_turns():
             pass
 
+    def test_turns_are_as_before_also_after_a_kill(self):
+        turn = self.folder / "turn"
+        turn.write_text("100\n")
+        code = ("import os, pathlib, signal, sys; from validation import ranks; ranks.TURN = pathlib.Path(sys.argv[1])\n"
+                "with ranks.short_turns(): print(ranks.TURN.read_text(), end='', flush=True); "
+                "os.kill(os.getpid(), signal.SIGKILL)")
+        killed = subprocess.run([sys.executable, "-c", code, str(turn)], cwd=ROOT / "scripts", capture_output=True, text=True,
+                                check=False)
+        self.assertEqual((killed.returncode, killed.stdout), (-signal.SIGKILL, f"{ranks.TURN_MS}\n"), killed.stderr)
+        for _ in range(3000):
+            if turn.read_text() == "100\n":
+                break
+            time.sleep(0.01)
+        self.assertEqual(turn.read_text(), "100\n")
+
+    def test_half_of_the_memory_is_kept_for_ranks_meanwhile(self):
+        pool, memory = self.folder / "pool", self.folder / "meminfo"
+        pool.write_text("3\n")
+        memory.write_text("MemTotal:       99999999 kB\nMemAvailable:   40960 kB\nHugepagesize:       2048 kB\n")
+        with mock.patch.object(ranks, "POOL", pool), mock.patch.object(ranks, "MEMORY", memory):
+            with self.assertRaises(SystemExit), ranks.reserved_memory():
+                self.assertEqual(int(pool.read_text()), 3 + 10)
+                self.assertEqual(ranks.allocation(), "glibc.malloc.hugetlb=2")
+                raise SystemExit
+            self.assertEqual(int(pool.read_text()), 3)
+            pool.write_text("0\n")
+            self.assertEqual(ranks.allocation(), "glibc.malloc.hugetlb=1")
+            memory.write_text("MemTotal:       99999999 kB\n")
+            with ranks.reserved_memory():
+                self.assertEqual(int(pool.read_text()), 0)
+        with mock.patch.object(ranks, "POOL", self.folder / "none/pool"), ranks.reserved_memory():
+            self.assertEqual(ranks.allocation(), "glibc.malloc.hugetlb=1")
+
     def test_processors_are_asked_to_poll_meanwhile_where_that_is_possible(self):
         latency = self.folder / "latency"
         latency.write_bytes(b"1234")
