@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/lanes.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {
@@ -158,6 +159,25 @@ TEST_CASE("every one of the 65536 fp16 and bf16 numbers survives a round trip") 
       }
       CHECK(changed == 0);
     }
+  }
+}
+
+TEST_CASE("dividing gives the quotient's bits, also where a reciprocal multiplies") {
+  // All exponents, subnormal ones too, and in all of them mantissas that round up, down and to
+  // even.
+  for (const float by : {1.0f, 2.0f, 3.0f, 4.0f, 6.0f, 7.0f, 64.0f, 1000.0f, 1024.0f, 0x1p99f}) {
+    const Divisor divisor = Divisor::of(by);
+    CHECK(divisor.multiplies == (std::exp2(std::round(std::log2(by))) == by));
+    int wrong = 0;
+    for (std::uint32_t exponent = 0; exponent < 512; ++exponent) {
+      for (std::uint32_t mantissa = 0; mantissa < 1u << 23; mantissa += mantissa < 64 ? 1 : 65537) {
+        const float value = as_float(exponent << 23 | mantissa);
+        if (!is_finite(value)) continue;
+        const volatile float divides = by;
+        if (as_bits(divisor(value)) != as_bits(value / divides)) ++wrong;
+      }
+    }
+    CHECK(wrong == 0);
   }
 }
 
