@@ -209,6 +209,7 @@ void GraphBuilder::sort() {
 TaskGraph GraphBuilder::build() && {
   TaskGraph result;
   result.nodes = nodes_;
+  result.divisor = nodes_;
   result.folded = folded_;
   result.first_group = first_group_;
   result.predecessors.resize(tasks_.size(), 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <chrono>
 #include <cstdint>
@@ -67,8 +68,9 @@ inline constexpr std::int8_t kRaw = -1;
 // Task::flags.
 inline constexpr std::uint8_t kAccumulate =
     1;  ///< Decode: add to the slice instead of overwriting it
-inline constexpr std::uint8_t kDivideOwn = 2;  ///< the slice is divided by N before it is used; an
-                                               ///< Encode divides what it reads, not the slice
+inline constexpr std::uint8_t kDivideOwn = 2;  ///< the slice is divided by TaskGraph::divisor, N,
+                                               ///< before it is used; an Encode divides what it
+                                               ///< reads, not the slice
 inline constexpr std::uint8_t kDivideSum = 4;  ///< the result is divided by N: the sum is complete
 inline constexpr std::uint8_t kLeader = 8;  ///< runs a batch: its own work and its members', in one
                                             ///< launch; `amount` is the sum
@@ -110,6 +112,9 @@ struct TaskGraph {
   /// Per task: how many tasks it waits for.
   std::vector<std::uint32_t> predecessors = {};
   std::uint32_t nodes = 0;
+  /// What kDivideOwn and kDivideSum divide by: `nodes`, unless what another number would cost is to
+  /// be measured.
+  std::uint32_t divisor = 0;
   /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
   /// see casync/folding.hpp. For simulators only.
   bool folded = false;
@@ -195,6 +200,13 @@ class GraphBuilder {
 /// non-negative, every Send has exactly one Recv as successor, on the node that it is sent to, with
 /// the same bytes, and every Recv exactly one Send.
 void check(const TaskGraph& graph);
+
+/// Whether an Encode really divides what it reads: it multiplies with a power of two's reciprocal,
+/// which is exact and costs next to nothing.
+inline bool encodes_quotients(const Task& task, std::uint32_t divisor) {
+  return task.kind == Kind::kEncode && (task.flags & kDivideOwn) != 0 &&
+         !std::has_single_bit(divisor);
+}
 
 /// Nothing runs: the task takes no time and no resource, and is done when its predecessors are.
 inline bool is_instant(const Task& task) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,7 +16,14 @@ struct CodecCosts {
   Curve encode;
   Curve decode;
   Curve decode_add;
+  double encode_factor_quotients = 1;  ///< times `encode`: of values that are divided by a number
+                                       ///< that is no power of two (casync::encodes_quotients)
   bool operator==(const CodecCosts&) const = default;
+
+  /// Seconds that an encode of so many elements takes.
+  double encode_s(std::int64_t elements, bool quotients) const {
+    return encode(elements) * (quotients ? encode_factor_quotients : 1);
+  }
 };
 
 /// What one network interface, and the path between two, can do.

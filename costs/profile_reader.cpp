@@ -57,10 +57,18 @@ Curve read_curve(const YamlNode& node, std::string_view slope_key) {
 std::map<std::string, CodecCosts> read_codecs(const YamlNode& node) {
   std::map<std::string, CodecCosts> codecs;
   for (const auto& [name, costs] : node.entries()) {
-    costs.expect_keys({"encode", "decode", "decode_add"});
-    codecs[name] = {read_curve(costs.at("encode"), "s_per_element"),
-                    read_curve(costs.at("decode"), "s_per_element"),
-                    read_curve(costs.at("decode_add"), "s_per_element")};
+    costs.expect_keys({"encode", "decode", "decode_add", "encode_factor_quotients"});
+    CodecCosts& codec = codecs[name];
+    codec = {.encode = read_curve(costs.at("encode"), "s_per_element"),
+             .decode = read_curve(costs.at("decode"), "s_per_element"),
+             .decode_add = read_curve(costs.at("decode_add"), "s_per_element")};
+    const auto factor = costs.find("encode_factor_quotients");
+    if (!factor) continue;
+    codec.encode_factor_quotients = factor->number();
+    if (codec.encode_factor_quotients < 1) {
+      factor->fail("must be at least 1: an encode that divides does more, got '" + factor->text() +
+                   "'");
+    }
   }
   return codecs;
 }

@@ -82,6 +82,8 @@ void write_kernels(YAML::Emitter& out, const Profile& profile) {
     write_curve(out, "encode", costs.encode, "s_per_element");
     write_curve(out, "decode", costs.decode, "s_per_element");
     write_curve(out, "decode_add", costs.decode_add, "s_per_element");
+    if (costs.encode_factor_quotients != 1)
+      entry(out, "encode_factor_quotients", number(costs.encode_factor_quotients));
     out << YAML::EndMap;
   }
   out << YAML::EndMap << YAML::EndMap;

@@ -369,10 +369,10 @@ void DeviceRuntime::issue_codec(std::uint32_t index) {
 void DeviceRuntime::run_codec(std::span<const std::uint32_t> batch, Stream stream) {
   const std::vector<Work> work = works(batch);
   const casync::Task& first = *work.front().task;
-  const std::uint32_t nodes = program_.graph().nodes;
+  const std::uint32_t divisor = program_.graph().divisor;
   if (first.kind == Kind::kMerge) {
     for (const Work& one : work) {
-      const MergeDivisors divisors = merge_divisors(*one.task, nodes);
+      const MergeDivisors divisors = merge_divisors(*one.task, divisor);
       device_.merge(reinterpret_cast<const float*>(one.operands.message.data()),
                     static_cast<std::int64_t>(one.operands.slice.size()), one.operands.slice.data(),
                     divisors.own, divisors.sum, stream);
@@ -381,9 +381,9 @@ void DeviceRuntime::run_codec(std::span<const std::uint32_t> batch, Stream strea
   }
   const kernels::Codec& codec = *codecs_[static_cast<std::size_t>(first.algorithm)];
   if (first.kind == Kind::kEncode) {
-    codec.encode(encode_items(work, nodes), device_.handle(stream));
+    codec.encode(encode_items(work, divisor), device_.handle(stream));
   } else {
-    codec.decode(DecodeItems(work, nodes).items(), device_.handle(stream));
+    codec.decode(DecodeItems(work, divisor).items(), device_.handle(stream));
   }
 }
 

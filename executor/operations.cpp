@@ -6,8 +6,8 @@ namespace hipress::executor {
 namespace {
 
 /// By what the mean over nodes divides, where the task's flags say that it happens.
-float divisor(const casync::Task& task, std::uint8_t flag, std::uint32_t nodes) {
-  return (task.flags & flag) != 0 ? static_cast<float>(nodes) : 1.0f;
+float divided_by(const casync::Task& task, std::uint8_t flag, std::uint32_t divisor) {
+  return (task.flags & flag) != 0 ? static_cast<float>(divisor) : 1.0f;
 }
 
 }  // namespace
@@ -22,21 +22,21 @@ kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, 
           .first_element = first_element};
 }
 
-std::int64_t encode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,
+std::int64_t encode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
                     const Operands& operands) {
   const Work work{&task, operands};
   std::int64_t bytes = 0;
-  encode({&work, 1}, nodes, codec, {&bytes, 1});
+  encode({&work, 1}, divisor, codec, {&bytes, 1});
   return bytes;
 }
 
-std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t nodes) {
+std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t divisor) {
   std::vector<kernels::EncodeItem> items;
   for (const Work& work : batch) {
     const Operands& operands = work.operands;
     items.push_back({.values = operands.slice.data(),
                      .elements = static_cast<std::int64_t>(operands.slice.size()),
-                     .divisor = divisor(*work.task, casync::kDivideOwn, nodes),
+                     .divisor = divided_by(*work.task, casync::kDivideOwn, divisor),
                      .state = operands.state,
                      .message = operands.message.data(),
                      .key = operands.draws});
@@ -44,9 +44,9 @@ std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::
   return items;
 }
 
-void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec,
+void encode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec,
             std::span<std::int64_t> bytes) {
-  std::vector<kernels::EncodeItem> items = encode_items(batch, nodes);
+  std::vector<kernels::EncodeItem> items = encode_items(batch, divisor);
   for (std::size_t i = 0; i < items.size(); ++i) {
     bytes[i] = codec.encoded_bytes(items[i].elements);
     items[i].message_bytes = &bytes[i];
@@ -54,13 +54,13 @@ void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Cod
   codec.encode(items);
 }
 
-void decode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,
+void decode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
             const Operands& operands) {
   const Work work{&task, operands};
-  decode({&work, 1}, nodes, codec);
+  decode({&work, 1}, divisor, codec);
 }
 
-DecodeItems::DecodeItems(std::span<const Work> batch, std::uint32_t nodes)
+DecodeItems::DecodeItems(std::span<const Work> batch, std::uint32_t divisor)
     : messages_(batch.size()), bytes_(batch.size()) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const casync::Task& task = *batch[i].task;
@@ -73,23 +73,24 @@ DecodeItems::DecodeItems(std::span<const Work> batch, std::uint32_t nodes)
                       .elements = static_cast<std::int64_t>(operands.slice.size()),
                       .values = operands.slice.data(),
                       .mode = add ? kernels::DecodeMode::kAdd : kernels::DecodeMode::kOverwrite,
-                      .own_divisor = divisor(task, casync::kDivideOwn, nodes),
-                      .sum_divisor = divisor(task, casync::kDivideSum, nodes)});
+                      .own_divisor = divided_by(task, casync::kDivideOwn, divisor),
+                      .sum_divisor = divided_by(task, casync::kDivideSum, divisor)});
   }
 }
 
-void decode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec) {
-  codec.decode(DecodeItems(batch, nodes).items());
+void decode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec) {
+  codec.decode(DecodeItems(batch, divisor).items());
 }
 
-MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t nodes) {
-  return {divisor(task, casync::kDivideOwn, nodes), divisor(task, casync::kDivideSum, nodes)};
+MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t divisor) {
+  return {divided_by(task, casync::kDivideOwn, divisor),
+          divided_by(task, casync::kDivideSum, divisor)};
 }
 
-void merge(const casync::Task& task, std::uint32_t nodes, const Operands& operands) {
+void merge(const casync::Task& task, std::uint32_t divisor, const Operands& operands) {
   // Message buffers are aligned, so the bytes that arrived are fp32 values as they lie.
   const auto* const other = reinterpret_cast<const float*>(operands.message.data());
-  const MergeDivisors divisors = merge_divisors(task, nodes);
+  const MergeDivisors divisors = merge_divisors(task, divisor);
   kernels::merge({&other, 1}, static_cast<std::int64_t>(operands.slice.size()),
                  operands.slice.data(), divisors.own, divisors.sum);
 }

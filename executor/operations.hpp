@@ -23,8 +23,10 @@ struct Operands {
 kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, std::uint64_t seed,
                           std::uint64_t iteration);
 
-/// Runs an Encode of one of `nodes` nodes; returns how many bytes of the message are used.
-std::int64_t encode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,
+// `divisor` is the task graph's.
+
+/// Runs an Encode; returns how many bytes of the message are used.
+std::int64_t encode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
                     const Operands& operands);
 
 /// A task of a batch.
@@ -35,12 +37,12 @@ struct Work {
 
 /// What a codec is told of the Encodes of a batch, in memory of any device. No item says where the
 /// message's length goes.
-std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t nodes);
+std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t divisor);
 
 /// What a codec is told of the Decodes of a batch; items point into it.
 class DecodeItems {
  public:
-  DecodeItems(std::span<const Work> batch, std::uint32_t nodes);
+  DecodeItems(std::span<const Work> batch, std::uint32_t divisor);
   std::span<const kernels::DecodeItem> items() const { return items_; }
 
  private:
@@ -53,24 +55,24 @@ class DecodeItems {
 struct MergeDivisors {
   float own = 1, sum = 1;
 };
-MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t nodes);
+MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t divisor);
 
 /// Runs Encodes in one launch; `bytes[i]` is what message i uses.
-void encode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec,
+void encode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec,
             std::span<std::int64_t> bytes);
 
 /// Runs Decodes in one launch. std::runtime_error if a message is damaged.
-void decode(std::span<const Work> batch, std::uint32_t nodes, const kernels::Codec& codec);
+void decode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec);
 
 /// Runs an AllReduce: waits for all ranks, and leaves the mean in the slice.
 void all_reduce(std::uint32_t nodes, transport::Collective& collective, std::span<float> slice);
 
 /// Runs a Decode. std::runtime_error if the message is damaged.
-void decode(const casync::Task& task, std::uint32_t nodes, const kernels::Codec& codec,
+void decode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
             const Operands& operands);
 
 /// Runs a Merge: the message is as many fp32 values as the slice has.
-void merge(const casync::Task& task, std::uint32_t nodes, const Operands& operands);
+void merge(const casync::Task& task, std::uint32_t divisor, const Operands& operands);
 
 /// The state arrays that the codec's encoders keep by default.
 inline int state_arrays(const kernels::Codec& codec) {

@@ -144,10 +144,10 @@ std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, flo
     case Kind::kEncode:
       return encode(task, iteration, state);
     case Kind::kDecode:
-      decode(task, graph_.nodes, codec(task), {slice(task.node), taken, {}, {}});
+      decode(task, graph_.divisor, codec(task), {slice(task.node), taken, {}, {}});
       return {};
     case Kind::kMerge:
-      merge(task, graph_.nodes, {slice(task.node), taken, {}, {}});
+      merge(task, graph_.divisor, {slice(task.node), taken, {}, {}});
       return {};
     case Kind::kRecv:
       if (flow_.fills_message[id]) return taken;
@@ -167,7 +167,7 @@ std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration
   const kernels::State kept{.data = arrays > 0 ? state : nullptr, .stride = block_.elements};
   state += arrays * block_.elements;
   const std::int64_t used = executor::encode(
-      task, graph_.nodes, codec(task),
+      task, graph_.divisor, codec(task),
       {slice(task.node), message, kept, draw_key(task, block_.begin, seed_, iteration)});
   return message.first(static_cast<std::size_t>(used));
 }

@@ -262,7 +262,7 @@ void Runtime::encode(std::span<const std::uint32_t> batch) {
   }
   std::vector<std::int64_t> bytes(batch.size());
   const auto algorithm = static_cast<std::size_t>(works.front().task->algorithm);
-  executor::encode(works, program_.graph().nodes, *program_.plan().codecs[algorithm], bytes);
+  executor::encode(works, program_.graph().divisor, *program_.plan().codecs[algorithm], bytes);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     message_bytes_[program_.tasks()[batch[i]].message] = bytes[i];
   }
@@ -274,12 +274,12 @@ void Runtime::decode(std::span<const std::uint32_t> batch) {
     works.push_back({&program_.tasks()[index].task, operands(index)});
   }
   const auto algorithm = static_cast<std::size_t>(works.front().task->algorithm);
-  executor::decode(works, program_.graph().nodes, *program_.plan().codecs[algorithm]);
+  executor::decode(works, program_.graph().divisor, *program_.plan().codecs[algorithm]);
 }
 
 void Runtime::merge(std::span<const std::uint32_t> batch) {
   for (const std::uint32_t index : batch) {
-    executor::merge(program_.tasks()[index].task, program_.graph().nodes, operands(index));
+    executor::merge(program_.tasks()[index].task, program_.graph().divisor, operands(index));
   }
 }
 

@@ -79,8 +79,10 @@ class Works {
     return costs_.all_reduce_time(task, cluster.nodes, costs::ring_costs(cluster)).count();
   }
   std::int64_t codec(const Task& task) const {
-    const std::int64_t nominal = costs_.codec_time(task, machines_.cluster.gpus_per_node).count();
-    const std::vector<double>& speeds = machines_.cluster.compute_speed;
+    const costs::Cluster& cluster = machines_.cluster;
+    const std::int64_t nominal =
+        costs_.codec_time(task, cluster.nodes, cluster.gpus_per_node).count();
+    const std::vector<double>& speeds = cluster.compute_speed;
     const double speed = *std::min_element(speeds.begin(), speeds.end());
     return at_speed(nominal, speed);
   }

@@ -87,19 +87,26 @@ class Chain {
 }  // namespace
 
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
-                              std::int64_t elements, std::uint32_t gradients,
-                              std::uint32_t coding) {
+                              std::int64_t elements, std::uint32_t gradients, std::uint32_t coding,
+                              Quotients quotients) {
   Calibration result{.model = model_of(elements, gradients), .plan = {}, .graph = {}};
   result.plan = plan_of(result.model, nodes, algorithm);
   GraphBuilder builder(nodes);
   for (std::uint32_t node = 0; node < coding; ++node) {
     std::vector<Chain> slices;
-    std::vector<TaskId> encodes;
-    TaskId last_decode = 0;
+    std::vector<TaskId> ready, encodes;
     for (std::uint32_t g = 0; g < gradients; ++g) {
       Chain& slice = slices.emplace_back(builder, g, elements, 0, 0);
-      encodes.push_back(slice.then(slice.backward(node), Kind::kEncode, node));
-      last_decode = slice.then(encodes.back(), Kind::kDecode, node);
+      ready.push_back(slice.backward(node));
+      if (quotients == Quotients::kNone) continue;
+      ready.back() = slice.then(ready.back(), Kind::kEncode, node, casync::kDivideOwn);
+      builder.task(ready.back()).role = casync::Role::kServer;
+    }
+    TaskId last_decode = 0;
+    for (std::uint32_t g = 0; g < gradients; ++g) {
+      encodes.push_back(slices[g].then(ready[g], Kind::kEncode, node));
+      if (g + 1 < gradients) builder.edge(ready.back(), encodes.back());
+      last_decode = slices[g].then(encodes.back(), Kind::kDecode, node);
     }
     for (std::uint32_t g = 0; g < gradients; ++g) {
       const TaskId add = slices[g].then(encodes[g], Kind::kDecode, node, casync::kAccumulate);
@@ -107,6 +114,7 @@ Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
     }
   }
   result.graph = std::move(builder).build();
+  result.graph.divisor = 3;
   return result;
 }
 

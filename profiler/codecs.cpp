@@ -7,6 +7,7 @@
 #include "kernels/codec.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
+#include "profiler/timing.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -107,7 +108,24 @@ class Series {
 
 struct CodecSeries {
   Series encode, decode, decode_add;
+  Series quotients;  ///< encodes that divide, where `divides`
 };
+
+/// Slices that take longer than a launch, and which the state of another encoder does not make too
+/// large.
+bool divides(std::int64_t elements) {
+  return elements >= std::int64_t{1} << 16 && elements <= std::int64_t{1} << 22;
+}
+
+/// How many times as long encodes take that divide: the median over sizes.
+double factor_of_quotients(const CodecSeries& series) {
+  std::map<std::int64_t, double> plain_s;
+  for (const costs::Sample& sample : series.encode.samples({})) plain_s[sample.x] = sample.mean_s;
+  std::vector<double> factors;
+  for (const costs::Sample& sample : series.quotients.samples({}))
+    factors.push_back(sample.mean_s / plain_s.at(sample.x));
+  return std::max(1.0, median_of(std::move(factors)));
+}
 
 /// As many ranks as a machine has cores code at the same time: a synchronisation keeps all cores
 /// busy, and they share the memory's bandwidth. All ranks must come to the same number.
@@ -118,17 +136,20 @@ void sample_codec(const std::string& algorithm, const Options& options, const Ho
   for (const std::int64_t elements : sizes(options.effort)) {
     const auto slices = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
-    const Calibration calibration = codec_calibration(nodes, algorithm, elements, slices, ranks);
+    const Quotients quotients = divides(elements) ? Quotients::kFirst : Quotients::kNone;
+    const Calibration calibration =
+        codec_calibration(nodes, algorithm, elements, slices, ranks, quotients);
     const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
-    const auto add = [&](Series& to, casync::Kind kind, bool accumulates) {
+    const auto add = [&](Series& to, casync::Kind kind, std::uint8_t flags) {
       to.add(elements,
              occupancies(calibration.graph, result.timelines, [&](const casync::Task& task) {
-               return task.kind == kind && ((task.flags & casync::kAccumulate) != 0) == accumulates;
+               return task.kind == kind && task.flags == flags;
              }));
     };
-    add(series.encode, Kind::kEncode, false);
-    add(series.decode, Kind::kDecode, false);
-    add(series.decode_add, Kind::kDecode, true);
+    add(series.encode, Kind::kEncode, 0);
+    add(series.decode, Kind::kDecode, 0);
+    add(series.decode_add, Kind::kDecode, casync::kAccumulate);
+    if (divides(elements)) add(series.quotients, Kind::kEncode, casync::kDivideOwn);
   }
 }
 
@@ -170,7 +191,8 @@ void measure_codecs(const Options& options, const Hosts& hosts, const Progress& 
   for (const auto& [algorithm, series] : codecs) {
     profile.codecs[algorithm] = {.encode = fit(algorithm + ".encode", series.encode),
                                  .decode = fit(algorithm + ".decode", series.decode),
-                                 .decode_add = fit(algorithm + ".decode_add", series.decode_add)};
+                                 .decode_add = fit(algorithm + ".decode_add", series.decode_add),
+                                 .encode_factor_quotients = factor_of_quotients(series)};
   }
   profile.merge = fit("merge", merge);
 }

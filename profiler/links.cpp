@@ -126,7 +126,8 @@ double known_core_s(const casync::TaskGraph& graph, const costs::CodecCosts* cod
     if (task.kind == casync::Kind::kSend)
       sum_s += link.core_s_per_byte * static_cast<double>(task.amount);
     if (codec == nullptr) continue;
-    if (task.kind == casync::Kind::kEncode) sum_s += codec->encode(task.amount);
+    if (task.kind == casync::Kind::kEncode)
+      sum_s += codec->encode_s(task.amount, casync::encodes_quotients(task, graph.divisor));
     if (task.kind == casync::Kind::kDecode) {
       const bool adds = (task.flags & casync::kAccumulate) != 0;
       sum_s += adds ? codec->decode_add(task.amount) : codec->decode(task.amount);

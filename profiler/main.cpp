@@ -100,7 +100,8 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
   for (const auto& [name, costs] : profile.codecs) {
     codecs[name] = {{"encode_Bps", rate(costs.encode)},
                     {"decode_Bps", rate(costs.decode)},
-                    {"decode_add_Bps", rate(costs.decode_add)}};
+                    {"decode_add_Bps", rate(costs.decode_add)},
+                    {"encode_factor_quotients", costs.encode_factor_quotients}};
     // A CPU measures no slices that are too large for its caches.
     if (profile.device != "cuda") continue;
     const auto traffic = hipress::costs::least_traffic(name);

@@ -8,11 +8,6 @@
 namespace hipress::profiler {
 namespace {
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return quantile(values, 0.5);
-}
-
 bool is_steady(const StoppingRule& rule, std::span<const double> times) {
   const auto count = static_cast<std::size_t>(rule.steady_times);
   if (times.size() < count) return false;
@@ -23,6 +18,11 @@ bool is_steady(const StoppingRule& rule, std::span<const double> times) {
 }
 
 }  // namespace
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
 
 double quantile(const std::vector<double>& sorted, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);

@@ -32,6 +32,8 @@ struct Timing {
 /// seconds of each; at least one.
 Timing measure_until(const StoppingRule& rule, const std::function<std::vector<double>()>& burst);
 
+double median_of(std::vector<double> values);  ///< at least one value
+
 /// What a share `q` of the values lie below, by linear interpolation between neighbours; at least
 /// one value, in ascending order.
 double quantile(const std::vector<double>& sorted, double q);

@@ -377,11 +377,11 @@ class Engine {
   }
 
   std::int64_t codec_work(const Task& task) {
-    const auto sort = static_cast<std::uint32_t>(task.kind) |
-                      static_cast<std::uint32_t>(task.flags & casync::kAccumulate) << 8 |
+    const std::uint32_t flags = task.flags & (casync::kAccumulate | casync::kDivideOwn);
+    const auto sort = static_cast<std::uint32_t>(task.kind) | flags << 8 |
                       static_cast<std::uint32_t>(static_cast<std::uint8_t>(task.algorithm)) << 16;
     return core_.codec_works.of(task.amount, sort, [&] {
-      return core_.costs.codec_time(task, core_.cluster.gpus_per_node).count();
+      return core_.costs.codec_time(task, core_.graph.divisor, core_.cluster.gpus_per_node).count();
     });
   }
 

@@ -126,7 +126,8 @@ TaskCosts::TaskCosts(const costs::Profile& profile,
     codecs_.push_back(profile.codec(algorithm.name));
 }
 
-Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t gpus) const {
+Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t divisor,
+                                  std::uint32_t gpus) const {
   if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
   const std::int64_t elements = (task.amount + gpus - 1) / gpus;
   double seconds = 0;
@@ -134,7 +135,8 @@ Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t gpus) 
     seconds = merge_(elements);
   } else {
     const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
-    seconds = task.kind == casync::Kind::kEncode        ? codec.encode(elements)
+    seconds = task.kind == casync::Kind::kEncode
+                  ? codec.encode_s(elements, casync::encodes_quotients(task, divisor))
               : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(elements)
                                                         : codec.decode(elements);
   }

@@ -36,9 +36,10 @@ class TaskCosts {
   /// InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, cut
-  /// among that many GPUs that work at once. A batched one costs nothing, its leader what all of
-  /// the batch does.
-  Picoseconds codec_time(const casync::Task& task, std::uint32_t gpus = 1) const;
+  /// among that many GPUs that work at once; `divisor` is the graph's. A batched one costs nothing,
+  /// its leader what all of the batch does.
+  Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor,
+                         std::uint32_t gpus = 1) const;
   /// Time of an AllReduce over `nodes` nodes with nothing else on that link.
   Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
                               const costs::LinkCosts& link) const;

@@ -97,11 +97,13 @@ class Tally {
       case Kind::kLocalBroadcast:
         node.local += length(id);
         return;
-      default:
+      default: {
         node.codec += length(id);
-        add_cores(task.node, static_cast<double>(
-                                 costs_.codec_time(task, scenario_.cluster.gpus_per_node).count()) /
-                                 scenario_.cluster.compute_speed[task.node]);
+        const costs::Cluster& cluster = scenario_.cluster;
+        const Picoseconds nominal = costs_.codec_time(task, graph_.divisor, cluster.gpus_per_node);
+        add_cores(task.node,
+                  static_cast<double>(nominal.count()) / cluster.compute_speed[task.node]);
+      }
     }
   }
 

@@ -28,7 +28,7 @@ Profile example_profile() {
   profile.core_turn_s = 1.5e-3;
   profile.shared_host = true;
   const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};
-  profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}};
+  profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}, 1 + 1.0 / 7};
   profile.codecs["fp16"] = {two_pieces, two_pieces, two_pieces};
   profile.merge = {{{0, 0, 1e-10 / 9}}, 0};
   profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11, 98305};
@@ -106,6 +106,8 @@ TEST_CASE("A profile that could not be read back is not written, and the key is 
   };
   refused([](Profile& p) { p.link.core_s_per_byte = -1e-12; }, "core_s_per_byte");
   refused([](Profile& p) { p.link.core_factor_interrupting = 0.9; }, "core_factor_interrupting");
+  refused([](Profile& p) { p.codecs["onebit"].encode_factor_quotients = 0.9; },
+          "encode_factor_quotients");
   refused([](Profile& p) { p.link.bandwidth = -1e9; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth = 0; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth_both_ways = 2 * p.link.bandwidth; }, "both_ways");

@@ -17,7 +17,7 @@ std::map<Kind, int> count(const casync::TaskGraph& graph) {
 }
 
 TEST_CASE("codec calibrations code every slice once on every rank, and send nothing") {
-  const Calibration calibration = codec_calibration(3, "onebit", 1000, 5, 2);
+  const Calibration calibration = codec_calibration(3, "onebit", 1000, 5, 2, Quotients::kNone);
   casync::check(calibration.graph);
   auto counts = count(calibration.graph);
   CHECK(counts[Kind::kEncode] == 5 * 2);
@@ -25,6 +25,31 @@ TEST_CASE("codec calibrations code every slice once on every rank, and send noth
   CHECK(counts[Kind::kSend] == 0);
   for (TaskId id = 0; id < calibration.graph.tasks(); ++id) CHECK(calibration.graph[id].node < 2);
   CHECK(calibration.plan.codecs.size() == 1);
+}
+
+TEST_CASE("codec calibrations encode the third of every slice before anything else, if asked") {
+  for (const std::uint32_t nodes : {2, 3}) {
+    const Calibration calibration =
+        codec_calibration(nodes, "onebit", 1000, 5, 2, Quotients::kFirst);
+    const casync::TaskGraph& graph = calibration.graph;
+    casync::check(graph);
+    int quotients = 0;
+    std::map<TaskId, int> quotients_before;
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      if (!casync::encodes_quotients(graph[id], graph.divisor)) continue;
+      ++quotients;
+      CHECK(graph[id].role == casync::Role::kServer);  // a residual of its own
+      for (const TaskId next : casync::successors(graph, id)) {
+        CHECK(graph[next].kind == Kind::kEncode);
+        CHECK(graph[next].flags == 0);
+        ++quotients_before[next];
+      }
+    }
+    CHECK(quotients == 5 * 2);
+    CHECK(quotients_before.size() == 5 * 2);
+    CHECK(count(graph)[Kind::kEncode] == 2 * 5 * 2);
+    CHECK(count(graph)[Kind::kDecode] == 2 * 5 * 2);
+  }
 }
 
 TEST_CASE("a ping-pong is one chain") {

@@ -47,6 +47,8 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
     CHECK((*curve)(1 << 20) > 0);
     CHECK((*curve)(1 << 26) > (*curve)(1 << 20));
   }
+  CHECK(codec.encode_factor_quotients >= 1);
+  CHECK(codec.encode_factor_quotients < 4);  // of two encodes that differ by a division
   CHECK(profile.link.bandwidth > 0);
   // What is left beside bytes, codecs and noise, which may be nothing.
   CHECK(profile.link.overhead_s >= 0);

@@ -94,6 +94,7 @@ class RandomScenario {
     const auto nodes = static_cast<int>(cluster_.nodes);
     if (chance(2)) profile_.all_reduce[nodes] = constant(7 * kUs);
     if (chance(2)) profile_.codecs["byte"].encode.pieces[0].b_s = 1e-10;
+    if (chance(2)) profile_.codecs["byte"].encode_factor_quotients = 1.3;
   }
 
   void make_graph() {
@@ -145,6 +146,7 @@ class RandomScenario {
                       : pick(std::array<std::int64_t, 5>{0, 32, 1000, 5000, 77777});
     const bool coded = kind == Kind::kEncode || kind == Kind::kDecode || kind == Kind::kMerge;
     if (coded && chance(5)) task.flags |= casync::kBatched;
+    if (coded && chance(3)) task.flags |= casync::kDivideOwn;
     if (kind == Kind::kSend && chance(3)) task.flags |= casync::kOfLongSlice;
     const casync::TaskId id = builder.add(task);
     after_some(builder, id);

@@ -252,7 +252,7 @@ class Reference {
       Task shard = task;  // the largest of G that are as equal as they can be
       shard.amount = task.amount / cluster_.gpus_per_node;
       if (task.amount % cluster_.gpus_per_node > 0) ++shard.amount;
-      nominal = static_cast<double>(costs_.codec_time(shard).count());
+      nominal = static_cast<double>(costs_.codec_time(shard, graph_.divisor).count());
     }
     return static_cast<std::int64_t>(nominal / cluster_.compute_speed[task.node] + 0.5);
   }

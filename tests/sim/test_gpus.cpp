@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <vector>
 
 #include "io/error.hpp"
@@ -51,6 +52,29 @@ TEST_CASE("a hierarchical ring takes what the closed form says") {
   }
 }
 
+TEST_CASE("an encode that divides costs more, unless by a power of two") {
+  // By ps on N nodes, one partition: N − 1 workers encode, then the server, which divides by N.
+  costs::Profile profile = test_profile();
+  profile.codecs["byte"].encode = {.pieces = {{.b_s = 1e-6}}};
+  profile.codecs["byte"].encode_factor_quotients = 1.5;
+  const TaskCosts costs(profile, {byte_codec()});
+  for (const std::uint32_t nodes : {2, 3, 4, 6}) {
+    const casync::TaskGraph graph = test_graph(test_model({10}), "ps", nodes, 0, 1);
+    std::map<std::int64_t, int> encodes;  // by microseconds
+    for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+      const casync::Task& task = graph[id];
+      if (task.kind != Kind::kEncode && task.kind != Kind::kDecode) continue;
+      const auto us = costs.codec_time(task, graph.divisor).count() / kUs;
+      if (task.kind == Kind::kEncode) ++encodes[us];
+      if (task.kind == Kind::kDecode) CHECK(us == costs.codec_time(task, 1).count() / kUs);
+    }
+    CAPTURE(nodes);
+    const int workers = static_cast<int>(nodes) - 1;
+    CHECK(encodes == (nodes == 3 || nodes == 6 ? std::map<std::int64_t, int>{{10, workers}, {15, 1}}
+                                               : std::map<std::int64_t, int>{{10, workers + 1}}));
+  }
+}
+
 TEST_CASE("codecs work on all GPUs of a node at once") {
   // 33 elements on 8 GPUs: shards of ceil(33/8) = 5, at 1 us an element.
   costs::Profile profile = test_profile();
@@ -59,8 +83,8 @@ TEST_CASE("codecs work on all GPUs of a node at once") {
   const TaskCosts costs(profile, {byte_codec()});
   for (const Kind kind : {Kind::kEncode, Kind::kMerge}) {
     const casync::Task task = {.amount = 33, .kind = kind, .algorithm = 0};
-    CHECK(costs.codec_time(task, 8).count() == 5 * kUs);
-    CHECK(costs.codec_time(task).count() == 33 * kUs);
+    CHECK(costs.codec_time(task, 2, 8).count() == 5 * kUs);
+    CHECK(costs.codec_time(task, 2).count() == 33 * kUs);
   }
 }
 
