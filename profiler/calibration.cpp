@@ -160,15 +160,26 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
   return result;
 }
 
-Calibration synchronisation(std::uint32_t nodes, const std::string& algorithm,
-                            const std::vector<std::int64_t>& elements, std::uint32_t rounds) {
-  const auto gradients = rounds * static_cast<std::uint32_t>(elements.size());
-  Calibration result{.model = model_of(0, gradients), .plan = {}, .graph = {}};
-  for (std::uint32_t g = 0; g < gradients; ++g)
-    result.model.gradients[g].elements = elements[g % elements.size()];
+Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
+                     const std::vector<std::int64_t>& elements, std::uint32_t rounds,
+                     Messages messages) {
+  // A gradient per message: the receiver's slice of it is touched by nothing else.
+  const auto of_a_node = rounds * static_cast<std::uint32_t>(elements.size());
+  Calibration result{.model = model_of(0, of_a_node * nodes), .plan = {}, .graph = {}};
+  for (std::uint32_t g = 0; g < of_a_node * nodes; ++g)
+    result.model.gradients[g].elements = elements[g / nodes % elements.size()];
   result.plan = plan_of(result.model, nodes, algorithm);
-  result.plan.plan.strategy = "ps";
-  result.graph = casync::expand(result.model, result.plan.plan);
+  const casync::Algorithm& known = result.plan.plan.algorithms.front();
+  GraphBuilder builder(nodes);
+  for (std::uint32_t g = 0; g < of_a_node * nodes; ++g) {
+    const std::int64_t length = result.model.gradients[g].elements;
+    Chain chain(builder, g, length, 0, known.encoded_bytes(length));
+    const std::uint32_t from = g % nodes, next = (from + 1) % nodes;
+    TaskId last = chain.then(chain.backward(from), Kind::kEncode, from);
+    if (messages == Messages::kSent) last = chain.receive(chain.send(last, from, next));
+    chain.then(last, Kind::kDecode, messages == Messages::kSent ? next : from, casync::kAccumulate);
+  }
+  result.graph = std::move(builder).build();
   return result;
 }
 

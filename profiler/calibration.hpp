@@ -45,10 +45,14 @@ Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t 
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 
-/// A synchronisation, by ps, of gradients with `elements` in turn, `rounds` of each, all ready at
-/// once: messages wait for each other, for codecs and for cores as they do in a training.
-Calibration synchronisation(std::uint32_t nodes, const std::string& algorithm,
-                            const std::vector<std::int64_t>& elements, std::uint32_t rounds);
+/// Every node encodes slices of `elements` in turn, `rounds` of each, all ready at once, and the
+/// next node decodes and adds what it is sent: messages wait for codecs and for cores as they do in
+/// a training. Or each node keeps its messages and decodes them itself, which is the same work
+/// without any messages.
+enum class Messages : std::uint8_t { kSent, kKept };
+Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
+                     const std::vector<std::int64_t>& elements, std::uint32_t rounds,
+                     Messages messages);
 
 /// All-reduces of as many slices by `nodes` nodes, one after the other.
 Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count);

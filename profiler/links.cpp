@@ -117,78 +117,54 @@ std::int64_t measure_burst(const std::vector<costs::Sample>& hops, double hop_s,
   return std::llround(saved_s[saved_s.size() / 2] * bandwidth);
 }
 
-/// Core-seconds of a graph's codecs and of its messages' bytes.
-double known_core_s(const casync::TaskGraph& graph, const costs::CodecCosts* codec,
-                    const costs::LinkCosts& link) {
-  double sum_s = 0;
-  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
-    const casync::Task& task = graph[id];
-    if (task.kind == casync::Kind::kSend)
-      sum_s += link.core_s_per_byte * static_cast<double>(task.amount);
-    if (codec == nullptr) continue;
-    if (task.kind == casync::Kind::kEncode)
-      sum_s += codec->encode_s(task.amount, casync::encodes_quotients(task, graph.divisor));
-    if (task.kind == casync::Kind::kDecode) {
-      const bool adds = (task.flags & casync::kAccumulate) != 0;
-      sum_s += adds ? codec->decode_add(task.amount) : codec->decode(task.amount);
-    }
-  }
-  return sum_s;
-}
-
 /// Core-seconds that each iteration of a calibration takes, all hosts together.
 using CoreSeconds =
     std::function<std::vector<double>(const Calibration& calibration, const Repetitions&)>;
 
-/// The same in some runs, each of new threads: where the system puts these, and with that what they
+/// The same, run by run, each of new threads: where the system puts these, and with that what they
 /// cost, differs from run to run more than from iteration to iteration.
-std::vector<double> in_runs(int runs, const CoreSeconds& core_seconds,
-                            const Calibration& calibration, const Repetitions& times) {
-  std::vector<double> seconds;
-  for (int i = 0; i < runs; ++i) {
-    const std::vector<double> iterations = core_seconds(calibration, times);
-    seconds.insert(seconds.end(), iterations.begin(), iterations.end());
-  }
-  return seconds;
-}
+using Runs = std::vector<std::vector<double>>;
+constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
 
-/// What a message costs the cores beside its bytes in a synchronisation, where threads wake up for
-/// a few messages at a time; in a long stream it would cost a fraction. Every other gradient is
-/// tiny, as biases and norms are in models. Measured with the codec that adds least to it.
+/// What a message costs the cores beside its bytes where codec threads are busy, and others wake up
+/// for a few messages at a time; in a long stream it would cost a fraction. It is what sending
+/// messages adds to coding them. They are small, and every other slice is tiny, as biases and norms
+/// are in models.
 double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
                              const costs::Profile& profile) {
-  constexpr std::uint32_t kRounds = 50;
-  constexpr int kRuns = 15;  // small ones: one costs up to three times as much as another
-  double known_s = 0;
-  Calibration cheapest;
-  for (const auto& [name, codec] : profile.codecs) {
-    Calibration calibration =
-        synchronisation(options.nodes, name, {kSmall, std::int64_t{1} << 14}, kRounds);
-    const double with_it_s =
-        known_core_s(calibration.graph, options.device ? nullptr : &codec, profile.link);
-    if (known_s > 0 && with_it_s >= known_s) continue;
-    known_s = with_it_s;
-    cheapest = std::move(calibration);
+  constexpr std::uint32_t kRounds = 100;
+  constexpr int kRuns = 30;  // in one a message costs up to four times what it does in another
+  const auto calibration = [&](Messages messages) {
+    return exchange(options.nodes, "dgc", {kSmall, std::int64_t{1} << 16}, kRounds, messages);
+  };
+  const Calibration sent = calibration(Messages::kSent), kept = calibration(Messages::kKept);
+  Runs with, without;
+  for (int i = 0; i < kRuns; ++i) {  // in turn: machines change
+    with.push_back(core_seconds(sent, kOfARun));
+    without.push_back(core_seconds(kept, kOfARun));
   }
-  std::vector<double> seconds = in_runs(kRuns, core_seconds, cheapest, usual(options));
-  double messages = 0;
-  for (casync::TaskId id = 0; id < cheapest.graph.tasks(); ++id)
-    messages += cheapest.graph[id].kind == casync::Kind::kSend ? 1 : 0;
-  const double spent_s = summarise(0, std::move(seconds)).median_s;
-  return messages > 0 ? std::max(0.0, (spent_s - known_s) / messages) : 0;
+  double messages = 0, bytes = 0;
+  for (casync::TaskId id = 0; id < sent.graph.tasks(); ++id) {
+    if (sent.graph[id].kind != casync::Kind::kSend) continue;
+    ++messages;
+    bytes += static_cast<double>(sent.graph[id].amount);
+  }
+  const double added_s = summarise_passes(0, with).median_s - summarise_passes(0, without).median_s;
+  return std::max(0.0, (added_s - profile.link.core_s_per_byte * bytes) / messages);
 }
 
 /// What a byte costs the cores in messages of everybody to everybody.
 double measure_byte_cores(const Options& options, const CoreSeconds& core_seconds,
                           const Sizes& sizes, const std::string& series, costs::Profile& profile) {
-  constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
-  constexpr int kRuns = 5;
+  constexpr int kRuns = 10;
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
     const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
-    samples.push_back(summarise(
-        bytes, in_runs(kRuns, core_seconds, streams(options.nodes, pairs, elements, 1), kOfARun)));
+    Runs runs;
+    for (int i = 0; i < kRuns; ++i)
+      runs.push_back(core_seconds(streams(options.nodes, pairs, elements, 1), kOfARun));
+    samples.push_back(summarise_passes(bytes, runs));
   }
   // Noise can make less than nothing of next to nothing.
   const double per_byte_s = std::max(0.0, slope(samples));
@@ -196,18 +172,22 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
   return per_byte_s;
 }
 
-/// What a byte and a message cost the cores where no link limits transfers, which so keep all cores
-/// busy.
-void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile) {
-  const double cores = profile.cores;
-  const CoreSeconds all_busy = [&](const Calibration& calibration, const Repetitions& times) {
+/// Of calibrations that keep so many cores busy throughout.
+CoreSeconds all_busy(const Options& options, double cores) {
+  return [&options, cores](const Calibration& calibration, const Repetitions& times) {
     std::vector<double> seconds = run(calibration, options, times).iteration_s;
     for (double& value : seconds) value *= cores;
     return seconds;
   };
+}
+
+/// What a byte and a message cost the cores where no link limits transfers, which so keep all cores
+/// busy.
+void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile) {
   costs::LinkCosts& link = profile.link;
-  link.core_s_per_byte = measure_byte_cores(options, all_busy, sizes, kCoreSeries, profile);
-  link.core_s_per_message = measure_message_cores(options, all_busy, profile);
+  const CoreSeconds core_seconds = all_busy(options, profile.cores);
+  link.core_s_per_byte = measure_byte_cores(options, core_seconds, sizes, kCoreSeries, profile);
+  link.core_s_per_message = measure_message_cores(options, core_seconds, profile);
 }
 
 /// Whether it is the network that limits what is measured, and not the cores. So it is taken to be
@@ -268,7 +248,13 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
     link.core_s_per_byte =
         measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries, profile);
-    link.core_s_per_message = measure_message_cores(options, std::ref(metered), profile);
+    // Where there is a rank for every core, codecs keep them busy, and threads that count would
+    // only make for more switching between threads.
+    const double cores = profile.cores * hosts.count();
+    link.core_s_per_message =
+        options.nodes >= cores && !options.device
+            ? measure_message_cores(options, all_busy(options, cores), profile)
+            : measure_message_cores(options, std::ref(metered), profile);
   }
   link.core_factor_interrupting = 1;
   if (options.device || !long_tasks_give_way(options)) return;

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "profiler/calibration.hpp"
 #include "profiler/sampling.hpp"
@@ -100,21 +102,37 @@ TEST_CASE("streams cover the pairs asked for") {
   CHECK(count(calibration.graph)[Kind::kSend] == 9);
 }
 
-TEST_CASE("a small synchronisation is one of gradients with the sizes in turn, by ps") {
-  const Calibration calibration = synchronisation(3, "onebit", {100, 2000}, 4);
-  casync::check(calibration.graph);
-  // Per gradient two workers and the server encode; the server adds two, and all three decode.
-  auto counts = count(calibration.graph);
-  CHECK(counts[Kind::kEncode] == 2 * 4 * 3);
-  CHECK(counts[Kind::kDecode] == 2 * 4 * (2 + 3));
-  CHECK(counts[Kind::kSend] == 2 * 4 * 4);
-  int large = 0;
-  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
-    const casync::Task& task = calibration.graph[id];
-    if (task.kind == Kind::kSend) CHECK(task.amount < 2000);  // a bit an element and a header
-    large += task.kind == Kind::kEncode && task.amount == 2000;
+TEST_CASE("an exchange is the same coding with messages and without them") {
+  const Calibration sent = exchange(3, "onebit", {100, 2000}, 4, Messages::kSent);
+  const Calibration kept = exchange(3, "onebit", {100, 2000}, 4, Messages::kKept);
+  for (const Calibration* calibration : {&sent, &kept}) {
+    casync::check(calibration->graph);
+    // Every node encodes and decodes four slices of either size, each of a gradient of its own.
+    auto counts = count(calibration->graph);
+    CHECK(counts[Kind::kEncode] == 3 * 4 * 2);
+    CHECK(counts[Kind::kDecode] == 3 * 4 * 2);
+    std::map<std::pair<Kind, std::uint32_t>, std::int64_t> elements_of;
+    std::set<std::uint32_t> decoded;
+    const casync::TaskGraph& graph = calibration->graph;
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      const casync::Task& task = graph[id];
+      if (task.kind == Kind::kEncode || task.kind == Kind::kDecode)
+        elements_of[{task.kind, task.node}] += task.amount;
+      if (task.kind != Kind::kDecode) continue;
+      CHECK((task.flags & casync::kAccumulate) != 0);
+      CHECK(decoded.insert(task.gradient).second);
+    }
+    CHECK(elements_of.size() == 2 * 3);
+    for (const auto& [of, elements] : elements_of) CHECK(elements == 4 * (100 + 2000));
   }
-  CHECK(large == 4 * 3);
+  CHECK(count(kept.graph)[Kind::kSend] == 0);
+  CHECK(count(sent.graph)[Kind::kSend] == 3 * 4 * 2);
+  for (TaskId id = 0; id < sent.graph.tasks(); ++id) {
+    const casync::Task& task = sent.graph[id];
+    if (task.kind != Kind::kSend) continue;
+    CHECK(task.amount < 2000);  // a bit an element and a header
+    CHECK(sent.graph.peer(task) == (task.node + 1) % 3);
+  }
 }
 
 TEST_CASE("samples are summarised by their quantiles") {

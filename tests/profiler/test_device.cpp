@@ -163,7 +163,9 @@ TEST_CASE("calibrations of links run on devices, through the host and over NCCL"
     if (direct) options.nccl = &nccl;
     for (const Calibration& calibration :
          {ping_pong(2, 64, 4, OnArrival::kMerge), all_reduces(2, 1000, 2),
-          streams(2, {{0, 1}, {1, 0}}, 1000, 5), synchronisation(2, "onebit", {64, 1000}, 3)}) {
+          streams(2, {{0, 1}, {1, 0}}, 1000, 5),
+          exchange(2, "onebit", {64, 1000}, 3, Messages::kSent),
+          exchange(2, "onebit", {64, 1000}, 3, Messages::kKept)}) {
       CHECK(run(calibration, options, usual(options)).iteration_s.front() > 0);
     }
     CHECK((nccl.groups > 0) == direct);
