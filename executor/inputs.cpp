@@ -13,7 +13,7 @@ std::uint64_t mix64(std::uint64_t x) {
 }
 
 /// The same in 32 bits (MurmurHash3's finaliser again), which compilers turn into vector code.
-std::uint32_t mix32(std::uint32_t x) {
+[[gnu::always_inline]] inline std::uint32_t mix32(std::uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85ebca6bU;
   x = (x ^ (x >> 13)) * 0xc2b2ae35U;
   return x ^ (x >> 16);
@@ -27,15 +27,34 @@ std::uint64_t block_key(const InputKey& key, std::uint64_t high) {
   return mix64(mixed + high);
 }
 
-void fill_block(std::uint64_t key, std::uint32_t first, std::span<float> values) {
-  // With an offset alone, two gradients would hold the same sequence, shifted: hence the mask.
-  const auto offset = static_cast<std::uint32_t>(key);
-  const auto mask = static_cast<std::uint32_t>(key >> 32);
+/// Inlined into functions compiled for different instruction sets; the values are the same, since
+/// every step is exact.
+[[gnu::always_inline]] inline void fill_places(std::uint32_t first, std::uint32_t offset,
+                                               std::uint32_t mask, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint32_t place = first + static_cast<std::uint32_t>(i) + offset;
     const std::uint32_t bits = mix32(place * 0x9e3779b1U ^ mask);
     values[i] = static_cast<float>(static_cast<std::int32_t>(bits) >> 8) * 0x1p-23f;
   }
+}
+
+#if defined(__x86_64__)
+/// Older instruction sets have no product of 32-bit numbers in vectors.
+__attribute__((target("avx2"))) void fill_places_avx2(std::uint32_t first, std::uint32_t offset,
+                                                      std::uint32_t mask, std::span<float> values) {
+  fill_places(first, offset, mask, values);
+}
+#endif
+
+void fill_block(std::uint64_t key, std::uint32_t first, std::span<float> values) {
+  // With an offset alone, two gradients would hold the same sequence, shifted: hence the mask.
+  const auto offset = static_cast<std::uint32_t>(key);
+  const auto mask = static_cast<std::uint32_t>(key >> 32);
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+  if (has_avx2) return fill_places_avx2(first, offset, mask, values);
+#endif
+  fill_places(first, offset, mask, values);
 }
 
 }  // namespace
