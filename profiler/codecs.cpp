@@ -23,7 +23,7 @@ constexpr std::uint32_t kMostSlices = 2048;
 /// than a residual (DGC) they grow fast for some steps.
 Repetitions per_pass(const std::string& algorithm) {
   const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
-  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 4};
+  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 12};
 }
 
 /// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a selector's
