@@ -87,29 +87,32 @@ class Chain {
 }  // namespace
 
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
-                              std::int64_t elements, std::uint32_t gradients, std::uint32_t coding,
-                              Quotients quotients) {
-  Calibration result{.model = model_of(elements, gradients), .plan = {}, .graph = {}};
+                              const std::vector<CodedSlice>& slices, std::uint32_t coding) {
+  const auto count = static_cast<std::uint32_t>(slices.size());
+  Calibration result{.model = model_of(0, count), .plan = {}, .graph = {}};
+  for (std::uint32_t g = 0; g < count; ++g) result.model.gradients[g].elements = slices[g].elements;
   result.plan = plan_of(result.model, nodes, algorithm);
   GraphBuilder builder(nodes);
   for (std::uint32_t node = 0; node < coding; ++node) {
-    std::vector<Chain> slices;
+    std::vector<Chain> chains;
     std::vector<TaskId> ready, encodes;
-    for (std::uint32_t g = 0; g < gradients; ++g) {
-      Chain& slice = slices.emplace_back(builder, g, elements, 0, 0);
-      ready.push_back(slice.backward(node));
-      if (quotients == Quotients::kNone) continue;
-      ready.back() = slice.then(ready.back(), Kind::kEncode, node, casync::kDivideOwn);
-      builder.task(ready.back()).role = casync::Role::kServer;
+    TaskId last_ready = 0;  // tasks of a node are served in the order in which they become ready
+    for (std::uint32_t g = 0; g < count; ++g) {
+      Chain& chain = chains.emplace_back(builder, g, slices[g].elements, 0, 0);
+      ready.push_back(chain.backward(node));
+      if (!slices[g].quotient) continue;
+      last_ready = ready.back() = chain.then(ready.back(), Kind::kEncode, node, casync::kDivideOwn);
+      builder.task(last_ready).role = casync::Role::kServer;
     }
+    if (last_ready == 0) last_ready = ready.back();
     TaskId last_decode = 0;
-    for (std::uint32_t g = 0; g < gradients; ++g) {
-      encodes.push_back(slices[g].then(ready[g], Kind::kEncode, node));
-      if (g + 1 < gradients) builder.edge(ready.back(), encodes.back());
-      last_decode = slices[g].then(encodes.back(), Kind::kDecode, node);
+    for (std::uint32_t g = 0; g < count; ++g) {
+      encodes.push_back(chains[g].then(ready[g], Kind::kEncode, node));
+      if (ready[g] != last_ready) builder.edge(last_ready, encodes.back());
+      last_decode = chains[g].then(encodes.back(), Kind::kDecode, node);
     }
-    for (std::uint32_t g = 0; g < gradients; ++g) {
-      const TaskId add = slices[g].then(encodes[g], Kind::kDecode, node, casync::kAccumulate);
+    for (std::uint32_t g = 0; g < count; ++g) {
+      const TaskId add = chains[g].then(encodes[g], Kind::kDecode, node, casync::kAccumulate);
       builder.edge(last_decode, add);
     }
   }

@@ -20,14 +20,16 @@ struct Calibration {
 
 // All take the number of nodes of the job that runs them; those without a part in it stay idle.
 
-/// On each of the first `coding` nodes, which never meet: encode `gradients` slices of `elements`
-/// elements, then decode each message, then decode and add each; before that, if asked, encode a
-/// third of each. All slices are encoded before the first is decoded, and all are decoded before
-/// one is added to, so with enough of them the data is cold, as it is in a synchronisation.
-enum class Quotients : std::uint8_t { kNone, kFirst };
+struct CodedSlice {
+  std::int64_t elements = 0;
+  bool quotient = false;  ///< a third of it is encoded as well, before everything else
+};
+
+/// On each of the first `coding` nodes, which never meet: encode all slices, then decode each
+/// message, then decode and add each. So with enough of them the data is cold, as it is in a
+/// synchronisation.
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
-                              std::int64_t elements, std::uint32_t gradients, std::uint32_t coding,
-                              Quotients quotients);
+                              const std::vector<CodedSlice>& slices, std::uint32_t coding);
 
 struct Pair {
   std::uint32_t from = 0;

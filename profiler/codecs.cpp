@@ -15,15 +15,11 @@ namespace {
 using casync::Kind;
 using casync::TaskId;
 
-/// More than any cache of a core, so that what is decoded was written long ago.
-constexpr std::int64_t kColdElements = std::int64_t{12} << 20;
-constexpr std::uint32_t kMostSlices = 2048;
-
 /// In the first iterations states are unusual, and so is what selectors remember of them: with more
 /// than a residual (DGC) they grow fast for some steps.
 Repetitions per_pass(const std::string& algorithm) {
   const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
-  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 12};
+  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 48};
 }
 
 /// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a selector's
@@ -34,6 +30,28 @@ std::vector<std::int64_t> sizes(Effort effort) {
   std::vector<std::int64_t> all;
   for (int exponent = 8; exponent <= (quick ? 24 : 26); exponent += quick ? 2 : 1) {
     all.push_back(std::int64_t{1} << exponent);
+  }
+  return all;
+}
+
+/// Slices that take longer than a launch, and which the state of another encoder does not make too
+/// large.
+bool divides(std::int64_t elements) {
+  return elements >= std::int64_t{1} << 16 && elements <= std::int64_t{1} << 22;
+}
+
+/// What an iteration codes: slices of all sizes, so that a machine that is slow for a second is
+/// slow for all of them; but the largest are alone, or memory would not do. Together they are more
+/// than any cache holds, so that what is decoded was written long ago.
+std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
+  constexpr std::int64_t kLargestOfMany = std::int64_t{1} << 24;
+  constexpr std::int64_t kElements = std::int64_t{1} << 22, kMostSlices = 512;  // of each size
+  std::vector<std::vector<CodedSlice>> all(1);
+  for (const std::int64_t elements : sizes(effort)) {
+    const auto slices = std::clamp<std::int64_t>(kElements / elements, 1, kMostSlices);
+    if (elements > kLargestOfMany) all.emplace_back();
+    all.back().insert(all.back().end(), static_cast<std::size_t>(slices),
+                      {.elements = elements, .quotient = divides(elements)});
   }
   return all;
 }
@@ -61,68 +79,51 @@ std::vector<TaskId> codec_tasks(const casync::TaskGraph& graph, const traces::Ti
   return tasks;
 }
 
-/// How long each codec task that `wanted` accepts kept its thread, in all iterations: until the
-/// next one began, since what lies between is handing over the one and taking the other. All are
-/// ready early, so the thread waits for nothing.
-template <class Predicate>
-std::vector<double> occupancies(const casync::TaskGraph& graph,
-                                const std::vector<traces::Timeline>& timelines, Predicate wanted) {
-  std::vector<double> seconds;
-  for (const traces::Timeline& timeline : timelines) {
-    const std::vector<TaskId> tasks = codec_tasks(graph, timeline);
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      const casync::Task& task = graph[tasks[i]];
-      if (!wanted(task)) continue;
-      const bool last = i + 1 == tasks.size() || graph[tasks[i + 1]].node != task.node;
-      const casync::Picoseconds until =
-          last ? timeline.end[tasks[i]] : timeline.start[tasks[i + 1]];
-      seconds.push_back(casync::to_seconds(until - timeline.start[tasks[i]]));
-    }
-  }
-  return seconds;
-}
-
-/// Times of one sort of task, by elements and pass.
-class Series {
- public:
-  void add(std::int64_t elements, std::vector<double> seconds) {
-    passes_[elements].push_back(std::move(seconds));
-  }
-  /// Adds what all of them together were interrupted.
-  void count(Interruptions& interruptions) const {
-    for (const auto& [elements, passes] : passes_)
-      interruptions.add(passes, summarise_passes(elements, passes).mean_s);
-  }
-  std::vector<costs::Sample> samples(const Interruptions& interruptions) const {
-    std::vector<costs::Sample> all;
-    for (const auto& [elements, passes] : passes_) {
-      all.push_back(summarise_passes(elements, passes));
-      all.back().mean_s *= interruptions.factor();
-    }
-    return all;
-  }
-
- private:
-  std::map<std::int64_t, std::vector<std::vector<double>>> passes_;
-};
+/// Times of one sort of task, by elements and iteration.
+using Series = std::map<std::int64_t, std::vector<std::vector<double>>>;
 
 struct CodecSeries {
   Series encode, decode, decode_add;
   Series quotients;  ///< encodes that divide, where `divides`
+
+  Series& of(const casync::Task& task) {
+    if (task.kind == Kind::kEncode)
+      return (task.flags & casync::kDivideOwn) != 0 ? quotients : encode;
+    return (task.flags & casync::kAccumulate) != 0 ? decode_add : decode;
+  }
+  /// How long each codec task of an iteration kept its thread: until the next one began, since what
+  /// lies between is handing over the one and taking the other. All are ready early, so the thread
+  /// waits for nothing.
+  void add(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
+    std::map<std::pair<Series*, std::int64_t>, std::vector<double>> seconds;
+    const std::vector<TaskId> tasks = codec_tasks(graph, timeline);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const casync::Task& task = graph[tasks[i]];
+      const bool last = i + 1 == tasks.size() || graph[tasks[i + 1]].node != task.node;
+      const casync::Picoseconds until =
+          last ? timeline.end[tasks[i]] : timeline.start[tasks[i + 1]];
+      seconds[{&of(task), task.amount}].push_back(
+          casync::to_seconds(until - timeline.start[tasks[i]]));
+    }
+    for (auto& [key, of_iteration] : seconds) (*key.first)[key.second].push_back(of_iteration);
+  }
 };
 
-/// Slices that take longer than a launch, and which the state of another encoder does not make too
-/// large.
-bool divides(std::int64_t elements) {
-  return elements >= std::int64_t{1} << 16 && elements <= std::int64_t{1} << 22;
+std::vector<costs::Sample> samples_of(const Series& series, double factor = 1) {
+  std::vector<costs::Sample> all;
+  for (const auto& [elements, iterations] : series) {
+    all.push_back(summarise_iterations(elements, iterations));
+    all.back().mean_s *= factor;
+  }
+  return all;
 }
 
 /// How many times as long encodes take that divide: the median over sizes.
 double factor_of_quotients(const CodecSeries& series) {
   std::map<std::int64_t, double> plain_s;
-  for (const costs::Sample& sample : series.encode.samples({})) plain_s[sample.x] = sample.mean_s;
+  for (const costs::Sample& sample : samples_of(series.encode)) plain_s[sample.x] = sample.mean_s;
   std::vector<double> factors;
-  for (const costs::Sample& sample : series.quotients.samples({}))
+  for (const costs::Sample& sample : samples_of(series.quotients))
     factors.push_back(sample.mean_s / plain_s.at(sample.x));
   return std::max(1.0, median_of(std::move(factors)));
 }
@@ -132,27 +133,16 @@ double factor_of_quotients(const CodecSeries& series) {
 void sample_codec(const std::string& algorithm, const Options& options, const Hosts& hosts,
                   CodecSeries& series) {
   const std::uint32_t ranks = std::min(static_cast<std::uint32_t>(hosts.cores()), options.nodes);
-  const std::uint32_t nodes = job_nodes(options, ranks);
-  for (const std::int64_t elements : sizes(options.effort)) {
-    const auto slices = static_cast<std::uint32_t>(
-        std::clamp<std::int64_t>(kColdElements / elements, 1, kMostSlices));
-    const Quotients quotients = divides(elements) ? Quotients::kFirst : Quotients::kNone;
+  for (const std::vector<CodedSlice>& slices : mixtures(options.effort)) {
     const Calibration calibration =
-        codec_calibration(nodes, algorithm, elements, slices, ranks, quotients);
+        codec_calibration(job_nodes(options, ranks), algorithm, slices, ranks);
     const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
-    const auto add = [&](Series& to, casync::Kind kind, std::uint8_t flags) {
-      to.add(elements,
-             occupancies(calibration.graph, result.timelines, [&](const casync::Task& task) {
-               return task.kind == kind && task.flags == flags;
-             }));
-    };
-    add(series.encode, Kind::kEncode, 0);
-    add(series.decode, Kind::kDecode, 0);
-    add(series.decode_add, Kind::kDecode, casync::kAccumulate);
-    if (divides(elements)) add(series.quotients, Kind::kEncode, casync::kDivideOwn);
+    for (const traces::Timeline& timeline : result.timelines)
+      series.add(calibration.graph, timeline);
   }
 }
 
+/// By elements and pass.
 void sample_merge(const Options& options, Series& series) {
   constexpr std::uint32_t kHops = 6;
   for (const std::int64_t elements : sizes(options.effort)) {
@@ -160,7 +150,7 @@ void sample_merge(const Options& options, Series& series) {
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
     const executor::ReplayResult result =
         run(calibration, options, {.warmups = 2, .iterations = 2});
-    series.add(elements, durations(calibration.graph, result.timelines, Kind::kMerge));
+    series[elements].push_back(durations(calibration.graph, result.timelines, Kind::kMerge));
   }
 }
 
@@ -182,11 +172,12 @@ void measure_codecs(const Options& options, const Hosts& hosts, const Progress& 
   }
   Interruptions interruptions;
   for (const auto& [algorithm, series] : codecs) {
-    for (const Series* of : {&series.encode, &series.decode, &series.decode_add})
-      of->count(interruptions);
+    for (const Series* of : {&series.encode, &series.decode, &series.decode_add}) {
+      for (const auto& [elements, iterations] : *of) interruptions.add(iterations);
+    }
   }
   const auto fit = [&](const std::string& name, const Series& series) {
-    return fit_and_keep(profile, name, series.samples(interruptions));
+    return fit_and_keep(profile, name, samples_of(series, interruptions.factor()));
   };
   for (const auto& [algorithm, series] : codecs) {
     profile.codecs[algorithm] = {.encode = fit(algorithm + ".encode", series.encode),

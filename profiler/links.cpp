@@ -133,13 +133,12 @@ constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
 double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
                              const costs::Profile& profile) {
   constexpr std::uint32_t kRounds = 100;
-  constexpr int kRuns = 30;  // in one a message costs up to four times what it does in another
   const auto calibration = [&](Messages messages) {
     return exchange(options.nodes, "dgc", {kSmall, std::int64_t{1} << 16}, kRounds, messages);
   };
   const Calibration sent = calibration(Messages::kSent), kept = calibration(Messages::kKept);
   Runs with, without;
-  for (int i = 0; i < kRuns; ++i) {  // in turn: machines change
+  for (int i = 0; i < options.exchanges; ++i) {  // in turn: machines change
     with.push_back(core_seconds(sent, kOfARun));
     without.push_back(core_seconds(kept, kOfARun));
   }

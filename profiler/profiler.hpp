@@ -44,6 +44,9 @@ struct Options {
   /// How often the CPU's kernels are measured, all sizes of all algorithms before the next time: a
   /// memory that other guests of a machine use, too, is faster and slower for seconds on end.
   int passes = 2;
+  /// How often an exchange is run with its messages and without them, each time by new threads: in
+  /// one run a message costs the cores up to four times what it does in another.
+  int exchanges = 30;
   /// This process's end of a job of `nodes` processes that all measure the same, so that links
   /// between them are measured; null: the ranks are threads of this process, on loopback. Every
   /// process gets the same profile.

@@ -24,10 +24,17 @@ void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
 /// Of times in a mean.
 constexpr double kMostMedians = 2;
 
-double capped_mean(const std::vector<double>& seconds, double most_s) {
+std::vector<double> all_of(const std::vector<std::vector<double>>& series) {
+  std::vector<double> all;
+  for (const std::vector<double>& seconds : series)
+    all.insert(all.end(), seconds.begin(), seconds.end());
+  return all;
+}
+
+double capped_sum(const std::vector<double>& seconds, double most_s) {
   double sum_s = 0;
   for (const double value : seconds) sum_s += std::min(value, most_s);
-  return sum_s / static_cast<double>(seconds.size());
+  return sum_s;
 }
 
 }  // namespace
@@ -42,26 +49,30 @@ costs::Sample summarise(std::int64_t x, std::vector<double> seconds) {
 }
 
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes) {
-  std::vector<double> all;
   double medians_s = 0;
-  double means_s = 0;
-  for (const std::vector<double>& seconds : passes) {
-    all.insert(all.end(), seconds.begin(), seconds.end());
-    const double median_s = summarise(x, seconds).median_s;
-    medians_s += median_s;
-    means_s += capped_mean(seconds, kMostMedians * median_s);
-  }
-  costs::Sample sample = summarise(x, std::move(all));
+  for (const std::vector<double>& seconds : passes) medians_s += summarise(x, seconds).median_s;
+  costs::Sample sample = summarise(x, all_of(passes));
   sample.median_s = medians_s / static_cast<double>(passes.size());
-  sample.mean_s = means_s / static_cast<double>(passes.size());
   return sample;
 }
 
-void Interruptions::add(const std::vector<std::vector<double>>& passes, double mean_s) {
-  for (const std::vector<double>& seconds : passes) {
-    for (const double value : seconds) with_s_ += std::min(value, mean_s + kLongest_s);
-    without_s_ += mean_s * static_cast<double>(seconds.size());
+costs::Sample summarise_iterations(std::int64_t x,
+                                   const std::vector<std::vector<double>>& iterations) {
+  costs::Sample sample = summarise(x, all_of(iterations));
+  std::vector<double> means_s;
+  for (const std::vector<double>& seconds : iterations) {
+    means_s.push_back(capped_sum(seconds, kMostMedians * sample.median_s) /
+                      static_cast<double>(seconds.size()));
   }
+  sample.mean_s = median_of(std::move(means_s));
+  return sample;
+}
+
+void Interruptions::add(const std::vector<std::vector<double>>& iterations) {
+  const std::vector<double> all = all_of(iterations);
+  const double most_s = kMostMedians * median_of(all);
+  with_s_ += capped_sum(all, most_s + kLongest_s);
+  without_s_ += capped_sum(all, most_s);
 }
 
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,

@@ -21,10 +21,14 @@ inline constexpr const char* kPacedCoreSeries = "link.cores";
 /// Median, 10th and 90th percentile of times measured for one x; at least one time.
 costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
 /// The same of times measured in passes, minutes or seconds apart: the mean of the passes' medians,
-/// as every state that the machine was in counts, and percentiles of all times together. And their
-/// mean, as what a prediction needs is the sum of many such times: one beyond twice its pass's
-/// median counts as that, since what is rare tells nothing about so few (Interruptions does).
+/// as every state that the machine was in counts, and percentiles of all times together.
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
+/// The same of all times of some iterations together, and their mean, as what a prediction needs is
+/// the sum of many such times: the median of the iterations' means, since a machine that is slow
+/// for some of them says nothing about the others. A time beyond twice the median counts as that,
+/// since what is rare tells nothing about so few (Interruptions does).
+costs::Sample summarise_iterations(std::int64_t x,
+                                   const std::vector<std::vector<double>>& iterations);
 
 /// What takes a core for longer than the tasks that it keeps from it, now and then: an interrupt, a
 /// host that lends the core to another machine. Which task it hits is chance, so all that was
@@ -34,8 +38,8 @@ class Interruptions {
   /// One that is longer counts as that: a machine that was stopped says nothing.
   static constexpr double kLongest_s = 0.02;
 
-  /// Of times that summarise_passes() gave this mean.
-  void add(const std::vector<std::vector<double>>& passes, double mean_s);
+  /// Of times of tasks that are alike.
+  void add(const std::vector<std::vector<double>>& iterations);
   /// What a task takes with its part of them, over what it takes without.
   double factor() const { return without_s_ > 0 ? with_s_ / without_s_ : 1; }
 

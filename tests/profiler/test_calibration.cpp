@@ -1,3 +1,4 @@
+#include <array>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -19,37 +20,47 @@ std::map<Kind, int> count(const casync::TaskGraph& graph) {
 }
 
 TEST_CASE("codec calibrations code every slice once on every rank, and send nothing") {
-  const Calibration calibration = codec_calibration(3, "onebit", 1000, 5, 2, Quotients::kNone);
+  const std::vector<CodedSlice> slices = {{10}, {1000}, {1000}, {1000}, {2000}};
+  const Calibration calibration = codec_calibration(3, "onebit", slices, 2);
   casync::check(calibration.graph);
   auto counts = count(calibration.graph);
   CHECK(counts[Kind::kEncode] == 5 * 2);
   CHECK(counts[Kind::kDecode] == 2 * 5 * 2);  // overwriting and adding
   CHECK(counts[Kind::kSend] == 0);
-  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) CHECK(calibration.graph[id].node < 2);
+  std::map<std::int64_t, int> elements;
+  for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
+    CHECK(calibration.graph[id].node < 2);
+    if (calibration.graph[id].kind == Kind::kEncode) ++elements[calibration.graph[id].amount];
+  }
+  CHECK(elements == std::map<std::int64_t, int>{{10, 2}, {1000, 6}, {2000, 2}});
   CHECK(calibration.plan.codecs.size() == 1);
 }
 
-TEST_CASE("codec calibrations encode the third of every slice before anything else, if asked") {
+TEST_CASE("codec calibrations encode the third of slices before anything else, if asked") {
   for (const std::uint32_t nodes : {2, 3}) {
-    const Calibration calibration =
-        codec_calibration(nodes, "onebit", 1000, 5, 2, Quotients::kFirst);
+    const std::vector<CodedSlice> slices = {{10}, {1000, true}, {1000, true}, {500, true}, {20}};
+    const Calibration calibration = codec_calibration(nodes, "onebit", slices, 2);
     const casync::TaskGraph& graph = calibration.graph;
     casync::check(graph);
-    int quotients = 0;
-    std::map<TaskId, int> quotients_before;
+    std::array<int, 2> quotients{};
+    std::map<TaskId, int> before;  // how many quotients each encode waits for
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       if (!casync::encodes_quotients(graph[id], graph.divisor)) continue;
-      ++quotients;
+      ++quotients.at(graph[id].node);
       CHECK(graph[id].role == casync::Role::kServer);  // a residual of its own
       for (const TaskId next : casync::successors(graph, id)) {
         CHECK(graph[next].kind == Kind::kEncode);
         CHECK(graph[next].flags == 0);
-        ++quotients_before[next];
+        ++before[next];
       }
     }
-    CHECK(quotients == 5 * 2);
-    CHECK(quotients_before.size() == 5 * 2);
-    CHECK(count(graph)[Kind::kEncode] == 2 * 5 * 2);
+    CHECK(quotients == std::array{3, 3});
+    // All wait for the last one of their node, and those of which a third is encoded for that, too.
+    CHECK(before.size() == slices.size() * 2);
+    std::map<int, int> waiting;
+    for (const auto& [encode, number] : before) ++waiting[number];
+    CHECK(waiting == std::map<int, int>{{1, 3 * 2}, {2, 2 * 2}});
+    CHECK(count(graph)[Kind::kEncode] == (5 + 3) * 2);
     CHECK(count(graph)[Kind::kDecode] == 2 * 5 * 2);
   }
 }

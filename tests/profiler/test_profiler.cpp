@@ -30,8 +30,11 @@ using Catch::Matchers::StartsWith;
 const Progress kSilent = [](const std::string&) {};
 
 TEST_CASE("a measured profile is complete, positive and survives its file") {
-  const Options options{
-      .algorithms = {"fp16"}, .nodes = 2, .transport = "memory", .effort = Effort::kQuick};
+  const Options options{.algorithms = {"fp16"},
+                        .nodes = 2,
+                        .transport = "memory",
+                        .effort = Effort::kQuick,
+                        .exchanges = 2};
   const costs::Profile measured = measure(options, kSilent);
 
   const tests::TemporaryFolder folder;
@@ -65,9 +68,12 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
 }
 
 TEST_CASE("links alone are measured on top of a base, by all processes of a job alike") {
-  costs::Profile base =
-      measure({.algorithms = {"fp16"}, .nodes = 2, .transport = "memory", .effort = Effort::kQuick},
-              kSilent);
+  costs::Profile base = measure({.algorithms = {"fp16"},
+                                 .nodes = 2,
+                                 .transport = "memory",
+                                 .effort = Effort::kQuick,
+                                 .exchanges = 2},
+                                kSilent);
   base.link.core_s_per_byte = 1.25e-9;
   base.link.core_s_per_message = 3e-6;
   base.shared_host = false;  // as if it were of several machines
@@ -88,6 +94,7 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
                                   .nodes = 2,
                                   .transport = "memory",
                                   .effort = Effort::kQuick,
+                                  .exchanges = 2,
                                   .endpoint = endpoint.get(),
                                   .base = &base},
                                  kSilent);
@@ -120,6 +127,7 @@ TEST_CASE("what transfers cost the cores is measured anew on top of a base, and 
                                        .nodes = 2,
                                        .transport = "memory",
                                        .effort = Effort::kQuick,
+                                       .exchanges = 2,
                                        .endpoint = &endpoint,
                                        .base = &base,
                                        .anew = Part::kCores},
@@ -177,6 +185,7 @@ TEST_CASE("between machines links set the pace, and cores are what they are kept
                               .transport = "memory",
                               .effort = Effort::kQuick,
                               .passes = 1,
+                              .exchanges = 2,
                               .endpoint = &watched,
                               .boot = boots[rank]},
                              [&](const std::string& what) { watched.measured = what; });
@@ -254,6 +263,7 @@ TEST_CASE("processes that may use different numbers of cores code the same slice
                               .transport = "memory",
                               .effort = Effort::kQuick,
                               .passes = 1,
+                              .exchanges = 2,
                               .endpoint = &endpoint,
                               .boot = rank == 0 ? "small" : "large",
                               .base = &base,
@@ -272,25 +282,33 @@ TEST_CASE("times of several passes are the mean of the passes' medians") {
   CHECK(sample.p10_s == Approx(1.8));
   CHECK(sample.p90_s == Approx(8.2));
   CHECK(sample.repetitions == 9);
-  // 9 counts as twice its pass's median: the passes' means are 7/3, 5 and 6.
-  CHECK(sample.mean_s == Approx((7.0 / 3 + 5 + 6) / 3));
+}
+
+TEST_CASE("the mean of iterations is the median of theirs, and no time counts too much in it") {
+  // The median of all nine times is 2, so 9 counts as 4: means of 7/3, 2 and 10/3.
+  const costs::Sample sample = summarise_iterations(7, {{1, 2, 9}, {2, 2, 2}, {3, 4, 3}});
+  CHECK(sample.x == 7);
+  CHECK(sample.median_s == Approx(2));
+  CHECK(sample.repetitions == 9);
+  CHECK(sample.mean_s == Approx(7.0 / 3));
+  // A machine that is half as fast for one iteration of five.
+  CHECK(summarise_iterations(7, {{1, 1}, {1, 1}, {2, 2}, {1, 1}, {1, 1}}).mean_s == Approx(1));
 }
 
 TEST_CASE("what interrupts tasks now and then is charged to all alike") {
   Interruptions interruptions;
   CHECK(interruptions.factor() == 1);
-  const std::vector<std::vector<double>> hit = {{1e-3, 1e-3, 11e-3}};
-  const double mean_s = summarise_passes(7, hit).mean_s;
-  CHECK(mean_s == Approx(4e-3 / 3));
-  interruptions.add(hit, mean_s);
+  interruptions.add({{1e-3, 1e-3, 11e-3}});  // the last would have taken 2e-3 at most
   CHECK(interruptions.factor() == Approx(13.0 / 4));
-  const std::vector<std::vector<double>> spared(4, {1e-3, 1e-3, 1e-3});
-  interruptions.add(spared, 1e-3);
+  interruptions.add(std::vector<std::vector<double>>(4, {1e-3, 1e-3, 1e-3}));
   CHECK(interruptions.factor() == Approx((13.0 + 12) / (4 + 12)));
+  // Slow for an iteration is not interrupted.
+  interruptions.add({{1e-3, 1e-3, 1e-3}, {1.9e-3, 1.9e-3}});
+  CHECK(interruptions.factor() == Approx((13.0 + 12 + 6.8) / (4 + 12 + 6.8)));
 
   Interruptions stopped;  // for a minute
-  stopped.add({{1e-3, 60}}, 1.5e-3);
-  CHECK(stopped.factor() == Approx((1 + 1.5 + 20) / 3.0));
+  stopped.add({{1e-3, 1e-3, 60}});
+  CHECK(stopped.factor() == Approx((1 + 1 + 2 + 20) / 4.0));
 }
 
 TEST_CASE("a bandwidth is the slope over sizes, or it is said what tells none") {
