@@ -177,10 +177,11 @@ Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
   for (std::uint32_t g = 0; g < of_a_node * nodes; ++g) {
     const std::int64_t length = result.model.gradients[g].elements;
     Chain chain(builder, g, length, 0, known.encoded_bytes(length));
-    const std::uint32_t from = g % nodes, next = (from + 1) % nodes;
+    const bool sends = messages == Messages::kSent && g / nodes % elements.size() == 0;
+    const std::uint32_t from = g % nodes, to = sends ? (from + 1) % nodes : from;
     TaskId last = chain.then(chain.backward(from), Kind::kEncode, from);
-    if (messages == Messages::kSent) last = chain.receive(chain.send(last, from, next));
-    chain.then(last, Kind::kDecode, messages == Messages::kSent ? next : from, casync::kAccumulate);
+    if (sends) last = chain.receive(chain.send(last, from, to));
+    chain.then(last, Kind::kDecode, to, casync::kAccumulate);
   }
   result.graph = std::move(builder).build();
   return result;

@@ -47,10 +47,10 @@ Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t 
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 
-/// Every node encodes slices of `elements` in turn, `rounds` of each, all ready at once, and the
-/// next node decodes and adds what it is sent: messages wait for codecs and for cores as they do in
-/// a training. Or each node keeps its messages and decodes them itself, which is the same work
-/// without any messages.
+/// Every node encodes slices of `elements` in turn, `rounds` of each, all ready at once, and
+/// decodes and adds them; but the first of each round it sends to the next node, which does that:
+/// messages wait for codecs and for cores as they do in a training. Or it keeps these, too, which
+/// is the same work without any messages.
 enum class Messages : std::uint8_t { kSent, kKept };
 Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
                      const std::vector<std::int64_t>& elements, std::uint32_t rounds,

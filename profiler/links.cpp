@@ -128,13 +128,13 @@ constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
 
 /// What a message costs the cores beside its bytes where codec threads are busy, and others wake up
 /// for a few messages at a time; in a long stream it would cost a fraction. It is what sending
-/// messages adds to coding them. They are small, and every other slice is tiny, as biases and norms
-/// are in models.
+/// messages adds to coding them, and slices that no message is of. Messages are tiny, so that the
+/// cores set the pace on slow links, too.
 double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
                              const costs::Profile& profile) {
-  constexpr std::uint32_t kRounds = 100;
+  constexpr std::uint32_t kRounds = 200;
   const auto calibration = [&](Messages messages) {
-    return exchange(options.nodes, "dgc", {kSmall, std::int64_t{1} << 16}, kRounds, messages);
+    return exchange(options.nodes, "dgc", {kSmall, std::int64_t{1} << 15}, kRounds, messages);
   };
   const Calibration sent = calibration(Messages::kSent), kept = calibration(Messages::kKept);
   Runs with, without;
