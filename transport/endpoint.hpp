@@ -121,13 +121,20 @@ struct JobOptions {
   std::string job;  ///< the same text on every rank, another one for every job
   std::string
       plan;  ///< fingerprint of what is run; ranks of one job that differ here do not connect
-  std::string
-      rendezvous;  ///< "file:///shared/folder", "redis://host:port", or "local:NAME" (threads)
+  /// "file:///shared/folder", "redis://host:port", "rediss://host:port" (TLS), or "local:NAME"
+  /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
+  std::string rendezvous;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
   /// A rank that dies or stalls ends the job on every rank within so long: one that is silent for
   /// half of it is dead. Also the longest wait for a rank to connect, or to send what is awaited.
   /// From kLeastTimeout_s to kMostTimeout_s.
   double timeout_s = 30;
+  /// Bytes that only this job's ranks know, the same on every rank: connections, and what ranks
+  /// leave at the rendezvous, prove knowledge of them. Empty: rank 0 makes a secret for the
+  /// connections, and leaves it at the rendezvous, where everybody who can read there finds it.
+  std::string secret = {};
+  /// Permits a transport that authenticates nobody to listen beyond loopback.
+  bool insecure = false;
 };
 
 /// Files and sockets that one rank has open, at most.

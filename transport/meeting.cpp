@@ -1,88 +1,90 @@
 #include "transport/meeting.hpp"
 
 #include <fmt/format.h>
-#include <gloo/rendezvous/file_store.h>
-#include <gloo/rendezvous/hash_store.h>
-#include <gloo/rendezvous/prefix_store.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
+#include <optional>
+#include <span>
 #include <string_view>
-#include <system_error>
 
+#include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/host.hpp"
 #include "io/tool.hpp"
+#include "transport/file_store.hpp"
 #include "transport/loopback.hpp"
+#include "transport/redis_address.hpp"
 #include "transport/redis_store.hpp"
 
 namespace hipress::transport {
 namespace {
 
-using gloo::rendezvous::FileStore;
-using gloo::rendezvous::HashStore;
-using gloo::rendezvous::PrefixStore;
-using gloo::rendezvous::Store;
-
 /// Of the records, the card and the keys; raised when one of them changes within a release.
-constexpr int kProtocol = 2;
+constexpr int kProtocol = 3;
 
 /// Ranks with another one do not connect: they may expand a plan to another graph, or draw other
 /// numbers.
 std::string own_version() { return fmt::format("{}, protocol {}", io::release(), kProtocol); }
 
 constexpr std::string_view kAccepted =
-    "'file:///shared/folder', 'redis://host:port' or, for ranks that are threads of one process, "
-    "'local:NAME'";
+    "'file:///shared/folder', 'redis://host:port', 'rediss://host:port' (TLS) or, for ranks that "
+    "are threads of one process, 'local:NAME'";
 
 io::InputError refused(const JobOptions& options, const std::string& why) {
   return io::InputError(fmt::format("cannot meet at '{}': {}; a rendezvous is {}",
-                                    options.rendezvous, why, kAccepted));
+                                    without_password(options.rendezvous), why, kAccepted));
 }
 
-std::shared_ptr<FileStore> open_folder(const JobOptions& options, const std::string& path) {
+std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string& path) {
   if (!path.starts_with('/')) throw refused(options, "the folder's path is not absolute");
-  if (std::error_code error; !std::filesystem::is_directory(path, error)) {
-    throw refused(options, fmt::format("there is no folder '{}'", path));
+  std::shared_ptr<Store> store;
+  try {
+    store = std::make_shared<FileStore>(path);
+  } catch (const std::exception& error) {
+    throw refused(options, error.what());
   }
   if (::access(path.c_str(), W_OK | X_OK) != 0) {
     throw refused(options, fmt::format("rank {} may not write to the folder '{}' ({})",
                                        options.rank, path, std::strerror(errno)));
   }
-  return std::make_shared<FileStore>(path);
+  return store;
 }
 
-std::shared_ptr<RedisStore> open_redis(const JobOptions& options, const std::string& address,
-                                       Clock::time_point deadline) {
-  const std::size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  int port = 6379;  // Redis' own default
-  if (colon != std::string::npos) {
-    const char* const end = address.data() + address.size();
-    const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
-    if (parsed.ec != std::errc() || parsed.ptr != end || port < 1 || port > 65535) {
-      throw refused(options, "the port is not a number from 1 to 65535");
-    }
-  }
-  if (host.empty()) throw refused(options, "the host is missing");
+std::shared_ptr<Store> open_redis(const JobOptions& options, Clock::time_point deadline) {
   try {
-    return std::make_shared<RedisStore>(host, port, deadline);
+    return std::make_shared<RedisStore>(parse_redis_address(options.rendezvous), deadline);
   } catch (const std::exception& error) {
     throw refused(options, error.what());
   }
 }
 
-/// What holds the meeting has failed, no rank.
-io::RunError lost(const JobOptions& options, const StoreLost& error) {
-  return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
-                                  options.rank, options.rendezvous, options.timeout_s,
-                                  error.what()));
+std::shared_ptr<Store> open_store(const JobOptions& options, Clock::time_point deadline) {
+  const std::string& where = options.rendezvous;
+  if (where.starts_with("file://")) return open_folder(options, where.substr(7));
+  if (names_redis(where)) return open_redis(options, deadline);
+  if (where.starts_with("local:")) return shared_by_name<LocalStore>(where);
+  throw refused(options, "the kind is unknown");
+}
+
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// What the job's connections and items prove knowledge of, if the user gave a secret: another one
+/// for every job.
+std::optional<io::Digest> given_secret(const JobOptions& options) {
+  if (options.secret.empty()) return std::nullopt;
+  return io::hmac_sha256(bytes(options.secret), bytes("hipress job" + options.job));
+}
+
+/// A text of a card; empty if it has none of this name. Anybody may have written the card.
+std::string text_of(const nlohmann::json& card, const char* what) {
+  const auto found = card.find(what);
+  return found != card.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 void check(const JobOptions& options) {
@@ -108,7 +110,7 @@ Clock::time_point checked_deadline(const JobOptions& options) {
 /// io::InputError, the same on all ranks, if one listens on loopback while another, by its boot id,
 /// is on another host. `cards` are all ranks'.
 void require_reachable(const std::vector<nlohmann::json>& cards) {
-  const auto text = [&](std::size_t rank, const char* what) { return cards[rank].value(what, ""); };
+  const auto text = [&](std::size_t rank, const char* what) { return text_of(cards[rank], what); };
   // Of two hosts a rank each; everybody is on another host than one of them.
   std::size_t here = 0;
   while (here < cards.size() && text(here, "boot").empty()) ++here;
@@ -143,41 +145,19 @@ std::uint64_t job_hash(const JobOptions& options) {
   return hash;
 }
 
-/// A store, and a view of it under the job's prefix.
-struct Meeting::Stores {
-  std::shared_ptr<Store> all;
-  std::shared_ptr<FileStore> folder;  ///< `all`, if it is one
-  std::unique_ptr<PrefixStore> job;
-  std::string nonce;  ///< tells this rank from another one with the same number
-
-  Stores(const JobOptions& options, Clock::time_point deadline) {
-    const std::string& where = options.rendezvous;
-    if (where.starts_with("file://")) {
-      all = folder = open_folder(options, where.substr(7));
-    } else if (where.starts_with("redis://")) {
-      all = open_redis(options, where.substr(8), deadline);
-    } else if (where.starts_with("local:")) {
-      all = shared_by_name<HashStore>(where);
-    } else {
-      throw refused(options, "the kind is unknown");
-    }
-    const JobOptions job_only{.job = options.job, .plan = {}, .rendezvous = {}, .interface = {}};
-    job = std::make_unique<PrefixStore>(fmt::format("hipress/{:016x}", job_hash(job_only)), *all);
-    std::random_device random;
-    nonce = fmt::format("{:08x}{:08x}", random(), random());
-  }
-};
-
 Meeting::Meeting(const JobOptions& options)
-    : options_(options), deadline_(checked_deadline(options)) {
-  stores_ = std::make_unique<Stores>(options, deadline_);
+    : options_(options),
+      place_(without_password(options.rendezvous)),
+      deadline_(checked_deadline(options)),
+      nonce_(io::to_hex(io::random_bytes(16))),
+      seal_(given_secret(options)),
+      store_(open_store(options, deadline_)) {
   leave_card();
 }
 
-Meeting::~Meeting() = default;
-
-std::string Meeting::key_of(int rank, const std::string& key) const {
-  return fmt::format("{}/{}", rank, key);
+std::string Meeting::name_of(int rank, const std::string& key) const {
+  const JobOptions job_only{.job = options_.job, .plan = {}, .rendezvous = {}, .interface = {}};
+  return fmt::format("hipress/{:016x}/{}/{}", job_hash(job_only), rank, key);
 }
 
 void Meeting::meet() {
@@ -188,100 +168,113 @@ void Meeting::meet() {
     compare(rank, cards.back());
   }
   require_reachable(cards);
+  agree_on_secret();
+}
+
+void Meeting::agree_on_secret() {
+  if (const auto given = given_secret(options_)) {
+    secret_.assign(given->begin(), given->end());
+    return;
+  }
+  constexpr std::size_t kBytes = std::tuple_size_v<io::Digest>;
+  if (options_.rank == 0) {
+    const std::vector<std::byte> made = io::random_bytes(kBytes);
+    publish("secret", {reinterpret_cast<const char*>(made.data()), made.size()}, Keep::kForMeeting);
+  }
+  const std::vector<char> found = fetch(0, "secret");
+  if (found.size() != kBytes) {
+    throw io::RunError(
+        fmt::format("rank {} refuses the secret of rank 0 at '{}': it has {} bytes "
+                    "instead of {}",
+                    options_.rank, place_, found.size(), kBytes));
+  }
+  const auto all = std::as_bytes(std::span(found));
+  secret_.assign(all.begin(), all.end());
 }
 
 void Meeting::leave_card() {
-  const nlohmann::json card{{"version", own_version()}, {"size", options_.size},
-                            {"plan", options_.plan},    {"timeout", options_.timeout_s},
-                            {"nonce", stores_->nonce},  {"host", io::host_name()},
-                            {"boot", io::boot_id()},    {"loopback", loopback(options_.interface)}};
+  const nlohmann::json card{{"rank", options_.rank},
+                            {"version", own_version()},
+                            {"size", options_.size},
+                            {"plan", options_.plan},
+                            {"nonce", nonce_},
+                            {"timeout", options_.timeout_s},
+                            {"host", io::host_name()},
+                            {"boot", io::boot_id()},
+                            {"loopback", loopback(options_.interface)}};
   // A host's name may be any bytes; an error for that would be no help.
-  const std::string text = card.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  publish("card", {text.begin(), text.end()});
-}
-
-bool Meeting::has(const std::string& key) const {
-  try {
-    stores_->job->wait({key}, std::chrono::milliseconds(1));
-    return true;
-  } catch (const std::exception&) {
-    return false;
-  }
+  publish("card", card.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+          Keep::kForGood);
 }
 
 void Meeting::publish(const std::string& key, const std::vector<char>& text) {
-  const std::string full = key_of(options_.rank, key);
+  publish(key, {text.data(), text.size()}, Keep::kForGood);
+}
+
+void Meeting::publish(const std::string& key, std::string_view text, Keep keep) {
+  const std::string name = name_of(options_.rank, key);
   try {
-    stores_->job->set(full, text);
+    if (store_->add(name, seal_.close(name, text), keep)) return;
   } catch (const StoreLost& error) {
-    throw lost(options_, error);
+    throw lost(error);
   } catch (const std::exception& error) {
-    if (!has(full)) {
-      throw io::RunError(fmt::format("rank {} of job '{}' cannot leave its {} at '{}': {}",
-                                     options_.rank, options_.job, key, options_.rendezvous,
-                                     error.what()));
-    }
-    throw io::InputError(
-        fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an "
-                    "earlier job with this "
-                    "text left its {} behind; give every job its own text ({})",
-                    options_.rank, options_.job, options_.rendezvous,
-                    stores_->folder ? "files" : "keys", error.what()));
+    throw io::RunError(fmt::format("rank {} of job '{}' cannot leave its {} at '{}': {}",
+                                   options_.rank, options_.job, key, place_, error.what()));
   }
+  throw io::InputError(
+      fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an earlier "
+                  "job with this text left its {} behind; give every job its own text",
+                  options_.rank, options_.job, place_, store_->entries()));
 }
 
 void Meeting::compare(int rank, const nlohmann::json& card) const {
   const auto differs = [&](const char* what, const auto& mine) {
     const auto theirs = card.is_object() ? card.value(what, nlohmann::json()) : nlohmann::json();
     if (theirs == nlohmann::json(mine)) return;
-    throw io::InputError(fmt::format(
-        "rank {} of job '{}' has {} {}, rank {} has {}: ranks of one job must "
-        "be started alike",
-        rank, options_.job, what, theirs.dump(), options_.rank, nlohmann::json(mine).dump()));
+    constexpr std::size_t kLongest = 200;
+    throw io::InputError(
+        fmt::format("rank {} of job '{}' has {} {}, rank {} has {}: ranks of one job must be "
+                    "started alike",
+                    rank, options_.job, what, theirs.dump().substr(0, kLongest), options_.rank,
+                    nlohmann::json(mine).dump()));
   };
   differs("version", own_version());
   differs("size", options_.size);
   differs("plan", options_.plan);
   differs("timeout", options_.timeout_s);
-  // A folder's files are not created atomically: of two ranks with one number only the later's card
-  // stays.
-  if (rank == options_.rank && card.value("nonce", "") != stores_->nonce) {
-    throw io::InputError(fmt::format("rank {} of job '{}' exists twice at '{}'", rank, options_.job,
-                                     options_.rendezvous));
+  if (card.value("rank", nlohmann::json()) != nlohmann::json(rank) ||
+      (rank == options_.rank && text_of(card, "nonce") != nonce_)) {
+    throw io::InputError(
+        fmt::format("the card of rank {} of job '{}' at '{}' was replaced by another one: two "
+                    "ranks have this number, or somebody else writes there",
+                    rank, options_.job, place_));
   }
 }
 
 std::vector<char> Meeting::fetch(int rank, const std::string& key) {
-  const std::string full = key_of(rank, key);
-  // Zero would mean to wait for ever.
-  const auto left =
-      std::max(std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()),
-               std::chrono::milliseconds(1));
+  const std::string name = name_of(rank, key);
   try {
-    stores_->job->wait({full}, left);
-    return stores_->job->get(full);
-  } catch (const StoreLost& error) {
-    throw lost(options_, error);
-  } catch (const std::exception& error) {
-    // Stores wait for whole milliseconds, which may end just before the deadline.
-    if (Clock::now() + std::chrono::milliseconds(10) < deadline_) {
-      throw io::RunError(fmt::format("rank {} cannot read the {} of rank {} at '{}': {}",
-                                     options_.rank, key, rank, options_.rendezvous, error.what()));
+    if (const auto item = store_->wait_for(name, deadline_)) {
+      const std::string text = seal_.open(name, *item);
+      return {text.begin(), text.end()};
     }
-    throw PeerError(
-        rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job "
-                          "text is the same, here '{}'",
-                          rank, options_.rendezvous, options_.timeout_s, options_.job));
+  } catch (const StoreLost& error) {
+    throw lost(error);
+  } catch (const std::exception& error) {
+    throw io::RunError(fmt::format("rank {} cannot read the {} of rank {} at '{}': {}",
+                                   options_.rank, key, rank, place_, error.what()));
   }
+  throw PeerError(
+      rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job text "
+                        "is the same, here '{}'",
+                        rank, place_, options_.timeout_s, options_.job));
 }
 
-void Meeting::clean_up() noexcept {
-  if (!stores_->folder) return;
-  for (const std::string& path : stores_->folder->getAllKeyFilePaths()) {
-    std::error_code
-        ignored;  // the files are then leftovers, which the next job of this text reports
-    std::filesystem::remove(path, ignored);
-  }
+io::RunError Meeting::lost(const StoreLost& error) const {
+  return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
+                                  options_.rank, place_, options_.timeout_s, error.what()));
 }
+
+void Meeting::clean_up() noexcept { store_->remove_own(); }
 
 }  // namespace hipress::transport

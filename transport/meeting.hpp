@@ -1,19 +1,19 @@
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "io/error.hpp"
 #include "transport/endpoint.hpp"
-
-namespace gloo::rendezvous {
-class Store;
-}
+#include "transport/seal.hpp"
+#include "transport/store.hpp"
 
 namespace hipress::transport {
 
@@ -36,27 +36,34 @@ std::shared_ptr<T> shared_by_name(const std::string& name) {
   return object;
 }
 
-/// Where the ranks of a job find each other: a gloo store, in which the keys of one job share a
+/// Where the ranks of a job find each other: a store, in which the entries of one job share a
 /// prefix. Each rank leaves a card that says what it takes part in. In a shared folder the card and
 /// all else that a rank published are files, removed once all ranks are connected; a job that died
 /// before leaves its files behind, which a later job with the same text meets as an error, and one
 /// with another text not at all. In Redis keys stay: there every job needs its own text.
+///
+/// Who can write to the store could leave a card, too. With JobOptions::secret every item carries a
+/// proof that a rank of the job wrote it, and another one is refused by name.
 class Meeting {
  public:
   /// Opens the store and leaves this rank's card. io::InputError if there is no such store,
   /// `options` make no sense, or there is a rank of this number already. io::RunError, here and
   /// below, when the store fails, in its own words, or does not answer until the deadline.
   explicit Meeting(const JobOptions& options);
-  ~Meeting();
+  ~Meeting() = default;
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
   /// Waits for the cards of all ranks and compares them with this rank's. io::InputError if they
   /// do not fit, or a rank listens on loopback, where ranks on other hosts do not reach it.
   void meet();
+  /// After meet(): 32 bytes, the same on all ranks, that nobody else knows who has neither
+  /// JobOptions::secret nor, without one, may read the store.
+  const std::vector<std::byte>& secret() const { return secret_; }
   /// Tells `text` under `key` to all ranks. io::InputError if a rank of this number has done so.
   void publish(const std::string& key, const std::vector<char>& text);
-  /// Waits for what `rank` publishes under `key`; PeerError naming it if the deadline passes.
+  /// Waits for what `rank` publishes under `key`; PeerError naming it if the deadline passes, and
+  /// io::RunError naming the item if it is not what a rank of this job has written.
   std::vector<char> fetch(int rank, const std::string& key);
   /// When this rank gives up waiting.
   Clock::time_point deadline() const { return deadline_; }
@@ -64,16 +71,21 @@ class Meeting {
   void clean_up() noexcept;
 
  private:
-  struct Stores;
-
-  std::string key_of(int rank, const std::string& key) const;
+  std::string name_of(int rank, const std::string& key) const;
   void leave_card();
-  bool has(const std::string& key) const;
+  void publish(const std::string& key, std::string_view text, Keep keep);
+  void agree_on_secret();
+  /// What holds the meeting has failed, no rank.
+  io::RunError lost(const StoreLost& error) const;
   void compare(int rank, const nlohmann::json& card) const;
 
   JobOptions options_;
+  std::string place_;  ///< the rendezvous, without its password
   Clock::time_point deadline_;
-  std::unique_ptr<Stores> stores_;
+  std::string nonce_;  ///< tells this rank from another one with the same number
+  std::vector<std::byte> secret_;
+  Seal seal_;
+  std::shared_ptr<Store> store_;
 };
 
 }  // namespace hipress::transport

@@ -5,17 +5,12 @@
 #include <sys/time.h>
 
 #include <algorithm>
-#include <thread>
 
 namespace hipress::transport {
 namespace {
 
 /// An answer to what was asked just before the deadline may take so long.
 constexpr std::chrono::seconds kGrace{1};
-
-/// Between two questions whether a key is there. Shorter: ranks meet sooner; longer: fewer
-/// questions of every rank that waits.
-constexpr std::chrono::milliseconds kPause{10};
 
 timeval to_timeval(std::chrono::microseconds time) {
   constexpr std::int64_t kPerSecond = 1'000'000;
@@ -28,39 +23,28 @@ timeval to_timeval(std::chrono::microseconds time) {
 void RedisStore::Free::operator()(redisContext* connection) const { redisFree(connection); }
 void RedisStore::Free::operator()(redisReply* reply) const { freeReplyObject(reply); }
 
-RedisStore::RedisStore(const std::string& host, int port, Clock::time_point deadline)
+RedisStore::RedisStore(const RedisAddress& address, Clock::time_point deadline)
     : deadline_(deadline),
-      connection_(redisConnectWithTimeout(host.c_str(), port, to_timeval(patience()))) {
+      connection_(
+          redisConnectWithTimeout(address.host.c_str(), address.port, to_timeval(patience()))) {
+  if (address.tls || !address.password.empty()) {
+    throw std::runtime_error("TLS and passwords are not supported");
+  }
   if (!connection_) throw StoreLost("there is no memory for a connection");
   if (connection_->err != 0) throw lost();
 }
 
 RedisStore::~RedisStore() = default;
 
-void RedisStore::set(const std::string& key, const std::vector<char>& data) {
-  const Reply reply = command({"SETNX", key, {data.data(), data.size()}});
-  if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
-    throw std::runtime_error(fmt::format("there is a key '{}' already", key));
-  }
+bool RedisStore::add(const std::string& name, std::string_view content, Keep /*keep*/) {
+  const Reply reply = command({"SETNX", name, content});
+  return reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
 }
 
-std::vector<char> RedisStore::get(const std::string& key) {
-  const Reply reply = command({"GET", key});
-  if (reply->type != REDIS_REPLY_STRING) {
-    throw std::runtime_error(fmt::format("there is no key '{}'", key));
-  }
-  return {reply->str, reply->str + reply->len};
-}
-
-void RedisStore::wait(const std::vector<std::string>& keys,
-                      const std::chrono::milliseconds& timeout) {
-  const auto end = Clock::now() + timeout;
-  for (const std::string& key : keys) {
-    while (command({"EXISTS", key})->integer == 0) {
-      if (Clock::now() > end) throw std::runtime_error(fmt::format("no key '{}' came", key));
-      std::this_thread::sleep_for(kPause);
-    }
-  }
+std::optional<std::string> RedisStore::find(const std::string& name) {
+  const Reply reply = command({"GET", name});
+  if (reply->type != REDIS_REPLY_STRING) return std::nullopt;
+  return std::string(reply->str, reply->len);
 }
 
 RedisStore::Reply RedisStore::command(std::initializer_list<std::string_view> words) {

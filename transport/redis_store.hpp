@@ -1,7 +1,5 @@
 #pragma once
 
-#include <gloo/rendezvous/store.h>
-
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
@@ -11,37 +9,27 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/endpoint.hpp"
+#include "transport/redis_address.hpp"
+#include "transport/store.hpp"
 
 struct redisContext;
 struct redisReply;
 
 namespace hipress::transport {
 
-/// The store itself has failed; whether a key is there nobody knows.
-class StoreLost : public std::runtime_error {
+/// Keys in a Redis. Every call ends soon after a deadline at the latest, with StoreLost.
+class RedisStore : public Store {
  public:
-  using std::runtime_error::runtime_error;
-};
-
-/// Keys in a Redis, as gloo's store of that name keeps them. That one waits without end for a
-/// server that is stopped, or cut off; here every call ends soon after a deadline at the latest,
-/// with StoreLost.
-class RedisStore : public gloo::rendezvous::Store {
- public:
-  RedisStore(const std::string& host, int port, Clock::time_point deadline);
+  RedisStore(const RedisAddress& address, Clock::time_point deadline);
   ~RedisStore() override;
   RedisStore(const RedisStore&) = delete;
   RedisStore& operator=(const RedisStore&) = delete;
 
-  /// std::runtime_error if there is such a key.
-  void set(const std::string& key, const std::vector<char>& data) override;
-  /// std::runtime_error if there is none.
-  std::vector<char> get(const std::string& key) override;
-  void wait(const std::vector<std::string>& keys) override { wait(keys, kDefaultTimeout); }
-  /// Until all are there; std::runtime_error when the time is over.
-  void wait(const std::vector<std::string>& keys,
-            const std::chrono::milliseconds& timeout) override;
+  bool add(const std::string& name, std::string_view content, Keep keep) override;
+  std::string_view entries() const override { return "keys"; }
+
+ protected:
+  std::optional<std::string> find(const std::string& name) override;
 
  private:
   struct Free {

@@ -1,7 +1,5 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <gloo/rendezvous/hash_store.h>
-#include <gloo/rendezvous/prefix_store.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,23 +76,27 @@ std::string refusal(const std::string& transport, const JobOptions& job) {
   return "";
 }
 
+/// The name of what a rank of `job` publishes under `key`.
+std::string item_name(const JobOptions& job, int rank, const std::string& key) {
+  JobOptions job_only;
+  job_only.job = job.job;
+  return fmt::format("hipress/{:016x}/{}/{}", job_hash(job_only), rank, key);
+}
+
 /// Leaves the card of a rank, with what is `different` in it, at the place where `job`'s ranks
 /// meet, which is there as long as what is returned.
 [[nodiscard]] std::shared_ptr<void> leave_card(const JobOptions& job, int rank,
                                                const nlohmann::json& different) {
-  const auto store = shared_by_name<gloo::rendezvous::HashStore>(job.rendezvous);
-  JobOptions job_only;
-  job_only.job = job.job;
-  gloo::rendezvous::PrefixStore prefixed(fmt::format("hipress/{:016x}", job_hash(job_only)),
-                                         *store);
-  nlohmann::json card = {{"version", io::release() + ", protocol 2"},
+  const auto store = shared_by_name<LocalStore>(job.rendezvous);
+  nlohmann::json card = {{"rank", rank},
+                         {"version", io::release() + ", protocol 3"},
                          {"size", job.size},
                          {"plan", job.plan},
                          {"timeout", job.timeout_s},
                          {"nonce", "theirs"}};
   card.update(different);
-  const std::string text = card.dump();
-  prefixed.set(fmt::format("{}/card", rank), {text.begin(), text.end()});
+  const std::string name = item_name(job, rank, "card");
+  store->add(name, Seal(std::nullopt).close(name, card.dump()), Keep::kForGood);
   return store;
 }
 

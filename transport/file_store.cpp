@@ -1,0 +1,189 @@
+#include "transport/file_store.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "io/digest.hpp"
+
+namespace hipress::transport {
+namespace {
+
+[[noreturn]] void complain(const std::string& path, std::string_view what) {
+  throw std::runtime_error(fmt::format("'{}' {}", path, what));
+}
+
+[[noreturn]] void fail(const std::string& path, std::string_view action) {
+  complain(path, fmt::format("cannot be {}: {}", action, std::strerror(errno)));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int number() const { return number_; }
+  /// Whether all that was written has arrived, which some file systems tell only here.
+  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
+
+ private:
+  int number_;
+};
+
+/// Removes a name from the folder at the end of its scope.
+struct Remover {
+  int folder;
+  const std::string& name;
+  ~Remover() { ::unlinkat(folder, name.c_str(), 0); }
+};
+
+std::string file_of(std::string name) {
+  std::ranges::replace(name, '/', '.');
+  return name;
+}
+
+bool write_all(int descriptor, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+std::string read_all(int descriptor, const std::string& path) {
+  // One byte more than there may be tells a file that is too long, also one that is still growing.
+  std::string content(Store::kMostBytes + 1, '\0');
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t got = ::read(descriptor, content.data() + done, content.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "read");
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  if (done == content.size()) {
+    complain(path, fmt::format("is longer than {} bytes: no rank wrote it", Store::kMostBytes));
+  }
+  content.resize(done);
+  return content;
+}
+
+void require_trusted(const struct stat& status, const std::string& path, uid_t user) {
+  if (!S_ISREG(status.st_mode)) complain(path, "is no regular file: no rank wrote it");
+  if (status.st_uid != user) {
+    complain(path, fmt::format("belongs to user {} and not to {}: no rank of this user wrote it",
+                               status.st_uid, user));
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    complain(path, "may be written by other users: no rank wrote it");
+  }
+}
+
+}  // namespace
+
+FileStore::FileStore(const std::string& folder)
+    : folder_(folder),
+      descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      user_(::geteuid()) {
+  if (descriptor_ < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      throw std::runtime_error(fmt::format("there is no folder '{}'", folder));
+    }
+    throw std::runtime_error(
+        fmt::format("the folder '{}' cannot be opened: {}", folder, std::strerror(errno)));
+  }
+  struct stat status {};
+  const bool known = ::fstat(descriptor_, &status) == 0;
+  if (known && ((status.st_mode & S_IWOTH) == 0 || (status.st_mode & S_ISVTX) != 0)) return;
+  const std::string why =
+      known ? fmt::format(
+                  "in the folder '{}' every user may remove the files of others; make a "
+                  "folder of your own in it (mkdir -m 700), or set its sticky bit (chmod "
+                  "+t)",
+                  folder)
+            : fmt::format("the folder '{}' cannot be examined: {}", folder, std::strerror(errno));
+  ::close(descriptor_);
+  throw std::runtime_error(why);
+}
+
+FileStore::~FileStore() { ::close(descriptor_); }
+
+bool FileStore::add(const std::string& name, std::string_view content, Keep /*keep*/) {
+  const std::string file = file_of(name);
+  if (content.size() > kMostBytes) {
+    complain(path_of(file), fmt::format("would be longer than {} bytes", kMostBytes));
+  }
+  // Nobody can foresee the name and put a link there.
+  const std::string temporary = fmt::format(".{}.{}", file, io::to_hex(io::random_bytes(8)));
+  Descriptor made(::openat(descriptor_, temporary.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (made.number() < 0) fail(path_of(temporary), "made");
+  const Remover remover{descriptor_, temporary};
+  struct stat status {};
+  if (::fstat(made.number(), &status) != 0 || !write_all(made.number(), content) || !made.close()) {
+    fail(path_of(temporary), "written");
+  }
+  // A server may know this user by another number, as NFS does of root.
+  user_ = status.st_uid;
+  if (!take_name(temporary, file)) return false;
+  own_.push_back(file);
+  return true;
+}
+
+bool FileStore::take_name(const std::string& temporary, const std::string& file) const {
+  if (::linkat(descriptor_, temporary.c_str(), descriptor_, file.c_str(), 0) == 0) return true;
+  if (errno == EEXIST) {
+    // A server's answer to the first of two equal requests may be lost: then the second fails,
+    // and the second name shows that the link is ours.
+    struct stat status {};
+    return ::fstatat(descriptor_, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_nlink == 2;
+  }
+  const int why = errno;
+  // Some file systems have no second names.
+  if (::renameat2(descriptor_, temporary.c_str(), descriptor_, file.c_str(), RENAME_NOREPLACE) ==
+      0) {
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  errno = why;
+  fail(path_of(file), "made");
+}
+
+std::optional<std::string> FileStore::find(const std::string& name) {
+  const std::string file = file_of(name);
+  const std::string path = path_of(file);
+  // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
+  const Descriptor found(::openat(descriptor_, file.c_str(),
+                                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (found.number() < 0) {
+    if (errno == ENOENT) return std::nullopt;
+    if (errno == ELOOP) complain(path, "is a symbolic link: no rank wrote it");
+    fail(path, "read");
+  }
+  struct stat status {};
+  if (::fstat(found.number(), &status) != 0) fail(path, "read");
+  require_trusted(status, path, user_);
+  return read_all(found.number(), path);
+}
+
+void FileStore::remove_own() noexcept {
+  // What cannot be removed is a leftover, which the next job of this name reports.
+  for (const std::string& file : own_) ::unlinkat(descriptor_, file.c_str(), 0);
+  own_.clear();
+}
+
+}  // namespace hipress::transport

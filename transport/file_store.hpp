@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "transport/store.hpp"
+
+namespace hipress::transport {
+
+/// A folder that the ranks share, with a file per entry. A file appears under its name only when it
+/// is complete, and never in the place of another one, also on NFS. Files have mode 0600. What is
+/// read must be a regular file of this process's user that others may not write, as no one else can
+/// make one; a link, a pipe, a folder, or a file of another user's is an error, and not followed,
+/// waited for or read. Whoever may write to the folder, or owns it, can remove files, so that the
+/// job does not start, but not forge one.
+class FileStore : public Store {
+ public:
+  /// std::runtime_error that says why the folder will not do: there is none, or everybody may
+  /// remove everybody's files there (write permission for all, without the sticky bit).
+  explicit FileStore(const std::string& folder);
+  ~FileStore() override;
+  FileStore(const FileStore&) = delete;
+  FileStore& operator=(const FileStore&) = delete;
+
+  bool add(const std::string& name, std::string_view content, Keep keep) override;
+  void remove_own() noexcept override;
+  std::string_view entries() const override { return "files"; }
+
+ protected:
+  std::optional<std::string> find(const std::string& name) override;
+
+ private:
+  /// Gives the file `temporary` its name `file`; false if that is taken.
+  bool take_name(const std::string& temporary, const std::string& file) const;
+  std::string path_of(const std::string& file) const { return folder_ + "/" + file; }
+
+  const std::string folder_;
+  int descriptor_;  ///< of the folder
+  uid_t user_;      ///< this process's, as the file system calls it
+  std::vector<std::string> own_;
+};
+
+}  // namespace hipress::transport
