@@ -300,7 +300,7 @@ void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
 void allow_connections(const transport::TransportRow& row, int ranks, int collectives) {
   const transport::Descriptors each = row.descriptors(ranks);
   const std::int64_t needed = ranks * (each.connected + collectives * each.collective);
-  const std::int64_t allowed = io::allow_descriptors(needed);
+  const std::int64_t allowed = io::allow_descriptors(needed + ranks * each.strangers);
   if (allowed >= needed) return;
   throw io::InputError(
       fmt::format("{} ranks in one process need {} open files for their connections, and it may "

@@ -341,7 +341,7 @@ Descriptors gloo_descriptors(int size) {
   // A loop's own, and two while it takes in a connection.
   constexpr std::int64_t kDevice = 4;
   const std::int64_t peers = size - 1;
-  return {.connected = 2 * peers + kDevice, .collective = peers};
+  return {.connected = 2 * peers + kDevice, .collective = peers, .strangers = 0};
 }
 
 std::unique_ptr<Wire> make_gloo_wire(const JobOptions& options) {

@@ -180,6 +180,11 @@ std::unique_ptr<Collective> Session::collective() {
     made = wire_->collective([this](const std::string& mine) { return all_gather(mine); });
   } catch (const WireClosed& closed) {
     throw_cause(fmt::format("rank {} cannot connect for all-reduces: {}", rank(), closed.what()));
+  } catch (const PeerError& error) {
+    fail(error.culprit, error.what());
+    const std::lock_guard lock(mutex_);
+    throw_failure();  // which may have come before
+    throw;
   }
   {
     const std::lock_guard lock(mutex_);

@@ -9,13 +9,19 @@
 #include "transport/gloo_wire.hpp"
 #include "transport/memory_wire.hpp"
 #include "transport/session.hpp"
+#include "transport/tcp_wire.hpp"
 
 namespace hipress::transport {
 namespace {
 
 constexpr std::array kRows{
     TransportRow{
-        "gloo", "TCP through gloo: processes on one or several machines, or threads",
+        "tcp", "TCP between ranks that prove to know the job's secret: processes, or threads",
+        tcp_descriptors,
+        [](const JobOptions& options) { return connect_over(options, make_tcp_wire(options)); }},
+    TransportRow{
+        "gloo",
+        "TCP through gloo, which takes anybody for a rank: for trusted networks, to compare",
         gloo_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_gloo_wire(options)); }},
     TransportRow{

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMiB = 1024 * 1024;
 
-std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo"); }
+std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo", "tcp"); }
 
 }  // namespace
 

@@ -19,7 +19,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::Equals;
 
-std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo"); }
+std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo", "tcp"); }
 
 /// Requires that every rank, or every rank but `except`, ended with a PeerError that names
 /// `culprit`.

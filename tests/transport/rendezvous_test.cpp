@@ -29,7 +29,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::Message;
 
-std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo"); }
+std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo", "tcp"); }
 
 /// An empty folder that goes with the test.
 class Folder {

@@ -1,0 +1,189 @@
+#include "transport/ring_reduce.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace hipress::transport {
+namespace {
+
+// Rank r sends the stream: its count of values, then chunks r, r − 1, r − 2 … (mod size), 2·(size −
+// 1) of them. What it receives is the same stream of rank r − 1: the count, then chunks r − 1, r −
+// 2 … So what it sends after its own chunk is what it has received, a chunk behind. In the first
+// size − 1 chunks that are received a rank adds its own values, the others it takes as they are.
+
+/// Bytes read before they are added. Larger: fewer reads; smaller: they stay in the nearest cache.
+constexpr std::size_t kStagedBytes = 64 * 1024;
+
+/// Which values are where in the two streams.
+class Streams {
+ public:
+  Streams(int rank, int size, std::span<float> values)
+      : rank_(rank), size_(size), values_(values) {}
+
+  /// The `step`th chunk that this rank sends; it receives it as the (step − 1)th.
+  std::span<float> chunk(int step) const {
+    const auto at = static_cast<std::size_t>(((rank_ - step) % size_ + size_) % size_);
+    const std::size_t count = values_.size(), ranks = static_cast<std::size_t>(size_);
+    const auto begin = [&](std::size_t i) {
+      return i * (count / ranks) + std::min(i, count % ranks);
+    };
+    return values_.subspan(begin(at), begin(at + 1) - begin(at));
+  }
+  int chunks() const { return 2 * (size_ - 1); }
+  bool is_added(int received) const { return received < size_ - 1; }
+
+ private:
+  const int rank_, size_;
+  const std::span<float> values_;
+};
+
+class RingReduce : public WireCollective {
+ public:
+  RingReduce(int rank, int size, Socket next, Socket previous, double timeout_s)
+      : rank_(rank),
+        size_(size),
+        timeout_(static_cast<std::int64_t>(1000 * timeout_s) + 1),
+        next_(std::move(next)),
+        previous_(std::move(previous)),
+        staged_(kStagedBytes / sizeof(float)) {}
+
+  void all_reduce(std::span<float> values) override;
+  void close() noexcept override {
+    closed_ = true;
+    next_.shut_down();
+    previous_.shut_down();
+  }
+
+ private:
+  void exchange_counts(std::uint64_t mine);
+  /// Waits until a socket can do what is wanted of it.
+  void wait(bool sends, bool receives);
+  /// 0 if it would have to wait.
+  std::size_t send(std::span<const std::byte> bytes);
+  std::size_t receive(std::span<std::byte> bytes);
+  std::size_t moved(ssize_t n) const;
+  /// Receives what is there of `chunk` behind its first `done` bytes, and adds or takes it.
+  std::size_t take_in(std::span<float> chunk, std::size_t done, bool add);
+
+  const int rank_, size_;
+  const std::chrono::milliseconds timeout_;
+  Socket next_, previous_;
+  std::vector<float> staged_;
+  std::size_t staged_bytes_ = 0;  ///< of a value that has come in part
+  std::atomic<bool> closed_ = false;
+};
+
+std::size_t RingReduce::moved(ssize_t n) const {
+  if (n > 0) return static_cast<std::size_t>(n);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+  throw WireClosed(n < 0 ? std::strerror(errno) : "the connection is closed");
+}
+
+std::size_t RingReduce::send(std::span<const std::byte> bytes) {
+  return moved(::send(next_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+std::size_t RingReduce::receive(std::span<std::byte> bytes) {
+  return moved(::recv(previous_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+}
+
+void RingReduce::wait(bool sends, bool receives) {
+  pollfd polled[2] = {{.fd = sends ? next_.get() : -1, .events = POLLOUT, .revents = 0},
+                      {.fd = receives ? previous_.get() : -1, .events = POLLIN, .revents = 0}};
+  const int ready = ::poll(
+      polled, 2,
+      static_cast<int>(std::min<std::int64_t>(timeout_.count(), std::numeric_limits<int>::max())));
+  if (closed_) throw WireClosed("closed");
+  if (ready == 0) throw WireClosed(fmt::format("nothing moved for {} s", timeout_.count() / 1e3));
+}
+
+void RingReduce::exchange_counts(std::uint64_t mine) {
+  std::uint64_t theirs = 0;
+  std::size_t sent = 0, received = 0;
+  while (sent < sizeof mine || received < sizeof theirs) {
+    wait(sent < sizeof mine, received < sizeof theirs);
+    if (sent < sizeof mine) sent += send(std::as_bytes(std::span(&mine, 1)).subspan(sent));
+    if (received < sizeof theirs) {
+      received += receive(std::as_writable_bytes(std::span(&theirs, 1)).subspan(received));
+    }
+  }
+  if (theirs != mine) {
+    throw WireClosed(
+        fmt::format("rank {} reduces {} values, the rank before it {}", rank_, mine, theirs));
+  }
+}
+
+std::size_t RingReduce::take_in(std::span<float> chunk, std::size_t done, bool add) {
+  if (!add) return receive(std::as_writable_bytes(chunk).subspan(done));
+  const auto room = std::as_writable_bytes(std::span(staged_));
+  const std::size_t left = chunk.size_bytes() - done - staged_bytes_;
+  const std::size_t n =
+      receive(room.subspan(staged_bytes_).first(std::min(left, room.size() - staged_bytes_)));
+  const std::size_t whole = (staged_bytes_ + n) / sizeof(float);
+  float* const into = chunk.data() + done / sizeof(float);
+  for (std::size_t i = 0; i < whole; ++i) into[i] += staged_[i];
+  staged_bytes_ = staged_bytes_ + n - whole * sizeof(float);
+  std::memmove(room.data(), room.data() + whole * sizeof(float), staged_bytes_);
+  return whole * sizeof(float);
+}
+
+void RingReduce::all_reduce(std::span<float> values) {
+  if (closed_) throw WireClosed("closed");
+  if (size_ == 1 || values.empty()) return;
+  exchange_counts(values.size());
+  const Streams streams(rank_, size_, values);
+  int sending = 0, receiving = 0;   // chunks; the received one will be sent as receiving + 1
+  std::size_t sent = 0, taken = 0;  // bytes of these
+  while (sending < streams.chunks() || receiving < streams.chunks()) {
+    const std::span<float> out = streams.chunk(sending), in = streams.chunk(receiving + 1);
+    // A chunk can be sent as far as it has been received.
+    const std::size_t sendable = sending <= receiving       ? out.size_bytes()
+                                 : sending == receiving + 1 ? taken
+                                                            : 0;
+    const bool sends = sending < streams.chunks() && sent < sendable;
+    const bool receives = receiving < streams.chunks();
+    std::size_t progress = 0;
+    if (sends) {
+      const std::size_t n = send(std::as_bytes(out).subspan(sent, sendable - sent));
+      sent += n;
+      progress += n;
+    }
+    if (receives && taken < in.size_bytes()) {
+      const std::size_t n = take_in(in, taken, streams.is_added(receiving));
+      taken += n;
+      progress += n;
+    }
+    if (sending < streams.chunks() && sent == out.size_bytes() && sending <= receiving) {
+      ++sending;
+      sent = 0;
+      progress = 1;
+    }
+    if (receives && taken == in.size_bytes()) {
+      ++receiving;
+      taken = 0;
+      progress = 1;
+    }
+    if (progress == 0) wait(sends, receives);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<WireCollective> make_ring_reduce(int rank, int size, Socket next, Socket previous,
+                                                 double timeout_s) {
+  return std::make_shared<RingReduce>(rank, size, std::move(next), std::move(previous), timeout_s);
+}
+
+}  // namespace hipress::transport

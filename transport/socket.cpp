@@ -1,0 +1,185 @@
+#include "transport/socket.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+
+#include "io/error.hpp"
+
+namespace hipress::transport {
+namespace {
+
+/// Longer queues serve no purpose: whoever listens here accepts at once.
+constexpr int kBacklog = 128;
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+/// The address that `text` is a number of; none if it is something else.
+std::optional<Address> numeric(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (host.empty() || port.empty()) return std::nullopt;
+  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return std::nullopt;
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  Address address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.length = found->ai_addrlen;
+  return address;
+}
+
+/// Whether other hosts can be told this address: neither a wildcard nor one that needs a scope.
+bool can_be_told(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr != htonl(INADDR_ANY);
+  }
+  if (address.sa_family != AF_INET6) return false;
+  const in6_addr& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return !IN6_IS_ADDR_UNSPECIFIED(&ip) && !IN6_IS_ADDR_LINKLOCAL(&ip);
+}
+
+/// An address of the interface, of IPv4 if it has one.
+std::optional<Address> address_of_interface(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(all, ::freeifaddrs);
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+      if (name != one->ifa_name || one->ifa_addr == nullptr) continue;
+      if (one->ifa_addr->sa_family != family || !can_be_told(*one->ifa_addr)) continue;
+      Address address;
+      address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+      std::memcpy(&address.storage, one->ifa_addr, address.length);
+      return address;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this != &other) {
+    close();
+    descriptor_ = std::exchange(other.descriptor_, -1);
+  }
+  return *this;
+}
+
+void Socket::close() noexcept {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+void Socket::shut_down() const noexcept {
+  if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
+}
+
+std::string Address::text() const {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (::getnameinfo(get(), length, host.data(), host.size(), port.data(), port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "?";
+  }
+  return storage.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port.data())
+                                       : fmt::format("{}:{}", host.data(), port.data());
+}
+
+Address parse_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  std::optional<Address> address;
+  if (colon != std::string::npos) {
+    std::string host = text.substr(0, colon);
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    address = numeric(host, text.substr(colon + 1));
+  }
+  if (!address) {
+    throw std::invalid_argument(fmt::format("{} is no address with a port", io::quote(text)));
+  }
+  return *address;
+}
+
+Address address_of(const std::string& interface) {
+  const std::string& name = interface.empty() ? "127.0.0.1" : interface;
+  std::optional<Address> address = numeric(name, "0");
+  if (address && !can_be_told(*address->get())) {
+    throw io::InputError(
+        fmt::format("other ranks cannot connect to {}: give the address or the name of one "
+                    "interface (ip address show lists them)",
+                    io::quote(name)));
+  }
+  if (!address) address = address_of_interface(name);
+  if (!address) {
+    throw io::InputError(
+        fmt::format("{} is neither an address nor an interface of this host that has one (ip "
+                    "address show lists them)",
+                    io::quote(name)));
+  }
+  return *address;
+}
+
+Socket listen_at(const Address& address) {
+  Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) fail("socket");
+  if (::bind(socket.get(), address.get(), address.length) != 0) fail("bind");
+  if (::listen(socket.get(), kBacklog) != 0) fail("listen");
+  return socket;
+}
+
+Address local_address(const Socket& socket) {
+  Address address;
+  address.length = sizeof address.storage;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) !=
+      0) {
+    fail("getsockname");
+  }
+  return address;
+}
+
+Socket start_connecting(const Address& address, int& error) {
+  Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) fail("socket");
+  const bool failed = ::connect(socket.get(), address.get(), address.length) != 0;
+  error = failed && errno != EINPROGRESS ? errno : 0;
+  return socket;
+}
+
+Socket accept_from(const Socket& listener) {
+  for (;;) {
+    Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) return socket;
+    // Whoever was first in the queue may have given up already.
+    if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+    fail("accept");
+  }
+}
+
+void send_without_delay(const Socket& socket) {
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+void make_blocking(const Socket& socket) {
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) fail("fcntl");
+}
+
+}  // namespace hipress::transport

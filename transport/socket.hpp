@@ -1,0 +1,71 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+
+namespace hipress::transport {
+
+/// An open socket, or none; closed by its destructor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() { close(); }
+
+  int get() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+  void close() noexcept;
+  /// Ends both directions and wakes threads that wait for either; the descriptor stays open.
+  void shut_down() const noexcept;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// An IPv4 or IPv6 address with a port.
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  /// "10.0.0.1:4711" or "[fe00::1]:4711".
+  std::string text() const;
+};
+
+/// The opposite of Address::text(); std::invalid_argument if `text` is nothing of the kind. Asks no
+/// name server.
+Address parse_address(const std::string& text);
+
+/// Where a rank that was given `--interface` listens, with port 0: loopback if it is empty, else
+/// the address or the interface that it names. io::InputError if this host has neither.
+Address address_of(const std::string& interface);
+
+/// A non-blocking socket that listens at a free port of `address`. std::system_error if there is
+/// none, or no descriptor is left.
+Socket listen_at(const Address& address);
+
+/// Where a listening socket can be reached.
+Address local_address(const Socket& socket);
+
+/// A non-blocking socket whose connection to `address` is under way; it becomes writable when that
+/// has succeeded or failed. `error` is set to errno's value if it has failed already, else to 0.
+/// std::system_error if no descriptor is left.
+Socket start_connecting(const Address& address, int& error);
+
+/// Accepts a connection, which is non-blocking; none if nobody waits. std::system_error when no
+/// descriptor or memory is left for it.
+Socket accept_from(const Socket& listener);
+
+/// Sends what is written at once: the records of a session are small, and wait for nothing.
+void send_without_delay(const Socket& socket);
+
+/// From now on reads wait until there is something.
+void make_blocking(const Socket& socket);
+
+}  // namespace hipress::transport
