@@ -1,1 +1,1 @@
-hipress_bench(executor LIBRARIES hipress::executor hipress::io gloo)
+hipress_bench(executor SOURCES wires.cpp LIBRARIES hipress::executor hipress::io gloo)

@@ -1,5 +1,6 @@
-// What the executor costs beyond kernels and bytes: time per task of graphs of tiny tasks, and how
-// much of a link a raw ring uses, beside plain gloo streams over the same link in the same run.
+// What the executor costs beyond kernels and bytes: time per task of graphs of tiny tasks, how much
+// of a link a raw ring uses, beside plain gloo streams over the same link, and what our TCP costs
+// the cores beside gloo's, all in the same run.
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/pair.h>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "bench/report.hpp"
+#include "bench/wires.hpp"
 #include "casync/strategy.hpp"
 #include "executor/clock.hpp"
 #include "executor/device_choice.hpp"
@@ -165,33 +167,43 @@ class PlainStream {
 
 /// MB/s each way at every rank, medians over the rounds.
 struct Rates {
-  double ring = 0;       ///< the executor's
+  double ring = 0;       ///< the executor's, over our TCP
+  double gloo_ring = 0;  ///< the executor's, over gloo
   double both_ways = 0;  ///< of pairs of ranks that stream to each other
   double around = 0;     ///< of ranks that stream to the next one
 };
 
-/// The ring and the streams in turns, the same bytes per rank each. Collective.
-Rates measure_link(transport::Endpoint& endpoint, const Choices& choices) {
+/// Seconds of the raw ring over one endpoint, and the bytes that each rank sends.
+std::pair<double, std::int64_t> run_ring(transport::Endpoint& endpoint, const Job& job,
+                                         bool first) {
+  const executor::ReplayResult result =
+      executor::replay(endpoint, job.model, job.plan, job.graph,
+                       {.warmup = first ? 1 : 0, .iterations = 1, .progress = {}});
+  return {result.iteration_s.at(0), result.bytes_sent.at(0)};
+}
+
+/// The rings and the streams in turns, the same bytes per rank each. Collective.
+Rates measure_link(transport::Endpoint& endpoint, transport::Endpoint& gloo,
+                   const Choices& choices) {
   const auto size = static_cast<std::uint32_t>(endpoint.size());
   const Job job =
       make_job("ring", "none", size, 1, static_cast<std::int64_t>(1e6 * choices.megabytes / 4));
   PlainStream plain(endpoint, choices.interface);
   const int rank = endpoint.rank(), ranks = endpoint.size();
-  std::vector<double> ring_s, both_ways_s, around_s;
+  std::vector<double> ring_s, gloo_ring_s, both_ways_s, around_s;
   std::int64_t bytes = 0;
   for (int round = 0; round < choices.rounds; ++round) {
-    const executor::ReplayResult result =
-        executor::replay(endpoint, job.model, job.plan, job.graph,
-                         {.warmup = round == 0 ? 1 : 0, .iterations = 1, .progress = {}});
-    ring_s.push_back(result.iteration_s.at(0));
-    bytes = result.bytes_sent.at(0);
+    const auto [taken_s, sent] = run_ring(endpoint, job, round == 0);
+    bytes = sent;
+    ring_s.push_back(taken_s);
+    gloo_ring_s.push_back(run_ring(gloo, job, round == 0).first);
     both_ways_s.push_back(plain.seconds(rank ^ 1, rank ^ 1, bytes));
     around_s.push_back(plain.seconds((rank + 1) % ranks, (rank + ranks - 1) % ranks, bytes));
   }
   const auto rate = [bytes](const std::vector<double>& seconds) {
     return 1e-6 * static_cast<double>(bytes) / summarise(seconds).median_s;
   };
-  return {rate(ring_s), rate(both_ways_s), rate(around_s)};
+  return {rate(ring_s), rate(gloo_ring_s), rate(both_ways_s), rate(around_s)};
 }
 
 /// One rank's part, with a connection of its own.
@@ -200,8 +212,12 @@ Rates measure_link(const transport::JobOptions& options, const Choices& choices)
     throw io::InputError(
         fmt::format("{} ranks: the link is measured by an even number", options.size));
   }
-  const auto endpoint = transport::find_transport("gloo").connect(options);
-  return measure_link(*endpoint, choices);
+  const auto endpoint = transport::find_transport("tcp").connect(options);
+  transport::JobOptions beside = options;
+  beside.job += " over gloo";
+  beside.insecure = true;  // a network of our own
+  const auto gloo = transport::find_transport("gloo").connect(beside);
+  return measure_link(*endpoint, *gloo, choices);
 }
 
 Rates measure_link_of_threads(const Choices& choices) {
@@ -235,6 +251,23 @@ void add_link(Report& report, int ranks, const Choices& choices, const Rates& ra
   const std::string name = fmt::format("link.ring{}_{}", ranks, choices.network);
   report.add({name, "MB/s", rates.ring, "gloo_both_ways", rates.both_ways});
   report.add({name, "MB/s", rates.ring, "gloo_around", rates.around});
+  report.add({name, "MB/s", rates.ring, "ring_over_gloo", rates.gloo_ring});
+}
+
+// --------------------------------------------------------------------------------------- wires
+
+void add_wires(Report& report, int ranks) {
+  const std::vector<WireFigures> figures = measure_wires({"tcp", "gloo"}, ranks, {});
+  const WireFigures &ours = figures[0], &gloo = figures[1];
+  const auto add = [&](const char* what, const char* metric, double WireFigures::*figure) {
+    report.add({fmt::format("wire.{}{}_loopback", what, ranks), metric, ours.*figure, "gloo",
+                gloo.*figure});
+  };
+  add("bytes", "cpu_ns/byte", &WireFigures::cpu_ns_per_byte);
+  add("messages", "cpu_us/message", &WireFigures::cpu_us_per_message);
+  add("latency", "us", &WireFigures::latency_us);
+  add("all_reduce", "MB/s", &WireFigures::all_reduce_mb_per_s);
+  add("all_reduce", "cpu_ns/byte", &WireFigures::all_reduce_cpu_ns_per_byte);
 }
 
 // ----------------------------------------------------------------------------------------- run
@@ -267,14 +300,17 @@ int run(const Choices& choices) {
   const executor::DeviceChoice choice =
       executor::choose_device({.device = choices.device, .ranks = 2}, launch);
   Report report;
-  for (const char* const transport : {"memory", "gloo"}) {
+  for (const char* const transport : {"memory", "tcp", "gloo"}) {
     for (const char* const strategy : {"ps", "ring"}) {
       for (const char* const algorithm : {"none", "onebit"}) {
         time_overhead(report, transport, strategy, algorithm, choice);
       }
     }
   }
-  if (!choice.device) add_link(report, kRanks, choices, measure_link_of_threads(choices));
+  if (!choice.device) {
+    for (const int ranks : {2, kRanks}) add_wires(report, ranks);
+    add_link(report, kRanks, choices, measure_link_of_threads(choices));
+  }
   report.write(choices.json);
   return 0;
 }
