@@ -69,7 +69,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
                       const std::function<void(transport::Endpoint&)>& body, int collectives = 0);
 
-/// Runs all ranks as threads of this process over the named transport ("gloo": loopback TCP,
+/// Runs all ranks as threads of this process over the named transport ("tcp": loopback TCP,
 /// "memory").
 ReplayResult replay_threads(const std::string& transport, const models::Model& model,
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,

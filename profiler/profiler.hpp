@@ -39,7 +39,7 @@ struct OverlapSizes {
 struct Options {
   std::vector<std::string> algorithms;  ///< names of kernels::algorithms(), parameters allowed
   std::uint32_t nodes = 4;  ///< ranks that share this machine in the measurements of links
-  std::string transport = "gloo";
+  std::string transport{transport::kDefaultTransport};
   Effort effort = Effort::kFull;
   /// How often the CPU's kernels are measured, all sizes of all algorithms before the next time: a
   /// memory that other guests of a machine use, too, is faster and slower for seconds on end.

@@ -146,9 +146,12 @@ struct Descriptors {
   std::int64_t strangers = 0;
 };
 
+/// The transport of ranks for which none is chosen.
+inline constexpr std::string_view kDefaultTransport = "tcp";
+
 /// One row per transport; adding one is one file and one row.
 struct TransportRow {
-  std::string_view name;  ///< "gloo", "memory"
+  std::string_view name;  ///< "tcp", "memory"
   std::string_view help;
   /// Of a rank of a job of `size`.
   Descriptors (*descriptors)(int size);

@@ -19,6 +19,7 @@
 #include <system_error>
 
 #include "io/error.hpp"
+#include "transport/record.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -172,9 +173,11 @@ Socket accept_from(const Socket& listener) {
   }
 }
 
-void send_without_delay(const Socket& socket) {
+void tune_for_sending(const Socket& socket) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const int kept_bytes = kSegmentBytes;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kept_bytes, sizeof kept_bytes);
 }
 
 void make_blocking(const Socket& socket) {

@@ -189,7 +189,7 @@ void TcpWire::connect() {
   }
   Gate::Connections connections = gate_->connect(meeting_.secret(), request);
   for (auto& [peer, socket] : connections.dialled) {
-    send_without_delay(socket);
+    tune_for_sending(socket);
     sender_.look_after(pairs_.at(peer).out, std::move(socket));
   }
   for (auto& [peer, socket] : connections.accepted) {
@@ -234,7 +234,7 @@ std::shared_ptr<WireCollective> TcpWire::collective(const TellAll& tell_all) {
          .deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience)});
     next = std::move(ends.dialled.at(next_rank));
     previous = std::move(ends.accepted.at(previous_rank));
-    send_without_delay(next);
+    tune_for_sending(next);
   }
   use_gate(nullptr);
   return make_ring_reduce(rank, size, std::move(next), std::move(previous), options_.timeout_s);
