@@ -18,7 +18,7 @@
 #include <string>
 #include <thread>
 
-#include "io/descriptor.hpp"
+#include "io/descriptors.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/interrupts.hpp"

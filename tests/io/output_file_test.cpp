@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "io/descriptor.hpp"
+#include "io/descriptors.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "tests/io/child.hpp"

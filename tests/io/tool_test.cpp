@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/descriptor.hpp"
+#include "io/descriptors.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/interrupts.hpp"
