@@ -23,6 +23,7 @@
 #include "executor/replay.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
 #include "transport/endpoint.hpp"
@@ -296,6 +297,8 @@ int run_rank(const io::Launch& launch, const Choices& choices) {
 
 int run(const Choices& choices) {
   const std::optional<io::Launch> launch = io::read_launch();
+  const bool reports = !launch || launch->rank == 0;
+  if (reports && !choices.json.empty()) io::require_writable(choices.json);
   if (launch && launch->size > 1) return run_rank(*launch, choices);
   const executor::DeviceChoice choice =
       executor::choose_device({.device = choices.device, .ranks = 2}, launch);
@@ -341,7 +344,7 @@ int main(int argc, char** argv) {
             ->check(hipress::io::number_from(1, 1e5))
             ->capture_default_str();
         app.add_option("--rounds", choices.rounds, "of ring and streams in turns")
-            ->check(CLI::Range(1, 1000))
+            ->check(hipress::io::count_from(1, 1000))
             ->capture_default_str();
       },
       [&] { return hipress::bench::run(choices); });

@@ -110,12 +110,22 @@ int main(int argc, char** argv) {
       {"bench_exhaustive", "Times exhaustive searches of random instances.",
        "bench_exhaustive --gradients 8 --last 100"},
       [&](CLI::App& app) {
-        app.add_option("--gradients", asked.gradients, "per instance")->capture_default_str();
-        app.add_option("--max-nodes", asked.most_nodes, "per instance")->capture_default_str();
-        app.add_option("--first", asked.first, "seed")->capture_default_str();
-        app.add_option("--last", asked.last, "seed")->capture_default_str();
-        app.add_option("--seed", asked.seeds, "these instead");
-        app.add_option("--jobs", asked.jobs, "threads")->capture_default_str();
+        app.add_option("--gradients", asked.gradients, "per instance")
+            ->check(hipress::io::count_from(1, 1000))
+            ->capture_default_str();
+        app.add_option("--max-nodes", asked.most_nodes, "per instance")
+            ->check(hipress::io::count_from(1, 1u << 20))
+            ->capture_default_str();
+        app.add_option("--first", asked.first, "seed")
+            ->check(hipress::io::count_from(0))
+            ->capture_default_str();
+        app.add_option("--last", asked.last, "seed")
+            ->check(hipress::io::count_from(0, UINT64_MAX - 1))
+            ->capture_default_str();
+        app.add_option("--seed", asked.seeds, "these instead")->check(hipress::io::count_from(0));
+        app.add_option("--jobs", asked.jobs, "threads")
+            ->check(hipress::io::count_from(1, 1024))
+            ->capture_default_str();
         app.add_option("--limit", asked.limit_s, "processor time in seconds for each")
             ->capture_default_str();
       },

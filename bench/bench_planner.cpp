@@ -173,6 +173,7 @@ void plan_in_a_hurry(Report& report, const planner::Machines& machines) {
 }
 
 int run_all(const std::string& json, double budget_s, bool with_long_search) {
+  if (!json.empty()) io::require_writable(json);
   const costs::Profile fast = costs::read_profile("v100_100g");
   Report report;
   plan_for_many_nodes(report, fast, with_long_search);

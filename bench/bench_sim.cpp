@@ -12,6 +12,7 @@
 #include "casync/folding.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/tool.hpp"
 #include "sim/simulator.hpp"
 
@@ -185,6 +186,7 @@ struct Choices {
 };
 
 int run_all(const Choices& choices) {
+  if (!choices.json.empty()) io::require_writable(choices.json);
   Benchmark benchmark;
   benchmark.run_bert_large();  // first, since memory counts from the start
   benchmark.run({.name = "port.ring64x40"}, one_after_the_other("ring", 40));

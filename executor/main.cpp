@@ -48,7 +48,7 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--plan", request.plan, "plan file, or none, all, fp16, threshold …")->required();
   app.add_option("--topology", request.topology, "PS, RING or ALLREDUCE")->capture_default_str();
   app.add_option("--nnodes", request.nnodes, "ranks; default: the launcher's")
-      ->check(CLI::Range(1, 1024));
+      ->check(io::count_from(1, 1024));
   app.add_option("--algorithm", request.algorithm,
                  "what compressed means where the plan does not say")
       ->capture_default_str();
@@ -57,11 +57,11 @@ void declare(CLI::App& app, Request& request) {
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--iterations", request.replay.iterations, "measured iterations")
-      ->check(CLI::Range(1, 1000000))
+      ->check(io::count_from(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--warmup", request.replay.warmup,
                  "iterations before them, verified but not reported")
-      ->check(CLI::Range(0, 1000000))
+      ->check(io::count_from(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--backward", request.backward,
                  "what produces gradients: a timer (idle) or a busy core (spin)")
@@ -90,8 +90,10 @@ void declare(CLI::App& app, Request& request) {
       ->check(io::number_from(transport::kLeastTimeout_s, transport::kMostTimeout_s))
       ->capture_default_str();
   app.add_option("--seed", request.replay.seed, "of inputs and random draws")
+      ->check(io::count_from(0))
       ->capture_default_str();
-  app.add_option("--trace", request.trace, "write the timelines as a Chrome/Perfetto trace");
+  app.add_option("--trace", request.trace, "write the timelines as a Chrome/Perfetto trace")
+      ->check(io::file_name());
   app.add_flag("--json", request.json, "print one JSON object");
   app.add_flag("--verbose", request.verbose, "log every iteration");
 }

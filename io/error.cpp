@@ -2,9 +2,53 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
+#include <new>
+#include <system_error>
 
 namespace hipress::io {
+
+const char* remedy(int error_number) noexcept {
+  switch (error_number) {
+    case ENOMEM:
+      return "out of memory: allow this process more (ulimit -v, the container's limit), or try "
+             "fewer nodes, partitions, gradients or threads";
+    case EAGAIN:
+      return "a thread or process could not be started: raise the limit of processes (ulimit -u) "
+             "or of memory (ulimit -v), or try fewer threads or ranks";
+    case EMFILE:
+      return "this process may open no more files: raise the limit (ulimit -n), or try fewer ranks";
+    case ENFILE:
+      return "this machine may open no more files: end other programs, or raise sysctl fs.file-max";
+    case ENOSPC:
+      return "free some space, or choose another folder";
+    case EDQUOT:
+      return "free some of your quota, or choose another folder";
+    case EFBIG:
+      return "raise the limit of file sizes (ulimit -f), or choose another folder";
+    default:
+      return nullptr;
+  }
+}
+
+std::string describe(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error)) return remedy(ENOMEM);
+  const auto* failed = dynamic_cast<const std::system_error*>(&error);
+  const bool ours = failed && (failed->code().category() == std::generic_category() ||
+                               failed->code().category() == std::system_category());
+  const char* advice = ours ? remedy(failed->code().value()) : nullptr;
+  return advice ? fmt::format("{}: {}", error.what(), advice) : error.what();
+}
+
+void refuse_file(const std::string& path, std::string_view action, int error_number) {
+  const std::string reason = std::strerror(error_number);
+  if (const char* advice = remedy(error_number)) {
+    throw RunError(fmt::format("{}: cannot be {}: {}: {}", path, action, reason, advice));
+  }
+  throw InputError(fmt::format("{}: cannot be {}: {}", path, action, reason));
+}
 
 std::string quote(std::string_view text) {
   constexpr std::size_t kLongest = 80;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -29,6 +30,19 @@ class Unmet : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// What to do where memory, threads, descriptors or room on a disk ran out (ENOMEM, EAGAIN, EMFILE,
+/// ENOSPC …); null for any other error. EAGAIN is taken for a thread or process that could not be
+/// started.
+const char* remedy(int error_number) noexcept;
+
+/// What a person is told of an error: its own sentence, with the remedy where memory, threads or
+/// descriptors ran out, of which the standard library only says "Resource temporarily unavailable".
+std::string describe(const std::exception& error);
+
+/// The file cannot be `action` ("read", "written"), for the reason that `error_number` says:
+/// RunError where something ran out, otherwise InputError.
+[[noreturn]] void refuse_file(const std::string& path, std::string_view action, int error_number);
 
 /// `text` between quotation marks for a message: control bytes as \xNN, cut after 80 bytes.
 std::string quote(std::string_view text);

@@ -8,17 +8,26 @@
 
 namespace hipress::io {
 
-/// Writes `path` through a temporary file in the same folder that is renamed into place at the end,
-/// so an interrupted or failing run leaves no half file and an old file stays until then. A
-/// symbolic link, a device and a pipe stay what they are. `write` fills the stream; InputError if
-/// the folder cannot be written to.
+struct ReadLimits;  // input_file.hpp
+
+/// Writes `path` through a temporary file in the same folder that is renamed into place at the end:
+/// a run that fails, or that a signal ends, leaves no half file, and an old file stays until then.
+/// The temporary file has a random name, and the mode and, where permitted, the owner of the file
+/// that it replaces. A symbolic link, a device and a pipe stay what they are. `write` fills the
+/// stream; whatever it throws, or the stream swallows elsewhere (std::bad_alloc), comes out of this
+/// function. InputError where `path` cannot be written to: a folder, a folder that is missing or
+/// read-only, a file without write permission, a link or file of another user in a folder that
+/// everybody may write to (/tmp). RunError where writing fails, as on a full disk.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
-/// InputError that write_file would meet: for what takes long to compute, before it is computed.
+/// The error that write_file would meet before it writes: for what takes long to compute, before it
+/// is computed. Leaves everything as it was.
 void require_writable(const std::string& path);
 
-/// The whole file; InputError if it cannot be read.
+/// The whole file, as InputFile (input_file.hpp) reads it within the limits. Nothing is ever cut
+/// off: RunError if it does not fit into memory.
 std::string read_file(const std::string& path);
+std::string read_file(const std::string& path, const ReadLimits& limits);
 
 /// The lines of a text file without their ends ("\n" or "\r\n"); a missing final newline is fine.
 /// InputError with file and line for what is no text: control bytes other than tab, bytes that are

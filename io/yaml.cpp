@@ -11,6 +11,7 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/input_file.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
 #include "io/utf8.hpp"
@@ -93,7 +94,11 @@ bool is_yaml_name(std::string_view path) {
   return path.ends_with(".yaml") || path.ends_with(".yml");
 }
 
-YamlNode YamlNode::load(const std::string& path) { return parse(read_file(path), path); }
+YamlNode YamlNode::load(const std::string& path) {
+  // Parsed, a file takes many times its size.
+  constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+  return parse(read_file(path, {.most_bytes = kMostBytes}), path);
+}
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
   require_text(text, name);

@@ -4,13 +4,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/input_file.hpp"
 
 // The file: "HPSTATE1", a byte-order mark, the number of entries; per entry the name's length and
 // bytes, role, arrays, elements and the floats; "HPSTATE." at the end. Integers and floats as the
@@ -33,19 +32,21 @@ void put(std::ostream& out, const T& value) {
 /// Reads a state file and says where it breaks.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), in_(path, std::ios::binary) {
-    if (!in_) throw io::InputError(path_, 0, "cannot be opened for reading");
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error) throw io::InputError(path_, 0, "is not a regular file: " + error.message());
-    bytes_left_ = static_cast<std::int64_t>(size);
+  explicit Reader(const std::string& path) : file_(path, {.most_bytes = INT64_MAX}) {
+    if (!file_.size()) fail("is a pipe; a state is read from a regular file");
+    bytes_left_ = *file_.size();
   }
 
   void read(void* to, std::int64_t bytes) {
-    if (bytes > bytes_left_ || !in_.read(static_cast<char*>(to), bytes)) {
-      fail("is truncated; take an earlier checkpoint");
-    }
+    constexpr const char* kTruncated = "is truncated; take an earlier checkpoint";
+    if (bytes > bytes_left_) fail(kTruncated);
     bytes_left_ -= bytes;
+    for (auto* at = static_cast<char*>(to); bytes > 0;) {
+      const std::size_t got = file_.read(at, static_cast<std::size_t>(bytes));
+      if (got == 0) fail(kTruncated);
+      at += got;
+      bytes -= static_cast<std::int64_t>(got);
+    }
   }
   template <class T>
   T number() {
@@ -60,12 +61,11 @@ class Reader {
   }
   std::int64_t bytes_left() const { return bytes_left_; }
   [[noreturn]] void fail(const std::string& complaint) const {
-    throw io::InputError(path_, 0, complaint);
+    throw io::InputError(file_.path(), 0, complaint);
   }
 
  private:
-  std::string path_;
-  std::ifstream in_;
+  io::InputFile file_;
   std::int64_t bytes_left_ = 0;
 };
 

@@ -222,7 +222,9 @@ Model read_yaml(const std::string& file) {
 std::string locate(const std::string& path) {
   std::error_code error;
   const bool may_be_name = path.find_first_of("/.") == std::string::npos && !path.empty();
-  if (!may_be_name || fs::is_regular_file(path, error)) return path;
+  const fs::file_status status = fs::status(path, error);
+  const bool names_a_file = fs::exists(status) && !fs::is_directory(status);
+  if (!may_be_name || names_a_file) return path;
   const std::vector<std::string> shipped = shipped_models();
   if (std::find(shipped.begin(), shipped.end(), path) != shipped.end()) {
     return io::data_file("models/" + path + ".yaml");

@@ -123,7 +123,7 @@ void declare(CLI::App& app, AnalysisOptions& options) {
       ->check(io::number_from(0, 0.99))
       ->group(robust);
   app.add_option("--replicas", options.replicas, "Draws that plans are compared on (default 100)")
-      ->check(CLI::Range(1u, 100'000u))
+      ->check(io::count_from(1, 100'000))
       ->group(robust);
   const char* passes = "Passes, which polish the plan after search timeline";
   app.add_option("--disable-pass", options.disabled_passes, "Passes to leave out, with commas")

@@ -45,7 +45,7 @@ void declare_options(CLI::App& app, Options& options) {
          "ps or ring do not compress (search timeline)")
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
-      ->check(CLI::Range(1u, 1u << 20));
+      ->check(io::count_from(1, 1u << 20));
   app.add_option("--profile", options.profile,
                  "Costs: a profile.yaml or a shipped profile (default: published with SeCoPa)");
   app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's");
@@ -80,10 +80,12 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(io::number_from(0, kMostBudget_s));
   app.add_option("--evaluations", options.evaluations,
                  "Simulations for search timeline, instead of --budget")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", options.seed, "Of the search's random moves")->capture_default_str();
+      ->check(io::count_from(0, INT64_MAX));
+  app.add_option("--seed", options.seed, "Of the search's random moves")
+      ->check(io::count_from(0))
+      ->capture_default_str();
   app.add_option("--jobs", options.jobs, "Threads that simulate")
-      ->check(CLI::Range(1u, 1024u))
+      ->check(io::count_from(1, 1024))
       ->capture_default_str();
   app.add_option("--output", options.output,
                  "Plan to write: SeCoPa's text, or X.yaml with everything")

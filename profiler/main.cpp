@@ -54,7 +54,7 @@ void declare(CLI::App& app, Arguments& arguments) {
          "--nnodes", arguments.nodes,
          "ranks between which links are measured; default: the launcher's, else 4 that share "
          "this machine")
-      ->check(CLI::Range(1, 1024));
+      ->check(hipress::io::count_from(1, 1024));
   app.add_option("--output", arguments.output, "where to write the profile")->capture_default_str();
   app.add_option(
       "--base", arguments.base,
@@ -85,7 +85,7 @@ void declare(CLI::App& app, Arguments& arguments) {
              "how often a CPU's kernels are measured, seconds apart: more where a machine is "
              "shared (default: {})",
              profiler::Options{}.passes))
-      ->check(CLI::Range(1, 1000));
+      ->check(hipress::io::count_from(1, 1000));
   app.add_flag("--json", arguments.json, "print one JSON object instead of the table");
 }
 

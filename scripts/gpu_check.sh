@@ -170,7 +170,9 @@ quote() {
 }
 
 write_json() {
-  local i
+  local i temporary
+  temporary=$(mktemp "$json.XXXXXXXX")
+  chmod "$([[ -e $json ]] && stat -c %a "$json" || printf %o $((0666 & ~$(umask))))" "$temporary"
   {
     printf '{"machine": {"gpu": %s, "host": %s, "cores": %s, "tools": %s},\n "date": "%s",\n "steps": [\n' \
       "$(quote "$(gpu_name)")" "$(quote "$(uname -sr)")" "$(nproc)" \
@@ -179,8 +181,8 @@ write_json() {
       printf '  %s%s\n' "${records[i]}" "$([[ $i -lt $((${#records[@]} - 1)) ]] && echo ,)"
     done
     printf ' ]}\n'
-  } >"$json.tmp"
-  mv "$json.tmp" "$json"
+  } >"$temporary"
+  mv "$temporary" "$json"
 }
 
 limited() { timeout --kill-after=10 "$limit_s" "$@"; }

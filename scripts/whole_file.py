@@ -5,26 +5,39 @@ import errno
 import json
 import os
 import pathlib
+import stat
 import tempfile
 from collections.abc import Iterator
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """A name beside `path`, with its suffix, to write to. The file takes the place of `path` when the block ends, and
-    is removed if that is by an exception. A symbolic link stays, its target is replaced; a device or pipe has no
-    other name, so that it is `path` itself. OSError if the file cannot be written."""
+    """A new file beside `path`, with its suffix and a name that nobody can foresee, to write to. It takes the place and
+    the mode of `path` when the block ends, and is removed if that is by an exception. A symbolic link stays, its target
+    is replaced; a device or pipe has no other name, so that it is `path` itself. OSError if the file cannot be written.
+    """
     path = pathlib.Path(path)
     if path.exists() and not path.is_file():
         yield path
         return
     target = path.resolve()
-    temporary = target.with_name(f".{os.getpid()}.{target.name}")
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else new_mode()
+    number, name = tempfile.mkstemp(prefix=".hipress.", suffix=target.suffix, dir=target.parent)
+    os.close(number)
+    temporary = pathlib.Path(name)
     try:
         yield temporary
+        temporary.chmod(mode)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def new_mode() -> int:
+    """The permissions of a new file, which the umask decides."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 class Unwritable(Exception):

@@ -62,7 +62,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->each([&](const std::string&) { options.given.topology = true; });
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
-      ->check(CLI::Range(1u, 1u << 20));
+      ->check(io::count_from(1, 1u << 20));
   app.add_option("--algorithm", options.algorithm, "What a y without a fifth field means")
       ->capture_default_str()
       ->each([&](const std::string& name) { options.given.algorithm = name; });
@@ -86,20 +86,22 @@ void declare_options(CLI::App& app, Options& options) {
       "--jitter", options.jitter,
       "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
   app.add_option("--seed", options.seed, "Of the jitter's draws")
+      ->check(io::count_from(0))
       ->capture_default_str()
       ->each([&](const std::string&) { options.given.seed = true; });
   app.add_option("--replicas", options.replicas,
                  "Simulate so many draws of the jitter, and print the percentiles")
       ->capture_default_str()
-      ->check(CLI::Range(1u, 1'000'000u));
+      ->check(io::count_from(1, 1'000'000));
   app.add_option("--jobs", options.jobs, "Replicas at a time (default: one per core)")
-      ->check(CLI::Range(1u, 4096u))
+      ->check(io::count_from(1, 4096))
       ->each([&](const std::string&) { options.given.jobs = true; });
-  app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON");
+  app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON")
+      ->check(io::file_name());
   plans::declare(app, options.plan_options);
   app.add_flag("--steady{8}", options.steady,
                "Iterations back to back, without a barrier: the period that so many (8) settle to")
-      ->check(CLI::Range(2, 1024));
+      ->check(io::count_from(2, 1024));
   app.add_flag("--sensitivity", options.sensitivity,
                "Also simulate with bandwidth, latency, codecs, compute … each 10 % better");
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");

@@ -30,7 +30,7 @@ void declare_options(CLI::App& app, SweepOptions& options) {
       ->required();
   app.add_option("--jobs", options.jobs,
                  "Threads; the output does not depend on it (default: one per core)")
-      ->check(CLI::Range(1u, 4096u));
+      ->check(io::count_from(1, 4096));
   app.add_option("--shard", options.shard,
                  "I/M: the I-th of M contiguous parts. Only the first has the header, so that the "
                  "parts' files one after the other are the whole file")

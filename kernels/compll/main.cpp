@@ -53,30 +53,49 @@ void check(const Options& options, const compll::Program& program) {
   }
 }
 
-/// Writes a file into the folder and prints its name.
-void write(const Options& options, const std::string& name, const std::string& text) {
-  const std::string path = (std::filesystem::path(options.folder) / name).string();
+bool wraps(const Options& options) { return options.wrapper || options.registration; }
+
+compll::WrapperPart part_of(const Options& options) {
+  if (!options.registration) return compll::WrapperPart::kWrapper;
+  return options.wrapper ? compll::WrapperPart::kBoth : compll::WrapperPart::kRegistration;
+}
+
+std::string stem_of(const Options& options) {
+  return std::filesystem::path(options.file).stem().string();
+}
+
+std::string body_file(const Options& options) {
+  const bool cpp = wraps(options) || options.target == "cpp";
+  return (std::filesystem::path(options.folder) / (stem_of(options) + (cpp ? ".cpp" : ".cu")))
+      .string();
+}
+
+std::string operator_file(const Options& options) {
+  const std::string name =
+      compll::wrapper_file(stem_of(options), options.framework, part_of(options));
+  return (std::filesystem::path(options.folder) / name).string();
+}
+
+/// Writes a file and prints its name.
+void write(const std::string& path, const std::string& text) {
   io::write_file(path, [&](std::ostream& out) { out << text; });
   fmt::print("{}\n", path);
 }
 
 void write_all(const Options& options, const compll::Compiled& compiled) {
-  const std::string stem = std::filesystem::path(options.file).stem().string();
-  const bool wraps = options.wrapper || options.registration;
   std::string operators;
-  const compll::WrapperPart part = !options.registration ? compll::WrapperPart::kWrapper
-                                   : options.wrapper     ? compll::WrapperPart::kBoth
-                                                         : compll::WrapperPart::kRegistration;
-  if (wraps) operators = compll::wrap(compiled, options.file, stem, options.framework, part);
-  if (options.body) {
-    const bool cpp = wraps || options.target == "cpp";
-    write(options, stem + (cpp ? ".cpp" : ".cu"), compiled.code);
+  if (wraps(options)) {
+    operators =
+        compll::wrap(compiled, options.file, stem_of(options), options.framework, part_of(options));
   }
-  if (wraps) write(options, compll::wrapper_file(stem, options.framework, part), operators);
+  if (options.body) write(body_file(options), compiled.code);
+  if (wraps(options)) write(operator_file(options), operators);
 }
 
 int run(const Options& options) {
   check(options);
+  if (options.body) io::require_writable(body_file(options));
+  if (wraps(options)) io::require_writable(operator_file(options));
   try {
     const compll::Compiled compiled = compll::compile(options.file);
     for (const std::string& note : compiled.notes) fmt::print(stderr, "{}\n", note);

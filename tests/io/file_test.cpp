@@ -90,10 +90,6 @@ TEST_CASE("what cannot be written or read is named with the reason") {
                Catch::StartsWith(folder.path("a") + ": cannot be written: Too many levels"));
     CHECK(fs::is_symlink(folder.path("a")));
   }
-  SECTION("a full device") {
-    CHECK_THAT(complaint([&] { write_text("/dev/full", std::string(100000, 'x')); }),
-               Catch::StartsWith("/dev/full: cannot be written"));
-  }
   SECTION("no such file") {
     CHECK(complaint([&] { read_file(folder.path("none")); }) ==
           folder.path("none") + ": cannot be read: No such file or directory");

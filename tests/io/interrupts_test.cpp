@@ -7,68 +7,18 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 
+#include "tests/io/child.hpp"
 #include "tests/io/temporary_folder.hpp"
 
 using namespace hipress::io;
+using hipress::tests::Child;
 using hipress::tests::TemporaryFolder;
+using hipress::tests::wait_for_end;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A forked process that handles interrupts, does `work`, says that it is ready, and waits.
-class Child {
- public:
-  using Ready = std::function<void()>;
-
-  /// `work` calls its argument when signals may come. What it returns is the exit status.
-  explicit Child(const std::function<int(const Ready&)>& work, bool ignores_hangups = false) {
-    REQUIRE(::pipe(ends_) == 0);
-    pid_ = ::fork();
-    REQUIRE(pid_ >= 0);
-    if (pid_ != 0) {
-      ::close(ends_[1]);
-      return;
-    }
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_DFL);
-    if (ignores_hangups) ::signal(SIGHUP, SIG_IGN);
-    ::alarm(60);
-    handle_interrupts();
-    ::_exit(work([this] { (void)!::write(ends_[1], "r", 1); }));
-  }
-  ~Child() {
-    ::close(ends_[0]);
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  void await() {
-    char byte = 0;
-    REQUIRE(::read(ends_[0], &byte, 1) == 1);
-  }
-  void send(int number) { ::kill(pid_, number); }
-  /// How it ended: the number of a signal as a negative number, else the exit status.
-  int end() {
-    int status = 0;
-    REQUIRE(::waitpid(pid_, &status, 0) == pid_);
-    pid_ = -1;
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-  }
-
- private:
-  int ends_[2] = {};
-  pid_t pid_ = -1;
-};
-
-int wait_for_end() {
-  while (true) ::pause();
-}
 
 void make(const std::string& path) { std::ofstream(path) << "half"; }
 

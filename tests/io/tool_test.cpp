@@ -1,17 +1,32 @@
 #include "io/tool.hpp"
 
+#include <fcntl.h>
+
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
+#include "io/descriptors.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/interrupts.hpp"
+#include "tests/io/child.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 using namespace hipress::io;
+using hipress::tests::Child;
+using hipress::tests::TemporaryFolder;
 
 namespace {
 
@@ -113,6 +128,89 @@ TEST_CASE("an option of a real number takes none that is not finite, or out of i
     CAPTURE(wrong);
     CHECK_THROWS_WITH(parse(wrong),
                       "--seconds: must be a number from 0.1 to 1000000, got '" + wrong + "'");
+  }
+}
+
+TEST_CASE("an option of a count takes whole decimal numbers of its range and nothing else") {
+  CLI::App app;
+  std::uint64_t seed = 1;
+  unsigned jobs = 1;
+  app.add_option("--seed", seed)->check(count_from(0));
+  app.add_option("--jobs", jobs)->check(count_from(1, 4096));
+  const auto parse = [&](const std::string& option, const std::string& text) {
+    app.clear();
+    app.parse(option + "=" + text);
+  };
+  parse("--seed", "18446744073709551615");
+  CHECK(seed == UINT64_MAX);
+  parse("--seed", "0");
+  CHECK(seed == 0);
+  parse("--jobs", "4096");
+  CHECK(jobs == 4096);
+  // -4294967295 is 1 in 32 bits; 010 is 8 in octal.
+  for (const std::string wrong :
+       {"0", "4097", "-1", "-4294967295", "4294967297", "99999999999999999999", "1.0", "1e3",
+        "0x10", "010", "+1", "many"}) {
+    CHECK_THROWS_WITH(parse("--jobs", wrong),
+                      "--jobs: must be a whole number from 1 to 4096, got '" + wrong + "'");
+  }
+  for (const std::string wrong : {"-1", "18446744073709551616", "99999999999999999999"}) {
+    CHECK_THROWS_WITH(
+        parse("--seed", wrong),
+        "--seed: must be a whole number from 0 to 18446744073709551615, got '" + wrong + "'");
+  }
+}
+
+TEST_CASE("what ran out is named with the remedy") {
+  CHECK_THAT(fail_with(std::bad_alloc()).err,
+             Catch::Contains("out of memory") && Catch::Contains("ulimit -v"));
+  const auto no_thread = std::system_error(EAGAIN, std::generic_category());
+  CHECK_THAT(fail_with(no_thread).err,
+             Catch::StartsWith("hipress-test: Resource temporarily unavailable: a thread") &&
+                 Catch::Contains("ulimit -u") && Catch::Contains("fewer threads"));
+  CHECK_THAT(fail_with(std::system_error(EMFILE, std::generic_category())).err,
+             Catch::Contains("ulimit -n"));
+  CHECK(fail_with(no_thread).status == 1);
+  // Others speak for themselves.
+  CHECK(describe(std::system_error(ENOENT, std::generic_category())) ==
+        "No such file or directory");
+  CHECK(describe(std::runtime_error("rank 2 died")) == "rank 2 died");
+}
+
+TEST_CASE("an error that nothing catches is a failed run that says why") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path("log");
+  const auto end_of = [&](const std::function<int()>& work) {
+    Child child([&](const Child::Ready&) {
+      const Descriptor file(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600));
+      ::dup2(file.number(), STDERR_FILENO);
+      const ToolInfo info{"hipress-test", "Tests the frame.", "hipress-test"};
+      std::string name = "hipress-test";
+      char* argv[] = {name.data()};
+      return run_tool(
+          1, argv, info, [](CLI::App&) {}, work);
+    });
+    return child.end();
+  };
+  SECTION("on a thread") {
+    CHECK(end_of([] {
+            std::jthread thread([] { throw std::bad_alloc(); });
+            return 0;
+          }) == 1);
+    CHECK_THAT(read_file(log), Catch::StartsWith("hipress-test: out of memory: "));
+  }
+  SECTION("where a second thread could not be started, and the first is not joined") {
+    CHECK(end_of([&]() -> int {
+            const DoomedFile doomed(folder.file("doomed", "half"));
+            const std::thread first([] { ::pause(); });
+            throw std::system_error(EAGAIN, std::generic_category());
+          }) == 1);
+    CHECK_THAT(read_file(log), Catch::StartsWith("hipress-test: ") && Catch::Contains("ulimit -u"));
+    CHECK_FALSE(std::filesystem::exists(folder.path("doomed")));
+  }
+  SECTION("that is no exception") {
+    CHECK(end_of([]() -> int { std::terminate(); }) == 1);
+    CHECK_THAT(read_file(log), Catch::Contains("could not be handled"));
   }
 }
 

@@ -284,5 +284,5 @@ TEST_CASE("a model that is not there is refused with what there is") {
                         "bert_base, bert_large, "));
   CHECK(complaint([] { read_model("none/input.txt"); }) ==
         "none/input.txt: cannot be read: No such file or directory");
-  CHECK_THAT(complaint([] { read_model(""); }), Catch::Contains("cannot be read"));
+  CHECK_THAT(complaint([] { read_model(""); }), Catch::Contains("name of a file to read is empty"));
 }

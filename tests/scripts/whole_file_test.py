@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import os
 import pathlib
+import stat
 import sys
 import tempfile
 import unittest
@@ -59,6 +61,20 @@ class WholeFileTest(unittest.TestCase):
                 temporary.write_text(content)
             self.assertEqual(picture.read_text(), content)
             self.assertEqual(list(self.folder.iterdir()), [picture])
+
+    def test_the_mode_of_the_file_stays_and_nobody_can_foresee_the_temporary_name(self):
+        file, victim = self.folder / "a.json", self.folder / "victim"
+        victim.write_text("precious")
+        (self.folder / f".{os.getpid()}.a.json").symlink_to(victim)
+        umask = os.umask(0o027)
+        self.addCleanup(os.umask, umask)
+        for mode in (0o640, 0o600, 0o664):
+            if file.exists():
+                file.chmod(mode)
+            with replacing(file) as temporary:
+                temporary.write_text("new")
+            self.assertEqual(stat.S_IMODE(file.stat().st_mode), mode)
+        self.assertEqual((victim.read_text(), file.is_symlink()), ("precious", False))
 
     def test_a_link_stays_and_its_target_is_replaced(self):
         link, target = self.folder / "link", self.folder / "target"

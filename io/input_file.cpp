@@ -1,0 +1,139 @@
+#include "io/input_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
+
+namespace hipress::io {
+namespace {
+
+/// What a file is that is no input; empty for one that is.
+std::string_view wrong_kind(mode_t mode) {
+  if (S_ISREG(mode) || S_ISFIFO(mode)) return {};
+  if (S_ISDIR(mode)) return "is a folder, give the name of a file";
+  if (S_ISSOCK(mode)) return "is a socket, give a regular file or a pipe";
+  return "is a device or terminal, give a regular file or a pipe";
+}
+
+}  // namespace
+
+void InputFile::fail(const std::string& message) const { throw InputError(path_, 0, message); }
+
+InputFile::InputFile(std::string path, ReadLimits limits)
+    : path_(std::move(path)), limits_(limits) {
+  struct stat status {};
+  if (path_.empty()) throw InputError("the name of a file to read is empty; give one");
+  // Before it is opened, since a device may act on that.
+  if (::stat(path_.c_str(), &status) == 0) {
+    if (const auto wrong = wrong_kind(status.st_mode); !wrong.empty()) fail(std::string(wrong));
+  }
+  // Without O_NONBLOCK a named pipe would wait here for its writer, without a limit.
+  file_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file_ || ::fstat(file_.number(), &status) != 0) refuse_file(path_, "read", errno);
+  if (const auto wrong = wrong_kind(status.st_mode); !wrong.empty()) fail(std::string(wrong));
+  if (S_ISREG(status.st_mode)) size_ = status.st_size;
+  if (size_.value_or(0) > limits_.most_bytes) {
+    fail(fmt::format("has {}, more than the {} that are read of such a file", format_size(*size_),
+                     format_size(limits_.most_bytes)));
+  }
+}
+
+bool InputFile::expired(Seconds limit) const { return Clock::now() - opened_ > limit; }
+
+/// Waits for bytes in a pipe, or for its last writer to leave, until the limit at most. Linux does
+/// not wake it when a writer comes.
+void InputFile::await_bytes(Seconds limit) {
+  const Seconds left = limit - (Clock::now() - opened_);
+  const int milliseconds = static_cast<int>(std::ceil(std::max(0.0, left.count()) * 1e3)) + 1;
+  pollfd wait{.fd = file_.number(), .events = POLLIN, .revents = 0};
+  if (::poll(&wait, 1, milliseconds) < 0 && errno != EINTR) refuse_file(path_, "read", errno);
+}
+
+/// A pipe has nothing to read, and no writer: there has been one, or there is none yet.
+bool InputFile::had_writer() const {
+  pollfd now{.fd = file_.number(), .events = POLLIN, .revents = 0};
+  return ::poll(&now, 1, 0) > 0 && (now.revents & POLLIN) == 0;
+}
+
+void InputFile::require_writer_in_time() const {
+  if (!expired(limits_.pipe)) return;
+  fail(
+      fmt::format("the writer of this pipe has not finished within {}; let it write to a regular "
+                  "file first, and give that",
+                  format_duration(limits_.pipe.count())));
+}
+
+void InputFile::await_writer() {
+  if (expired(limits_.writer)) {
+    fail(
+        fmt::format("no process has opened this pipe for writing within {}; start its writer "
+                    "first, or give a regular file",
+                    format_duration(limits_.writer.count())));
+  }
+  await_bytes(limits_.writer);
+}
+
+std::size_t InputFile::read(char* to, std::size_t most) {
+  const bool pipe = !size_;
+  while (true) {
+    const ssize_t got = ::read(file_.number(), to, most);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN && !pipe) {
+      fail(
+          "has no end: it waits for what is still to come; copy the part that you need into a "
+          "regular file, and give that");
+    }
+    if (got < 0 && errno != EAGAIN) refuse_file(path_, "read", errno);
+    if (got == 0 && pipe && bytes_read_ == 0 && !had_writer()) {
+      await_writer();
+      continue;
+    }
+    if (got == 0) return 0;
+    if (pipe) require_writer_in_time();
+    if (got < 0) {
+      await_bytes(limits_.pipe);
+      continue;
+    }
+    bytes_read_ += got;
+    if (bytes_read_ > limits_.most_bytes) {
+      fail(fmt::format("has more than the {} that are read of such a file",
+                       format_size(limits_.most_bytes)));
+    }
+    return static_cast<std::size_t>(got);
+  }
+}
+
+std::string read_file(const std::string& path) { return read_file(path, ReadLimits()); }
+
+std::string read_file(const std::string& path, const ReadLimits& limits) {
+  InputFile file(path, limits);
+  try {
+    constexpr std::size_t kStep = std::size_t{64} << 10;
+    std::string content;
+    // One byte more, so that the end is found without growing.
+    content.resize(static_cast<std::size_t>(file.size().value_or(0)) + 1);
+    std::size_t length = 0;
+    while (const std::size_t got = file.read(content.data() + length, content.size() - length)) {
+      length += got;
+      if (length == content.size()) content.resize(std::max(2 * length, kStep));
+    }
+    content.resize(length);
+    return content;
+  } catch (const std::bad_alloc&) {
+    throw RunError(fmt::format("{}: cannot be read: {}", path, remedy(ENOMEM)));
+  }
+}
+
+}  // namespace hipress::io
