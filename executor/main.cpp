@@ -22,6 +22,7 @@
 #include "sim/simulator.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
+#include "transport/secret_file.hpp"
 
 namespace {
 
@@ -34,11 +35,13 @@ struct Request {
   executor::ReplayOptions replay;
   std::string backward = "idle";
   std::string transport = "gloo", rendezvous, interface, job = "hipress";
+  std::optional<std::string> secret_file;
   std::string profile, cluster, network = "fair";
   std::string trace;
   plans::PlanOptions plan_options;
   bool json = false;
   bool verbose = false;
+  std::string secret;  ///< of --secret-file
 };
 
 void declare(CLI::App& app, Request& request) {
@@ -79,11 +82,15 @@ void declare(CLI::App& app, Request& request) {
          "over gloo). With --device cuda, gloo and memory go through pinned host memory")
       ->capture_default_str();
   app.add_option("--rendezvous", request.rendezvous,
-                 "where the processes of a job meet: file:///shared/folder or redis://host:port");
+                 "where the processes of a job meet: file:///shared/folder, redis://host:port or, "
+                 "with TLS, rediss://host:port");
   app.add_option("--interface", request.interface,
                  "network interface or address to use; default: loopback");
   app.add_option("--job", request.job, "tells jobs apart that meet in one place")
       ->capture_default_str();
+  app.add_option("--secret-file", request.secret_file,
+                 "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
+                 "same for every rank; default: the rendezvous hands out a secret");
   app.add_option("--timeout", request.replay.timeout_s,
                  "seconds without progress after which the job ends; a rank that is silent for "
                  "half of them is dead")
@@ -138,8 +145,8 @@ std::uint32_t count_ranks(const Request& request, const std::optional<io::Launch
   }
   if (request.rendezvous.empty() && size > 1) {
     throw io::InputError(
-        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder or "
-                    "redis://host:port",
+        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder, "
+                    "redis://host:port or rediss://host:port",
                     launch->rank, size, launch->launcher));
   }
   return size;
@@ -156,6 +163,7 @@ void warn_of_unused(const Request& request) {
   const Request untouched;
   warn("--rendezvous", request.rendezvous != untouched.rendezvous);
   warn("--job", request.job != untouched.job);
+  warn("--secret-file", request.secret_file != untouched.secret_file);
   // NCCL is bound to it in any case.
   warn("--interface", request.interface != untouched.interface && request.transport != "nccl");
 }
@@ -202,7 +210,8 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
                                                     .plan = plan,
                                                     .rendezvous = request.rendezvous,
                                                     .interface = request.interface,
-                                                    .timeout_s = request.replay.timeout_s});
+                                                    .timeout_s = request.replay.timeout_s,
+                                                    .secret = request.secret});
   return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
 }
 
@@ -223,6 +232,7 @@ int run(Request& request) {
   const bool reports = !launch || launch->rank == 0;
   if (reports && !request.trace.empty()) io::require_writable(request.trace);
   const std::uint32_t ranks = count_ranks(request, launch);
+  if (request.secret_file) request.secret = transport::read_secret_file(*request.secret_file);
   const executor::DeviceChoice choice = executor::choose_device({.device = request.device,
                                                                  .transport = request.transport,
                                                                  .interface = request.interface,

@@ -200,8 +200,8 @@ class Exec(unittest.TestCase):
         rank.kill()
         rank.communicate()
         with open(card, encoding="utf-8") as file:
-            written = json.load(file)
-        self.write(os.path.basename(card), json.dumps({**written, "version": "99.0, protocol 1"}))
+            seal, written = file.readline(), json.load(file)
+        self.write(os.path.basename(card), seal + json.dumps({**written, "version": "99.0, protocol 1"}))
         self.require_refused(self.start_rank(0, 2, "torchrun"), "rank 1 of job 'hipress' has version \"99.0", "rank 0")
 
     def wait_for_card(self):
@@ -211,6 +211,37 @@ class Exec(unittest.TestCase):
                     if '"nonce"' in file.read():
                         return self.path(name)
             time.sleep(0.01)
+
+    def secret_file(self, name, content, mode=0o600):
+        path = self.write(name, content)
+        os.chmod(path, mode)
+        return path
+
+    def test_ranks_with_the_same_secret_verify(self):
+        secret = self.secret_file("secret", "sixteen letters or more")
+        ranks = self.start_ranks(2, "--secret-file", secret)
+        for rank in ranks:
+            _, err = rank.communicate(timeout=100)
+            self.assertEqual(rank.returncode, 0, err)
+
+    def test_ranks_with_another_secret_are_refused_and_none_is_told(self):
+        ranks = [self.start_rank(rank, 2, "torchrun", "--secret-file",
+                                 self.secret_file(f"secret{rank}", f"secret of sixteen letters {rank}"))
+                 for rank in range(2)]
+        for number, rank in enumerate(ranks):
+            _, err = rank.communicate(timeout=100)
+            self.assertEqual(rank.returncode, 1, err)
+            self.assertIn(f"card of rank {1 - number}", err)
+            self.assertIn("not written by a rank of this job", err)
+            self.assertNotIn("sixteen letters", err)
+
+    def test_a_secret_that_others_may_read_is_refused(self):
+        for mode in (0o640, 0o604):
+            self.refused(self.command("--secret-file", self.secret_file("open", "sixteen letters or more", mode)),
+                         "chmod 600")
+        self.refused(self.command("--secret-file", self.secret_file("short", "fifteen letters")), "at least 16")
+        self.refused(self.command("--secret-file", self.secret_file("empty", "")), "at least 16")
+        self.refused(self.command("--secret-file", ""))
 
     def test_ranks_of_another_job_do_not_meet(self):
         ranks = [self.start_rank(rank, 2, "torchrun", "--job", f"job {rank}", "--timeout", "2") for rank in range(2)]
