@@ -12,9 +12,11 @@
 #include "executor/device_choice.hpp"
 #include "executor/replay.hpp"
 #include "executor/report.hpp"
+#include "executor/room.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/memory.hpp"
 #include "io/tool.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
@@ -203,15 +205,19 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
                   plans::plan_fingerprint(job.model, job.plan.plan), request.replay.warmup,
                   request.replay.iterations, request.replay.seed, request.device, request.transport,
                   request.backward);
-  const auto endpoint =
-      transport::find_transport(transport).connect({.rank = launch->rank,
-                                                    .size = launch->size,
-                                                    .job = request.job,
-                                                    .plan = plan,
-                                                    .rendezvous = request.rendezvous,
-                                                    .interface = request.interface,
-                                                    .timeout_s = request.replay.timeout_s,
-                                                    .secret = request.secret});
+  const auto node = static_cast<std::uint32_t>(launch->rank);
+  executor::require_room(executor::room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
+                         io::available_memory());
+  const auto endpoint = executor::connect_rank(transport,
+                                               {.rank = launch->rank,
+                                                .size = launch->size,
+                                                .job = request.job,
+                                                .plan = plan,
+                                                .rendezvous = request.rendezvous,
+                                                .interface = request.interface,
+                                                .timeout_s = request.replay.timeout_s,
+                                                .secret = request.secret},
+                                               executor::collectives_of(job.graph));
   return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
 }
 

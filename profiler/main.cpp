@@ -9,6 +9,7 @@
 
 #include "costs/traffic.hpp"
 #include "executor/device_choice.hpp"
+#include "executor/replay.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -233,7 +234,9 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
                     "redis://host:port or rediss://host:port",
                     launch->rank, launch->size, launch->launcher));
   }
-  return transport::find_transport("gloo").connect(
+  constexpr int kCollectives = 1;
+  return executor::connect_rank(
+      "gloo",
       {.rank = launch->rank,
        .size = launch->size,
        .job = arguments.job,
@@ -243,7 +246,8 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
        .timeout_s = arguments.timeout_s,
-       .secret = arguments.secret_file ? transport::read_secret_file(*arguments.secret_file) : ""});
+       .secret = arguments.secret_file ? transport::read_secret_file(*arguments.secret_file) : ""},
+      kCollectives);
 }
 
 /// What to measure: the lists that are given, or all.
