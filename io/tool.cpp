@@ -13,6 +13,7 @@
 
 #include "io/environment.hpp"
 #include "io/error.hpp"
+#include "io/interrupts.hpp"
 
 namespace hipress::io {
 namespace {
@@ -68,6 +69,7 @@ int run_and_report(const ToolInfo& info, const std::function<int()>& run) {
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run) {
   log_to_stderr(info.name);
+  handle_interrupts();
   // CLI11 prints the description first, so help opens with the example.
   CLI::App app(fmt::format("Example:\n  {}\n\n{}", info.example, info.purpose), info.name);
   app.set_version_flag("--version", info.name + " " + version());

@@ -19,8 +19,8 @@ struct ToolInfo {
 /// and NCCL built with), maps CLI11's errors, InputError and std::invalid_argument (how libraries
 /// that read no files refuse a name or value) to 2, RunError and any other exception to 1, Unmet to
 /// 3, and prints them on stderr as `hipress-plan: message`. Results that cannot be written to
-/// stdout are a failed run. Logging (spdlog) goes to stderr, without colour under NO_COLOR or when
-/// stderr is no terminal.
+/// stdout are a failed run. Interrupts are handled (interrupts.hpp). Logging (spdlog) goes to
+/// stderr, without colour under NO_COLOR or when stderr is no terminal.
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run);
 

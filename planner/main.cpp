@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -18,6 +16,7 @@
 #include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/interrupts.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "planner/bound.hpp"
@@ -46,14 +45,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-/// Set by the first interrupt; the second one ends the program.
-std::atomic<bool> interrupted = false;
-
-void interrupt(int) {
-  interrupted = true;
-  std::signal(SIGINT, SIG_DFL);
-}
 
 /// The plan that is given may be for the cluster with its GPUs at another level.
 costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
@@ -99,7 +90,7 @@ Request::Request(const Options& given, const planner::SearchRow& row)
       search(row),
       model(models::read_model(given.input)),
       problem(problem_of(given, row, model)) {
-  problem.limits.interrupted = &interrupted;
+  problem.limits.interrupted = &io::InterruptScope::flag();
   problem.choices = search.choices;
   if (isatty(STDERR_FILENO) != 0) problem.limits.progress = show_progress;
   warn_of_unused(options, search);
@@ -143,8 +134,6 @@ planner::SearchResult find_plan(const Request& request, const planner::Problem& 
                            options.analysis.order);
     return {.plan = std::move(given.plan), .remarks = {}, .transfer_order = given.transfer_order};
   }
-  // Other searches are soon done, and an interrupt ends the program.
-  if (request.search.optimises) std::signal(SIGINT, interrupt);
   planner::Problem limited = problem;
   limited.limits =
       planner::share_of(planner::limits_of_search(options.analysis, problem.limits), share);
@@ -279,7 +268,7 @@ Outcome find(const Request& request) {
 void finish(const Request& request, Outcome& outcome) {
   const Options& options = request.options;
   planner::SearchResult& found = outcome.found;
-  if (interrupted) {
+  if (io::InterruptScope::interrupted()) {
     found.remarks.push_back(found.complete ? "interrupted after the search: passes had less time"
                                            : "interrupted: this is the best plan so far");
   }
@@ -306,6 +295,9 @@ int run(const Options& options) {
   }
   sim::parse_network(options.network);  // refused even where nothing is simulated
   const Request request(options, planner::find_search(options.search_name()));
+  // Other searches are soon done, and an interrupt ends the program.
+  std::optional<io::InterruptScope> scope;
+  if (request.optimises()) scope.emplace();
   Outcome outcome = find(request);
   finish(request, outcome);
   return 0;
