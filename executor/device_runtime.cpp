@@ -64,6 +64,19 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
   } else {
     prepare_messages();
     if (!program_.collectives().empty()) library_ = endpoint_.collective();
+  }
+  try {
+    start_threads();
+  } catch (...) {
+    stop();  // no destructor does it
+    throw;
+  }
+}
+
+DeviceRuntime::~DeviceRuntime() { stop(); }
+
+void DeviceRuntime::start_threads() {
+  if (!communicator_) {
     sender_.thread = std::thread([this] {
       serve(sender_, [this](const LocalTask& local, std::uint32_t i) { hand_over(local, i); });
     });
@@ -77,7 +90,7 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
   issuer_ = std::thread([this] { issue_loop(); });
 }
 
-DeviceRuntime::~DeviceRuntime() {
+void DeviceRuntime::stop() {
   bool reducing = false;  // of an iteration that has failed
   {
     const std::lock_guard lock(mutex_);
@@ -88,9 +101,9 @@ DeviceRuntime::~DeviceRuntime() {
   sender_.wake.notify_all();
   reducer_.wake.notify_all();
   if (reducing) library_->interrupt();
-  issuer_.join();
-  if (sender_.thread.joinable()) sender_.thread.join();
-  if (reducer_.thread.joinable()) reducer_.thread.join();
+  for (std::thread* const thread : {&issuer_, &sender_.thread, &reducer_.thread}) {
+    if (thread->joinable()) thread->join();
+  }
   exchange_.reset();  // after the sender, which may have been sending
   if (communicator_ && (failure_ || under_way_)) communicator_->abandon();
   communicator_.reset();  // ends what would keep the device's streams waiting
@@ -350,6 +363,8 @@ void DeviceRuntime::issue(std::uint32_t index) {
     }
   } catch (const transport::PeerError& error) {
     throw named(error);
+  } catch (const std::bad_alloc&) {
+    throw;  // the rank's, whatever it did
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()));
   }

@@ -78,6 +78,9 @@ class DeviceRuntime : public RankRuntime {
 
   void prepare_messages();
   void prepare_rounds();
+  void start_threads();
+  /// Ends those that have been started, and what the device still does.
+  void stop();
 
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);

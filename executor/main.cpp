@@ -12,9 +12,11 @@
 #include "executor/device_choice.hpp"
 #include "executor/replay.hpp"
 #include "executor/report.hpp"
+#include "executor/room.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/memory.hpp"
 #include "io/tool.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
@@ -22,6 +24,7 @@
 #include "sim/simulator.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
+#include "transport/secret_file.hpp"
 
 namespace {
 
@@ -34,11 +37,13 @@ struct Request {
   executor::ReplayOptions replay;
   std::string backward = "idle";
   std::string transport = "gloo", rendezvous, interface, job = "hipress";
+  std::optional<std::string> secret_file;
   std::string profile, cluster, network = "fair";
   std::string trace;
   plans::PlanOptions plan_options;
   bool json = false;
   bool verbose = false;
+  std::string secret;  ///< of --secret-file
 };
 
 void declare(CLI::App& app, Request& request) {
@@ -79,11 +84,15 @@ void declare(CLI::App& app, Request& request) {
          "over gloo). With --device cuda, gloo and memory go through pinned host memory")
       ->capture_default_str();
   app.add_option("--rendezvous", request.rendezvous,
-                 "where the processes of a job meet: file:///shared/folder or redis://host:port");
+                 "where the processes of a job meet: file:///shared/folder, redis://host:port or, "
+                 "with TLS, rediss://host:port");
   app.add_option("--interface", request.interface,
                  "network interface or address to use; default: loopback");
   app.add_option("--job", request.job, "tells jobs apart that meet in one place")
       ->capture_default_str();
+  app.add_option("--secret-file", request.secret_file,
+                 "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
+                 "same for every rank; default: the rendezvous hands out a secret");
   app.add_option("--timeout", request.replay.timeout_s,
                  "seconds without progress after which the job ends; a rank that is silent for "
                  "half of them is dead")
@@ -140,8 +149,8 @@ std::uint32_t count_ranks(const Request& request, const std::optional<io::Launch
   }
   if (request.rendezvous.empty() && size > 1) {
     throw io::InputError(
-        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder or "
-                    "redis://host:port",
+        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder, "
+                    "redis://host:port or rediss://host:port",
                     launch->rank, size, launch->launcher));
   }
   return size;
@@ -158,6 +167,7 @@ void warn_of_unused(const Request& request) {
   const Request untouched;
   warn("--rendezvous", request.rendezvous != untouched.rendezvous);
   warn("--job", request.job != untouched.job);
+  warn("--secret-file", request.secret_file != untouched.secret_file);
   // NCCL is bound to it in any case.
   warn("--interface", request.interface != untouched.interface && request.transport != "nccl");
 }
@@ -197,14 +207,19 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
                   plans::plan_fingerprint(job.model, job.plan.plan), request.replay.warmup,
                   request.replay.iterations, request.replay.seed, request.device, request.transport,
                   request.backward);
-  const auto endpoint =
-      transport::find_transport(transport).connect({.rank = launch->rank,
-                                                    .size = launch->size,
-                                                    .job = request.job,
-                                                    .plan = plan,
-                                                    .rendezvous = request.rendezvous,
-                                                    .interface = request.interface,
-                                                    .timeout_s = request.replay.timeout_s});
+  const auto node = static_cast<std::uint32_t>(launch->rank);
+  executor::require_room(executor::room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
+                         io::available_memory());
+  const auto endpoint = executor::connect_rank(transport,
+                                               {.rank = launch->rank,
+                                                .size = launch->size,
+                                                .job = request.job,
+                                                .plan = plan,
+                                                .rendezvous = request.rendezvous,
+                                                .interface = request.interface,
+                                                .timeout_s = request.replay.timeout_s,
+                                                .secret = request.secret},
+                                               executor::collectives_of(job.graph));
   return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
 }
 
@@ -225,6 +240,7 @@ int run(Request& request) {
   const bool reports = !launch || launch->rank == 0;
   if (reports && !request.trace.empty()) io::require_writable(request.trace);
   const std::uint32_t ranks = count_ranks(request, launch);
+  if (request.secret_file) request.secret = transport::read_secret_file(*request.secret_file);
   const executor::DeviceChoice choice = executor::choose_device({.device = request.device,
                                                                  .transport = request.transport,
                                                                  .interface = request.interface,

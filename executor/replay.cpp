@@ -7,14 +7,16 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
-#include <thread>
 
 #include "executor/clock.hpp"
 #include "executor/device_runtime.hpp"
+#include "executor/exhaustion.hpp"
 #include "executor/gather.hpp"
 #include "executor/inputs.hpp"
+#include "executor/room.hpp"
 #include "executor/run_sample.hpp"
 #include "executor/runtime.hpp"
 #include "executor/scheduling.hpp"
@@ -22,6 +24,7 @@
 #include "executor/verify.hpp"
 #include "io/descriptors.hpp"
 #include "io/error.hpp"
+#include "io/memory.hpp"
 
 namespace hipress::executor {
 namespace {
@@ -264,12 +267,12 @@ class Replay {
   ReplayResult result_;
 };
 
-void check_arguments(const transport::Endpoint& endpoint, const models::Model& model,
+void check_arguments(std::uint32_t ranks, const models::Model& model,
                      const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                      const ReplayOptions& options) {
-  if (static_cast<std::uint32_t>(endpoint.size()) != graph.nodes) {
+  if (ranks != graph.nodes) {
     throw std::invalid_argument(
-        fmt::format("the graph has {} nodes, the job {} ranks", graph.nodes, endpoint.size()));
+        fmt::format("the graph has {} nodes, the job {} ranks", graph.nodes, ranks));
   }
   if (plan.plan.decisions.size() != model.gradients.size()) {
     throw std::invalid_argument(fmt::format("the plan decides {} gradients, the model has {}",
@@ -309,14 +312,14 @@ void allow_connections(const transport::TransportRow& row, int ranks, int collec
                   ranks, needed, allowed));
 }
 
-bool has_all_reduces(const casync::TaskGraph& graph) {
-  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
-    if (graph[id].kind == casync::Kind::kAllReduce) return true;
-  }
-  return false;
-}
-
 }  // namespace
+
+int collectives_of(const casync::TaskGraph& graph) {
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == casync::Kind::kAllReduce) return 1;
+  }
+  return 0;
+}
 
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
@@ -325,15 +328,20 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
   // this one gave up, and what they hear first they believe.
   std::unique_ptr<Replay> running;
   try {
-    check_arguments(endpoint, model, plan, graph, options);
-    running = doing(endpoint.rank(), "preparing", 0, [&] {
-      return std::make_unique<Replay>(endpoint, model, plan, graph, agree(endpoint, options));
+    check_arguments(static_cast<std::uint32_t>(endpoint.size()), model, plan, graph, options);
+    return as_rank(endpoint.rank(), [&] {
+      running = doing(endpoint.rank(), "preparing", 0, [&] {
+        return std::make_unique<Replay>(endpoint, model, plan, graph, agree(endpoint, options));
+      });
+      return running->run();
     });
-    return running->run();
   } catch (const VerificationError&) {
     throw;  // the same on every rank
   } catch (const transport::PeerError& error) {
     endpoint.abort(error.culprit, error.what());
+    throw;
+  } catch (const Exhausted& error) {
+    endpoint.abort(endpoint.rank(), error.what());
     throw;
   } catch (const std::exception& error) {
     // Harmless where every rank fails alike; where this one is alone, the others must not wait for
@@ -343,15 +351,30 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
   }
 }
 
+std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
+                                                  const transport::JobOptions& options,
+                                                  int collectives) {
+  const transport::TransportRow& row = transport::find_transport(transport);
+  const transport::Descriptors each = row.descriptors(options.size);
+  const std::int64_t needed = each.connected + collectives * each.collective;
+  // A rank that notices only when it connects is lost for others, who may blame another one.
+  if (const std::int64_t allowed = io::allow_descriptors(needed); allowed < needed) {
+    throw io::InputError(
+        fmt::format("rank {} needs {} open files for its connections, and it may have {}: raise "
+                    "the limit (ulimit -n), or start fewer ranks",
+                    options.rank, needed, allowed));
+  }
+  return as_rank(options.rank, [&] { return row.connect(options); });
+}
+
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
                       const std::function<void(transport::Endpoint&)>& body, int collectives) {
   static std::atomic<int> jobs{0};
   const transport::TransportRow& row = transport::find_transport(transport);
   allow_connections(row, ranks, collectives);
   const std::string job = fmt::format("threads-{}-{}", getpid(), jobs++);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  const auto run_rank = [&](int rank) {
-    try {
+  rethrow_cause(run_together("rank", ranks, [&](int rank) {
+    as_rank(rank, [&] {
       const auto endpoint = row.connect({.rank = rank,
                                          .size = ranks,
                                          .job = job,
@@ -360,27 +383,25 @@ void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
                                          .interface = {},
                                          .timeout_s = timeout_s});
       body(*endpoint);
-    } catch (...) {
-      errors[static_cast<std::size_t>(rank)] = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run_rank, rank);
-  }
-  rethrow_cause(errors);
+    });
+  }));
 }
 
 ReplayResult replay_threads(const std::string& transport, const models::Model& model,
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                             const ReplayOptions& options) {
+  check_arguments(graph.nodes, model, plan, graph, options);
+  std::vector<std::uint32_t> nodes(graph.nodes);
+  std::iota(nodes.begin(), nodes.end(), 0u);
+  require_room(room_of(graph, model, plan, nodes, options.verify), nodes.size(),
+               io::available_memory());
   std::vector<ReplayResult> results(graph.nodes);
   const auto rank = [&](transport::Endpoint& endpoint) {
     results[static_cast<std::size_t>(endpoint.rank())] =
         replay(endpoint, model, plan, graph, options);
   };
   run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s, rank,
-                   has_all_reduces(graph) ? 1 : 0);
+                   collectives_of(graph));
   return std::move(results.at(0));
 }
 

@@ -61,12 +61,19 @@ Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
   collective_.ready.reserve(program_.collectives().size());
   prepare_messages();
   if (!program_.collectives().empty()) library_ = endpoint_.collective();
-  codec_.thread = std::thread([this] { serve(codec_); });
-  communication_.thread = std::thread([this] { serve(communication_); });
-  if (library_) collective_.thread = std::thread([this] { serve(collective_); });
+  try {
+    codec_.thread = std::thread([this] { serve(codec_); });
+    communication_.thread = std::thread([this] { serve(communication_); });
+    if (library_) collective_.thread = std::thread([this] { serve(collective_); });
+  } catch (...) {
+    stop();  // no destructor does it
+    throw;
+  }
 }
 
-Runtime::~Runtime() {
+Runtime::~Runtime() { stop(); }
+
+void Runtime::stop() noexcept {
   bool reducing = false;  // of an iteration that has failed
   {
     const std::lock_guard lock(mutex_);
@@ -77,9 +84,9 @@ Runtime::~Runtime() {
     reducing = collective_.running;
   }
   if (reducing) library_->interrupt();
-  codec_.thread.join();
-  communication_.thread.join();
-  if (library_) collective_.thread.join();
+  for (Queue* const queue : {&codec_, &communication_, &collective_}) {
+    if (queue->thread.joinable()) queue->thread.join();
+  }
 }
 
 void Runtime::prepare_states(kernels::StateStore& states) {
@@ -240,6 +247,8 @@ void Runtime::run(std::uint32_t index) {
     }
   } catch (const transport::PeerError& error) {
     throw named(error);
+  } catch (const std::bad_alloc&) {
+    throw;  // the rank's, whatever it did
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()));
   }

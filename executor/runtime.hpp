@@ -62,6 +62,8 @@ class Runtime : public RankRuntime {
     std::thread thread;
   };
 
+  /// Ends those threads that have been started.
+  void stop() noexcept;
   void serve(Queue& queue);
   void run(std::uint32_t index);
   void encode(std::span<const std::uint32_t> batch);

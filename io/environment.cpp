@@ -126,6 +126,10 @@ std::string nccl_path() {
   return value ? value : "";
 }
 
+std::string redis_password() { return text_of("HIPRESS_REDIS_PASSWORD"); }
+
+std::string redis_authorities() { return text_of("HIPRESS_REDIS_CA"); }
+
 void set_nccl_interface(const std::string& interface) {
   constexpr int kKeep = 0;  // what is set already
   ::setenv("NCCL_SOCKET_IFNAME", interface.c_str(), kKeep);

@@ -53,6 +53,14 @@ std::vector<std::string> cuda_toolkits();
 /// The file of NCCL's library: HIPRESS_NCCL, else nothing; the loader then looks for it.
 std::string nccl_path();
 
+/// HIPRESS_REDIS_PASSWORD: of the Redis where ranks meet, if its URL has none. The command line,
+/// which other users of the machine can read, then does not show it.
+std::string redis_password();
+
+/// HIPRESS_REDIS_CA: a file in PEM with the authorities that the certificate of a Redis may be
+/// signed by (rediss://); empty for those that the system trusts.
+std::string redis_authorities();
+
 /// Sets NCCL_SOCKET_IFNAME, which NCCL reads when it is first used, unless the user has set it. To
 /// be called while there is one thread.
 void set_nccl_interface(const std::string& interface);

@@ -7,7 +7,8 @@ namespace hipress::io {
 
 /// Bytes of memory that this process can take before the kernel ends some process for it: what is
 /// available on the machine (MemAvailable), or what one of its control groups leaves of its limit
-/// where that is less, as in a container or a Slurm job; cached files count as free in both.
+/// where that is less, as in a container or a Slurm job; cached files count as free in both. Less
+/// where its limit on address space (ulimit -v) leaves less.
 /// Physical memory where /proc tells nothing. The folders are those of /proc and /sys/fs/cgroup,
 /// other ones in tests.
 std::int64_t available_memory(const std::string& proc = "/proc",

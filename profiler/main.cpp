@@ -9,6 +9,7 @@
 
 #include "costs/traffic.hpp"
 #include "executor/device_choice.hpp"
+#include "executor/replay.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -19,6 +20,7 @@
 #include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
 #include "transport/endpoint.hpp"
+#include "transport/secret_file.hpp"
 
 namespace {
 
@@ -33,6 +35,7 @@ struct Arguments {
   std::string output = "profile.yaml";
   std::string base, anew;  ///< no part: links, with a base
   std::string rendezvous, interface, job = "hipress-profile";
+  std::optional<std::string> secret_file;
   double timeout_s = 60;
   bool quick = false;
   std::optional<int> passes;
@@ -65,13 +68,17 @@ void declare(CLI::App& app, Arguments& arguments) {
          "or kernels, for a machine whose memory is not always as fast, or cores, what transfers "
          "cost these on links that are known, for such a machine, too (default: links)")
       ->check(CLI::IsMember({"links", "kernels", "cores"}));
-  app.add_option("--rendezvous", arguments.rendezvous,
-                 "where the processes of a job meet that a launcher started, to measure the links "
-                 "between them: file:///shared/folder or redis://host:port");
+  app.add_option(
+      "--rendezvous", arguments.rendezvous,
+      "where the processes of a job meet that a launcher started, to measure the links "
+      "between them: file:///shared/folder, redis://host:port or, with TLS, rediss://host:port");
   app.add_option("--interface", arguments.interface,
                  "network interface or address of this process in a job; default: loopback");
   app.add_option("--job", arguments.job, "tells jobs apart that meet in one place")
       ->capture_default_str();
+  app.add_option("--secret-file", arguments.secret_file,
+                 "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
+                 "same for every rank; default: the rendezvous hands out a secret");
   app.add_option("--timeout", arguments.timeout_s,
                  "seconds without progress after which the job ends")
       ->check(hipress::io::number_from(hipress::transport::kLeastTimeout_s,
@@ -223,11 +230,13 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
   if (!launch || launch->size == 1) return nullptr;
   if (arguments.rendezvous.empty()) {
     throw io::InputError(
-        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder or "
-                    "redis://host:port",
+        fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder, "
+                    "redis://host:port or rediss://host:port",
                     launch->rank, launch->size, launch->launcher));
   }
-  return transport::find_transport("gloo").connect(
+  constexpr int kCollectives = 1;
+  return executor::connect_rank(
+      "gloo",
       {.rank = launch->rank,
        .size = launch->size,
        .job = arguments.job,
@@ -236,7 +245,9 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
                            passes_of(arguments), arguments.device, arguments.transport),
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
-       .timeout_s = arguments.timeout_s});
+       .timeout_s = arguments.timeout_s,
+       .secret = arguments.secret_file ? transport::read_secret_file(*arguments.secret_file) : ""},
+      kCollectives);
 }
 
 /// What to measure: the lists that are given, or all.

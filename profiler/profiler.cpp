@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <latch>
-#include <thread>
 
+#include "executor/exhaustion.hpp"
 #include "executor/gather.hpp"
 #include "executor/scheduling.hpp"
 #include "io/error.hpp"
@@ -36,21 +37,29 @@ double measure_memory(int cores) {
   constexpr std::size_t kBytes = std::size_t{96} << 20;
   constexpr int kRounds = 3;
   std::latch warm(cores);
-  const auto copy = [&warm] {
-    std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  std::vector<double> seconds(static_cast<std::size_t>(cores));
+  const auto copy = [&](int core) {
+    std::vector<char> from, to;
     const auto run = [&] {
       for (int round = 0; round < kRounds; ++round) std::memcpy(to.data(), from.data(), kBytes);
     };
-    run();
+    try {
+      from.assign(kBytes, 1);
+      to.assign(kBytes, 2);
+      run();
+    } catch (...) {
+      warm.count_down();  // the others wait for this one
+      throw;
+    }
     warm.arrive_and_wait();
     const auto start = std::chrono::steady_clock::now();
     run();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds[static_cast<std::size_t>(core)] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  std::vector<double> seconds(static_cast<std::size_t>(cores));
-  std::vector<std::thread> threads;
-  for (double& slot : seconds) threads.emplace_back([&slot, &copy] { slot = copy(); });
-  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : executor::run_together("core", cores, copy)) {
+    if (error) std::rethrow_exception(error);
+  }
   return 2.0 * kRounds * static_cast<double>(kBytes) * cores / *std::ranges::max_element(seconds);
 }
 

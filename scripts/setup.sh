@@ -18,7 +18,6 @@ requirements=(
   "libspdlog-dev header spdlog/spdlog.h"
   "nlohmann-json3-dev header nlohmann/json.hpp"
   "libgloo-dev header gloo/config.h"
-  "libhiredis-dev header hiredis/hiredis.h"
   "libssl-dev header openssl/evp.h"
   "catch2 header catch2/catch.hpp"
   "libbenchmark-dev header benchmark/benchmark.h"

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -39,7 +40,11 @@ void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   };
   {
     std::vector<std::jthread> helpers;
-    for (unsigned job = 1; job < jobs && job < count; ++job) helpers.emplace_back(serve, job);
+    try {
+      for (unsigned job = 1; job < jobs && job < count; ++job) helpers.emplace_back(serve, job);
+    } catch (const std::system_error&) {
+      // No more threads are to be had: those that there are do all.
+    }
     serve(0);
   }
   if (failure) std::rethrow_exception(failure);

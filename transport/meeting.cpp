@@ -54,9 +54,18 @@ std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string&
   return store;
 }
 
+/// What holds the meeting has failed, no rank.
+io::RunError lost(const JobOptions& options, const StoreLost& error) {
+  return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
+                                  options.rank, without_password(options.rendezvous),
+                                  options.timeout_s, error.what()));
+}
+
 std::shared_ptr<Store> open_redis(const JobOptions& options, Clock::time_point deadline) {
   try {
     return std::make_shared<RedisStore>(parse_redis_address(options.rendezvous), deadline);
+  } catch (const StoreLost& error) {
+    throw lost(options, error);
   } catch (const std::exception& error) {
     throw refused(options, error.what());
   }
@@ -216,7 +225,7 @@ void Meeting::publish(const std::string& key, std::string_view text, Keep keep) 
   try {
     if (store_->add(name, seal_.close(name, text), keep)) return;
   } catch (const StoreLost& error) {
-    throw lost(error);
+    throw lost(options_, error);
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("rank {} of job '{}' cannot leave its {} at '{}': {}",
                                    options_.rank, options_.job, key, place_, error.what()));
@@ -259,7 +268,7 @@ std::vector<char> Meeting::fetch(int rank, const std::string& key) {
       return {text.begin(), text.end()};
     }
   } catch (const StoreLost& error) {
-    throw lost(error);
+    throw lost(options_, error);
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("rank {} cannot read the {} of rank {} at '{}': {}",
                                    options_.rank, key, rank, place_, error.what()));
@@ -268,11 +277,6 @@ std::vector<char> Meeting::fetch(int rank, const std::string& key) {
       rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job text "
                         "is the same, here '{}'",
                         rank, place_, options_.timeout_s, options_.job));
-}
-
-io::RunError Meeting::lost(const StoreLost& error) const {
-  return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
-                                  options_.rank, place_, options_.timeout_s, error.what()));
 }
 
 void Meeting::clean_up() noexcept { store_->remove_own(); }

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "io/error.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/seal.hpp"
 #include "transport/store.hpp"
@@ -75,8 +74,6 @@ class Meeting {
   void leave_card();
   void publish(const std::string& key, std::string_view text, Keep keep);
   void agree_on_secret();
-  /// What holds the meeting has failed, no rank.
-  io::RunError lost(const StoreLost& error) const;
   void compare(int rank, const nlohmann::json& card) const;
 
   JobOptions options_;

@@ -1,10 +1,13 @@
 #include "transport/redis_store.hpp"
 
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
-#include <sys/time.h>
 
 #include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "io/environment.hpp"
+#include "io/error.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -12,65 +15,95 @@ namespace {
 /// An answer to what was asked just before the deadline may take so long.
 constexpr std::chrono::seconds kGrace{1};
 
-timeval to_timeval(std::chrono::microseconds time) {
-  constexpr std::int64_t kPerSecond = 1'000'000;
-  return {.tv_sec = static_cast<decltype(timeval::tv_sec)>(time.count() / kPerSecond),
-          .tv_usec = static_cast<decltype(timeval::tv_usec)>(time.count() % kPerSecond)};
+/// A key that is for the meeting alone goes so long after the deadline: clocks may differ.
+constexpr std::chrono::seconds kStays{60};
+
+std::string encode(std::initializer_list<std::string_view> words) {
+  std::string text = fmt::format("*{}\r\n", words.size());
+  for (const std::string_view word : words) text += fmt::format("${}\r\n{}\r\n", word.size(), word);
+  return text;
 }
 
 }  // namespace
 
-void RedisStore::Free::operator()(redisContext* connection) const { redisFree(connection); }
-void RedisStore::Free::operator()(redisReply* reply) const { freeReplyObject(reply); }
-
 RedisStore::RedisStore(const RedisAddress& address, Clock::time_point deadline)
     : deadline_(deadline),
-      connection_(
-          redisConnectWithTimeout(address.host.c_str(), address.port, to_timeval(patience()))) {
-  if (address.tls || !address.password.empty()) {
-    throw std::runtime_error("TLS and passwords are not supported");
-  }
-  if (!connection_) throw StoreLost("there is no memory for a connection");
-  if (connection_->err != 0) throw lost();
+      password_(address.password.empty() ? io::redis_password() : address.password),
+      connection_(address, io::redis_authorities(), patience()) {
+  greet(address);
 }
 
-RedisStore::~RedisStore() = default;
+void RedisStore::greet(const RedisAddress& address) {
+  const auto require = [&](const RedisReply& reply) {
+    if (reply.kind != RedisReply::Kind::kError) return;
+    const bool asks = reply.text.starts_with("NOAUTH") && password_.empty();
+    throw std::runtime_error(fmt::format(
+        "it refuses: {}{}", words_of(reply),
+        asks ? "; give its password in HIPRESS_REDIS_PASSWORD, or as redis://:PASSWORD@host" : ""));
+  };
+  if (!password_.empty()) {
+    require(address.user.empty() ? ask({"AUTH", password_})
+                                 : ask({"AUTH", address.user, password_}));
+  }
+  require(ask({"PING"}));
+  if (address.database != 0) require(ask({"SELECT", std::to_string(address.database)}));
+}
 
-bool RedisStore::add(const std::string& name, std::string_view content, Keep /*keep*/) {
-  const Reply reply = command({"SETNX", name, content});
-  return reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
+bool RedisStore::add(const std::string& name, std::string_view content, Keep keep) {
+  if (content.size() > kMostBytes) {
+    throw std::runtime_error(fmt::format("it would be longer than {} bytes", kMostBytes));
+  }
+  const auto left = std::chrono::ceil<std::chrono::seconds>(deadline_ - Clock::now());
+  const std::string seconds =
+      std::to_string(std::max(left, std::chrono::seconds(0)).count() + kStays.count());
+  const RedisReply reply = keep == Keep::kForGood
+                               ? command({"SET", name, content, "NX"})
+                               : command({"SET", name, content, "NX", "EX", seconds});
+  return reply.kind == RedisReply::Kind::kStatus;
 }
 
 std::optional<std::string> RedisStore::find(const std::string& name) {
-  const Reply reply = command({"GET", name});
-  if (reply->type != REDIS_REPLY_STRING) return std::nullopt;
-  return std::string(reply->str, reply->len);
+  RedisReply reply = command({"GET", name});
+  if (reply.kind != RedisReply::Kind::kText) return std::nullopt;
+  return std::move(reply.text);
 }
 
-RedisStore::Reply RedisStore::command(std::initializer_list<std::string_view> words) {
-  std::vector<const char*> texts;
-  std::vector<std::size_t> lengths;
-  for (const std::string_view word : words) {
-    texts.push_back(word.data());
-    lengths.push_back(word.size());
-  }
-  if (redisSetTimeout(connection_.get(), to_timeval(patience())) != REDIS_OK) throw lost();
-  Reply reply(static_cast<redisReply*>(redisCommandArgv(
-      connection_.get(), static_cast<int>(texts.size()), texts.data(), lengths.data())));
-  if (!reply) throw lost();
-  if (reply->type == REDIS_REPLY_ERROR) {
-    throw StoreLost(fmt::format("it refuses: {}", std::string_view(reply->str, reply->len)));
+RedisReply RedisStore::command(std::initializer_list<std::string_view> words) {
+  RedisReply reply = ask(words);
+  if (reply.kind == RedisReply::Kind::kError) {
+    throw StoreLost(fmt::format("it refuses: {}", words_of(reply)));
   }
   return reply;
 }
 
-std::chrono::microseconds RedisStore::patience() const {
-  const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline_ - Clock::now());
-  return std::max<std::chrono::microseconds>(left, kGrace);
+RedisReply RedisStore::ask(std::initializer_list<std::string_view> words) {
+  const Clock::time_point until = patience();
+  if (!replies_.empty()) throw StoreLost("it answers what it was not asked");
+  connection_.send(encode(words), until);
+  std::array<char, 16384> block;
+  for (;;) {
+    const std::size_t got = connection_.receive(block, until);
+    replies_.feed({block.data(), got});
+    try {
+      if (std::optional<RedisReply> reply = replies_.next()) return std::move(*reply);
+    } catch (const std::runtime_error& error) {
+      throw StoreLost(error.what());
+    }
+  }
 }
 
-StoreLost RedisStore::lost() const {
-  return StoreLost(Clock::now() >= deadline_ ? "it does not answer" : connection_->errstr);
+Clock::time_point RedisStore::patience() const {
+  return std::max<Clock::time_point>(deadline_, Clock::now() + kGrace);
+}
+
+std::string RedisStore::words_of(const RedisReply& reply) const {
+  std::string text = reply.text;
+  for (std::size_t at = text.find(password_); !password_.empty() && at != std::string::npos;
+       at = text.find(password_, at)) {
+    text.replace(at, password_.size(), "***");
+    at += 3;
+  }
+  return io::quote(text);
 }
 
 }  // namespace hipress::transport

@@ -105,6 +105,54 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertRegex(done.stderr, r"12 ranks in one process need 312 open files .* \(ulimit -n\)")
 
+    def test_wherever_threads_or_memory_end_the_rank_and_a_remedy_are_named(self):
+        # Of n times 64 MiB of address space, with stacks of 64 MiB, somewhat fewer than n threads can be started: one
+        # more each time, so that every thread is the first to fail once.
+        stack = 64 << 20
+        _, most = resource.getrlimit(resource.RLIMIT_STACK)
+
+        def run(*command, threads):
+            def limit():
+                resource.setrlimit(resource.RLIMIT_STACK, (stack, most))
+                resource.setrlimit(resource.RLIMIT_AS, (threads * stack, threads * stack))
+
+            return subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
+
+        if run(EXEC, "--version", threads=3).returncode != 0:
+            self.skipTest("this build does not start with little address space, as with a sanitizer")
+        ended = []
+        for threads in range(3, 46):
+            done = run(*self.command("--transport", "memory", "--iterations", "1"), threads=threads)
+            ended.append(done.returncode)
+            if done.returncode != 0:
+                self.assertEqual(done.returncode, 1, f"{threads} threads: {done.stderr}")
+                self.assertRegex(done.stderr, r"^hipress-exec: rank \d (cannot start a thread \(.*\)|has run out of memory)"
+                                              r": .*--nnodes")
+        self.assertEqual(ended[0], 1)
+
+    def test_more_memory_than_there_is_is_refused_with_the_figure(self):
+        # A gradient of 2 * 10^12 elements, 8 TB on each rank. In a ring of N, N - 1 of its N partitions are received
+        # to be added, one by one.
+        model = self.write("vast.txt", "a,2000000000000\n")
+        self.refused(self.command(model=model, plan="none"), "4 ranks in one process need about 56TB of memory",
+                     "32TB for gradients", "are available: start fewer ranks (--nnodes)")
+        rank = self.start_rank(0, 2, "torchrun", model=model, plan="none")
+        self.require_refused(rank, "this rank needs about 12TB")
+
+    def test_a_rank_without_descriptors_names_itself(self):
+        # 4 ranks: more than a process has that may open 70, of which 64 are kept for other things.
+        self.assertIn("rank 1 needs", self.ends_alone(1, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (70, 70))))
+
+    def ends_alone(self, number, limit):
+        """What a rank says that ends before the others come."""
+        variables = {**os.environ, "RANK": str(number), "WORLD_SIZE": "4", "LOCAL_RANK": str(number)}
+        done = subprocess.run(self.command("--rendezvous", "file://" + self.folder.name), env=variables,
+                              capture_output=True, text=True, check=False, preexec_fn=limit)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("ulimit -n", done.stderr)
+        self.assertFalse([name for name in os.listdir(self.folder.name) if name.startswith("hipress")])
+        return done.stderr
+
     def test_prediction_stands_beside_measurement_and_both_are_traced(self):
         trace = self.path("trace.json")
         done = subprocess.run(self.command("--json", "--profile", "sosp21", "--trace", trace), capture_output=True,
@@ -200,8 +248,8 @@ class Exec(unittest.TestCase):
         rank.kill()
         rank.communicate()
         with open(card, encoding="utf-8") as file:
-            written = json.load(file)
-        self.write(os.path.basename(card), json.dumps({**written, "version": "99.0, protocol 1"}))
+            seal, written = file.readline(), json.load(file)
+        self.write(os.path.basename(card), seal + json.dumps({**written, "version": "99.0, protocol 1"}))
         self.require_refused(self.start_rank(0, 2, "torchrun"), "rank 1 of job 'hipress' has version \"99.0", "rank 0")
 
     def wait_for_card(self):
@@ -211,6 +259,37 @@ class Exec(unittest.TestCase):
                     if '"nonce"' in file.read():
                         return self.path(name)
             time.sleep(0.01)
+
+    def secret_file(self, name, content, mode=0o600):
+        path = self.write(name, content)
+        os.chmod(path, mode)
+        return path
+
+    def test_ranks_with_the_same_secret_verify(self):
+        secret = self.secret_file("secret", "sixteen letters or more")
+        ranks = self.start_ranks(2, "--secret-file", secret)
+        for rank in ranks:
+            _, err = rank.communicate(timeout=100)
+            self.assertEqual(rank.returncode, 0, err)
+
+    def test_ranks_with_another_secret_are_refused_and_none_is_told(self):
+        ranks = [self.start_rank(rank, 2, "torchrun", "--secret-file",
+                                 self.secret_file(f"secret{rank}", f"secret of sixteen letters {rank}"))
+                 for rank in range(2)]
+        for number, rank in enumerate(ranks):
+            _, err = rank.communicate(timeout=100)
+            self.assertEqual(rank.returncode, 1, err)
+            self.assertIn(f"card of rank {1 - number}", err)
+            self.assertIn("not written by a rank of this job", err)
+            self.assertNotIn("sixteen letters", err)
+
+    def test_a_secret_that_others_may_read_is_refused(self):
+        for mode in (0o640, 0o604):
+            self.refused(self.command("--secret-file", self.secret_file("open", "sixteen letters or more", mode)),
+                         "chmod 600")
+        self.refused(self.command("--secret-file", self.secret_file("short", "fifteen letters")), "at least 16")
+        self.refused(self.command("--secret-file", self.secret_file("empty", "")), "at least 16")
+        self.refused(self.command("--secret-file", ""))
 
     def test_ranks_of_another_job_do_not_meet(self):
         ranks = [self.start_rank(rank, 2, "torchrun", "--job", f"job {rank}", "--timeout", "2") for rank in range(2)]

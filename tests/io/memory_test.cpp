@@ -1,7 +1,11 @@
 #include "io/memory.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/io/temporary_folder.hpp"
 
@@ -83,5 +87,20 @@ TEST_CASE("available memory is the machine's, or less where a control group is l
 }
 
 TEST_CASE("this machine has memory") { CHECK(available_memory() > 1'000'000); }
+
+TEST_CASE("a limit on address space leaves what this process has not taken") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  std::int64_t pages = 0;
+  REQUIRE(std::ifstream("/proc/self/statm") >> pages);
+  constexpr std::int64_t kLeft = 64 << 20;
+  const std::int64_t limit = pages * ::sysconf(_SC_PAGESIZE) + kLeft;
+  const rlimit lower{.rlim_cur = static_cast<rlim_t>(limit), .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_AS, &lower) == 0);
+  const std::int64_t available = available_memory();
+  REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(available <= kLeft);
+  CHECK(available > kLeft / 2);
+}
 
 }  // namespace

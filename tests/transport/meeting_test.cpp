@@ -15,6 +15,7 @@
 #include "tests/transport/ranks.hpp"
 #include "transport/file_store.hpp"
 #include "transport/seal.hpp"
+#include "transport/secret_file.hpp"
 
 namespace hipress::transport::test {
 namespace {
@@ -223,6 +224,28 @@ TEST_CASE("a folder where everybody may remove everybody's files is refused with
                                  Contains("mkdir -m 700") && Contains("chmod +t"));
   fs::permissions(root_of(folder), fs::perms::all | fs::perms::sticky_bit);
   CHECK(complaint(job) == "");
+}
+
+TEST_CASE("a secret is read from a file that other users can neither read nor guess") {
+  const TemporaryFolder folder;
+  const auto secret_in = [&](const std::string& content, unsigned mode) {
+    const std::string path = folder.file("secret", content);
+    fs::permissions(path, fs::perms(mode));
+    return read_secret_file(path);
+  };
+  const std::string sixteen("0123456789abcd\0\n", 16);
+  CHECK(secret_in(sixteen, 0600) == sixteen);
+  CHECK(secret_in(sixteen, 0400) == sixteen);
+  for (const unsigned mode : {0640u, 0604u, 0620u, 0602u, 0644u}) {
+    CHECK_THROWS_WITH(secret_in(sixteen, mode),
+                      Contains(folder.path("secret")) && Contains("chmod 600"));
+    fs::permissions(folder.path("secret"), fs::perms(0600));
+  }
+  CHECK_THROWS_WITH(secret_in("", 0600), Contains("a secret of 0 bytes can be guessed"));
+  CHECK_THROWS_WITH(secret_in("fifteen letters", 0600), Contains("give at least 16"));
+  CHECK_THROWS_WITH(read_secret_file(folder.path("none")), Contains("No such file"));
+  CHECK_THROWS_AS(read_secret_file(""), io::InputError);
+  CHECK_THROWS_WITH(read_secret_file(root_of(folder)), Contains("is a folder"));
 }
 
 }  // namespace hipress::transport::test
