@@ -142,7 +142,7 @@ TEST_CASE("the fused form has as few passes as the algorithm allows") {
     const std::string folder = std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/";
     const Source encode{"e", io::read_file(folder + file + "Encode.pse")};
     const Source decode{"d", io::read_file(folder + file + "Decode.pse")};
-    return emit(elaborate({&encode, &decode}).program, "");
+    return emit(elaborate({&encode, &decode}).program, {});
   };
   // onebit: three reductions and the codes in one pass.
   CHECK_THAT(code_of("Onebit"), Catch::Contains("kPasses = 1;") &&

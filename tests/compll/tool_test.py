@@ -46,7 +46,7 @@ class Tool(unittest.TestCase):
     def test_a_decoder_brings_its_encoder(self):
         body = self.body("kernels/algorithms/TbqDecode.pse", "cpp")
         self.assertEqual(body.name, "TbqDecode.cpp")
-        self.assertIn("struct Tbq", body.read_text(encoding="utf-8"))
+        self.assertIn("struct Program_", body.read_text(encoding="utf-8"))
 
     @unittest.skipUnless(NVCC, "no nvcc on this machine")
     def test_quantisers_and_selectors_compile_alone_as_cuda(self):
@@ -100,7 +100,7 @@ class Tool(unittest.TestCase):
             whole = f"TbqEncode_{framework}.cpp"
             self.assertEqual(self.wrapped("-w", "-r", "-f", framework), [whole])
             text = (self.out / whole).read_text(encoding="utf-8")
-            self.assertIn("struct Tbq", text)
+            self.assertIn("struct Program_", text)
             self.assertNotRegex(text, r"[$]")
             self.assertEqual(self.wrapped("-w", "-f", framework), [f"TbqEncode_{framework}.hpp"])
             self.assertEqual(self.wrapped("-r", "-f", framework), [whole])
