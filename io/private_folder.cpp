@@ -23,12 +23,14 @@
 #include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
+#include "io/utf8.hpp"
 
 namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr int kRandomBytes = 8;
+constexpr const char* kRemoveIt = "remove it";
 
 /// A descriptor that is closed at the end of the scope.
 class Descriptor {
@@ -125,8 +127,8 @@ PrivateFolder::PrivateFolder(const std::string& path, std::string remedy)
   if (!error) error = make_folders(absolute.has_filename() ? absolute : absolute.parent_path());
   if (!error) path_ = fs::canonical(absolute, error).string();
   if (error) {
-    throw InputError(
-        fmt::format("folder {} cannot be made: {}; {}", quote(path), error.message(), remedy_));
+    throw InputError(fmt::format("{}: the folder cannot be made: {}; {}", printable(path),
+                                 error.message(), remedy_));
   }
   for (fs::path above = fs::path(path_).parent_path();; above = above.parent_path()) {
     require_safe_owner(above.string(), true);
@@ -144,8 +146,10 @@ PrivateFolder::PrivateFolder(const std::string& path, std::string remedy)
 
 PrivateFolder::~PrivateFolder() { ::close(descriptor_); }
 
-void PrivateFolder::refuse(const std::string& path, const std::string& what) const {
-  throw InputError(fmt::format("{} {}", quote(path), what + "; " + remedy_));
+void PrivateFolder::refuse(const std::string& path, const std::string& what,
+                           std::string_view remedy) const {
+  throw InputError(fmt::format("{} {}; {}{}{}", printable(path), what, remedy,
+                               remedy.empty() ? "" : ", or ", remedy_));
 }
 
 void PrivateFolder::require_safe_owner(const std::string& path, bool above) const {
@@ -157,9 +161,8 @@ void PrivateFolder::require_safe_owner(const std::string& path, bool above) cons
   if (above && is_hidden_root(status.st_uid)) status.st_uid = 0;
   const std::string who = stranger(status);
   if (who.empty()) return;
-  refuse(path, fmt::format("{}, who could replace programs that would then be run as you; give it "
-                           "to yourself alone (chown, chmod go-w), or",
-                           who));
+  refuse(path, who + ", so programs in it that would be run as you could be replaced",
+         "give it to yourself alone (chown, chmod go-w)");
 }
 
 std::optional<std::string> PrivateFolder::read(const std::string& name,
@@ -169,16 +172,16 @@ std::optional<std::string> PrivateFolder::read(const std::string& name,
       ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.number() < 0) {
     if (errno == ENOENT) return std::nullopt;
-    if (errno == ELOOP) refuse(path, "is a link, not a file of yours; remove it, or");
+    if (errno == ELOOP) refuse(path, "is a link, not a file of yours", kRemoveIt);
     throw RunError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   }
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) {
     throw RunError(fmt::format("{}: cannot be examined: {}", path, std::strerror(errno)));
   }
-  if (!S_ISREG(status.st_mode)) refuse(path, "is no regular file; remove it, or");
+  if (!S_ISREG(status.st_mode)) refuse(path, "is no regular file", kRemoveIt);
   if (const std::string who = stranger(status); !who.empty()) {
-    refuse(path, fmt::format("{}, who may have written it; remove it, or", who));
+    refuse(path, who + ", so it may not be yours", kRemoveIt);
   }
   std::string bytes;
   std::array<char, 1 << 16> block;
@@ -189,7 +192,7 @@ std::optional<std::string> PrivateFolder::read(const std::string& name,
     if (got == 0) return bytes;
     bytes.append(block.data(), static_cast<std::size_t>(got));
     if (bytes.size() > most_bytes) {
-      refuse(path, fmt::format("has more than {} bytes; remove it, or", most_bytes));
+      refuse(path, fmt::format("has more than {} bytes", most_bytes), kRemoveIt);
     }
   }
 }

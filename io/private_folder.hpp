@@ -45,7 +45,8 @@ class PrivateFolder {
   void remove_older_than(double age_s) const;
 
  private:
-  [[noreturn]] void refuse(const std::string& path, const std::string& what) const;
+  [[noreturn]] void refuse(const std::string& path, const std::string& what,
+                           std::string_view remedy = {}) const;
   void put(const File& file) const;
   void require_safe_owner(const std::string& path, bool above) const;
 

@@ -329,7 +329,8 @@ class Statements {
         text = number_operation(node, Precision::kSingle, {argument(0), argument(1), argument(2)});
       }
       if (++lines_ > kMostLines) {
-        throw std::length_error("the program is too large once every loop has its arithmetic");
+        throw std::length_error(
+            "the program is too large once every loop has its arithmetic; let it compute less");
       }
       const std::string name = names.make("", id);
       made.lines += fmt::format("      const {} {} = {};\n", element_type(node.kind), name, text);
