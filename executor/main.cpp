@@ -41,6 +41,8 @@ struct Request {
   std::string profile, cluster, network = "fair";
   std::string trace;
   plans::PlanOptions plan_options;
+  plans::Trust trust;
+  bool timeout_given = false;
   bool json = false;
   bool verbose = false;
   std::string secret;  ///< of --secret-file
@@ -58,6 +60,7 @@ void declare(CLI::App& app, Request& request) {
                  "what compressed means where the plan does not say")
       ->capture_default_str();
   plans::declare(app, request.plan_options);
+  plans::declare(app, request.trust);
   app.add_option("--device", request.device, "where gradients lie and codecs run: cpu, or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
@@ -93,9 +96,12 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--secret-file", request.secret_file,
                  "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
                  "same for every rank; default: the rendezvous hands out a secret");
-  app.add_option("--timeout", request.replay.timeout_s,
-                 "seconds without progress after which the job ends; a rank that is silent for "
-                 "half of them is dead")
+  app.add_option(
+         "--timeout", request.replay.timeout_s,
+         "seconds without progress after which the job ends; a rank that is silent for "
+         "half of them is dead. If given, the C++ compiler, too, gets no more for a program "
+         "(x.pse); else it gets 120")
+      ->each([&](const std::string&) { request.timeout_given = true; })
       ->check(io::number_from(transport::kLeastTimeout_s, transport::kMostTimeout_s))
       ->capture_default_str();
   app.add_option("--seed", request.replay.seed, "of inputs and random draws")
@@ -116,10 +122,12 @@ struct Job {
 
 Job make_job(const Request& request, std::uint32_t nodes) {
   Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
-  const plans::PlanContext context = {.model = job.model,
-                                      .strategy = request.topology,
-                                      .nodes = nodes,
-                                      .algorithm = request.algorithm};
+  plans::PlanContext context = {.model = job.model,
+                                .strategy = request.topology,
+                                .nodes = nodes,
+                                .algorithm = request.algorithm,
+                                .trust = request.trust};
+  if (request.timeout_given) context.compile_timeout_s = request.replay.timeout_s;
   job.plan = plans::resolve_plan(request.plan, context);
   if (job.plan.transfer_order.value_or(casync::TransferOrder::kReady) !=
       casync::TransferOrder::kReady) {

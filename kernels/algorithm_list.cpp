@@ -16,4 +16,17 @@ std::vector<std::string> split_algorithms(std::string_view list) {
   return names;
 }
 
+std::string_view name_of_algorithm(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('('));
+  const std::size_t first = name.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return name.substr(first, name.find_last_not_of(' ') - first + 1);
+}
+
+std::optional<std::string> program_file(std::string_view text) {
+  const std::string_view name = name_of_algorithm(text);
+  if (!name.ends_with(".pse")) return std::nullopt;
+  return std::string(name);
+}
+
 }  // namespace hipress::kernels

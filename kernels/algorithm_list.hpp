@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,5 +11,12 @@ namespace hipress::kernels {
 /// "tbq(tau=0.25),dgc(rho=0.02,momentum=0.9)" has two. Whether they can be made is make_codec's
 /// business.
 std::vector<std::string> split_algorithms(std::string_view list);
+
+/// An algorithm's name without parameters and outer blanks: "tbq" of " tbq(tau=0.25)".
+std::string_view name_of_algorithm(std::string_view text);
+
+/// The file of the CompLL program that an algorithm's text names ("x.pse" of "x.pse(rho=0.1)");
+/// none if it names something else.
+std::optional<std::string> program_file(std::string_view text);
 
 }  // namespace hipress::kernels

@@ -95,10 +95,15 @@ std::string algorithm_names();
 /// a program of the user's. Whether it can be made is make_codec's business.
 bool names_algorithm(std::string_view text);
 
+/// How long the C++ compiler may take for a program of the user's, if nothing else is asked for.
+inline constexpr double kCompileTimeout_s = 120;
+
 /// The codec for "tbq", "tbq(tau=0.25)", or a CompLL program, "path/mine.pse(x=1)", which is
 /// compiled where it was not yet (user_algorithm.hpp and user_algorithm_cuda.hpp say what can go
-/// wrong). Throws std::invalid_argument that lists the algorithms, or the parameters with their
-/// ranges, when the text does not fit.
-std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu);
+/// wrong) and then runs as this user: whoever takes the text from a file asks plans/trust.hpp
+/// first. Throws std::invalid_argument that lists the algorithms, or the parameters with their
+/// ranges, when the text does not fit, or has control characters.
+std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu,
+                                  double compile_timeout_s = kCompileTimeout_s);
 
 }  // namespace hipress::kernels

@@ -8,29 +8,29 @@
 /// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SELECTOR of export_host.hpp for GPUs. Under nvcc
 /// they define
 ///
-///   const CudaKernels& hipress_NAME_cuda();
+///   const CudaKernels& SYMBOL_cuda();
 ///
 /// Under NVRTC the kernels are asked for by name, as kernels of `Exported`.
 #ifdef __CUDACC_RTC__
-#define HIPRESS_EXPORT_CUDA_(NAME, ALGORITHM, ...) \
-  namespace hipress::kernels {                     \
-  using Exported = ALGORITHM;                      \
+#define HIPRESS_EXPORT_CUDA_(SYMBOL, ALGORITHM, ...) \
+  namespace hipress::kernels {                       \
+  using Exported = ALGORITHM;                        \
   }
 #else
-#define HIPRESS_EXPORT_CUDA_(NAME, ALGORITHM, ...)  \
-  namespace hipress::kernels {                      \
-  const CudaKernels& hipress_##NAME##_cuda() {      \
-    static const CudaKernels kernels = __VA_ARGS__; \
-    return kernels;                                 \
-  }                                                 \
+#define HIPRESS_EXPORT_CUDA_(SYMBOL, ALGORITHM, ...) \
+  namespace hipress::kernels {                       \
+  const CudaKernels& SYMBOL##_cuda() {               \
+    static const CudaKernels kernels = __VA_ARGS__;  \
+    return kernels;                                  \
+  }                                                  \
   }
 #endif
 
-#define HIPRESS_EXPORT_QUANTIZER(NAME, ALGORITHM, PARAMETERS, COUNT) \
-  HIPRESS_EXPORT_CUDA_(                                              \
-      NAME, ALGORITHM,                                               \
+#define HIPRESS_EXPORT_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                                      \
+      SYMBOL, ALGORITHM,                                                     \
       {.kind = CudaKind::kQuantizer, .quantizer = cuda_quantizer_kernels<ALGORITHM>()})
-#define HIPRESS_EXPORT_SELECTOR(NAME, ALGORITHM, PARAMETERS, COUNT) \
-  HIPRESS_EXPORT_CUDA_(                                             \
-      NAME, ALGORITHM,                                              \
+#define HIPRESS_EXPORT_SELECTOR(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                                     \
+      SYMBOL, ALGORITHM,                                                    \
       {.kind = CudaKind::kSelector, .selector = cuda_selector_kernels<ALGORITHM>()})

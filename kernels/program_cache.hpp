@@ -1,16 +1,44 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/private_folder.hpp"
 
 namespace hipress::kernels {
 
-/// The folder that "kernels/…" is included from.
+/// The folder that "kernels/…" is included from; absolute.
 std::string include_root();
 
-/// The file in io::cache_folder(), which is made, for what is compiled from `inputs` (code,
-/// compiler, flags) and the headers of kernels/: another one for other contents of any of them.
-/// Whoever misses it there writes it beside and renames it into place, since several processes may
-/// do so at a time. `ending` is ".so" or ".cubin".
-std::string cache_file(const std::string& inputs, const std::string& ending);
+/// What is compiled from `inputs` (code, compiler, flags) and the headers of kernels/: the SHA-256
+/// of them all as 64 hex digits.
+std::string program_key(const std::vector<std::string>& inputs);
+
+/// Compiled programs in io::cache_folder(), which nobody but this user and root can have written.
+/// Beside each one lies a manifest with the SHA-256 of its sources and of itself. A program is read
+/// into memory once and verified there; it is that copy that is to be run, so a file that changes
+/// later changes nothing.
+class ProgramCache {
+ public:
+  /// io::InputError with the remedy as io::PrivateFolder.
+  ProgramCache();
+
+  /// The program of that key, verified; nothing if there is none, or if it or its manifest is
+  /// damaged or belongs to something else: it is then compiled again. `ending` is ".so" or
+  /// ".cubin". Refused as by io::PrivateFolder::read.
+  std::optional<std::string> find(const std::string& key, const std::string& ending) const;
+
+  /// Several processes may keep the same program at a time.
+  void keep(const std::string& key, const std::string& ending, std::string_view program) const;
+
+  /// A folder for the compiler's files. What killed compilers left there is removed in time.
+  const io::PrivateFolder& work() const { return work_; }
+
+ private:
+  io::PrivateFolder folder_;
+  io::PrivateFolder work_;
+};
 
 }  // namespace hipress::kernels

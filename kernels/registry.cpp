@@ -8,8 +8,12 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 
+#include "io/error.hpp"
+#include "io/utf8.hpp"
+#include "kernels/algorithm_list.hpp"
 #include "kernels/casts.hpp"
 #include "kernels/codec.hpp"
 #include "kernels/compiled_algorithm.hpp"
@@ -149,10 +153,10 @@ const std::vector<Entry>& entries() {
 }
 
 /// The entry of a program compiled at run time, made once.
-const Entry& user_entry(const std::string& path) {
+const Entry& user_entry(const std::string& path, double compile_timeout_s) {
   static std::mutex mutex;
   static std::map<const UserProgram*, Entry> made;
-  const UserProgram& program = load_program(path);
+  const UserProgram& program = load_program(path, compile_timeout_s);
   const std::lock_guard lock(mutex);
   const auto known = made.find(&program);
   if (known != made.end()) return known->second;
@@ -181,8 +185,8 @@ std::string describe(const std::vector<Parameter>& parameters) {
 
 [[noreturn]] void refuse(std::string_view text, const AlgorithmRow& row,
                          const std::string& reason) {
-  throw std::invalid_argument(fmt::format("algorithm '{}': {}; parameters of {}: {}", text, reason,
-                                          row.name, describe(row.parameters)));
+  throw std::invalid_argument(fmt::format("algorithm {}: {}; parameters of {}: {}", io::quote(text),
+                                          reason, row.name, describe(row.parameters)));
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -222,18 +226,25 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
 }
 
 /// An algorithm's entry with every parameter's value, from "name" or "name(parameter=value, …)".
-std::pair<const Entry&, Values> parse(std::string_view text) {
+std::pair<const Entry&, Values> parse(std::string_view text, double compile_timeout_s) {
+  if (io::printable(text) != text) {
+    throw std::invalid_argument(
+        fmt::format("algorithm {} has control characters or is not UTF-8; name one of {}, or a "
+                    "program of yours, x.pse, in plain text",
+                    io::quote(text), algorithm_names()));
+  }
   const std::string_view whole = trimmed(text);
   const std::size_t open = whole.find('(');
-  const std::string_view name = trimmed(whole.substr(0, open));
-  const Entry* entry = name.ends_with(".pse") ? &user_entry(std::string(name)) : nullptr;
+  const std::string_view name = name_of_algorithm(text);
+  const std::optional<std::string> program = program_file(text);
+  const Entry* entry = program ? &user_entry(*program, compile_timeout_s) : nullptr;
   for (const Entry& known : entries()) {
     if (known.row.name == name) entry = &known;
   }
   if (entry == nullptr) {
     throw std::invalid_argument(
-        fmt::format("unknown algorithm '{}': there are {}, or a program of yours, x.pse", name,
-                    algorithm_names()));
+        fmt::format("unknown algorithm {}: there are {}, or a program of yours, x.pse",
+                    io::quote(name), algorithm_names()));
   }
   Values values;
   for (const Parameter& parameter : entry->row.parameters) {
@@ -276,14 +287,14 @@ std::string algorithm_names() {
 }
 
 bool names_algorithm(std::string_view text) {
-  const std::string_view name = trimmed(trimmed(text).substr(0, trimmed(text).find('(')));
-  return name.ends_with(".pse") ||
+  const std::string_view name = name_of_algorithm(text);
+  return program_file(text) ||
          std::any_of(entries().begin(), entries().end(),
                      [&](const Entry& entry) { return entry.row.name == name; });
 }
 
-std::unique_ptr<Codec> make_codec(std::string_view text, Device device) {
-  const auto [entry, values] = parse(text);
+std::unique_ptr<Codec> make_codec(std::string_view text, Device device, double compile_timeout_s) {
+  const auto [entry, values] = parse(text, compile_timeout_s);
   std::unique_ptr<Codec> codec = entry.row.make(values, device);
   if (codec == nullptr) {
     throw std::invalid_argument(fmt::format(
@@ -300,7 +311,7 @@ std::unique_ptr<Codec> make_codec_for(std::string_view text, Isa isa) {
     throw std::invalid_argument(
         fmt::format("instruction set '{}' is not available here", to_string(isa)));
   }
-  const auto [entry, values] = parse(text);
+  const auto [entry, values] = parse(text, kCompileTimeout_s);
   return entry.make_for(values, isa);
 }
 

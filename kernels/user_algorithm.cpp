@@ -1,33 +1,30 @@
 #include "kernels/user_algorithm.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
+#include "io/child.hpp"
+#include "io/digest.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
-#include "io/file.hpp"
+#include "io/interrupts.hpp"
+#include "io/memory_file.hpp"
 #include "kernels/compll/compiler.hpp"
 #include "kernels/isa.hpp"
 #include "kernels/program_cache.hpp"
 
-extern char** environ;
-
 namespace hipress::kernels {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// As the built-in algorithms are compiled for the fastest instruction set here: what is cached may
 /// be found by another processor, which then has the same one.
@@ -45,10 +42,11 @@ std::vector<std::string> compiler_flags() {
 }
 
 /// What the machine code depends on besides the headers.
-std::string identity(const std::string& code) {
-  std::string all = code + io::cxx_compiler();
-  for (const std::string& flag : compiler_flags()) all += flag;
-  return all;
+std::vector<std::string> inputs_of(const std::string& code) {
+  std::vector<std::string> inputs = compiler_flags();
+  inputs.push_back(io::cxx_compiler());
+  inputs.push_back(code);
+  return inputs;
 }
 
 /// The compiler as the command that CXX says, "ccache g++ -m64" included.
@@ -60,72 +58,74 @@ std::vector<std::string> compiler_command() {
   return words;
 }
 
-/// Runs a program, its output going to a file, and returns its exit status; 127 if it cannot be
-/// started.
-int run(std::vector<std::string> words, const fs::path& output) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return 127;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+[[noreturn]] void complain(const std::string& path, const io::ChildResult& result,
+                           double timeout_s) {
+  const std::string compiler = io::quote(io::cxx_compiler());
+  if (result.start_error != 0) {
+    throw io::RunError(fmt::format(
+        "{}: there is no C++ compiler {} to compile it with ({}); install one (apt-get install "
+        "g++) or name it in CXX",
+        path, compiler, std::strerror(result.start_error)));
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (result.timed_out) {
+    throw io::RunError(
+        fmt::format("{}: the C++ compiler {} was ended after {:g} s; let the program compute less, "
+                    "or allow more time (hipress-exec --timeout)",
+                    path, compiler, timeout_s));
+  }
+  constexpr std::size_t kShown = 2000;
+  throw io::RunError(fmt::format("{}: the C++ compiler {} failed on the generated code:\n{}", path,
+                                 compiler, result.output.substr(0, kShown)));
 }
 
-/// Compiles `code` into `library`, which appears at once and complete.
-void build(const std::string& path, const std::string& code, const fs::path& library) {
+/// The library that `code` compiles to. The compiler reads the code from standard input, and puts
+/// all its files into the cache's folder for work.
+std::string build(const std::string& path, const std::string& code, const io::PrivateFolder& work,
+                  double timeout_s) {
+  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  constexpr std::size_t kRandomBytes = 16;
+  const std::string name = io::to_hex(io::random_bytes(kRandomBytes)) + ".so";
+  const io::DoomedFile made(work.path() + "/" + name);
   std::vector<std::string> words = compiler_command();
-  // Several processes may build the same one at a time.
-  const std::string mine = fmt::format("{}.{}", library.string(), getpid());
-  const std::string source = mine + ".cpp", log = mine + ".log", made = mine + ".so";
-  io::write_file(source, [&](std::ostream& out) { out << code; });
   const std::vector<std::string> flags = compiler_flags();
   words.insert(words.end(), flags.begin(), flags.end());
-  for (const std::string& word :
-       {std::string("-I"), include_root(), source, std::string("-o"), made}) {
+  for (const std::string& word : {std::string("-I"), include_root(), std::string("-o"), made.path(),
+                                  std::string("-x"), std::string("c++"), std::string("-")}) {
     words.push_back(word);
   }
-  const int status = run(words, log);
-  std::error_code ignored;
-  if (status != 0) {
-    const std::string said = fs::exists(log, ignored) ? io::read_file(log).substr(0, 2000) : "";
-    for (const std::string& left : {source, log, made}) fs::remove(left, ignored);
-    throw io::RunError(
-        status == 127
-            ? fmt::format("{}: there is no C++ compiler '{}' to compile it with; install one "
-                          "(apt-get install g++) or name it in CXX",
-                          path, io::cxx_compiler())
-            : fmt::format("{}: the C++ compiler '{}' failed on the generated code:\n{}", path,
-                          io::cxx_compiler(), said));
+  const io::ChildResult result = io::run_child({.words = std::move(words),
+                                                .input = code,
+                                                .environment = {"TMPDIR=" + work.path()},
+                                                .timeout_s = timeout_s});
+  std::optional<std::string> library = work.read(name, kMostBytes);
+  if (result.start_error != 0 || result.timed_out || result.status != 0 || !library) {
+    complain(path, result, timeout_s);
   }
-  fs::rename(made, library);
-  for (const std::string& left : {source, log}) fs::remove(left, ignored);
+  return std::move(*library);
 }
 
-const CompiledAlgorithm& open(const std::string& path, const fs::path& library) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+/// Loads a library from memory, for ever.
+const CompiledAlgorithm& open(const std::string& path, const std::string& library) {
+  // The descriptors stay open: the loader takes a name that it knows for the same library.
+  static std::vector<std::unique_ptr<io::MemoryFile>> loaded;
+  const io::MemoryFile& file = *loaded.emplace_back(std::make_unique<io::MemoryFile>(library));
+  void* const handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   const void* const symbol = handle == nullptr ? nullptr : dlsym(handle, "hipress_program");
   if (symbol == nullptr) {
+    const char* const reason = dlerror();
     throw io::RunError(
-        fmt::format("{}: {} cannot be loaded: {}; remove it", path, library.string(), dlerror()));
+        fmt::format("{}: what it was compiled to cannot be loaded: {}; empty {}, or "
+                    "name another compiler in CXX",
+                    path, reason != nullptr ? reason : "it has no program", io::cache_folder()));
   }
   return *static_cast<const CompiledAlgorithm*>(symbol);
 }
 
 }  // namespace
 
-const UserProgram& load_program(const std::string& path) {
+const UserProgram& load_program(const std::string& path, double compile_timeout_s) {
   static std::mutex mutex;
-  static std::map<std::string, UserProgram> loaded;  // by library
+  static std::map<std::string, UserProgram> loaded;  // by key
   const std::lock_guard lock(mutex);
   const compll::Compiled compiled = compll::compile(path);
   if (!compiled.program.decoder) {
@@ -134,11 +134,17 @@ const UserProgram& load_program(const std::string& path) {
         "holds an encoder whose decoder is missing; put it into this file, or into "
         "one called …Decode.pse beside …Encode.pse");
   }
-  const fs::path library = cache_file(identity(compiled.code), ".so");
-  if (const auto known = loaded.find(library.string()); known != loaded.end()) return known->second;
-  if (!fs::exists(library)) build(path, compiled.code, library);
-  const UserProgram program{&open(path, library), path, compiled.code};
-  return loaded.emplace(library.string(), program).first->second;
+  const std::string key = program_key(inputs_of(compiled.code));
+  if (const auto known = loaded.find(key); known != loaded.end()) return known->second;
+  constexpr const char* kEnding = ".so";
+  const ProgramCache cache;
+  std::optional<std::string> library = cache.find(key, kEnding);
+  if (!library) {
+    library = build(path, compiled.code, cache.work(), compile_timeout_s);
+    cache.keep(key, kEnding, *library);
+  }
+  const UserProgram program{&open(path, *library), path, compiled.code};
+  return loaded.emplace(key, program).first->second;
 }
 
 }  // namespace hipress::kernels

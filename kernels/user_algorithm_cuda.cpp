@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -12,7 +11,6 @@
 #include <vector>
 
 #include "io/error.hpp"
-#include "io/file.hpp"
 #include "kernels/program_cache.hpp"
 
 namespace hipress::kernels {
@@ -180,17 +178,20 @@ GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability)
   for (NamedKernel& kernel : kernels_of(*program.algorithm, places)) {
     names.push_back(std::move(kernel.name));
   }
-  std::string inputs = program.code + nvrtc.version();
-  for (const std::string& flag : Nvrtc::flags(architecture)) inputs += flag;
-  for (const std::string& name : names) inputs += name;
-  const std::string file = cache_file(inputs, ".cubin");
-  if (std::filesystem::exists(file)) {
-    if (std::optional<GpuCode> cached = from_file(io::read_file(file), names.size())) {
-      return std::move(*cached);
+  std::vector<std::string> inputs = Nvrtc::flags(architecture);
+  inputs.insert(inputs.end(), names.begin(), names.end());
+  inputs.push_back(nvrtc.version());
+  inputs.push_back(program.code);
+  const std::string key = program_key(inputs);
+  constexpr const char* kEnding = ".cubin";
+  const ProgramCache cache;
+  if (std::optional<std::string> cached = cache.find(key, kEnding)) {
+    if (std::optional<GpuCode> code = from_file(std::move(*cached), names.size())) {
+      return std::move(*code);
     }
   }
   GpuCode code = nvrtc.compile(program.path, program.code, names, architecture);
-  io::write_file(file, [&](std::ostream& out) { out << as_file(code); });
+  cache.keep(key, kEnding, as_file(code));
   return code;
 }
 

@@ -8,8 +8,8 @@
 namespace hipress::kernels {
 
 /// The machine code of a program's kernels for GPUs of compute capability `capability` (90 for
-/// 9.0): from io::cache_folder(), where it lies under a name made of all that it depends on
-/// (program, headers, NVRTC, flags), or else compiled and put there.
+/// 9.0): from a ProgramCache, where it lies under a name made of all that it depends on (program,
+/// headers, NVRTC, flags), or else compiled and put there.
 GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability);
 
 /// A program's kernels for the current GPU, kept for as long as the process runs. io::RunError if

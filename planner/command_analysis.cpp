@@ -170,6 +170,7 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
                     const std::string& strategy, std::optional<sim::TransferOrder> order) {
   plans::PlanContext context = {
       .model = problem.model, .strategy = strategy, .nodes = problem.nodes};
+  context.trust = problem.trust;
   if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
   if (strategy == "best") {
     if (!io::is_yaml_name(path_or_name)) {

@@ -93,6 +93,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag(
       "--baselines", options.baselines,
       "Simulate the plan and its baselines (implied by --json, --profile, --cluster, X.yaml)");
+  plans::declare(app, options.trust);
   declare(app, options.analysis);
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
@@ -130,6 +131,8 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
                            : options.transfer_order == "need" ? OrderChoice::kNeed
                                                               : OrderChoice::kReady;
   problem.limits = limits_of(options);
+  problem.trust = options.trust;
+  problem.trust.named = kernels::split_algorithms(options.algorithms);
   return problem;
 }
 

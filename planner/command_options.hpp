@@ -32,6 +32,7 @@ struct Options {
   bool json = false;
   bool baselines = false;
   AnalysisOptions analysis;
+  plans::Trust trust;
 
   bool yaml() const { return io::is_yaml_name(output); }
   /// The drop-in for SeCoPa.py answers at once: it simulates nothing.

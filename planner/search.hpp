@@ -12,6 +12,7 @@
 #include "costs/profile.hpp"
 #include "models/model.hpp"
 #include "planner/evaluation.hpp"
+#include "plans/trust.hpp"
 
 namespace hipress::planner {
 
@@ -57,6 +58,7 @@ struct Problem {
   Limits limits = {};
   /// The option set that passes, explanations and the lower bound keep to: SearchRow::choices.
   Choices (*choices)(const Problem& problem) = nullptr;  ///< null: make_choices()
+  plans::Trust trust = {};  ///< the programs that plans which are given may bring
 };
 
 /// Whether a plan may send the gradient so: with one of the problem's algorithms, or with the cast

@@ -62,7 +62,7 @@ std::int8_t PlanBuilder::algorithm(const std::string& text) {
   const std::int8_t place = next_place(known, text);
   std::shared_ptr<const kernels::Codec> codec;
   try {
-    codec = kernels::make_codec(text);
+    codec = kernels::make_codec(text, kernels::Device::kCpu, context_.compile_timeout_s);
   } catch (const std::invalid_argument& error) {
     throw io::InputError(error.what());
   }
@@ -84,8 +84,10 @@ void PlanBuilder::decide(std::size_t gradient, std::int8_t algorithm_index,
 PlanMatcher::PlanMatcher(std::string file, const PlanContext& context)
     : file_(std::move(file)),
       context_(context),
+      trust_(context.trust),
       builder_(context),
       lines_(context.model.gradients.size()) {
+  trust_.named.push_back(context.algorithm);
   for (std::size_t g = 0; g < lines_.size(); ++g) index_[context.model.gradients[g].name] = g;
 }
 
@@ -113,7 +115,8 @@ void PlanMatcher::add(const PlanRow& row) {
   }
   try {
     const std::int8_t algorithm =
-        row.algorithm.empty() ? casync::kRaw : builder_.algorithm(row.algorithm);
+        row.algorithm.empty() ? casync::kRaw
+                              : builder_.algorithm(trusted_algorithm(row.algorithm, trust_));
     builder_.decide(g, algorithm, static_cast<std::int32_t>(row.partitions));
   } catch (const io::InputError& error) {
     refuse(row, fmt::format("cannot be compressed: {}", error.what()));

@@ -66,7 +66,7 @@ class PlanMatcher {
   PlanMatcher(std::string file, const PlanContext& context);
 
   /// InputError at the row's line for a gradient that the model lacks, that was there before, or
-  /// that has other elements, and for an algorithm that there is not.
+  /// that has other elements, and for an algorithm that there is not or that is not trusted.
   void add(const PlanRow& row);
 
   /// InputError if a gradient of the model had no row.
@@ -77,6 +77,7 @@ class PlanMatcher {
 
   std::string file_;
   const PlanContext& context_;
+  Trust trust_;
   PlanBuilder builder_;
   std::unordered_map<std::string_view, std::size_t> index_;  // of the model's gradients
   std::vector<int> lines_;                                   // of each gradient's row, 0: none yet

@@ -9,6 +9,7 @@
 #include "casync/plan.hpp"
 #include "kernels/codec.hpp"
 #include "models/model.hpp"
+#include "plans/trust.hpp"
 
 namespace hipress::plans {
 
@@ -26,7 +27,9 @@ struct PlanContext {
   std::string strategy = "ps";
   std::uint32_t nodes = 1;
   std::string algorithm =
-      "onebit";  ///< what a `y` without a fifth field means: "tbq", "tbq(tau=0.25)"
+      "onebit";      ///< what a `y` without a fifth field means: "tbq", "tbq(tau=0.25)"
+  Trust trust = {};  ///< besides `algorithm`, the programs that a plan file may bring
+  double compile_timeout_s = kernels::kCompileTimeout_s;
 };
 
 /// Reads a plan file, or makes a named plan: "none" (all raw), "all" (all compressed), "fp16" or
@@ -36,7 +39,8 @@ struct PlanContext {
 /// `name,y|n,K`, or a plan YAML (*.yaml, *.yml), whose own topology and nodes must agree with the
 /// context and whose algorithms are its own. InputError with file and line for a malformed line, a
 /// gradient that the model lacks (named), one that is missing or listed twice, other elements than
-/// the model's, K outside 1 … 2^20, an unknown algorithm; also for N = 0. A raw gradient of a
+/// the model's, K outside 1 … 2^20, an unknown algorithm, a program (x.pse) that the context does
+/// not trust; also for N = 0. A raw gradient of a
 /// half-precision dtype is resolved to that cast. An algorithm's name in the resolved plan is its
 /// whole text ("tbq(tau=0.25)").
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);

@@ -140,7 +140,8 @@ bool ignores_algorithm(const Scenario& scenario, const Given& given) {
   const casync::Plan changed = plans::resolve_plan(given.plan, {.model = scenario.model,
                                                                 .strategy = scenario.plan.strategy,
                                                                 .nodes = scenario.plan.nodes,
-                                                                .algorithm = other})
+                                                                .algorithm = other,
+                                                                .trust = given.trust})
                                    .plan;
   const auto name = [](const casync::Plan& plan, std::size_t g) -> std::string_view {
     const std::int8_t algorithm = plan.decisions[g].algorithm;
@@ -265,6 +266,7 @@ class Search {
                                         std::string_view strategy) const {
     plans::PlanContext context = {
         .model = scenario_.model, .strategy = std::string(strategy), .nodes = scenario_.plan.nodes};
+    context.trust = given_.trust;
     if (given_.algorithm) context.algorithm = *given_.algorithm;
     return unless_refused([&] {
       plans::ResolvedPlan resolved = plans::resolve_plan(given_.plan, context);

@@ -16,6 +16,7 @@ struct Given {
   std::string plan = {};                      ///< as resolve_plan takes it
   plans::PlanOptions plan_options = {};       ///< with which it was changed
   std::optional<std::string> algorithm = {};  ///< what a `y` without a fifth field was to mean
+  plans::Trust trust = {};                    ///< with which the plan was read
   bool topology = false;
   bool network = false;
   bool transfer_order = false;

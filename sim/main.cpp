@@ -40,6 +40,7 @@ struct Options {
   std::string trace;
   std::string fold = "auto";
   plans::PlanOptions plan_options;
+  plans::Trust trust;
   int steady = 0;  ///< iterations back to back; 0: one, with a barrier at its end
   std::string transfer_order = "ready";
   std::string jitter;  ///< empty: none
@@ -99,6 +100,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON")
       ->check(io::file_name());
   plans::declare(app, options.plan_options);
+  plans::declare(app, options.trust);
   app.add_flag("--steady{8}", options.steady,
                "Iterations back to back, without a barrier: the period that so many (8) settle to")
       ->check(io::count_from(2, 1024));
@@ -127,8 +129,11 @@ sim::Scenario load(const Options& options) {
   models::Model model = models::read_model(options.input);
   costs::Profile profile = costs::read_profile(options.profile);
   costs::Cluster cluster = for_plan(load_cluster(options, profile), options.plan);
-  const plans::PlanContext context = {
-      .model = model, .strategy = strategy, .nodes = cluster.nodes, .algorithm = options.algorithm};
+  const plans::PlanContext context = {.model = model,
+                                      .strategy = strategy,
+                                      .nodes = cluster.nodes,
+                                      .algorithm = options.algorithm,
+                                      .trust = options.trust};
   plans::ResolvedPlan resolved = plans::resolve_plan(options.plan, context);
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
@@ -228,6 +233,8 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
   sim::Given given = options.given;
   given.plan = options.plan;
   given.plan_options = options.plan_options;
+  // The plan has been read: what it brings was found trusted then.
+  given.trust = {.named = {options.algorithm}, .everything = options.trust.everything};
   given.replicas = options.replicas;
   const bool at_given_levels =
       load_cluster(options, scenario.profile).nodes == scenario.cluster.nodes;

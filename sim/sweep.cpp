@@ -160,7 +160,8 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, bool baseline) con
       .model = models_[point[kModel]],
       .strategy = value(point, kTopology).text,
       .nodes = static_cast<std::uint32_t>(*value(point, kNodes).number),
-      .algorithm = value(point, kAlgorithm).text};
+      .algorithm = value(point, kAlgorithm).text,
+      .trust = spec_.trust};
   const std::uint32_t gpus = base_cluster_of(point).gpus_per_node;
   if (baseline) {
     plans::ResolvedPlan none = plans::resolve_plan("none", context);
@@ -169,7 +170,9 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, bool baseline) con
   }
   const AxisValue& plan = value(point, kPlan);
   try {
-    plans::ResolvedPlan resolved = plans::resolve_plan(spec_.path(plan), context);
+    // A spec is no command line: it may name files of plans, but no programs of its own.
+    const std::string named = plans::trusted_algorithm(spec_.path(plan), spec_.trust);
+    plans::ResolvedPlan resolved = plans::resolve_plan(named, context);
     if (resolved.transfer_order.value_or(TransferOrder::kReady) != TransferOrder::kReady) {
       throw io::InputError("the plan is for transfer_order need, which sweeps do not simulate");
     }

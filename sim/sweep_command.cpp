@@ -12,6 +12,7 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
+#include "kernels/algorithm_list.hpp"
 #include "sim/sweep.hpp"
 
 namespace hipress::sim {
@@ -22,6 +23,8 @@ struct SweepOptions {
   std::string output;
   unsigned jobs = 0;  ///< 0: one per usable core
   std::string shard = "1/1";
+  std::string algorithms;
+  plans::Trust trust;
 };
 
 void declare_options(CLI::App& app, SweepOptions& options) {
@@ -35,6 +38,9 @@ void declare_options(CLI::App& app, SweepOptions& options) {
                  "I/M: the I-th of M contiguous parts. Only the first has the header, so that the "
                  "parts' files one after the other are the whole file")
       ->capture_default_str();
+  app.add_option("--algorithm", options.algorithms,
+                 "Programs (x.pse,y.pse) that the spec and its plans may bring");
+  plans::declare(app, options.trust);
 }
 
 /// The axes, for --help.
@@ -83,7 +89,9 @@ void warn_of_unused(const SweepSpec& spec, const Shard& shard, const std::vector
 
 int run(const SweepOptions& options) {
   const Shard shard = parse_shard(options.shard);
-  const SweepSpec spec = read_sweep(options.spec);
+  plans::Trust trust = options.trust;
+  trust.named = kernels::split_algorithms(options.algorithms);
+  const SweepSpec spec = read_sweep(options.spec, trust);
   io::require_writable(options.output);
   Sweep sweep(spec, shard);
   const SweepSize& size = sweep.size();

@@ -20,9 +20,9 @@ std::string exact_seconds(Picoseconds time) {
   return text;
 }
 
-/// A name as one field of CSV: in quotes where it has a comma or quotes.
+/// A name as one field of CSV: in quotes where it has a comma, quotes or the end of a line.
 std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + '"';

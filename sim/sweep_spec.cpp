@@ -62,11 +62,6 @@ AxisValue parse_algorithm(const YamlNode& node) {
   if (value.text == "none") {
     node.fail("is what gradients are compressed with; compress nothing with 'plan: none'");
   }
-  try {
-    kernels::make_codec(value.text);
-  } catch (const std::invalid_argument& error) {
-    node.fail(error.what());
-  }
   return value;
 }
 
@@ -229,6 +224,20 @@ void require_sensible_size(const SweepSpec& spec) {
                   lengths, product, kMostPoints));
 }
 
+/// Refuses algorithms that there are not, and programs that nobody vouches for.
+void require_algorithms(SweepSpec& spec) {
+  for (AxisValue& value : spec.values[kAlgorithm]) {
+    try {
+      value.text = plans::trusted_algorithm(value.text, spec.trust);
+      kernels::make_codec(value.text);
+    } catch (const std::invalid_argument& error) {
+      spec.fail(kAlgorithm, value, error.what());
+    } catch (const io::InputError& error) {
+      spec.fail(kAlgorithm, value, error.what());
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const AxisRow> axes() { return kAxisRows; }
@@ -252,13 +261,13 @@ void SweepSpec::fail(Axis axis, const AxisValue& value, const std::string& messa
       fmt::format("{} {}: {}", kAxisRows[axis].name, io::quote(value.text), message));
 }
 
-SweepSpec read_sweep(const std::string& file) {
+SweepSpec read_sweep(const std::string& file, const plans::Trust& trust) {
   const YamlNode root = YamlNode::load(file);
   require_known_axes(root);
   if (const auto schema = root.find("schema"); schema && schema->text() != "hipress.sweep/1") {
     schema->fail(fmt::format("must be hipress.sweep/1, got {}", io::quote(schema->text())));
   }
-  SweepSpec spec{.file = file, .values = {}};
+  SweepSpec spec{.file = file, .values = {}, .trust = trust};
   root.at("model");
   for (std::size_t axis = 0; axis < kAxes; ++axis) {
     const AxisRow& row = kAxisRows[axis];
@@ -269,6 +278,7 @@ SweepSpec read_sweep(const std::string& file) {
     }
   }
   require_sensible_size(spec);
+  require_algorithms(spec);
   return spec;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/yaml.hpp"
+#include "plans/trust.hpp"
 
 namespace hipress::sim {
 
@@ -55,6 +56,7 @@ std::span<const AxisRow> axes();  ///< indexed by Axis
 struct SweepSpec {
   std::string file;
   std::array<std::vector<AxisValue>, kAxes> values;
+  plans::Trust trust = {};  ///< the programs that the spec and its plans may bring
 
   /// The product of the numbers of values.
   std::int64_t points() const;
@@ -65,8 +67,9 @@ struct SweepSpec {
 };
 
 /// Reads a spec. InputError with file and line for an unknown axis, one without values, a value
-/// that is none or is given twice, a range that does not end, and for more than a million points.
-SweepSpec read_sweep(const std::string& file);
+/// that is none or is given twice, a range that does not end, more than a million points, and an
+/// algorithm that is a program (x.pse) and not trusted.
+SweepSpec read_sweep(const std::string& file, const plans::Trust& trust = {});
 
 /// The values of a point: indices into SweepSpec::values.
 using Point = std::array<std::uint32_t, kAxes>;

@@ -1,40 +1,8 @@
 #include "kernels/compll/code.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <stdexcept>
 
 namespace hipress::compll {
-
-namespace {
-
-/// Names of C++, of the headers' macros and of the frame that a program's own names must not hide.
-const std::set<std::string> kReserved = {
-    "alignas", "alignof", "and", "and_eq", "asm", "assert", "auto", "bitand", "bitor", "bool",
-    "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class", "co_await",
-    "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr",
-    "constinit", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast",
-    "else", "enum", "errno", "explicit", "export", "extern", "false", "float", "for", "friend",
-    "goto", "if", "inline", "int", "linux", "long", "main", "mutable", "namespace", "new",
-    "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected",
-    "public", "register", "reinterpret_cast", "requires", "return", "short", "signed", "sizeof",
-    "static", "static_assert", "static_cast", "std", "stderr", "stdin", "stdout", "struct",
-    "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
-    "typename", "union", "unix", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
-    "while", "xor", "xor_eq",
-    // the frame's
-    "at_least", "begin", "broadcast", "code", "coder", "combine", "conclude", "count", "draws",
-    "element", "elements", "found", "larger", "less", "level", "levels", "load", "measure",
-    "number", "planes", "scalars", "select", "selection", "smaller", "state", "store", "stream",
-    "truncate", "value", "values", "wire"};
-
-/// Macros and template parameters look like this.
-bool is_all_capitals(const std::string& name) {
-  return std::none_of(name.begin(), name.end(),
-                      [](unsigned char c) { return std::islower(c) != 0; });
-}
-
-}  // namespace
 
 std::string literal(double value, bool single) {
   // Hexadecimal says exactly which number it is.
@@ -54,11 +22,9 @@ const char* lane_type(ScalarKind kind) {
 }
 
 std::string Names::make(const std::string& wish, NodeId id) {
-  std::string name = wish.empty() ? fmt::format("v{}", id) : wish;
-  if (kReserved.contains(name) || name.starts_with("_") || is_all_capitals(name)) name += "_";
-  const std::string base = name;
-  for (int n = 2; !taken_.insert(name).second; ++n) name = fmt::format("{}_{}", base, n);
-  return name;
+  if (wish.empty()) return fmt::format("v{}", id);
+  const int count = ++used_[wish];
+  return count == 1 ? "v_" + wish : fmt::format("v{}_{}", count, wish);
 }
 
 std::string number_operation(const Node& node, Precision precision,

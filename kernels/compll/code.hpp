@@ -30,15 +30,14 @@ enum class Precision : std::uint8_t { kDouble, kSingle };
 std::string number_operation(const Node& node, Precision precision,
                              const std::array<std::string, 3>& arguments);
 
-/// Names for values: the program's where it has one, each once.
+/// Names for values, each once: "v_gap" after a name of the program, which is an identifier, else
+/// "v12". Nothing else in generated code begins so: no word of C++, macro or part of a frame.
 class Names {
  public:
-  explicit Names(std::set<std::string> taken = {}) : taken_(std::move(taken)) {}
-
   std::string make(const std::string& wish, NodeId id);
 
  private:
-  std::set<std::string> taken_;
+  std::map<std::string, int> used_;  ///< how often each wish was made
 };
 
 /// All values that some need, least first: a value comes after its parts.
@@ -61,9 +60,7 @@ class ScalarCode {
  public:
   /// `leaves` gives the text of a leaf.
   template <class Leaves>
-  ScalarCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves,
-             std::set<std::string> taken)
-      : names_(std::move(taken)) {
+  ScalarCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves) {
     for (const NodeId id : needed_for(values, roots, [](NodeId) { return false; })) {
       const Node& node = values[id];
       const bool is_leaf = node.arguments[0] < 0;
@@ -104,7 +101,7 @@ class LaneCode {
   /// `leaves` gives the text of a leaf that depends on the element.
   template <class Leaves>
   LaneCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves)
-      : values_(values), names_({"element", "value", "draws"}) {
+      : values_(values) {
     const auto stop = [&](NodeId id) { return !values.per_element(id); };
     const std::set<NodeId> needed = needed_for(values, roots, stop);
     for (const NodeId id : needed) {
@@ -117,6 +114,7 @@ class LaneCode {
     for (const NodeId id : needed) {
       if (stop(id)) continue;
       const Node& node = values[id];
+      work_ += node.op == Op::kDraw ? kWorkOfDraw : 1;
       if (node.arguments[0] < 0) {
         texts_[id] = leaves(id);
         continue;
@@ -131,6 +129,8 @@ class LaneCode {
   const std::string& lines() const { return lines_; }
   const std::vector<Capture>& captures() const { return captures_; }
   const std::set<std::int64_t>& sites() const { return sites_; }
+  /// What it costs to compile, in operations.
+  int work() const { return work_; }
 
   /// A value as lanes.
   std::string text(NodeId id) const {
@@ -148,6 +148,8 @@ class LaneCode {
   }
 
  private:
+  static constexpr int kWorkOfDraw = 15;
+
   /// A value that is one number for all lanes, as that number.
   std::string number(NodeId id) const {
     const Node& node = values_[id];
@@ -163,5 +165,6 @@ class LaneCode {
   std::vector<Capture> captures_;
   std::set<std::int64_t> sites_;
   std::string lines_;
+  int work_ = 0;
 };
 }  // namespace hipress::compll

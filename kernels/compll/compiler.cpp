@@ -1,9 +1,12 @@
 #include "kernels/compll/compiler.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <stdexcept>
 #include <vector>
 
+#include "io/digest.hpp"
 #include "io/error.hpp"
 #include "kernels/compll/elaborate.hpp"
 #include "kernels/compll/emit.hpp"
@@ -27,6 +30,16 @@ std::filesystem::path other_half(const std::filesystem::path& path) {
   return {};
 }
 
+/// Of all that the program is written in.
+io::Digest digest_of(const std::vector<const Source*>& sources) {
+  std::string all;
+  for (const Source* source : sources) {
+    all += fmt::format("{} ", source->text.size());  // so that no two lists give one text
+    all += source->text;
+  }
+  return io::sha256(all);
+}
+
 }  // namespace
 
 Compiled compile(const std::string& path) {
@@ -43,12 +56,8 @@ Compiled compile(const std::string& path) {
                          "holds a decoder whose encoder is missing; put it into this file, or into "
                          "one called …Encode.pse beside …Decode.pse");
   }
-  std::string origin = std::filesystem::path(path).filename().string();
-  if (sources.size() == 2) {
-    origin += " and " + std::filesystem::path(other.path).filename().string();
-  }
   try {
-    std::string code = emit(elaborated.program, origin);
+    std::string code = emit(elaborated.program, digest_of(sources));
     return {std::move(elaborated.program), std::move(code), std::move(elaborated.notes)};
   } catch (const std::length_error& error) {
     throw io::InputError(path, 0, error.what());

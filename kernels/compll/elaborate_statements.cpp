@@ -13,7 +13,7 @@ namespace hipress::compll {
 namespace {
 
 /// A bound on the work that inlining can make; far above what any algorithm needs.
-constexpr int kMostSteps = 1000000;
+constexpr int kMostSteps = 500000;
 constexpr double kLargestFloat = 3.4028234663852886e38;
 constexpr std::size_t kMostParts = 16;
 

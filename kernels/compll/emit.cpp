@@ -4,11 +4,11 @@
 
 namespace hipress::compll {
 
-std::string emit(const Program& program, const std::string& origin) {
+std::string emit(const Program& program, const io::Digest& sources) {
   if (!program.encoder) throw std::invalid_argument("a program without an encoder");
-  if (program.quantizer) return emit_quantizer(program, origin);
-  if (is_selector(program)) return emit_selector(program, origin);
-  return emit_arrays(program, origin);
+  if (program.quantizer) return emit_quantizer(program, sources);
+  if (is_selector(program)) return emit_selector(program, sources);
+  return emit_arrays(program, sources);
 }
 
 bool runs_on_gpus(const Program& program) { return program.quantizer || is_selector(program); }

@@ -2,20 +2,25 @@
 
 #include <string>
 
+#include "io/digest.hpp"
 #include "kernels/compll/program.hpp"
 
 namespace hipress::compll {
 
 /// C++ for a program: a struct as one of the frames of kernels/ describes it, and what exports it.
-/// `origin` names the sources, for a comment. The program must have an encoder; without a decoder
-/// the code encodes and refuses every message.
+/// `sources` is the SHA-256 of what it was written as. The program must have an encoder; without a
+/// decoder the code encodes and refuses every message. std::length_error for a program that would
+/// keep the C++ compiler busy for minutes.
+///
+/// Of the program's own text only identifiers come into the code, behind a prefix that nothing else
+/// there has: `parameter_`, `v_` and `hipress_`. Its struct is called by `sources`.
 ///
 /// Three kinds, the first that fits:
 ///   quantiser  kernels/quantizer.hpp: one code per element
 ///   selector   kernels/selector.hpp: indices and values of the largest elements
 ///   arrays     kernels/array_program.hpp: anything else, one loop per array
 /// The text of the first two compiles as C++ and as CUDA, that of the third as C++.
-std::string emit(const Program& program, const std::string& origin);
+std::string emit(const Program& program, const io::Digest& sources);
 
 /// Whether a program's text compiles as CUDA as well.
 bool runs_on_gpus(const Program& program);
@@ -24,9 +29,9 @@ bool runs_on_gpus(const Program& program);
 std::string export_name(const Program& program);
 
 // The kinds, for emit().
-std::string emit_quantizer(const Program& program, const std::string& origin);
+std::string emit_quantizer(const Program& program, const io::Digest& sources);
 bool is_selector(const Program& program);
-std::string emit_selector(const Program& program, const std::string& origin);
-std::string emit_arrays(const Program& program, const std::string& origin);
+std::string emit_selector(const Program& program, const io::Digest& sources);
+std::string emit_arrays(const Program& program, const io::Digest& sources);
 
 }  // namespace hipress::compll

@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// A bound on what the loops of a program can come to; far above what any algorithm needs.
+/// As Emitter::kMostLines, while loops are written.
 constexpr int kMostLines = 20000;
 
 /// The statements that compute some values of an encoder or decoder, each array in a loop of its
@@ -308,7 +308,7 @@ class Statements {
 
   std::string value(NodeId root, const char* index, Body& made) const {
     const auto outside = [&](NodeId id) { return !values_.per_element(id) && !values_.open(id); };
-    Names names({"i", "k", "first", "second"});
+    Names names;
     for (const NodeId id : needed_for(values_, {root}, outside)) {
       const Node& node = values_[id];
       if (outside(id)) {
@@ -329,7 +329,8 @@ class Statements {
         text = number_operation(node, Precision::kSingle, {argument(0), argument(1), argument(2)});
       }
       if (++lines_ > kMostLines) {
-        throw std::length_error("the program is too large once every loop has its arithmetic");
+        throw std::length_error(
+            "the program is too large once every loop has its arithmetic; let it compute less");
       }
       const std::string name = names.make("", id);
       made.lines += fmt::format("      const {} {} = {};\n", element_type(node.kind), name, text);
@@ -424,7 +425,7 @@ class Statements {
 
 class ArrayEmitter : Emitter {
  public:
-  ArrayEmitter(const Program& program, const std::string& origin) : Emitter(program, origin) {}
+  ArrayEmitter(const Program& program, const io::Digest& sources) : Emitter(program, sources) {}
 
   std::string run() {
     return file(properties() + parameters() + wire() + constructor() + finite() + layout() +
@@ -480,12 +481,9 @@ class ArrayEmitter : Emitter {
     for (const Part& part : encoder_.parts) {
       if (part.bits >= 0) roots.push_back(part.bits);
     }
-    const ScalarCode code(values_, roots,
-                          [&](NodeId id) {
-                            return values_[id].op == Op::kSize ? std::string("elements")
-                                                               : scalar_leaf(id);
-                          },
-                          {"elements"});
+    const ScalarCode code(values_, roots, [&](NodeId id) {
+      return values_[id].op == Op::kSize ? std::string("elements") : scalar_leaf(id);
+    });
     std::string list, parts;
     for (const NodeId id : lengths) {
       list += fmt::format("{}checked_length({})", list.empty() ? "" : ", ", code.text(id));
@@ -565,8 +563,8 @@ class ArrayEmitter : Emitter {
 
 }  // namespace
 
-std::string emit_arrays(const Program& program, const std::string& origin) {
-  return ArrayEmitter(program, origin).run();
+std::string emit_arrays(const Program& program, const io::Digest& sources) {
+  return ArrayEmitter(program, sources).run();
 }
 
 }  // namespace hipress::compll

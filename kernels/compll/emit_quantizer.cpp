@@ -1,6 +1,7 @@
 // The text of a quantiser: a struct as kernels/quantizer.hpp describes it.
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "kernels/compll/emit.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 class QuantizerEmitter : Emitter {
  public:
-  QuantizerEmitter(const Program& program, const std::string& origin) : Emitter(program, origin) {
+  QuantizerEmitter(const Program& program, const io::Digest& sources) : Emitter(program, sources) {
     for (const Reduction& reduction : encoder_.reductions) {
       passes_ = std::max(passes_, values_.level(reduction.element) + 1);
     }
@@ -64,7 +65,7 @@ class QuantizerEmitter : Emitter {
   }
 
   std::string construction() const {
-    const ScalarCode bits(values_, {encoder_.bits}, [&](NodeId id) { return scalar_leaf(id); }, {});
+    const ScalarCode bits(values_, {encoder_.bits}, [&](NodeId id) { return scalar_leaf(id); });
     return fmt::format(
         "{}"
         "  HIPRESS_LANES int planes() const {{\n{}    return static_cast<int>({});\n  }}\n"
@@ -107,7 +108,7 @@ class QuantizerEmitter : Emitter {
     for (const std::size_t number : numbers) {
       if (adds_initial(number)) initial.push_back(encoder_.reductions[number].initial);
     }
-    const ScalarCode first(values_, initial, leaf, {"scalars", "found"});
+    const ScalarCode first(values_, initial, leaf);
     text += fmt::format(
         "  HIPRESS_LANES void conclude(Pass<{0}>,\n"
         "                              [[maybe_unused]] const Measure{0}::Partial<double>& found,\n"
@@ -143,7 +144,7 @@ class QuantizerEmitter : Emitter {
 
   std::string wire_of() const {
     const ScalarCode code(values_, encoder_.field_values,
-                          [&](NodeId id) { return scalar_leaf(id); }, {"scalars", "wire"});
+                          [&](NodeId id) { return scalar_leaf(id); });
     return fmt::format(
         "  HIPRESS_LANES Wire wire([[maybe_unused]] const Scalars& scalars) const {{\n{}"
         "    Wire wire;\n{}    return wire;\n  }}\n\n",
@@ -195,12 +196,20 @@ class QuantizerEmitter : Emitter {
     return true;
   }
 
-  /// Bit p of such a value, as a condition.
-  NodeId plane(NodeId id, std::int64_t p) {
-    const Node node = values_[id];
-    if (node.op == Op::kInteger) return values_.boolean((node.integer >> p & 1) != 0);
-    const NodeId yes = plane(node.arguments[1], p), no = plane(node.arguments[2], p);
-    return values_.select(node.arguments[0], yes, no);
+  /// Bit p of such a value, as a condition. Parts that are shared are followed once.
+  NodeId plane(NodeId root, std::int64_t p) {
+    std::map<NodeId, NodeId> planes;
+    for (const NodeId id : needed_for(values_, {root}, [&](NodeId at) {
+           return values_[at].kind != ScalarKind::kInt || values_[at].op != Op::kSelect;
+         })) {
+      const Node node = values_[id];
+      if (node.kind != ScalarKind::kInt) continue;
+      planes[id] = node.op == Op::kInteger
+                       ? values_.boolean((node.integer >> p & 1) != 0)
+                       : values_.select(node.arguments[0], planes.at(node.arguments[1]),
+                                        planes.at(node.arguments[2]));
+    }
+    return planes.at(root);
   }
 
   std::string decoder() const {
@@ -213,7 +222,7 @@ class QuantizerEmitter : Emitter {
     }
     const Decoder& decoder = *program_.decoder;
     const auto leaf = [&](NodeId id) { return decoder_leaf(id); };
-    const ScalarCode bits(values_, {decoder.bits}, leaf, {"wire"});
+    const ScalarCode bits(values_, {decoder.bits}, leaf);
     const LaneCode code(values_, {decoder.level}, [&](NodeId id) { return element_leaf(id); });
     const Captured outside = captured(code, leaf, "    ");
     return fmt::format(
@@ -234,8 +243,8 @@ class QuantizerEmitter : Emitter {
 
 }  // namespace
 
-std::string emit_quantizer(const Program& program, const std::string& origin) {
-  return QuantizerEmitter(program, origin).run();
+std::string emit_quantizer(const Program& program, const io::Digest& sources) {
+  return QuantizerEmitter(program, sources).run();
 }
 
 }  // namespace hipress::compll

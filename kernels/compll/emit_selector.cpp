@@ -135,8 +135,8 @@ class SelectorMatch {
 
 class SelectorEmitter : Emitter {
  public:
-  SelectorEmitter(const Program& program, const std::string& origin)
-      : Emitter(program, origin), selector_(*SelectorMatch(program).run()) {}
+  SelectorEmitter(const Program& program, const io::Digest& sources)
+      : Emitter(program, sources), selector_(*SelectorMatch(program).run()) {}
 
   std::string run() {
     return file(properties() + parameters() + constructor() + count() + selection(),
@@ -166,8 +166,7 @@ class SelectorEmitter : Emitter {
   }
 
   std::string count() const {
-    const ScalarCode code(values_, {selector_.count}, [&](NodeId id) { return size_leaf(id); },
-                          {"elements"});
+    const ScalarCode code(values_, {selector_.count}, [&](NodeId id) { return size_leaf(id); });
     return fmt::format(
         "  HIPRESS_LANES std::int64_t count([[maybe_unused]] std::int64_t elements) const {{\n{0}"
         "    return {1} < 0 ? 0 : {1} < elements ? {1} : elements;\n  }}\n\n",
@@ -251,8 +250,8 @@ class SelectorEmitter : Emitter {
 
 bool is_selector(const Program& program) { return SelectorMatch(program).run().has_value(); }
 
-std::string emit_selector(const Program& program, const std::string& origin) {
-  return SelectorEmitter(program, origin).run();
+std::string emit_selector(const Program& program, const io::Digest& sources) {
+  return SelectorEmitter(program, sources).run();
 }
 
 }  // namespace hipress::compll

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "io/digest.hpp"
 #include "kernels/compll/code.hpp"
 #include "kernels/compll/program.hpp"
 
@@ -12,7 +13,10 @@ namespace hipress::compll {
 /// What the texts of all kinds of programs share: parameters, the message's fields, leaves.
 class Emitter {
  protected:
-  Emitter(const Program& program, const std::string& origin);
+  Emitter(const Program& program, const io::Digest& sources);
+
+  /// As C++, what g++ compiles in about ten seconds; far above what any algorithm needs.
+  static constexpr int kMostLines = 20000;
 
   std::string struct_name() const;
 
@@ -61,22 +65,27 @@ class Emitter {
   Program program_;
   Values& values_ = program_.values;
   const Encoder& encoder_;
-  const std::string origin_;
+  const io::Digest sources_;
   std::vector<std::string> wire_names_;
 
  private:
+  /// Counts what is done for every element. std::length_error for too much.
+  void add_work(int operations) const;
   void name_wire();
   const char* field_type(std::size_t field) const;
   std::string declared_parameters() const;
+
+  mutable int work_ = 0;
 };
 
 template <class Leaves>
 Emitter::Captured Emitter::captured(const LaneCode& code, const Leaves& leaves,
                                     const char* indent) const {
+  add_work(code.work());
   Captured made;
   std::vector<NodeId> ids;
   for (const Capture& capture : code.captures()) ids.push_back(capture.id);
-  const ScalarCode scalar(values_, ids, leaves, {"scalars", "draws", "wire", "elements", "values"});
+  const ScalarCode scalar(values_, ids, leaves);
   made.setup = scalar.lines();
   for (const Capture& capture : code.captures()) {
     const ScalarKind kind = values_[capture.id].kind;

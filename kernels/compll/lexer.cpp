@@ -6,9 +6,13 @@
 #include <charconv>
 #include <cmath>
 
+#include "io/error.hpp"
+
 namespace hipress::compll {
 
 namespace {
+
+constexpr std::size_t kLongestName = 80;
 
 /// Longest first where one is the beginning of another.
 constexpr std::array<std::string_view, 39> kPunctuation = {
@@ -73,6 +77,10 @@ class Lexer {
   Token name() {
     std::size_t end = at_;
     while (continues_name(at(end))) ++end;
+    if (end - at_ > kLongestName) {
+      throw CompileError(place(at_, end - at_),
+                         fmt::format("this name has more than {} letters", kLongestName));
+    }
     return take(TokenKind::kName, end - at_);
   }
 
@@ -89,7 +97,7 @@ class Lexer {
     const auto malformed = [&] {
       return CompileError(
           token.place,
-          fmt::format("'{}' is no number; write 12, 0x1f, 1.5, 1e-3 or 1.5f", token.text));
+          fmt::format("{} is no number; write 12, 0x1f, 1.5, 1e-3 or 1.5f", io::quote(token.text)));
     };
     const char* const last = digits.data() + digits.size();
     if (hexadecimal) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "io/error.hpp"
 #include "kernels/compll/lexer.hpp"
 
 namespace hipress::compll {
@@ -82,7 +83,7 @@ class Parser {
     return {peek().place,
             peek().kind == TokenKind::kEnd
                 ? fmt::format("the program ends where {} is expected", wanted)
-                : fmt::format("'{}' stands where {} is expected", peek().text, wanted)};
+                : fmt::format("{} stands where {} is expected", io::quote(peek().text), wanted)};
   }
   Token name(std::string_view what) {
     if (peek().kind != TokenKind::kName || kTypeNames.contains(peek().text)) {

@@ -14,7 +14,8 @@ struct Source {
   std::string text;
 };
 
-/// Reads a file. io::InputError if it cannot be read; longer than 1 MiB is an error too.
+/// Reads a file. io::InputError if it cannot be read, if it is longer than 1 MiB, or if its name
+/// has control characters or is not UTF-8.
 Source read_source(const std::string& path);
 
 /// A stretch of a source's text.
@@ -25,7 +26,8 @@ struct Place {
 };
 
 /// "FILE.pse:3:14: message", the source line, and a caret under the place. `kind` goes before the
-/// message ("note: ") and may be empty.
+/// message ("note: ") and may be empty. Of a long line about 100 characters around the caret are
+/// shown, between "…".
 std::string describe(const Place& place, std::string_view kind, std::string_view message);
 
 /// A program that does not compile; what() is the whole message as it is printed.

@@ -12,7 +12,7 @@ inline std::string complaint(const std::string& text) {
   const Source source{"t.pse", text};
   try {
     const Elaborated elaborated = elaborate({&source});
-    if (elaborated.program.encoder) emit(elaborated.program, "t.pse");
+    if (elaborated.program.encoder) emit(elaborated.program, {});
     return "";
   } catch (const CompileError& error) {
     return error.what();

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "io/utf8.hpp"
 #include "tests/compll/check.hpp"
 
 namespace hipress::compll {
@@ -312,7 +313,62 @@ TEST_CASE("a program whose loops come to too much code is refused") {
   program += "float* x = map(g, [](float v) { return v; }); c = concat(" + fields + "x); }\n";
   const Source source{"t.pse", program};
   const Elaborated elaborated = elaborate({&source});
-  CHECK_THROWS_WITH(emit(elaborated.program, "t.pse"), Contains("too large"));
+  CHECK_THROWS_WITH(emit(elaborated.program, {}), Contains("too large"));
+}
+
+TEST_CASE("of a long line the part around the caret is shown") {
+  const std::string left = "float a" + std::string(500, ' '), right = std::string(500, ' ') + ";";
+  const std::string said = complaint(encoder(left + "= missing" + right + kEnd));
+  CHECK(said == "t.pse:2:510: there is nothing called 'missing' here\n…" + std::string(58, ' ') +
+                    "= missing" + std::string(33, ' ') + "…\n" + std::string(61, ' ') + "^~~~~~~");
+}
+
+TEST_CASE("a long line is cut between characters, not inside of them") {
+  std::string letters;
+  for (int i = 0; i < 200; ++i) letters += "\u00e9";
+  const std::string said = complaint("/* " + letters + " */ void /* " + letters + " */");
+  REQUIRE(said.find("…\u00e9") != std::string::npos);
+  for (std::size_t i = 0; i < said.size();) {
+    const std::size_t length = io::utf8_length(std::string_view(said).substr(i));
+    REQUIRE(length > 0);
+    i += length;
+  }
+}
+
+TEST_CASE("a program of one line of 1 MB makes a short message") {
+  const std::string megabyte(1000000, '1');
+  CHECK(complaint(megabyte).size() < 500);
+  CHECK(complaint("void XEncode(float* g, uint8* c) { float x = " + megabyte + "; }").size() < 500);
+  CHECK(complaint("void " + std::string(1000000, 'a') + "() {}").size() < 500);
+  CHECK_THAT(complaint("void " + std::string(81, 'a') + "() {}"), Contains("more than 80 letters"));
+  CHECK(complaint(encoder("float x = " + std::string(1000000, ' ') + "y;")).size() < 500);
+}
+
+TEST_CASE("the name of a file is printed without its control characters") {
+  const Source source{"a\x1b[31m\nb.pse", "x"};
+  CHECK_THAT(describe({&source, 0, 1}, "", "wrong"),
+             StartsWith("a\\x1b[31m\\x0ab.pse:1:1: wrong\n"));
+}
+
+TEST_CASE("a file whose name has control characters is not read") {
+  for (const char* name : {"/no-such/a\nb.pse", "/no-such/\x1b[31m.pse", "/no-such/\xff.pse"}) {
+    CHECK_THROWS_WITH(read_source(name),
+                      Contains("control characters") && !Contains("\n") && !Contains("\x1b"));
+  }
+}
+
+TEST_CASE("branches over shared values are compiled in linear time") {
+  // Each value is used twice by the next: 2^60 paths.
+  std::string statements =
+      "float s = t;\nuint<2>* q = map(gradient, [&](float v) {\n"
+      "  int x0 = v < 0 ? 1 : 0; int y0 = v < 1 ? 1 : 0;\n";
+  for (int i = 1; i <= 60; ++i) {
+    const std::string n = std::to_string(i), m = std::to_string(i - 1);
+    statements += "  int x" + n + " = v < " + n + " ? x" + m + " : y" + m + "; int y" + n +
+                  " = v > " + n + " ? x" + m + " : y" + m + ";\n";
+  }
+  statements += "  return x60; });\ncompressed = concat(q);";
+  CHECK(complaint(encoder(statements)).empty());
 }
 
 TEST_CASE("deep and huge programs are refused, not followed") {

@@ -142,7 +142,7 @@ TEST_CASE("the fused form has as few passes as the algorithm allows") {
     const std::string folder = std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/";
     const Source encode{"e", io::read_file(folder + file + "Encode.pse")};
     const Source decode{"d", io::read_file(folder + file + "Decode.pse")};
-    return emit(elaborate({&encode, &decode}).program, "");
+    return emit(elaborate({&encode, &decode}).program, {});
   };
   // onebit: three reductions and the codes in one pass.
   CHECK_THAT(code_of("Onebit"), Catch::Contains("kPasses = 1;") &&
@@ -167,6 +167,31 @@ class OtherCompiler {
  private:
   std::string before_;
 };
+
+TEST_CASE("no text of a program but identifiers behind prefixes reaches the code") {
+  using namespace compll;
+  const std::string hostile =
+      "/* \"); std::system(\"id\"); // ?\?/\n #define x \\\n */\n"
+      "void errnoEncode(float* linux, uint8* c, float NULL = 1 in [0, 2], int unix = 1 in [1, 2]) "
+      "{\n"
+      "  float assert = NULL * 2; float static_cast = assert + unix;\n"
+      "  uint<1>* template = map(linux, [&](float stdin) { return stdin < static_cast ? 1 : 0; "
+      "});\n"
+      "  c = concat(assert, template);\n}\n"
+      "void errnoDecode(uint8* c, float* g) {\n"
+      "  float INT_MAX; uint<1>* errno; extract(c, INT_MAX, errno);\n"
+      "  g = map(errno, [&](int broadcast) { return broadcast < 1 ? INT_MAX : 0; });\n}\n";
+  const Source source{"\n#error \"a name\".pse", hostile};
+  const std::string code = emit(elaborate({&source}).program, {});
+  for (const char* text : {"system", "#error", "?\?/", "a name", "\\"}) {
+    CHECK_THAT(code, !Catch::Contains(text));
+  }
+  CHECK_THAT(code, Catch::Contains("struct Program_0000000000000000 {"));
+  CHECK_THAT(code, Catch::Contains("(hipress_errno, \"errno\","));
+  // Macros and words of C++ are names like any other.
+  const auto codec = testing::compiled("hostile", hostile, "(unix=2)");
+  CHECK(testing::round_trip(*codec, {-1, 5}) == std::vector<float>{0, 2});
+}
 
 TEST_CASE("the compiler may be a command of several words") {
   const std::string path = testing::program_file("words", sends("float", "", "1.5"));

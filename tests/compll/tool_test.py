@@ -46,7 +46,7 @@ class Tool(unittest.TestCase):
     def test_a_decoder_brings_its_encoder(self):
         body = self.body("kernels/algorithms/TbqDecode.pse", "cpp")
         self.assertEqual(body.name, "TbqDecode.cpp")
-        self.assertIn("struct Tbq", body.read_text(encoding="utf-8"))
+        self.assertIn("struct Program_", body.read_text(encoding="utf-8"))
 
     @unittest.skipUnless(NVCC, "no nvcc on this machine")
     def test_quantisers_and_selectors_compile_alone_as_cuda(self):
@@ -100,7 +100,7 @@ class Tool(unittest.TestCase):
             whole = f"TbqEncode_{framework}.cpp"
             self.assertEqual(self.wrapped("-w", "-r", "-f", framework), [whole])
             text = (self.out / whole).read_text(encoding="utf-8")
-            self.assertIn("struct Tbq", text)
+            self.assertIn("struct Program_", text)
             self.assertNotRegex(text, r"[$]")
             self.assertEqual(self.wrapped("-w", "-f", framework), [f"TbqEncode_{framework}.hpp"])
             self.assertEqual(self.wrapped("-r", "-f", framework), [whole])
@@ -139,6 +139,41 @@ class Tool(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn(said, done.stderr)
                 self.assertEqual(self.files(), ["alone.pse", "class.pse", "new_state.pse", "step.pse", "sum.pse"])
+
+    def test_no_name_of_a_file_reaches_what_is_written(self):
+        program = pathlib.Path(ROOT, SEED).read_text(encoding="utf-8")
+        for name in ("a\nb", "a\x1b[31mb"):
+            path = self.out / f"{name}.pse"
+            path.write_text(program, encoding="utf-8")
+            done = run(TOOL, path.name, "-b", "--target", "cpp", cwd=self.out)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, r"^[^\x00-\x1f]*control characters[^\x00-\x1f]*\n$")
+            path.unlink()
+        hostile = 'Tbq"; #error PWNED'
+        for half in ("Encode", "Decode"):
+            text = pathlib.Path(ROOT, f"kernels/algorithms/Tbq{half}.pse").read_text(encoding="utf-8")
+            (self.out / f"{hostile}{half}.pse").write_text(text, encoding="utf-8")
+        for words in (("-b", "--target", "cpp"), ("-b",), ("-w", "-f", "pytorch"), ("-w", "-r", "-f", "pytorch")):
+            done = run(TOOL, f"{hostile}Encode.pse", *words, cwd=self.out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("PWNED", (self.out / done.stdout.strip()).read_text(encoding="utf-8"))
+        done = run(TOOL, f"{hostile}Encode.pse", "-r", "-f", "pytorch", cwd=self.out)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("rename the program", done.stderr)
+
+    def test_large_programs_are_refused_in_little_time(self):
+        def text(statements):
+            return ("void BigEncode(float* g, uint8* c) {\n  uint<1>* q = map(g, [](float v) {\n    float x = v;\n" +
+                    statements + "    return x < 0 ? 1 : 0; });\n  c = concat(q);\n}\n")
+
+        for said, statements in (
+                ("more than 1000 operations per element", "".join(f"    x = x * 1.5 + {i};\n" for i in range(12000))),
+                ("more than 1000 variables", "".join(f"    float x{i} = v + {i};\n" for i in range(12000)))):
+            (self.out / "big.pse").write_text(text(statements), encoding="utf-8")
+            done = subprocess.run((TOOL, "big.pse", "-b", "--target", "cpp"), cwd=self.out, capture_output=True,
+                                  text=True, check=False, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
 
     def test_files_that_cannot_be_read_or_written_are_exit_2(self):
         done = run(TOOL, "no.pse", cwd=self.out)

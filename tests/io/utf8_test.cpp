@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+using hipress::io::printable;
 using hipress::io::utf8_length;
 
 TEST_CASE("characters of one to four bytes") {
@@ -33,4 +34,11 @@ TEST_CASE("what is no character") {
     CAPTURE(bytes);
     CHECK(utf8_length(bytes) == 0);
   }
+}
+
+TEST_CASE("printable text has no control characters, and says which bytes there were") {
+  CHECK(printable("plain, \u00e4 and \U0001f600") == "plain, \u00e4 and \U0001f600");
+  CHECK(printable(std::string_view("a\n\x1b[31m\0\x7f", 9)) == "a\\x0a\\x1b[31m\\x00\\x7f");
+  CHECK(printable("\u0085\u009b\u00a0") == "\\xc2\\x85\\xc2\\x9b\u00a0");
+  CHECK(printable("\xff\xc3") == "\\xff\\xc3");
 }

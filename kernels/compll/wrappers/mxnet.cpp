@@ -28,7 +28,7 @@ using Attributes = std::unordered_map<std::string, std::string>;
 using Shapes = std::vector<std::vector<unsigned>>;
 using Tensors = std::vector<mx::MXTensor>;
 
-inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL($name);
+inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
 /// Runs `function`; what it throws becomes MXNet's own error.
 template <class Function>

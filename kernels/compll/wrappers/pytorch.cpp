@@ -17,7 +17,7 @@ namespace {
 
 using hipress::kernels::Operator;
 
-inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL($name);
+inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
 /// Runs `function`; what it throws becomes PyTorch's own error.
 template <class Function>

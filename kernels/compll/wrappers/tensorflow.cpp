@@ -24,7 +24,7 @@ namespace {
 namespace tf = tensorflow;
 using hipress::kernels::Operator;
 
-inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL($name);
+inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
 /// A status of TensorFlow's that is not OK, on its way up.
 struct Failed {

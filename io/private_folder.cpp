@@ -1,0 +1,238 @@
+#include "io/private_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "io/digest.hpp"
+#include "io/error.hpp"
+#include "io/interrupts.hpp"
+#include "io/utf8.hpp"
+
+namespace hipress::io {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kRandomBytes = 8;
+constexpr const char* kRemoveIt = "remove it";
+
+/// A descriptor that is closed at the end of the scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  const int number_;
+};
+
+/// Whether this process sees all users of the machine, as it does outside of containers.
+bool sees_all_users() {
+  std::uint64_t inside = 0, outside = 0, count = 0;
+  std::ifstream map("/proc/self/uid_map");
+  if (!(map >> inside >> outside >> count)) return true;
+  return inside == 0 && outside == 0 && count >= 0xffffffffu;
+}
+
+/// In a container of a user's own, the machine's root is not among the users, and what belongs to
+/// it shows as the overflow user's.
+bool is_hidden_root(uid_t user) {
+  constexpr uid_t kOverflowUser = 65534;
+  return user == kOverflowUser && !sees_all_users();
+}
+
+/// A group of one user alone, as many systems make for each: named like the user, without others.
+bool is_private_group(gid_t group, uid_t user) {
+  std::vector<char> group_text(1 << 16), user_text(1 << 16);
+  struct group row {};
+  struct group* found = nullptr;
+  if (::getgrgid_r(group, &row, group_text.data(), group_text.size(), &found) != 0 || !found) {
+    return false;
+  }
+  struct passwd owner {};
+  struct passwd* known = nullptr;
+  if (::getpwuid_r(user, &owner, user_text.data(), user_text.size(), &known) != 0 || !known) {
+    return false;
+  }
+  if (std::strcmp(row.gr_name, owner.pw_name) != 0) return false;
+  for (char** member = row.gr_mem; *member != nullptr; ++member) {
+    if (std::strcmp(*member, owner.pw_name) != 0) return false;
+  }
+  return true;
+}
+
+/// Who besides this user and root can change what has this status; empty: nobody.
+std::string stranger(const struct stat& status) {
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    return fmt::format("belongs to user {}, not to you (user {})", status.st_uid, ::geteuid());
+  }
+  if ((status.st_mode & S_IWOTH) != 0) return "can be written to by every user";
+  if ((status.st_mode & S_IWGRP) != 0 && !is_private_group(status.st_gid, status.st_uid)) {
+    return fmt::format("can be written to by group {}", status.st_gid);
+  }
+  return "";
+}
+
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// Makes the folder and those above it that are missing.
+std::error_code make_folders(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return {};
+  if (path.has_parent_path() && path.parent_path() != path) {
+    if (const std::error_code above = make_folders(path.parent_path())) return above;
+  }
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return {errno, std::generic_category()};
+  }
+  return fs::is_directory(path, error) ? std::error_code()
+                                       : std::make_error_code(std::errc::not_a_directory);
+}
+
+}  // namespace
+
+PrivateFolder::PrivateFolder(const std::string& path, std::string remedy)
+    : remedy_(std::move(remedy)) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error).lexically_normal();
+  if (!error) error = make_folders(absolute.has_filename() ? absolute : absolute.parent_path());
+  if (!error) path_ = fs::canonical(absolute, error).string();
+  if (error) {
+    throw InputError(fmt::format("{}: the folder cannot be made: {}; {}", printable(path),
+                                 error.message(), remedy_));
+  }
+  for (fs::path above = fs::path(path_).parent_path();; above = above.parent_path()) {
+    require_safe_owner(above.string(), true);
+    if (above == above.root_path()) break;
+  }
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor_ < 0) refuse(path_, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  try {
+    require_safe_owner(path_, false);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+PrivateFolder::~PrivateFolder() { ::close(descriptor_); }
+
+void PrivateFolder::refuse(const std::string& path, const std::string& what,
+                           std::string_view remedy) const {
+  throw InputError(fmt::format("{} {}; {}{}{}", printable(path), what, remedy,
+                               remedy.empty() ? "" : ", or ", remedy_));
+}
+
+void PrivateFolder::require_safe_owner(const std::string& path, bool above) const {
+  struct stat status {};
+  const int failed = above ? ::lstat(path.c_str(), &status) : ::fstat(descriptor_, &status);
+  if (failed != 0) refuse(path, fmt::format("cannot be examined: {}", std::strerror(errno)));
+  // A sticky folder lets nobody rename or remove what belongs to others.
+  if (above && (status.st_mode & S_ISVTX) != 0) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
+  if (above && is_hidden_root(status.st_uid)) status.st_uid = 0;
+  const std::string who = stranger(status);
+  if (who.empty()) return;
+  refuse(path, who + ", so programs in it that would be run as you could be replaced",
+         "give it to yourself alone (chown, chmod go-w)");
+}
+
+std::optional<std::string> PrivateFolder::read(const std::string& name,
+                                               std::size_t most_bytes) const {
+  const std::string path = path_ + "/" + name;
+  const Descriptor file(
+      ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.number() < 0) {
+    if (errno == ENOENT) return std::nullopt;
+    if (errno == ELOOP) refuse(path, "is a link, not a file of yours", kRemoveIt);
+    throw RunError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  }
+  struct stat status {};
+  if (::fstat(file.number(), &status) != 0) {
+    throw RunError(fmt::format("{}: cannot be examined: {}", path, std::strerror(errno)));
+  }
+  if (!S_ISREG(status.st_mode)) refuse(path, "is no regular file", kRemoveIt);
+  if (const std::string who = stranger(status); !who.empty()) {
+    refuse(path, who + ", so it may not be yours", kRemoveIt);
+  }
+  std::string bytes;
+  std::array<char, 1 << 16> block;
+  for (;;) {
+    const ssize_t got = ::read(file.number(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw RunError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+    if (got == 0) return bytes;
+    bytes.append(block.data(), static_cast<std::size_t>(got));
+    if (bytes.size() > most_bytes) {
+      refuse(path, fmt::format("has more than {} bytes", most_bytes), kRemoveIt);
+    }
+  }
+}
+
+void PrivateFolder::write(const std::vector<File>& files) const {
+  // On a file system that cannot lock folders files may mix, which their readers must notice.
+  while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  try {
+    for (const File& file : files) put(file);
+  } catch (...) {
+    ::flock(descriptor_, LOCK_UN);
+    throw;
+  }
+  ::flock(descriptor_, LOCK_UN);
+}
+
+void PrivateFolder::put(const File& file) const {
+  const std::string temporary =
+      fmt::format(".{}.{}", file.name, to_hex(random_bytes(kRandomBytes)));
+  DoomedFile doomed(path_ + "/" + temporary);
+  const Descriptor made(::openat(descriptor_, temporary.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (made.number() < 0 || !write_all(made.number(), file.bytes) ||
+      ::renameat(descriptor_, temporary.c_str(), descriptor_, file.name.c_str()) != 0) {
+    throw RunError(fmt::format("{}/{}: cannot be written: {}; free space, or {}", path_, file.name,
+                               std::strerror(errno), remedy_));
+  }
+  doomed.keep();
+}
+
+void PrivateFolder::remove_older_than(double age_s) const {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
+    struct stat status {};
+    const std::string name = entry.path().filename().string();
+    if (::fstatat(descriptor_, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const double age = std::difftime(std::time(nullptr), status.st_mtime);
+    if (!S_ISDIR(status.st_mode) && age > age_s) ::unlinkat(descriptor_, name.c_str(), 0);
+  }
+}
+
+}  // namespace hipress::io

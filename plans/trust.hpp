@@ -1,0 +1,25 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace hipress::plans {
+
+/// Which programs (x.pse) a plan or sweep may bring. Such files are data that may come from
+/// anybody, and a program that they name would be compiled and run as this user.
+struct Trust {
+  std::vector<std::string> named = {};  ///< algorithms, as the command line names them
+  bool everything = false;              ///< --trust-plan
+};
+
+/// Adds --trust-plan to a tool's command line.
+void declare(CLI::App& app, Trust& trust);
+
+/// The algorithm that a plan's text stands for: the same text, unless it names a program. That one
+/// must be the file of a program that is named, links resolved; the result is then spelled as the
+/// command line has it, so that nothing else is compiled if a link changes or lies beside another
+/// file. io::InputError with both remedies for other programs.
+std::string trusted_algorithm(const std::string& text, const Trust& trust);
+
+}  // namespace hipress::plans
