@@ -36,7 +36,7 @@ struct Request {
   std::uint32_t nnodes = 0;  ///< 0: the launcher's
   executor::ReplayOptions replay;
   std::string backward = "idle";
-  std::string transport = "gloo", rendezvous, interface, job = "hipress";
+  std::string transport{transport::kDefaultTransport}, rendezvous, interface, job = "hipress";
   std::optional<std::string> secret_file;
   std::string profile, cluster, network = "fair";
   std::string trace;
@@ -46,6 +46,7 @@ struct Request {
   bool json = false;
   bool verbose = false;
   std::string secret;  ///< of --secret-file
+  bool insecure = false;
 };
 
 void declare(CLI::App& app, Request& request) {
@@ -81,10 +82,11 @@ void declare(CLI::App& app, Request& request) {
                  "cluster YAML to predict for; default: as the profile was measured");
   app.add_option("--network", request.network, "how predicted transfers share links: port or fair")
       ->capture_default_str();
-  app.add_option(
-         "--transport", request.transport,
-         "gloo (TCP), memory (threads of one process), or nccl (between GPUs; its ranks meet "
-         "over gloo). With --device cuda, gloo and memory go through pinned host memory")
+  app.add_option("--transport", request.transport,
+                 "what moves messages: " + transport::describe_transports() +
+                     "; nccl (between GPUs; its ranks meet over " +
+                     std::string(transport::kDefaultTransport) +
+                     "). With --device cuda, all others go through pinned host memory")
       ->capture_default_str();
   app.add_option("--rendezvous", request.rendezvous,
                  "where the processes of a job meet: file:///shared/folder, redis://host:port or, "
@@ -96,6 +98,9 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--secret-file", request.secret_file,
                  "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
                  "same for every rank; default: the rendezvous hands out a secret");
+  app.add_flag("--insecure", request.insecure,
+               "let --transport gloo, which takes whoever connects for a rank, listen beyond "
+               "loopback: on a network that nobody else can reach");
   app.add_option(
          "--timeout", request.replay.timeout_s,
          "seconds without progress after which the job ends; a rank that is silent for "
@@ -226,7 +231,8 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
                                                 .rendezvous = request.rendezvous,
                                                 .interface = request.interface,
                                                 .timeout_s = request.replay.timeout_s,
-                                                .secret = request.secret},
+                                                .secret = request.secret,
+                                                .insecure = request.insecure},
                                                executor::collectives_of(job.graph));
   return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
 }

@@ -29,13 +29,14 @@ using hipress::costs::Profile;
 namespace profiler = hipress::profiler;
 
 struct Arguments {
-  std::string device = "cpu", transport = "gloo";
+  std::string device = "cpu", transport{hipress::transport::kDefaultTransport};
   std::vector<std::string> algorithms;
   std::uint32_t nodes = 0;  ///< 0: the launcher's, or four threads
   std::string output = "profile.yaml";
   std::string base, anew;  ///< no part: links, with a base
   std::string rendezvous, interface, job = "hipress-profile";
   std::optional<std::string> secret_file;
+  bool insecure = false;
   double timeout_s = 60;
   bool quick = false;
   std::optional<int> passes;
@@ -47,8 +48,8 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--transport", arguments.transport,
-                 "what links are measured of: gloo (TCP), or nccl (between GPUs)")
-      ->check(CLI::IsMember({"gloo", "nccl"}))
+                 "what links are measured of: " + hipress::transport::describe_transports() +
+                     "; nccl (between GPUs)")
       ->capture_default_str();
   app.add_option(
       "--algorithm", arguments.algorithms,
@@ -79,6 +80,9 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--secret-file", arguments.secret_file,
                  "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
                  "same for every rank; default: the rendezvous hands out a secret");
+  app.add_flag("--insecure", arguments.insecure,
+               "let --transport gloo, which takes whoever connects for a rank, listen beyond "
+               "loopback: on a network that nobody else can reach");
   app.add_option("--timeout", arguments.timeout_s,
                  "seconds without progress after which the job ends")
       ->check(hipress::io::number_from(hipress::transport::kLeastTimeout_s,
@@ -236,7 +240,8 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
   }
   constexpr int kCollectives = 1;
   return executor::connect_rank(
-      "gloo",
+      arguments.transport == "nccl" ? std::string(transport::kDefaultTransport)
+                                    : arguments.transport,
       {.rank = launch->rank,
        .size = launch->size,
        .job = arguments.job,
@@ -246,7 +251,8 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
        .rendezvous = arguments.rendezvous,
        .interface = arguments.interface,
        .timeout_s = arguments.timeout_s,
-       .secret = arguments.secret_file ? transport::read_secret_file(*arguments.secret_file) : ""},
+       .secret = arguments.secret_file ? transport::read_secret_file(*arguments.secret_file) : "",
+       .insecure = arguments.insecure},
       kCollectives);
 }
 

@@ -19,7 +19,7 @@ steps=(
   "racecheck|test_kernels compute-sanitizer|no race on shared memory"
   "kernels|hipress-profile|encode and decode against the GPU's memory bandwidth"
   "nccl|hipress-exec|four processes share the GPU over NCCL, every value verified"
-  "threads|hipress-exec|four thread ranks share the GPU over gloo, every value verified"
+  "threads|hipress-exec|four thread ranks share the GPU over tcp, every value verified"
   "overhead|bench_executor|time per tiny task of two thread ranks that share the GPU, launches and messages included"
   "predict|hipress-profile hipress-plan hipress-exec|profile, plan, exec: predicted beside measured"
 )
@@ -288,7 +288,7 @@ step_nccl() {
 thread_replay() {
   local name=$1
   shift
-  limited hipress-exec --device cuda --transport gloo --nnodes "$ranks" --input "$model" --algorithm "$algorithm" \
+  limited hipress-exec --device cuda --transport tcp --nnodes "$ranks" --input "$model" --algorithm "$algorithm" \
     --iterations "$iterations" --json "$@" >"$work/$name.json"
   [[ $(field verified "$work/$name.json") == true ]]
 }

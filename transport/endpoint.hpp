@@ -163,6 +163,8 @@ struct TransportRow {
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();
+/// Every row's name and help, for the help of an option: "tcp (…); gloo (…)".
+std::string describe_transports();
 /// io::InputError, which lists the names, when there is no such transport.
 const TransportRow& find_transport(std::string_view name);
 

@@ -1,6 +1,5 @@
 #include "transport/gloo_wire.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gloo/allreduce.h>
 #include <gloo/common/error.h>
@@ -9,7 +8,6 @@
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
-#include <net/if.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -22,7 +20,9 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "transport/loopback.hpp"
 #include "transport/meeting.hpp"
+#include "transport/socket.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -44,25 +44,23 @@ void ignore_sigpipe() {
   }
 }
 
-std::shared_ptr<gloo::transport::Device> open_device(const std::string& interface) {
-  gloo::transport::tcp::attr attributes;
-  in6_addr parsed{};
-  if (interface.empty()) {
-    attributes.hostname = "127.0.0.1";
-  } else if (::inet_pton(AF_INET, interface.c_str(), &parsed) == 1 ||
-             ::inet_pton(AF_INET6, interface.c_str(), &parsed) == 1) {
-    attributes.hostname = interface;
-  } else if (::if_nametoindex(interface.c_str()) != 0) {
-    attributes.iface = interface;
-  } else {
-    throw io::InputError(fmt::format(
-        "'{}' is neither an address nor an interface of this host (ip address show lists them)",
-        interface));
+std::shared_ptr<gloo::transport::Device> open_device(const JobOptions& options) {
+  const Address address = address_of(options.interface);
+  if (loopback(options.interface).empty() && !options.insecure) {
+    throw io::InputError(
+        fmt::format("transport gloo takes whoever connects to {} for a rank: use tcp, or give "
+                    "--insecure if nobody else can reach that network",
+                    address.host()));
   }
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = address.host();
   try {
     return gloo::transport::tcp::CreateDevice(attributes);
   } catch (const std::exception& error) {
-    throw io::InputError(fmt::format("cannot bind to '{}': {}", interface, error.what()));
+    throw io::InputError(fmt::format(
+        "rank {} cannot listen at {}: {}; is it an address of this host (ip address show lists "
+        "them), and are files left to open (ulimit -n)?",
+        options.rank, address.host(), error.what()));
   }
 }
 
@@ -171,7 +169,7 @@ class GlooWire : public Wire {
         size_(options.size),
         meeting_(options),
         timeout_(static_cast<std::int64_t>(1000 * options.timeout_s) + 1),
-        device_(open_device(options.interface)),
+        device_(open_device(options)),
         upward_(make_pairs()),
         downward_(make_pairs()) {}
 

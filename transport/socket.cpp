@@ -92,15 +92,21 @@ void Socket::shut_down() const noexcept {
   if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
 }
 
-std::string Address::text() const {
+std::string Address::host() const {
   std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  if (::getnameinfo(get(), length, host.data(), host.size(), port.data(), port.size(),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+  if (::getnameinfo(get(), length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
     return "?";
   }
-  return storage.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port.data())
-                                       : fmt::format("{}:{}", host.data(), port.data());
+  return host.data();
+}
+
+std::string Address::text() const {
+  std::array<char, NI_MAXSERV> port{};
+  if (::getnameinfo(get(), length, nullptr, 0, port.data(), port.size(), NI_NUMERICSERV) != 0) {
+    return "?";
+  }
+  return storage.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host(), port.data())
+                                       : fmt::format("{}:{}", host(), port.data());
 }
 
 Address parse_address(const std::string& text) {

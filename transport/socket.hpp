@@ -34,6 +34,8 @@ struct Address {
   socklen_t length = 0;
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  /// "10.0.0.1" or "fe00::1".
+  std::string host() const;
   /// "10.0.0.1:4711" or "[fe00::1]:4711".
   std::string text() const;
 };

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -16,23 +18,30 @@ namespace {
 
 constexpr std::array kRows{
     TransportRow{
-        "tcp", "TCP between ranks that prove to know the job's secret: processes, or threads",
+        "tcp",
+        "TCP between processes or threads, which prove to each other that they know the job's "
+        "secret",
         tcp_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_tcp_wire(options)); }},
     TransportRow{
-        "gloo",
-        "TCP through gloo, which takes anybody for a rank: for trusted networks, to compare",
-        gloo_descriptors,
+        "gloo", "TCP through gloo, which takes whoever connects for a rank", gloo_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_gloo_wire(options)); }},
     TransportRow{
-        "memory", "copies inside one process, for tests: ranks are its threads",
-        [](int) { return Descriptors{}; },
+        "memory", "copies between threads of one process", [](int) { return Descriptors{}; },
         [](const JobOptions& options) { return connect_over(options, make_memory_wire(options)); }},
 };
 
 }  // namespace
 
 std::span<const TransportRow> transports() { return kRows; }
+
+std::string describe_transports() {
+  std::string all;
+  for (const TransportRow& row : kRows) {
+    all += fmt::format("{}{} ({})", all.empty() ? "" : "; ", row.name, row.help);
+  }
+  return all;
+}
 
 const TransportRow& find_transport(std::string_view name) {
   const auto found = std::ranges::find(kRows, name, &TransportRow::name);

@@ -24,7 +24,8 @@ class WireClosed : public std::runtime_error {
 };
 
 /// Memory of this rank that one peer may write to, until the window is destroyed. While the wire is
-/// open, a window is destroyed only when no put to it can be under way.
+/// open, a window is destroyed only when no put to it can be under way. One thread at a time waits
+/// for windows of one peer: a wire may receive in that thread.
 class Window {
  public:
   virtual ~Window() = default;

@@ -351,7 +351,7 @@ TEST_CASE("ranks with different versions of NCCL do not begin") {
   CHECK(nccl.groups == 0);
 }
 
-TEST_CASE("GPUs verify as thread ranks over gloo through pinned memory") {
+TEST_CASE("GPUs verify as thread ranks over TCP through pinned memory") {
   if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     for (const std::string strategy : {"ps", "ring"}) {
@@ -359,7 +359,7 @@ TEST_CASE("GPUs verify as thread ranks over gloo through pinned memory") {
       ReplayOptions options;
       options.device = [](int) { return make_cuda_device(0); };
       INFO(strategy << " " << row.name);
-      CHECK(replay_threads("gloo", made.model, made.plan, made.graph, options).verified);
+      CHECK(replay_threads("tcp", made.model, made.plan, made.graph, options).verified);
     }
   }
 }
@@ -394,7 +394,7 @@ TEST_CASE("one GPU verifies over NCCL as one rank") {
   ReplayOptions options;
   options.device = [](int) { return make_cuda_device(0); };
   options.nccl = &transport::nccl_library();
-  CHECK(replay_threads("gloo", made.model, made.plan, made.graph, options).verified);
+  CHECK(replay_threads("tcp", made.model, made.plan, made.graph, options).verified);
 }
 
 TEST_CASE("where a device is required, a test that finds none fails", "[!shouldfail]") {
@@ -416,7 +416,7 @@ TEST_CASE("without a GPU, asking for one says what there is instead") {
     return;
   }
   CHECK_THROWS_WITH(make_cuda_device(0), Contains("--device cpu"));
-  for (const std::string transport : {"gloo", "nccl"}) {
+  for (const std::string transport : {"tcp", "nccl"}) {
     CHECK_THROWS_WITH(choose_device({.device = "cuda", .transport = transport}, {}),
                       Contains("--device cpu"));
   }

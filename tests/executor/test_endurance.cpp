@@ -50,7 +50,7 @@ void require_flat(const Holdings& before, const Holdings& after) {
 }  // namespace
 
 TEST_CASE("10000 replays in one process leave memory and descriptors as they were", "[long]") {
-  const std::string transport = GENERATE(as<std::string>(), "gloo", "memory");
+  const std::string transport = GENERATE(as<std::string>(), "tcp", "gloo", "memory");
   CAPTURE(transport);
   const Case made = make_case("ring", 2, 2, "onebit", {1000, 33, 5000});
   Holdings before;
@@ -73,7 +73,7 @@ TEST_CASE("10000 iterations of one replay leave memory and descriptors as they w
     if (++calls % 2 == 0) (iteration == kWarmup ? before : after) = Holdings::now();
   };
   const ReplayResult result =
-      replay_threads("gloo", made.model, made.plan, made.graph,
+      replay_threads("tcp", made.model, made.plan, made.graph,
                      {.warmup = 0, .iterations = kReplays, .progress = progress});
   CHECK(result.verified);
   require_flat(before, after);

@@ -25,6 +25,7 @@
 #include "transport/gloo_wire.hpp"
 #include "transport/memory_wire.hpp"
 #include "transport/session.hpp"
+#include "transport/tcp_wire.hpp"
 
 using namespace hipress;
 using namespace hipress::executor;
@@ -120,7 +121,7 @@ Schedule make_schedule(std::uint64_t seed) {
   Draws draws(seed);
   Schedule made;
   made.seed = seed;
-  made.transport = draws.one_of<std::string>({"memory", "memory", "gloo"});
+  made.transport = draws.one_of<std::string>({"memory", "tcp", "gloo"});
   made.strategy = draws.one_of<std::string>({"ps", "ring", "ps", "ring", "allreduce"});
   made.algorithm = made.strategy == "allreduce"
                        ? "raw"
@@ -171,8 +172,9 @@ struct End {
 
 std::unique_ptr<transport::Wire> make_wire(const Schedule& schedule,
                                            const transport::JobOptions& options) {
-  auto wire = schedule.transport == "gloo" ? transport::make_gloo_wire(options)
-                                           : transport::make_memory_wire(options);
+  auto wire = schedule.transport == "gloo"  ? transport::make_gloo_wire(options)
+              : schedule.transport == "tcp" ? transport::make_tcp_wire(options)
+                                            : transport::make_memory_wire(options);
   for (const Wound& wound : schedule.wounds) {
     if (wound.rank != options.rank) continue;
     wire = std::make_unique<transport::test::FaultyWire>(

@@ -149,7 +149,7 @@ TEST_CASE("bulk, batch, all-reduce and no pipelining verify on one to five ranks
   for (const Features& features : all_features()) {
     if (features.bulk + features.batch + features.raw_allreduce < 2) continue;
     INFO(to_string(features) << ", N = " << nodes);
-    CHECK(verifies("gloo", make(features, nodes, static_cast<std::int32_t>(nodes))));
+    CHECK(verifies("tcp", make(features, nodes, static_cast<std::int32_t>(nodes))));
     nodes = nodes % 5 + 1;
   }
 }

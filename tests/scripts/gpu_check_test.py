@@ -186,7 +186,7 @@ class GpuCheck(unittest.TestCase):
                           ("racecheck", "test_kernels")])
         raced = {case for _, _, patterns in seen[2:] for case in matching("kernels", patterns)}
         self.assertTrue(any('"dgc"' in cases("kernels")[case] for case in raced), raced)
-        self.assertIn("GPUs verify as thread ranks over gloo through pinned memory", matching("executor", seen[1][2]))
+        self.assertIn("GPUs verify as thread ranks over TCP through pinned memory", matching("executor", seen[1][2]))
 
     def test_every_pattern_names_test_cases_that_there_are(self):
         patterns = re.findall(r"(?:run_tests|sanitize \w+) test_(\w+) (['\"])(.*?)\2\s", GPU_CHECK.read_text())
