@@ -7,6 +7,7 @@
 
 #include "executor/device.hpp"
 #include "io/environment.hpp"
+#include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
 
 namespace hipress::executor {

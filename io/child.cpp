@@ -121,6 +121,13 @@ void unblock_signals() {
   ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+[[noreturn]] void complain_of_room(const std::string& name, int error) {
+  throw RunError(fmt::format(
+      "{} cannot be started: {}; allow more processes and open files (ulimit -u, ulimit -n), or "
+      "free memory",
+      quote(name), std::strerror(error)));
+}
+
 /// Holds back all signals of this thread while it lives.
 class SignalsBlocked {
  public:
@@ -146,12 +153,7 @@ class Group {
     const pid_t self = ::getpid();
     leader_ = ::fork();
     if (leader_ == 0) supervise(prepared, self);
-    if (leader_ < 0) {
-      throw RunError(
-          fmt::format("{} cannot be started: {}; allow more processes (ulimit -u), or "
-                      "free memory",
-                      quote(name), std::strerror(errno)));
-    }
+    if (leader_ < 0) complain_of_room(name, errno);
     ::setpgid(leader_, leader_);  // both sides, since either may come first
     killed_with_us_.emplace(leader_);
   }
@@ -259,6 +261,10 @@ ChildResult run_child(const ChildCommand& command) {
     if (!drain(output.reader(), result.output) || result.output.size() == before) break;
   }
   result.status = group.wait();
+  const int error = result.start_error;
+  if (error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE) {
+    complain_of_room(words.at(0), error);
+  }
   return result;
 }
 

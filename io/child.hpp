@@ -15,7 +15,7 @@ struct ChildCommand {
 
 /// How it went.
 struct ChildResult {
-  int start_error = 0;  ///< errno if it could not be started; the rest then means nothing
+  int start_error = 0;  ///< errno if there is no such program; the rest then means nothing
   bool timed_out = false;
   int status = 0;      ///< the exit status; 128 + N if signal N ended it
   std::string output;  ///< the first 64 KiB of standard output and standard error

@@ -73,6 +73,12 @@ std::vector<std::string> compiler_command() {
                     "or allow more time (hipress-exec --timeout)",
                     path, compiler, timeout_s));
   }
+  constexpr int kSignals = 128;
+  if (result.status > kSignals) {
+    throw io::RunError(fmt::format(
+        "{}: the C++ compiler {} was ended by signal {}; it may need more memory: free some", path,
+        compiler, result.status - kSignals));
+  }
   constexpr std::size_t kShown = 2000;
   throw io::RunError(fmt::format("{}: the C++ compiler {} failed on the generated code:\n{}", path,
                                  compiler, result.output.substr(0, kShown)));
