@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "io/digest.hpp"
+#include "io/interrupts.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 }
 
 [[noreturn]] void fail(const std::string& path, std::string_view action) {
+  throw_if_exhausted(errno);
   complain(path, fmt::format("cannot be {}: {}", action, std::strerror(errno)));
 }
 
@@ -39,13 +41,6 @@ class Descriptor {
 
  private:
   int number_;
-};
-
-/// Removes a name from the folder at the end of its scope.
-struct Remover {
-  int folder;
-  const std::string& name;
-  ~Remover() { ::unlinkat(folder, name.c_str(), 0); }
 };
 
 std::string file_of(std::string name) {
@@ -99,6 +94,7 @@ FileStore::FileStore(const std::string& folder)
       descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
       user_(::geteuid()) {
   if (descriptor_ < 0) {
+    throw_if_exhausted(errno);
     if (errno == ENOENT || errno == ENOTDIR) {
       throw std::runtime_error(fmt::format("there is no folder '{}'", folder));
     }
@@ -128,10 +124,10 @@ bool FileStore::add(const std::string& name, std::string_view content, Keep /*ke
   }
   // Nobody can foresee the name and put a link there.
   const std::string temporary = fmt::format(".{}.{}", file, io::to_hex(io::random_bytes(8)));
+  const io::DoomedFile doomed(path_of(temporary));
   Descriptor made(::openat(descriptor_, temporary.c_str(),
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (made.number() < 0) fail(path_of(temporary), "made");
-  const Remover remover{descriptor_, temporary};
   struct stat status {};
   if (::fstat(made.number(), &status) != 0 || !write_all(made.number(), content) || !made.close()) {
     fail(path_of(temporary), "written");

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <system_error>
 
 #include "io/digest.hpp"
 #include "io/error.hpp"
@@ -44,6 +45,8 @@ std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string&
   std::shared_ptr<Store> store;
   try {
     store = std::make_shared<FileStore>(path);
+  } catch (const std::system_error&) {
+    throw;  // this process's own fault
   } catch (const std::exception& error) {
     throw refused(options, error.what());
   }
@@ -66,6 +69,8 @@ std::shared_ptr<Store> open_redis(const JobOptions& options, Clock::time_point d
     return std::make_shared<RedisStore>(parse_redis_address(options.rendezvous), deadline);
   } catch (const StoreLost& error) {
     throw lost(options, error);
+  } catch (const std::system_error&) {
+    throw;
   } catch (const std::exception& error) {
     throw refused(options, error.what());
   }
@@ -226,6 +231,8 @@ void Meeting::publish(const std::string& key, std::string_view text, Keep keep) 
     if (store_->add(name, seal_.close(name, text), keep)) return;
   } catch (const StoreLost& error) {
     throw lost(options_, error);
+  } catch (const std::system_error&) {
+    throw;
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("rank {} of job '{}' cannot leave its {} at '{}': {}",
                                    options_.rank, options_.job, key, place_, error.what()));
@@ -269,6 +276,8 @@ std::vector<char> Meeting::fetch(int rank, const std::string& key) {
     }
   } catch (const StoreLost& error) {
     throw lost(options_, error);
+  } catch (const std::system_error&) {
+    throw;
   } catch (const std::exception& error) {
     throw io::RunError(fmt::format("rank {} cannot read the {} of rank {} at '{}': {}",
                                    options_.rank, key, rank, place_, error.what()));

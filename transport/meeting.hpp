@@ -47,7 +47,8 @@ class Meeting {
  public:
   /// Opens the store and leaves this rank's card. io::InputError if there is no such store,
   /// `options` make no sense, or there is a rank of this number already. io::RunError, here and
-  /// below, when the store fails, in its own words, or does not answer until the deadline.
+  /// below, when the store fails, in its own words, or does not answer until the deadline;
+  /// std::system_error if this process may open no more files.
   explicit Meeting(const JobOptions& options);
   ~Meeting() = default;
   Meeting(const Meeting&) = delete;

@@ -87,6 +87,7 @@ Addresses look_up(const RedisAddress& address) {
 /// A socket that is connected to the address; -1, with errno, if none can be.
 int connect_to(const addrinfo& to, Clock::time_point until) {
   const int made = ::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (made < 0) throw_if_exhausted(errno);
   if (made < 0) throw StoreLost(fmt::format("no socket can be made: {}", std::strerror(errno)));
   int error = ::connect(made, to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS || error == EINTR) {

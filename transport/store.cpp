@@ -1,6 +1,8 @@
 #include "transport/store.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 #include <thread>
 
 namespace hipress::transport {
@@ -10,6 +12,12 @@ namespace {
 constexpr std::chrono::milliseconds kPause{10};
 
 }  // namespace
+
+void throw_if_exhausted(int error) {
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    throw std::system_error(error, std::generic_category());
+  }
+}
 
 std::optional<std::string> Store::wait_for(const std::string& name, Clock::time_point deadline) {
   for (;;) {

@@ -19,6 +19,10 @@ class StoreLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// std::system_error if the errno says that this process may open no more files, or has no more
+/// memory: that is its own fault, and no store's.
+void throw_if_exhausted(int error);
+
 /// How long an entry is needed. Only a store that outlives the job makes a difference.
 enum class Keep : std::uint8_t {
   kForGood,     ///< so that a later job of the same name meets it
@@ -34,7 +38,8 @@ class Store {
 
   virtual ~Store() = default;
   /// Makes the entry, whole or not at all; false if there is one of this name. std::runtime_error,
-  /// which says why, if the entry cannot be made; StoreLost.
+  /// which says why, if the entry cannot be made; StoreLost; std::system_error as
+  /// throw_if_exhausted.
   virtual bool add(const std::string& name, std::string_view content, Keep keep) = 0;
   /// Waits for the entry; nullopt if there is none at the deadline. std::runtime_error if the entry
   /// is nothing that a rank can have made; StoreLost.

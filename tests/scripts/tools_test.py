@@ -1,8 +1,10 @@
 """What every command-line tool answers: tools_test.py PATH/hipress-x"""
 
 import pathlib
+import resource
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TOOL = pathlib.Path(sys.argv.pop())
@@ -29,6 +31,28 @@ class ToolTest(unittest.TestCase):
         done = run("--no-such-option")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, rf"^{TOOL.name}: .* \(see {TOOL.name} --help\)\n$")
+
+    @unittest.skipUnless(TOOL.name == "hipress-profile", "of the tool that measures")
+    def test_wherever_threads_or_memory_end_it_says_so(self):
+        # With stacks of 64 MiB, and with little more address space than some of them take.
+        stack = 64 << 20
+        _, most = resource.getrlimit(resource.RLIMIT_STACK)
+
+        def limited(*arguments: str, stacks: int) -> subprocess.CompletedProcess:
+            def limit() -> None:
+                resource.setrlimit(resource.RLIMIT_STACK, (stack, most))
+                resource.setrlimit(resource.RLIMIT_AS, (stacks * stack, stacks * stack))
+
+            return subprocess.run([TOOL, *arguments], text=True, capture_output=True, timeout=60, check=False,
+                                  preexec_fn=limit)
+
+        if limited("--version", stacks=3).returncode != 0:
+            self.skipTest("this build does not start with little address space, as with a sanitizer")
+        with tempfile.TemporaryDirectory() as folder:
+            for stacks in (3, 4, 5, 6):
+                done = limited("--quick", "--algorithm", "fp16", "--output", f"{folder}/profile.yaml", stacks=stacks)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(done.stderr, r"hipress-profile: (out of memory|.* cannot start a thread)")
 
 
 if __name__ == "__main__":

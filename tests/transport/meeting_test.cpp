@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <system_error>
 
 #include "io/error.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -246,6 +248,27 @@ TEST_CASE("a secret is read from a file that other users can neither read nor gu
   CHECK_THROWS_WITH(read_secret_file(folder.path("none")), Contains("No such file"));
   CHECK_THROWS_AS(read_secret_file(""), io::InputError);
   CHECK_THROWS_WITH(read_secret_file(root_of(folder)), Contains("is a folder"));
+}
+
+TEST_CASE("a rank that may open no more files says so, and blames no rendezvous") {
+  const TemporaryFolder folder;
+  JobOptions job = thread_job(2, kShort);
+  const bool redis = GENERATE(false, true);
+  job.rendezvous = redis ? "redis://127.0.0.1:1" : in_folder(folder);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  // With the limit at 3 no descriptor is left besides those of every process.
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  std::error_code code;
+  try {
+    Meeting(job).meet();
+  } catch (const std::system_error& error) {
+    code = error.code();
+  } catch (const std::exception&) {
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(code == std::errc::too_many_files_open);
 }
 
 }  // namespace hipress::transport::test
