@@ -1,5 +1,6 @@
 #include "io/memory.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,13 +92,23 @@ std::int64_t left_by_control_groups(const fs::path& proc, const fs::path& cgroup
   return least;
 }
 
+/// What the process's own limit (ulimit -v) leaves of its address space.
+std::int64_t left_by_limit(const fs::path& proc) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  const std::int64_t used = number_in(proc / "self/statm").value_or(0) *  // in pages
+                            static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
+  const auto most = static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, kUnlimited));
+  return std::max<std::int64_t>(0, most - used);
+}
+
 }  // namespace
 
 std::int64_t available_memory(const std::string& proc, const std::string& cgroup) {
   const auto physical = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *
                         static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
-  return std::min(available_on_machine(proc).value_or(physical),
-                  left_by_control_groups(proc, cgroup));
+  return std::min({available_on_machine(proc).value_or(physical),
+                   left_by_control_groups(proc, cgroup), left_by_limit(proc)});
 }
 
 }  // namespace hipress::io

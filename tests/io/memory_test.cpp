@@ -1,7 +1,12 @@
 #include "io/memory.hpp"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/io/temporary_folder.hpp"
 
@@ -81,6 +86,26 @@ TEST_CASE("available memory is the machine's, or less where a control group is l
     CHECK(machine.available() == 8000 * 1024);
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a limit on address space leaves less memory") {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const auto used = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE));
+    constexpr rlim_t kMore = rlim_t{64} << 20;
+    const rlimit limit = {used + kMore, used + kMore};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(2);
+    const std::int64_t left = available_memory();
+    ::_exit(left <= std::int64_t{kMore} && left > std::int64_t{kMore} / 2 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+#endif
 
 TEST_CASE("this machine has memory") { CHECK(available_memory() > 1'000'000); }
 
