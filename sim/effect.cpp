@@ -218,7 +218,7 @@ class Search {
     check_draws();
     if (given_.algorithm && ignores_algorithm(scenario_, given_)) {
       report("--algorithm",
-             fmt::format("plan '{}' says itself what each gradient is sent as", given_.plan));
+             fmt::format("plan {} says itself what each gradient is sent as", io::quote(given_.plan)));
     }
     if (given_.profile && !has_kind(graph_, is_priced)) {
       report("--profile", "nothing is sent, coded or added, so no cost matters");

@@ -153,7 +153,7 @@ Jitter Jitter::parse(const std::string& text) {
   if (kind == "uniform") return Jitter(uniform(parameter(1)));
   if (kind == "samples") return Jitter(read_samples(value));
   throw io::InputError(
-      fmt::format("unknown jitter '{}'; known are lognormal:S, uniform:W, samples:FILE", text));
+      fmt::format("unknown jitter {}; known are lognormal:S, uniform:W, samples:FILE", io::quote(text)));
 }
 
 std::optional<double> Jitter::constant() const {
