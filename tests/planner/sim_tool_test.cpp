@@ -386,7 +386,8 @@ TEST_CASE_METHOD(SimFixture, "The documented example works") {
 TEST_CASE_METHOD(
     SimFixture, "A plan YAML's transfer order is that of its simulation, unless one is asked for") {
   // b and c are ready while the first hop of a is on its way. In that order, c is last again in the
-  // second hop; by need, c's layer being the first of the next forward pass, a's second hop is last.
+  // second hop; by need, c's layer being the first of the next forward pass, a's second hop is
+  // last.
   write("three.csv", "name,elements,ready_us\na,1000000,0\nb,500000,1\nc,1000,2\n");
   const std::string rest =
       "gradients:\n  - {name: a, elements: 1000000, algorithm: none, K: 2}\n"
