@@ -134,6 +134,18 @@ TEST_CASE("Costs whose sums 64 bits do not hold are refused, not wrapped around"
   CHECK_THROWS_AS(search_timeline(large.problem), io::InputError);
 }
 
+TEST_CASE("Bytes that 64 bits do not hold are refused, not wrapped around") {
+  // The server sends 2^50 bytes to each of 8299 others: more than 2^63.
+  Large large(8300);
+  large.model.gradients = {{.name = "a", .elements = models::kMostElements}};
+  large.profile.merge = {};  // takes no time
+  large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 1e15;
+  const casync::Plan plan = {
+      .strategy = "ps", .nodes = 8300, .algorithms = {}, .decisions = {{casync::kRaw, 1}}};
+  CHECK_THROWS_WITH(affordable_iteration(large.model, plan, large.machines),
+                    Contains("more than 2^63 bytes"));
+}
+
 /// A tool that runs in a folder, whose stderr is read.
 class Running {
  public:
