@@ -37,15 +37,6 @@ std::uint32_t read_nodes(const YamlNode& root, std::uint32_t asked) {
   return nodes;
 }
 
-double read_factor(const YamlNode& node, std::string_view meaning) {
-  const double factor = node.number();
-  if (!(factor >= kLeastFactor && factor <= kMostFactor)) {
-    node.fail(fmt::format("must be positive, {:g} to {:g} ({}), got '{}'", kLeastFactor,
-                          kMostFactor, meaning, node.text()));
-  }
-  return factor;
-}
-
 /// Slower or faster nodes, by index; nodes that are not listed have speed 1.
 void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
   for (const auto& [key, factor] : node.entries()) {
@@ -57,7 +48,7 @@ void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
       factor.fail(error.what());
     }
     compute_speed[static_cast<std::size_t>(index)] =
-        read_factor(factor, "1 is nominal, 0.5 half as fast");
+        factor.number(kLeastFactor, kMostFactor, "1 is nominal, 0.5 half as fast");
   }
 }
 
@@ -74,11 +65,22 @@ RackCosts read_rack(const YamlNode& node) {
   RackCosts rack;
   rack.hosts = static_cast<std::uint32_t>(node.at("hosts").integer(1, kMostNodes));
   if (const auto factor = node.find("oversubscription")) {
-    rack.oversubscription =
-        read_factor(*factor, "1 is none, 4 a quarter of what the hosts could send");
+    rack.oversubscription = factor->number(kLeastFactor, kMostFactor,
+                                           "1 is none, 4 a quarter of what hosts could send");
   }
   if (const auto latency = node.find("latency")) rack.latency_s = latency->duration();
   return rack;
+}
+
+/// Bursts are of nodes with a link of their own.
+void refuse_bursts_of_shared_links(const YamlNode& root, const Cluster& cluster) {
+  if (cluster.link.burst_bytes == 0) return;
+  for (const std::string_view key : {"host_link", "rack"}) {
+    if (!root.has(key)) continue;
+    root.at(key).fail(
+        "a link that nodes share has no bursts, and this cluster's or profile's has: give the "
+        "cluster link: {burst: 0B}");
+  }
 }
 
 void read_gpus(const YamlNode& root, Cluster& cluster) {
@@ -173,7 +175,8 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   if (const auto cores = root.find("cores_per_host")) {
     cluster.cores_per_host = static_cast<int>(cores->integer(0, kMostNodes));
   }
-  cluster.core_turn_s = duration_or(root, "core_turn", cluster.core_turn_s);
+  if (const auto turn = root.find("core_turn"))
+    cluster.core_turn_s = turn->duration(kLongestTurn_s);
   if (const auto link = root.find("host_link")) cluster.host_link = read_host_link(*link);
   if (const auto rack = root.find("rack")) {
     cluster.rack = read_rack(*rack);
@@ -183,6 +186,7 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
           "host_link: {bandwidth: 300GB/s}; those on other hosts share the host's link");
     }
   }
+  refuse_bursts_of_shared_links(root, cluster);
   read_gpus(root, cluster);
   if (const auto speeds = root.find("compute_speed")) read_speeds(*speeds, cluster.compute_speed);
   return cluster;

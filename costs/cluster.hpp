@@ -17,6 +17,10 @@ inline constexpr double kMostFactor = 1e3;
 /// Most nodes that a cluster may have.
 inline constexpr std::int64_t kMostNodes = 1 << 20;
 
+/// Longest turn on a core, in seconds: sums of waits for as many threads as there can be then fit
+/// in 64 bits of picoseconds.
+inline constexpr double kLongestTurn_s = 1;
+
 /// Racks of hosts: hosts 0 … n−1 in the first, and so on.
 struct RackCosts {
   std::uint32_t hosts = 1;      ///< n, of a full rack

@@ -1,5 +1,9 @@
 #include "costs/link_yaml.hpp"
 
+#include <fmt/format.h>
+
+#include "io/quantity.hpp"
+
 namespace hipress::costs {
 
 double duration_or(const io::YamlNode& node, std::string_view key, double otherwise) {
@@ -20,20 +24,21 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
     }
   }
   if (const auto burst = node.find("burst")) link.burst_bytes = burst->size();
+  if (static_cast<double>(link.burst_bytes) > io::kLongestDuration_s * link.bandwidth) {
+    (node.has("burst") ? node.at("burst") : node.at("bandwidth"))
+        .fail(fmt::format("a burst of {} takes more than {:g} s at {}",
+                          io::format_size(link.burst_bytes), io::kLongestDuration_s,
+                          io::format_bandwidth(link.bandwidth)));
+  }
   link.overhead_s = duration_or(node, "overhead", link.overhead_s);
   link.latency_s = duration_or(node, "latency", link.latency_s);
   link.core_s_per_message = duration_or(node, "core_time_per_message", link.core_s_per_message);
   if (const auto per_byte = node.find("core_s_per_byte")) {
-    link.core_s_per_byte = per_byte->number();
-    if (link.core_s_per_byte < 0)
-      per_byte->fail("must not be negative, got '" + per_byte->text() + "'");
+    link.core_s_per_byte = per_byte->number(0, kMostSlope_s);
   }
   if (const auto factor = node.find("core_factor_interrupting")) {
-    link.core_factor_interrupting = factor->number();
-    if (link.core_factor_interrupting < 1) {
-      factor->fail("must be at least 1: a byte costs no less where it interrupts, got '" +
-                   factor->text() + "'");
-    }
+    link.core_factor_interrupting =
+        factor->number(1, kMostRatio, "a byte costs no less where it interrupts");
   }
   return link;
 }

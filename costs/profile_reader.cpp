@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "costs/cluster.hpp"
 #include "costs/link_yaml.hpp"
 #include "costs/overlap_yaml.hpp"
 #include "costs/profile.hpp"
@@ -18,20 +19,20 @@ using io::YamlNode;
 
 constexpr std::string_view kSchema = "hipress.profile/1";
 
-double not_negative(const YamlNode& node) {
-  const double value = node.number();
-  if (value < 0) node.fail("must not be negative, got '" + node.text() + "'");
-  return value;
-}
+/// Largest size that a measurement or a piece of a curve can be about, in elements or bytes.
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
+constexpr double kMostResidual = 1e12;
 
 /// `slope_key` names the unit of x: "s_per_element" or "s_per_byte".
 Curve::Piece read_piece(const YamlNode& node, std::string_view slope_key) {
   node.expect_keys({"from", "a_s", slope_key});
-  const Curve::Piece piece = {not_negative(node.at("from")), node.at("a_s").number(),
-                              not_negative(node.at(slope_key))};
+  constexpr double kMost_s = io::kLongestDuration_s;
+  const Curve::Piece piece = {node.at("from").number(0, static_cast<double>(kLargestSize)),
+                              node.at("a_s").number(-kMost_s, kMost_s),
+                              node.at(slope_key).number(0, kMostSlope_s)};
   if (piece.a_s + piece.b_s * piece.from < 0) {
-    node.at("a_s").fail("makes a negative time at the start of the piece, got '" +
-                        node.at("a_s").text() + "'");
+    node.at("a_s").fail("makes a negative time at the start of the piece, got " +
+                        io::quote(node.at("a_s").text()));
   }
   return piece;
 }
@@ -43,8 +44,8 @@ Curve read_curve(const YamlNode& node, std::string_view slope_key) {
   for (const YamlNode& item : node.at("pieces").items()) {
     const Curve::Piece piece = read_piece(item, slope_key);
     if (curve.pieces.empty() && piece.a_s < 0) {
-      item.at("a_s").fail("must not be negative in the first piece, got '" + item.at("a_s").text() +
-                          "'");
+      item.at("a_s").fail("must not be negative in the first piece, got " +
+                          io::quote(item.at("a_s").text()));
     }
     if (!curve.pieces.empty() && piece.from <= curve.pieces.back().from) {
       item.at("from").fail("pieces must be in increasing order of 'from'");
@@ -64,11 +65,8 @@ std::map<std::string, CodecCosts> read_codecs(const YamlNode& node) {
              .decode_add = read_curve(costs.at("decode_add"), "s_per_element")};
     const auto factor = costs.find("encode_factor_quotients");
     if (!factor) continue;
-    codec.encode_factor_quotients = factor->number();
-    if (codec.encode_factor_quotients < 1) {
-      factor->fail("must be at least 1: an encode that divides does more, got '" + factor->text() +
-                   "'");
-    }
+    codec.encode_factor_quotients =
+        factor->number(1, kMostRatio, "an encode that divides does more");
   }
   return codecs;
 }
@@ -92,7 +90,7 @@ GatherCosts read_gather(const YamlNode& links, std::string_view key) {
 Sample read_sample(const YamlNode& node) {
   node.expect_keys({"x", "median", "p10", "p90", "mean", "repetitions"});
   const auto mean = node.find("mean");
-  return {.x = node.at("x").integer(0),
+  return {.x = node.at("x").integer(0, kLargestSize),
           .median_s = node.at("median").duration(),
           .p10_s = node.at("p10").duration(),
           .p90_s = node.at("p90").duration(),
@@ -104,8 +102,8 @@ Profile::Series read_series(const YamlNode& node) {
   node.expect_keys({"name", "median_relative_residual", "max_relative_residual", "points"});
   Profile::Series series;
   series.name = node.at("name").text();
-  series.median_relative_residual = not_negative(node.at("median_relative_residual"));
-  series.max_relative_residual = not_negative(node.at("max_relative_residual"));
+  series.median_relative_residual = node.at("median_relative_residual").number(0, kMostResidual);
+  series.max_relative_residual = node.at("max_relative_residual").number(0, kMostResidual);
   for (const YamlNode& point : node.at("points").items())
     series.samples.push_back(read_sample(point));
   return series;
@@ -117,12 +115,13 @@ void read_hardware(const YamlNode& node, Profile& profile) {
   const YamlNode device = node.at("device");
   profile.device = device.text();
   if (profile.device != "cpu" && profile.device != "cuda") {
-    device.fail("must be cpu or cuda, got '" + profile.device + "'");
+    device.fail("must be cpu or cuda, got " + io::quote(profile.device));
   }
   profile.memory_bandwidth = node.at("memory_bandwidth").bandwidth();
   if (const auto cores = node.find("cores"))
     profile.cores = static_cast<int>(cores->integer(0, 1 << 20));
-  profile.core_turn_s = duration_or(node, "core_turn", 0);
+  if (const auto turn = node.find("core_turn"))
+    profile.core_turn_s = turn->duration(kLongestTurn_s);
   if (const auto shared = node.find("shared_host")) profile.shared_host = shared->boolean();
 }
 
@@ -177,8 +176,8 @@ std::string resolve_path(const std::string& path_or_name) {
 Profile parse_profile(const std::string& bytes, const std::string& path) {
   const YamlNode root = YamlNode::parse(bytes, path);
   if (const auto schema = root.find("schema"); schema && schema->text() != kSchema) {
-    schema->fail("must be " + std::string(kSchema) + ", got '" + schema->text() +
-                 "': measure anew with this version's hipress-profile");
+    schema->fail("must be " + std::string(kSchema) + ", got " + io::quote(schema->text()) +
+                 ": measure anew with this version's hipress-profile");
   }
   require_end_marker(bytes, path);
   root.expect_keys(
@@ -187,9 +186,9 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   Profile profile;
   profile.fingerprint = io::fingerprint(bytes);
   profile.name = root.at("name").text();
-  profile.source = root.at("source").text();
+  profile.source = root.at("source").prose();
   if (const auto notes = root.find("notes")) {
-    for (const YamlNode& note : notes->items()) profile.notes.push_back(note.text());
+    for (const YamlNode& note : notes->items()) profile.notes.push_back(note.prose());
   }
   read_hardware(root.at("hardware"), profile);
   read_kernels(root.at("kernels"), profile);
@@ -215,10 +214,10 @@ const CodecCosts& Profile::codec(const std::string& algorithm) const {
   }
   std::string known;
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;
-  throw io::InputError("profile '" + name + "' has no costs of algorithm '" + algorithm +
-                       "'; it has " + (known.empty() ? "none" : known) +
-                       ": choose one of these, or measure with hipress-profile --algorithm '" +
-                       algorithm + "'");
+  throw io::InputError("profile " + io::quote(name) + " has no costs of algorithm " +
+                       io::quote(algorithm) + "; it has " + (known.empty() ? "none" : known) +
+                       ": choose one of these, or measure with hipress-profile --algorithm " +
+                       io::quote(algorithm));
 }
 
 }  // namespace hipress::costs

@@ -8,7 +8,29 @@
 #include <new>
 #include <system_error>
 
+#include "io/utf8.hpp"
+
 namespace hipress::io {
+
+InputError::InputError(const std::string& file, int line, const std::string& message)
+    : std::runtime_error(printable(file) + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
+                         message) {}
+
+std::string printable(std::string_view text, std::string_view allowed) {
+  std::string shown;
+  while (!text.empty()) {
+    const bool plain = allowed.find(text[0]) != std::string_view::npos;
+    const std::size_t length = plain ? 1 : printable_length(text);
+    if (length > 0) {
+      shown += text.substr(0, length);
+      text.remove_prefix(length);
+    } else {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+      text.remove_prefix(1);
+    }
+  }
+  return shown;
+}
 
 const char* remedy(int error_number) noexcept {
   switch (error_number) {
@@ -52,16 +74,11 @@ void refuse_file(const std::string& path, std::string_view action, int error_num
 
 std::string quote(std::string_view text) {
   constexpr std::size_t kLongest = 80;
-  std::string quoted = "'";
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      quoted += fmt::format("\\x{:02x}", byte);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + (text.size() > kLongest ? "…'" : "'");
+  if (text.size() <= kLongest) return "'" + printable(text) + "'";
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // no half one
+  if (kLongest - end >= 4) end = kLongest;  // it was no UTF-8
+  return "'" + printable(text.substr(0, end)) + "…'";
 }
 
 }  // namespace hipress::io

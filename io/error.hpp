@@ -13,10 +13,9 @@ class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 
-  /// `file:line: message`, the form in which every tool names a culprit. `line` counts from 1;
-  /// 0 means the file as a whole and is left out.
-  InputError(const std::string& file, int line, const std::string& message)
-      : std::runtime_error(file + (line > 0 ? ":" + std::to_string(line) : "") + ": " + message) {}
+  /// `file:line: message`, the form in which every tool names a culprit; the file's name is made
+  /// printable(). `line` counts from 1; 0 means the file as a whole and is left out.
+  InputError(const std::string& file, int line, const std::string& message);
 };
 
 /// The request was fine but the run failed: a peer died, data did not verify. Tools exit with 1.
@@ -31,6 +30,10 @@ class Unmet : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// `text` for a message: every byte of what must not be printed as it is (utf8.hpp) as \xNN, but
+/// for those in `allowed`, ASCII.
+std::string printable(std::string_view text, std::string_view allowed = {});
+
 /// What to do where memory, threads, descriptors or room on a disk ran out (ENOMEM, EAGAIN, EMFILE,
 /// ENOSPC …); null for any other error. EAGAIN is taken for a thread or process that could not be
 /// started.
@@ -44,7 +47,7 @@ std::string describe(const std::exception& error);
 /// RunError where something ran out, otherwise InputError.
 [[noreturn]] void refuse_file(const std::string& path, std::string_view action, int error_number);
 
-/// `text` between quotation marks for a message: control bytes as \xNN, cut after 80 bytes.
+/// `text` between quotation marks for a message: printable(), cut after 80 bytes.
 std::string quote(std::string_view text);
 
 }  // namespace hipress::io

@@ -42,7 +42,8 @@ void log_to_stderr(const std::string& name) {
 
 int complain(const ToolInfo& info, std::string_view message, int status) {
   std::cout.flush();  // results before the complaint where both go to one terminal
-  std::cerr << info.name << ": " << message << std::endl;
+  // Whoever wrote the message may have left a name in it as it was given.
+  std::cerr << info.name << ": " << printable(message, "\n\t") << std::endl;
   return status;
 }
 

@@ -7,43 +7,89 @@
 #include <cstdint>
 
 namespace hipress::io {
+namespace {
 
-std::size_t utf8_length(std::string_view text) {
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t length = 0;  ///< in bytes; 0: none
+};
+
+Character first_character(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
-  if (first < 0x80) return 1;
+  if (first < 0x80) return {first, 1};
   const std::size_t length = (first & 0xe0) == 0xc0   ? 2
                              : (first & 0xf0) == 0xe0 ? 3
                              : (first & 0xf8) == 0xf0 ? 4
                                                       : 0;
-  if (length == 0 || length > text.size()) return 0;
-  std::uint32_t character = first & (0x7fu >> length);
+  if (length == 0 || length > text.size()) return {};
+  std::uint32_t code = first & (0x7fu >> length);
   for (std::size_t i = 1; i < length; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xc0) != 0x80) return 0;
-    character = character << 6 | (byte & 0x3fu);
+    if ((byte & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte & 0x3fu);
   }
   constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};  // by length
-  const bool surrogate = character >= 0xd800 && character <= 0xdfff;
-  return character < kLeast[length] || surrogate || character > 0x10ffff ? 0 : length;
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  return code < kLeast[length] || surrogate || code > 0x10ffff ? Character{}
+                                                               : Character{code, length};
+}
+
+/// Characters that are not printed as they are, and what they are called.
+struct Range {
+  std::uint32_t first, last;
+  std::string_view name;
+};
+constexpr Range kUnprintable[] = {
+    {0x00, 0x1f, "control character"},     {0x7f, 0x9f, "control character"},
+    {0x2028, 0x2029, "line separator"},    {0x202a, 0x202e, "direction control"},
+    {0x2066, 0x2069, "direction control"}, {0xfdd0, 0xfdef, "noncharacter"},
+    {0xfeff, 0xfeff, "byte order mark"}};
+
+/// What the character is called if it is not to be printed, else empty.
+std::string_view unprintable_name(std::uint32_t code) {
+  if ((code & 0xfffe) == 0xfffe) return "noncharacter";  // the last two of every plane
+  const auto* range = std::find_if(std::begin(kUnprintable), std::end(kUnprintable),
+                                   [&](const Range& r) { return code <= r.last; });
+  return range != std::end(kUnprintable) && code >= range->first ? range->name : "";
+}
+
+}  // namespace
+
+std::size_t utf8_length(std::string_view text) { return first_character(text).length; }
+
+std::size_t printable_length(std::string_view text) {
+  const Character character = first_character(text);
+  return unprintable_name(character.code).empty() ? character.length : 0;
+}
+
+std::string first_unprintable(std::string_view text, std::string_view allowed) {
+  while (!text.empty()) {
+    std::size_t length = printable_length(text);
+    if (length == 0 && allowed.find(text[0]) != std::string_view::npos) length = 1;
+    if (length == 0) {
+      const Character character = first_character(text);
+      if (character.length > 0) {
+        return fmt::format("{} U+{:04X}", unprintable_name(character.code), character.code);
+      }
+      return fmt::format("byte 0x{:02x}, which is not UTF-8", static_cast<unsigned char>(text[0]));
+    }
+    text.remove_prefix(length);
+  }
+  return {};
 }
 
 std::string printable(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
-    const auto first = static_cast<unsigned char>(text[0]);
-    // U+0080 … U+009F are control characters too.
-    const bool controls =
-        first < 0x20 || first == 0x7f || (first == 0xc2 && length == 2 && (text[1] & 0x60) == 0);
-    if (length > 0 && !controls) {
-      shown += character;
+    const std::size_t length = printable_length(text);
+    const std::string_view bytes =
+        text.substr(0, std::max({length, utf8_length(text), std::size_t{1}}));
+    if (length > 0) {
+      shown += bytes;
     } else {
-      for (const char c : character) {
-        shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-      }
+      for (const char c : bytes) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     }
-    text.remove_prefix(character.size());
+    text.remove_prefix(bytes.size());
   }
   return shown;
 }

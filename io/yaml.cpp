@@ -107,7 +107,7 @@ YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
     root = YAML::Load(text);
     refuse_second_document(text, name);
   } catch (const YAML::Exception& error) {
-    throw InputError(name, error.mark.line + 1, "not valid YAML: " + error.msg);
+    throw InputError(name, error.mark.line + 1, "not valid YAML: " + printable(error.msg));
   }
   if (root.IsNull()) throw InputError(name, 0, "is empty, a YAML document was expected");
   return YamlNode(root, std::make_shared<const std::string>(name), "", line_of(root));
@@ -175,6 +175,9 @@ std::vector<std::pair<std::string, YamlNode>> YamlNode::entries() const {
       throw InputError(*file_, key_line, "a key must be a single value");
     }
     const std::string& key = entry.first.Scalar();
+    if (const std::string found = first_unprintable(key); !found.empty()) {
+      throw InputError(*file_, key_line, fmt::format("key {} must not hold {}", quote(key), found));
+    }
     const std::string path = child_path(key);
     if (!seen.insert(key).second) {
       throw InputError(*file_, key_line, fmt::format("key {} is given twice", quote(path)));
@@ -184,12 +187,24 @@ std::vector<std::pair<std::string, YamlNode>> YamlNode::entries() const {
   return entries;
 }
 
-std::string YamlNode::text() const {
+const std::string& YamlNode::scalar() const {
   if (!node_.IsScalar()) fail(fmt::format("must be a single value, got {}", kind_of(node_)));
   return node_.Scalar();
 }
 
-std::string YamlNode::quantity_text() const { return node_.IsNull() ? std::string() : text(); }
+/// Escapes ("\e", "\x9b") bring characters into a value that the text of the file does not have.
+std::string YamlNode::checked_text(std::string_view allowed) const {
+  const std::string& value = scalar();
+  if (const std::string found = first_unprintable(value, allowed); !found.empty()) {
+    fail(fmt::format("must not hold {}, got {}; write it without", found, quote(value)));
+  }
+  return value;
+}
+
+std::string YamlNode::text() const { return checked_text(""); }
+std::string YamlNode::prose() const { return checked_text("\n\t"); }
+
+std::string YamlNode::quantity_text() const { return node_.IsNull() ? std::string() : scalar(); }
 
 template <typename Parser>
 auto YamlNode::located(Parser parser) const {
@@ -208,9 +223,38 @@ std::int64_t YamlNode::integer(std::int64_t least, std::int64_t most) const {
 }
 
 double YamlNode::number() const { return located(parse_number); }
-double YamlNode::bandwidth() const { return located(parse_bandwidth); }
-double YamlNode::duration() const { return located(parse_duration); }
-std::int64_t YamlNode::size() const { return located(parse_size); }
+
+double YamlNode::number(double least, double most, std::string_view meaning) const {
+  const double value = number();
+  if (value < least || value > most) {
+    fail(fmt::format("must be {:g} to {:g}{}{}{}, got {}", least, most, meaning.empty() ? "" : " (",
+                     meaning, meaning.empty() ? "" : ")", quote(scalar())));
+  }
+  return value;
+}
+
+double YamlNode::bandwidth() const {
+  const double value = located(parse_bandwidth);
+  if (value < kLeastBandwidth || value > kMostBandwidth) {
+    fail(fmt::format("must be from {} to {}, got {}", format_bandwidth(kLeastBandwidth),
+                     format_bandwidth(kMostBandwidth), quote(scalar())));
+  }
+  return value;
+}
+
+double YamlNode::duration(double most_s) const {
+  const double value = located(parse_duration);
+  if (value > most_s) fail(fmt::format("must be 0s to {:g}s, got {}", most_s, quote(scalar())));
+  return value;
+}
+
+std::int64_t YamlNode::size() const {
+  const std::int64_t value = located(parse_size);
+  if (value > kMostBytes) {
+    fail(fmt::format("must be at most {}, got {}", format_size(kMostBytes), quote(scalar())));
+  }
+  return value;
+}
 
 bool YamlNode::boolean() const {
   const std::string value = quantity_text();

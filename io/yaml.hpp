@@ -16,6 +16,15 @@ namespace hipress::io {
 /// Whether a file of that name is read and written as YAML: it ends in .yaml or .yml.
 bool is_yaml_name(std::string_view path);
 
+/// Longest duration that files may give, in seconds: what is simulated must fit 64-bit picoseconds.
+inline constexpr double kLongestDuration_s = 1e6;
+
+/// Least and most bytes per second that files may give: beyond, it is a mistake.
+inline constexpr double kLeastBandwidth = 1e-3, kMostBandwidth = 1e15;
+
+/// Largest size that files may give: 2^48 elements of fp32.
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
 /// A node of a YAML document that knows its file and line, so that every complaint names them.
 /// All accessors throw InputError of the form `file:line: path.to.key must be …, got '…'`.
 class YamlNode {
@@ -39,16 +48,20 @@ class YamlNode {
   std::optional<YamlNode> find(std::string_view key) const;
   /// Elements of a sequence.
   std::vector<YamlNode> items() const;
-  /// Entries of a map, in the file's order; a key that is given twice is an error.
+  /// Entries of a map, in the file's order; a key that is given twice or must not be printed as it
+  /// is (utf8.hpp) is an error.
   std::vector<std::pair<std::string, YamlNode>> entries() const;
 
-  std::string text() const;  ///< any scalar
+  std::string text() const;   ///< any scalar that may be printed as it is (utf8.hpp)
+  std::string prose() const;  ///< the same, or several lines: a remark for people
   std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;
-  double number() const;      ///< a plain finite number
-  double bandwidth() const;   ///< parse_bandwidth
-  double duration() const;    ///< parse_duration
-  std::int64_t size() const;  ///< parse_size
-  bool boolean() const;       ///< true or false
+  double number() const;  ///< a plain finite number
+  /// The same, from `least` to `most`; `meaning` tells the reader what numbers stand for.
+  double number(double least, double most, std::string_view meaning = {}) const;
+  double bandwidth() const;  ///< parse_bandwidth, kLeastBandwidth … kMostBandwidth
+  double duration(double most_s = kLongestDuration_s) const;  ///< parse_duration, 0 … most_s
+  std::int64_t size() const;                                  ///< parse_size, 0 … kMostBytes
+  bool boolean() const;                                       ///< true or false
 
   /// The same node under another name in messages: `named("gradient 'fc6'").at("elements")`
   /// complains "gradient 'fc6': elements must be …".
@@ -63,6 +76,8 @@ class YamlNode {
   YamlNode(YAML::Node node, std::shared_ptr<const std::string> file, std::string path, int line)
       : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)), line_(line) {}
 
+  const std::string& scalar() const;
+  std::string checked_text(std::string_view allowed) const;
   std::string child_path(std::string_view key) const;
   void require_map() const;
   std::string quantity_text() const;  ///< the scalar, "" for an empty value

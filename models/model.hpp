@@ -43,10 +43,11 @@ inline constexpr double kLongestTime_s = 1e6;
 /// Reads a model from any of the three forms (docs in models/README.md), told apart by what they
 /// hold: `name,elements` lines (SeCoPa's input.txt), a CSV with the header
 /// `name,elements,ready_us`, or a model YAML (*.yaml, *.yml). Throws io::InputError naming file,
-/// line and gradient for: a malformed line, a size that is not in 1 … 2^48, a negative ready time,
-/// a duplicate or empty name, an unknown key, a missing unit. Blank lines are skipped; a text or
-/// CSV without lines is a model without gradients. A shipped model may be named without path and
-/// ending: read_model("vgg19").
+/// line and gradient for: a malformed line, a size that is not in 1 … 2^48, a time that is not in
+/// 0 … kLongestTime_s, a duplicate or empty name, one that must not be printed as it is
+/// (io/utf8.hpp), an unknown key, a missing unit; and naming the file for one without gradients.
+/// Blank lines are skipped. A shipped model may be named without path and ending:
+/// read_model("vgg19").
 Model read_model(const std::string& path);
 
 /// The names of the shipped models ("bert_base", "bert_large", …), sorted.

@@ -15,6 +15,7 @@
 #include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
+#include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "models/model.hpp"
 
@@ -36,6 +37,11 @@ class GradientList {
     if (name.empty()) {
       throw io::InputError(file_, line, "a gradient's name must not be empty");
     }
+    if (const std::string found = io::first_unprintable(name); !found.empty()) {
+      throw io::InputError(
+          file_, line,
+          fmt::format("gradient {}: its name must not hold {}; rename it", io::quote(name), found));
+    }
     const auto [first, is_new] = lines_.emplace(name, line);
     if (!is_new) {
       throw io::InputError(
@@ -53,16 +59,7 @@ class GradientList {
           fmt::format("{}all gradients together must have at most 2^48 elements", label));
     }
     total_ += gradient.elements;
-    require_time(gradient.ready_s, label + "its ready time", line);
     gradients_.push_back(std::move(gradient));
-  }
-
-  void require_time(double seconds, const std::string& what, int line) const {
-    if (seconds < 0 || seconds > kLongestTime_s) {
-      throw io::InputError(file_, line,
-                           fmt::format("{} must be from 0 to {:g} seconds, got {:g} s", what,
-                                       kLongestTime_s, seconds));
-    }
   }
 
   std::vector<Gradient> take() { return std::move(gradients_); }
@@ -136,6 +133,13 @@ auto parse_field(const std::string& file, int line, std::string_view gradient, P
   }
 }
 
+double parse_ready_us(std::string_view text) {
+  const double seconds = io::parse_number(text, kReady) / 1e6;
+  if (seconds >= 0 && seconds <= kLongestTime_s) return seconds;
+  throw io::InputError(fmt::format("{} must be 0 to {:g} (microseconds), got {}", kReady,
+                                   kLongestTime_s * 1e6, io::quote(text)));
+}
+
 /// `name,elements` lines, or a CSV whose first line names its columns.
 std::vector<Gradient> read_lines(const std::string& file) {
   GradientList list(file);
@@ -163,9 +167,8 @@ std::vector<Gradient> read_lines(const std::string& file) {
       return io::parse_integer(fields[columns->elements], kElements, 1, kMostElements);
     });
     if (columns->ready) {
-      gradient.ready_s = parse_field(file, line_number, name, [&] {
-        return io::parse_number(fields[*columns->ready], kReady) / 1e6;
-      });
+      gradient.ready_s = parse_field(file, line_number, name,
+                                     [&] { return parse_ready_us(fields[*columns->ready]); });
     }
     list.add(std::move(gradient), line_number);
   }
@@ -189,7 +192,7 @@ Gradient parse_gradient(const io::YamlNode& item, Dtype dtype, GradientList& lis
   list.claim(gradient.name, item.line());
   const io::YamlNode named = item.named("gradient " + io::quote(gradient.name));
   gradient.elements = named.at("elements").integer(1, kMostElements);
-  if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration();
+  if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration(kLongestTime_s);
   const auto own_dtype = named.find("dtype");
   gradient.dtype = own_dtype ? parse_dtype(*own_dtype) : dtype;
   return gradient;
@@ -201,13 +204,12 @@ Model read_yaml(const std::string& file) {
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
-  if (const auto source = root.find("source")) model.source = source->text();
+  if (const auto source = root.find("source")) model.source = source->prose();
   if (const auto batch = root.find("batch"))
     model.batch = static_cast<int>(batch->integer(0, INT32_MAX));
   if (const auto unit = root.find("unit")) model.unit = unit->text();
   if (const auto forward = root.find("forward")) {
-    model.forward_s = forward->duration();
-    list.require_time(model.forward_s, "forward", forward->line());
+    model.forward_s = forward->duration(kLongestTime_s);
   }
   const auto dtype_node = root.find("dtype");
   const Dtype dtype = dtype_node ? parse_dtype(*dtype_node) : Dtype::kFloat32;
@@ -238,11 +240,19 @@ std::string locate(const std::string& path) {
 
 Model read_model(const std::string& path) {
   const std::string file = locate(path);
-  if (io::is_yaml_name(file)) return read_yaml(file);
   Model model;
-  model.name = fs::path(file).stem().string();
-  model.source = file;
-  model.gradients = read_lines(file);
+  if (io::is_yaml_name(file)) {
+    model = read_yaml(file);
+  } else {
+    model.gradients = read_lines(file);
+    model.name = io::printable(fs::path(file).stem().string());
+    model.source = io::printable(file);
+  }
+  if (model.gradients.empty()) {
+    throw io::InputError(file, 0,
+                         "nothing to synchronise: there is no gradient in it; give at least one, "
+                         "as a line name,elements or in the list 'gradients' of a model YAML");
+  }
   return model;
 }
 

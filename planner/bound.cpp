@@ -67,7 +67,7 @@ class BoundSearch {
     double low = earliest_end();
     double high = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
     double step = kFirstStep;
-    while (low < high * (1 - kPrecision)) {
+    while (low < high * (1 - kPrecision) && !(limits_.stop && limits_.stop())) {
       const double end =
           high < kInfinity && low * (1 + step) >= high ? low + (high - low) / 2 : low * (1 + step);
       if (refuted(end)) {

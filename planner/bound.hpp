@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "models/model.hpp"
@@ -18,6 +19,9 @@ struct BoundLimits {
   std::size_t branch_nodes = 0;
   /// Iteration time of a known plan: the bound need not be looked for above it. 0: none.
   double known_s = 0;
+  /// Asked now and then: true ends the search with the bound so far, which then depends on when.
+  /// May be empty.
+  std::function<bool()> stop = {};
 };
 
 /// A lower bound on the simulated iteration time of all plans of an option set.

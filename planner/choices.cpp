@@ -245,9 +245,9 @@ int coarseness(std::string_view name) {
     if (row.name == bare) return row.rank;
   }
   throw std::invalid_argument(
-      fmt::format("how coarse '{}' is, is not known; known are none, fp16, bf16, terngrad, tbq, "
+      fmt::format("how coarse {} is, is not known; known are none, fp16, bf16, terngrad, tbq, "
                   "onebit, dgc, graddrop",
-                  name));
+                  io::quote(name)));
 }
 
 std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,

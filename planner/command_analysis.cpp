@@ -16,8 +16,6 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kPassAllowance = 0.25;  // of the budget, beside what a search left of it
-
 std::vector<std::string> disabled(const AnalysisOptions& options) {
   if (options.disabled_passes.empty()) return {};
   return parse_pass_names(options.disabled_passes);
@@ -74,12 +72,14 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
       problem, robust_candidates(problem, search, analysis.plan, others, uncertainty), uncertainty);
   if (analysis.robust->best == 0) return;
   const RobustCandidate& best = analysis.robust->candidates[analysis.robust->best];
+  const AffordableTime time = affordable_iteration(problem.model, best.plan.plan, *problem.machines,
+                                                   best.plan.transfer_order);
+  if (!time.iteration_s) throw sim::Stopped();
   analysis.plan = best.plan;
-  analysis.plan.iteration_s = affordable_iteration(problem.model, best.plan.plan, *problem.machines,
-                                                   best.plan.transfer_order)
-                                  .iteration_s.value();
-  analysis.remarks.push_back(fmt::format(
-      "the plan is '{}', whose 90th percentile is less than the nominal plan's", best.name));
+  analysis.plan.iteration_s = *time.iteration_s;
+  analysis.remarks.push_back(
+      fmt::format("the plan is {}, whose 90th percentile is less than the nominal plan's",
+                  io::quote(best.name)));
 }
 
 /// Refuses a plan to compare with now rather than at the end.
@@ -196,17 +196,49 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
   return options.robust ? share_of(limits, 0.5) : limits;
 }
 
+namespace {
+
+/// Does what was asked for unless the budget is over, or until it is; a remark then says so. A plan
+/// that was searched is not lost because its graph is too large for `option`.
+template <class Work>
+void within_budget(const char* option, const AnalysisOptions& options, const Problem& problem,
+                   Analysis& analysis, const Work& work) {
+  const std::shared_ptr<SimulationBudget>& budget = problem.machines->budget;
+  try {
+    if (budget && budget->over()) throw sim::Stopped();
+    work();
+  } catch (const io::InputError& error) {
+    if (!options.plan.empty()) throw;
+    analysis.remarks.push_back(fmt::format("{} was left out: {}", option, error.what()));
+  } catch (const sim::Stopped&) {
+    analysis.remarks.push_back(fmt::format(
+        "{} was left out: {}", option,
+        budget->interrupted() ? "interrupted"
+                              : "it takes longer than the budget; give a larger --budget"));
+  }
+}
+
+}  // namespace
+
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
                  const Found& found) {
   Analysis analysis;
   analysis.plan = found.plan;
   if (search.optimises && options.plan.empty()) polish(options, problem, found, analysis);
-  if (options.robust) make_robust(options, problem, search, found, analysis);
-  if (options.explain) analysis.explanation = explain(problem, analysis.plan);
+  if (options.robust) {
+    within_budget("--robust", options, problem, analysis,
+                  [&] { make_robust(options, problem, search, found, analysis); });
+  }
+  if (options.explain) {
+    within_budget("--explain", options, problem, analysis,
+                  [&] { analysis.explanation = explain(problem, analysis.plan); });
+  }
   if (!options.compare.empty()) {
-    analysis.comparison = compare_plans(
-        problem, analysis.plan,
-        read_plan(options.compare, problem, analysis.plan.plan.strategy, options.order));
+    within_budget("--compare", options, problem, analysis, [&] {
+      analysis.comparison = compare_plans(
+          problem, analysis.plan,
+          read_plan(options.compare, problem, analysis.plan.plan.strategy, options.order));
+    });
   }
   return analysis;
 }

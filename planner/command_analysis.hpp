@@ -16,6 +16,8 @@
 /// What hipress-plan does with a plan once it has one: passes, and what is asked about it.
 namespace hipress::planner {
 
+inline constexpr double kPassAllowance = 0.25;  ///< of the budget, beside what a search left of it
+
 struct AnalysisOptions {
   std::string disabled_passes;  ///< with commas
   bool list_passes = false;

@@ -73,14 +73,9 @@ std::optional<double> Comparison::gap() const {
 
 void write_plan(const Options& options, const models::Model& model, const SearchResult& found,
                 const costs::Profile& profile, const std::optional<Comparison>& comparison) {
-  if (options.yaml() && !comparison->planned_s) {
-    throw io::InputError(
-        "a plan YAML says the predicted time, but this plan's graph is too large "
-        "to simulate; write the plan as text");
-  }
   if (!options.yaml()) return plans::write_plan_text(options.output, model, found.plan);
   plans::write_plan_yaml(options.output, model, found.plan,
-                         {.predicted_iteration_s = *comparison->planned_s,
+                         {.predicted_iteration_s = comparison->planned_s,
                           .search = options.search_name(),
                           .profile = profile.name + " " + profile.fingerprint,
                           .network = options.network,
@@ -118,7 +113,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
              options.network);
   const auto line = [](std::string_view name, const std::optional<double>& seconds) {
     fmt::print(std::cout, "  {:<18}{:>10}\n", name,
-               seconds ? io::format_duration(*seconds) : "too large");
+               seconds ? io::format_duration(*seconds) : "not simulated");
   };
   for (const Baseline& baseline : comparison.baselines) {
     line(baseline.name, baseline.iteration_s);
@@ -140,7 +135,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
 }
 
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan) {
-  const std::string& name = options.plan_name();
+  const std::string name = io::printable(options.plan_name());
   const std::string raw =
       plan.raw_strategy.empty() ? "" : fmt::format(" ({} where raw)", plan.raw_strategy);
   fmt::print(std::cout, "{}: {} gradients, {}{}, N = {}; {} compressed with {}\n", name,

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "casync/folding.hpp"
 #include "planner/evaluator.hpp"
 #include "sim/folding.hpp"
+#include "sim/graph_size.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -15,10 +18,18 @@ constexpr double kMostWholeTasks = 4e6;  // with K = N, that are worth simulatin
 constexpr double kMostTasks = 8e6;       // of a graph; about 90 bytes each while it is made
 constexpr double kMostTasksBesideFolded = 2e6;  // the same where other plans' are folded anyway
 constexpr double kMostFlowTasks = 1e8;          // of the whole graph, where flows share links
+constexpr double kMostFoldedTasks = 1e8;        // of one node, where all do the same
 constexpr double kTasksPerMessage = 3.5;
 
-double most_tasks(const models::Model& model, const casync::Plan& plan) {
-  return whole_graphs_are_too_large(model, plan.nodes) ? kMostTasksBesideFolded : kMostTasks;
+/// That fit in memory.
+double fitting_tasks(const Machines& machines) {
+  return machines.memory_bytes / (sim::bytes_of_graph(1) + sim::bytes_of_simulation(1));
+}
+
+double most_tasks(const models::Model& model, const casync::Plan& plan, const Machines& machines) {
+  return std::min(
+      whole_graphs_are_too_large(model, plan.nodes) ? kMostTasksBesideFolded : kMostTasks,
+      fitting_tasks(machines));
 }
 
 sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
@@ -28,7 +39,8 @@ sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
                             .profile = machines.profile,
                             .cluster = seen_by(machines.network, machines.cluster),
                             .network = machines.network,
-                            .transfer_order = order};
+                            .transfer_order = order,
+                            .stop = stop_of(machines)};
   scenario.plan.gpus_per_node = machines.cluster.gpus_per_node;
   return scenario;
 }
@@ -54,7 +66,7 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
                ? verdict.why
                : sim::difference_between_nodes(seen_by(treatment.network, machines.cluster));
   };
-  if (tasks <= most_tasks(model, plan)) {
+  if (tasks <= most_tasks(model, plan, machines)) {
     treatment.folds = plan.nodes > 1 && verdict.kind == Foldability::kExact && why_whole().empty();
     return treatment;
   }
@@ -68,6 +80,14 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
     treatment.possible = false;
     treatment.remark =
         fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})", tasks, why);
+    return treatment;
+  }
+  const double folded = tasks / plan.nodes;
+  if (folded > std::min(kMostFoldedTasks, fitting_tasks(machines))) {
+    treatment.possible = false;
+    treatment.remark = fmt::format(
+        "not simulated: one node alone has about {:.0e} tasks, {}", folded,
+        folded > kMostFoldedTasks ? "which takes too long" : "which do not fit in memory");
     return treatment;
   }
   treatment.fold = sim::Fold::kAlways;
@@ -87,6 +107,11 @@ double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
 }
 
 }  // namespace
+
+std::function<bool()> stop_of(const Machines& machines) {
+  if (!machines.budget) return {};
+  return [budget = machines.budget] { return budget->over(); };
+}
 
 costs::Cluster seen_by(sim::Network network, costs::Cluster cluster) {
   if (network == sim::Network::kPort) cluster.link.burst_bytes = 0;
@@ -129,14 +154,33 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
                                     const Machines& machines, sim::TransferOrder order) {
   const AffordableScenario how = affordable_scenario(model, plan, machines, order);
   if (!how.possible) return {std::nullopt, how.remark};
-  const bool from_patterns = how.fold == sim::Fold::kAlways &&
-                             how.scenario.network == sim::Network::kPort &&
+  const bool on_port = how.scenario.network == sim::Network::kPort;
+  const bool from_patterns = how.fold == sim::Fold::kAlways && on_port &&
                              nodes_are_alike(machines.cluster) && plan.bulk_groups.empty() &&
                              plan.batch.threshold_bytes == 0 && plan.pipelining;
-  return {from_patterns ? casync::to_seconds(
-                              casync::Picoseconds(folded_iteration(model, plan, machines, order)))
-                        : seconds_of(how.scenario, how.fold),
-          how.remark};
+  const auto simulate = [&] {
+    return from_patterns ? casync::to_seconds(
+                               casync::Picoseconds(folded_iteration(model, plan, machines, order)))
+                         : seconds_of(how.scenario, how.fold);
+  };
+  if (!machines.budget) return {simulate(), how.remark};
+  const Engine engine = from_patterns ? Engine::kPatterns : on_port ? Engine::kPort : Engine::kFair;
+  const double tasks = simulated_tasks(model, plan, machines);
+  if (const std::string why = machines.budget->objection(tasks, engine); !why.empty()) {
+    return {std::nullopt, fmt::format("not simulated: about {:.0e} tasks, {}", tasks, why)};
+  }
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const double iteration_s = simulate();
+    machines.budget->note(
+        tasks, engine,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return {iteration_s, how.remark};
+  } catch (const sim::Stopped&) {
+    return {std::nullopt,
+            fmt::format("not simulated to the end: about {:.0e} tasks, {}", tasks,
+                        machines.budget->interrupted() ? "interrupted" : "which took too long")};
+  }
 }
 
 }  // namespace hipress::planner

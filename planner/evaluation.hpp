@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -7,6 +10,7 @@
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
 #include "models/model.hpp"
+#include "planner/simulation_budget.hpp"
 #include "sim/folding.hpp"
 
 namespace hipress::planner {
@@ -16,6 +20,10 @@ struct Machines {
   const costs::Profile& profile;
   costs::Cluster cluster;  ///< as many nodes as the plan has
   sim::Network network = sim::Network::kFair;
+  /// Of the machine that simulates: a graph that does not fit is folded, or not simulated.
+  double memory_bytes = std::numeric_limits<double>::infinity();
+  /// For all simulations on the network asked for together; null: they have no end.
+  std::shared_ptr<SimulationBudget> budget = nullptr;
 };
 
 /// The machines as far as a network knows them: port knows no bursts, so there they are no reason
@@ -27,6 +35,9 @@ costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines,
                              sim::TransferOrder order = sim::TransferOrder::kReady);
+
+/// What ends simulations on these machines (sim::Options::stop).
+std::function<bool()> stop_of(const Machines& machines);
 
 /// How a plan is simulated where its graph may have too many tasks for memory or time.
 struct AffordableScenario {
@@ -54,7 +65,8 @@ struct AffordableTime {
 
 /// The same where a graph has so many tasks that it does not fit in memory or time: folded with all
 /// slices as long as the longest, and on network port where flows would be too many or have bursts,
-/// which cannot be folded. None for plans whose nodes do different things.
+/// which cannot be folded. None for plans whose nodes do different things, for those of which even
+/// one node has too many tasks, and where Machines::budget leaves too little time.
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
                                     const Machines& machines,
                                     sim::TransferOrder order = sim::TransferOrder::kReady);

@@ -99,13 +99,16 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
   schedule.compute_end = compute_end_;
   schedule.transfer_order = choices_.shapes[candidate.shape].transfer_order;
   schedule.units.reserve(units_.size());
+  auto longest = static_cast<double>(compute_end_);
   for (const Unit& unit : units_) {
     schedule.units.push_back({.ready = ready_[unit.position],
                               .round = round_[unit.position],
                               .index = unit.index,
                               .need = unit.position,
                               .pattern = &pattern(unit, candidate.shape, fidelity)});
+    longest += schedule.units.back().pattern->longest;
   }
+  require_countable(longest);
   return schedule;
 }
 
@@ -227,7 +230,8 @@ std::int64_t folded_iteration(const models::Model& model, const casync::Plan& pl
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
   const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
   Evaluator evaluator(problem, only);
-  return Timeline().run(evaluator.folded(candidate));
+  evaluator.set_stop(stop_of(machines));
+  return Timeline(stop_of(machines)).run(evaluator.folded(candidate));
 }
 
 }  // namespace hipress::planner

@@ -48,6 +48,9 @@ class Evaluator {
     return exact_ && shape.batch.threshold_bytes == 0;
   }
 
+  /// PatternBook::set_stop() of exact patterns.
+  void set_stop(std::function<bool()> stop) { exact_book_.set_stop(std::move(stop)); }
+
   /// Frees memory if exact patterns take too much; exact schedules made before are invalid then.
   void trim();
 
@@ -105,7 +108,7 @@ class Evaluator {
 
 /// A plan's iteration on network port in ps, from patterns: folded with every slice as long as the
 /// first. It must be foldable at least so, without batches, on machines that
-/// Evaluator::has_exact() holds for.
+/// Evaluator::has_exact() holds for. sim::Stopped where Machines::budget is over.
 std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
                               const Machines& machines, sim::TransferOrder order);
 

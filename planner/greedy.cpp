@@ -80,8 +80,9 @@ SearchResult search_greedy(const Problem& problem) {
   const Choices choices = make_choices(alone);
   Evaluator evaluator(alone, choices);
   SearchResult result;
+  const std::function<bool()> stop = stop_of(*alone.machines);
   const Candidate found = greedy_candidate(
-      alone, evaluator, 0, [] { return false; }, result.evaluations);
+      alone, evaluator, 0, [&] { return stop && stop(); }, result.evaluations);
   result.plan = make_plan(alone, choices, found.shape, found.options);
   result.transfer_order = choices.shapes[found.shape].transfer_order;
   return result;

@@ -17,6 +17,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/interrupts.hpp"
+#include "io/memory.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "planner/bound.hpp"
@@ -34,6 +35,8 @@ using planner::Comparison;
 using planner::Options;
 
 constexpr const char* kPublishedProfile = "sosp21";
+constexpr double kBesideBudget_s = 10;  // for simulations beside the search and the passes
+constexpr double kNoEnd_s = 1e9;
 constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
 
 class Stopwatch {
@@ -96,7 +99,10 @@ Request::Request(const Options& given, const planner::SearchRow& row)
   warn_of_unused(options, search);
   if (options.simulates() || search.simulates) read_machines();
   planner::check(options.analysis, problem, search);
-  if (searches()) io::require_writable(options.output);
+  if (searches()) {
+    io::require_writable(options.output);
+    if (!options.yaml()) plans::require_text_names(model);
+  }
   if (optimises() && problem.strategy == "best" && options.yaml()) {
     other = planner::OtherLevels::of(problem, remarks);
   }
@@ -112,6 +118,12 @@ void Request::read_machines() {
   secopa_profile = planner::profile_on_link(profile, cluster.link);
   if (!options.profile.empty()) problem.profile = &secopa_profile;
   machines.emplace(planner::Machines{profile, cluster, sim::parse_network(options.network)});
+  machines->memory_bytes = static_cast<double>(io::available_memory()) / std::max(1u, options.jobs);
+  // Other searches go on until they are done, and evaluations are counted rather than timed.
+  const bool ends = !options.evaluations && (!search.optimises || search.has_budget);
+  machines->budget = std::make_shared<planner::SimulationBudget>(
+      ends ? (1 + planner::kPassAllowance) * problem.limits.budget_s + kBesideBudget_s : kNoEnd_s,
+      problem.limits.interrupted);
   problem.machines = &*machines;
 }
 
@@ -206,9 +218,13 @@ void analyse(const Request& request, Outcome& outcome) {
   planner::SearchResult& found = outcome.found;
   if (!planned_s) {
     if (!options.analysis.any()) return;
+    if (request.searches()) {
+      found.remarks.push_back("the plan was not simulated, so nothing more is said of it");
+      return;
+    }
     throw io::InputError(
-        "this plan's graph is too large to simulate, so nothing can be said of it: "
-        "take fewer nodes");
+        fmt::format("{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
+                    found.remarks.empty() ? "this plan was not simulated" : found.remarks.back()));
   }
   const std::vector<planner::Baseline> none;
   const bool at_given_levels = outcome.problem == &request.problem;
@@ -230,7 +246,9 @@ void analyse(const Request& request, Outcome& outcome) {
 double bound(const planner::Problem& problem, std::optional<double> known_s) {
   constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
   return planner::lower_bound(problem.model, *problem.machines, planner::choices_of(problem),
-                              {.branch_nodes = kBranchNodes, .known_s = known_s.value_or(0)})
+                              {.branch_nodes = kBranchNodes,
+                               .known_s = known_s.value_or(0),
+                               .stop = planner::stop_of(*problem.machines)})
       .seconds;
 }
 
@@ -288,6 +306,14 @@ void finish(const Request& request, Outcome& outcome) {
   planner::print_analysis(std::cout, options.analysis, problem, outcome.analysis);
 }
 
+/// Whoever waits for long should know that what is found is not lost.
+void announce(const Request& request) {
+  constexpr double kLong_s = 30;
+  const Options& options = request.options;
+  if (options.evaluations || options.budget_s.value_or(0) < kLong_s) return;
+  spdlog::info("searching; an interrupt ends the search with the best plan so far");
+}
+
 int run(const Options& options) {
   if (options.analysis.list_passes) {
     planner::print_passes(std::cout);
@@ -297,7 +323,10 @@ int run(const Options& options) {
   const Request request(options, planner::find_search(options.search_name()));
   // Other searches are soon done, and an interrupt ends the program.
   std::optional<io::InterruptScope> scope;
-  if (request.optimises()) scope.emplace();
+  if (request.optimises()) {
+    scope.emplace();
+    announce(request);
+  }
   Outcome outcome = find(request);
   finish(request, outcome);
   return 0;

@@ -49,6 +49,8 @@ Pattern finish(Draft draft) {
     if (waits[i] == 0) pattern.sources.push_back(static_cast<std::uint32_t>(i));
     if (step.resource == Resource::kCodec) pattern.codec_work += step.work;
     if (step.resource == Resource::kPorts) pattern.port_work += step.work;
+    pattern.longest += static_cast<double>(step.work) + static_cast<double>(step.delay);
+    require_countable(pattern.longest);
   }
   draft.steps.push_back({.successors = begin});
   std::sort(draft.edges.begin(), draft.edges.end());
@@ -66,6 +68,9 @@ class Works {
       : machines_(machines),
         costs_(costs),
         link_(costs::path_costs(machines.cluster, path())),
+        ring_(costs::ring_costs(machines.cluster)),
+        speed_(*std::min_element(machines.cluster.compute_speed.begin(),
+                                 machines.cluster.compute_speed.end())),
         overhead_(checked_work(link_.overhead_s)),
         latency_(checked_work(link_.latency_s)) {}
 
@@ -75,16 +80,13 @@ class Works {
   std::int64_t latency() const { return latency_; }
   std::int64_t all_reduce(std::int64_t bytes) const {
     const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
-    const costs::Cluster& cluster = machines_.cluster;
-    return costs_.all_reduce_time(task, cluster.nodes, costs::ring_costs(cluster)).count();
+    return costs_.all_reduce_time(task, machines_.cluster.nodes, ring_).count();
   }
   std::int64_t codec(const Task& task) const {
     const costs::Cluster& cluster = machines_.cluster;
     const std::int64_t nominal =
         costs_.codec_time(task, cluster.nodes, cluster.gpus_per_node).count();
-    const std::vector<double>& speeds = cluster.compute_speed;
-    const double speed = *std::min_element(speeds.begin(), speeds.end());
-    return at_speed(nominal, speed);
+    return at_speed(nominal, speed_);
   }
   std::int64_t local(std::int64_t bytes) const {
     return checked_work(costs::local_s(machines_.cluster, bytes));
@@ -100,7 +102,8 @@ class Works {
 
   const Machines& machines_;
   const sim::TaskCosts& costs_;
-  const costs::LinkCosts link_;
+  const costs::LinkCosts link_, ring_;
+  const double speed_;  // the slowest node's
   const std::int64_t overhead_, latency_;
 };
 
@@ -318,6 +321,14 @@ std::int64_t checked_work(double seconds) {
   return casync::from_seconds(seconds).count();
 }
 
+void require_countable(double picoseconds) {
+  constexpr double kMost = 0x1p62;  // 53 days; sums and differences of two fit in 64 bits
+  if (picoseconds <= kMost) return;
+  throw io::InputError(
+      "all that a plan does takes more than 53 days, which times in picoseconds do not hold: check "
+      "bandwidths, overheads, latencies, compute speeds and the model's elements and times");
+}
+
 std::int64_t at_speed(std::int64_t nominal, double speed) {
   if (speed == 1) return nominal;
   const double scaled = static_cast<double>(nominal) / speed;
@@ -338,6 +349,7 @@ const Pattern& PatternBook::find(const PatternKey& key) {
                                       : &algorithms_[static_cast<std::size_t>(key.algorithm)];
     entry = std::make_unique<const Pattern>(CoarseDraft(key, algorithm, machines_, works).take());
   } else {
+    if (stop_ && stop_()) throw sim::Stopped();
     models::Model model;
     model.gradients.push_back({.name = "unit", .elements = key.elements});
     casync::Plan plan = {.strategy = std::string(key.strategy->name),

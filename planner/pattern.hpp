@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -43,6 +45,7 @@ struct Pattern {
   std::vector<std::uint32_t> sources;  ///< steps that wait for none
   std::int64_t codec_work = 0;         ///< ps, of all steps on codec streams, all nodes together
   std::int64_t port_work = 0;
+  double longest = 0;  ///< ps of all work and delays one after the other
   /// The AllReduce of the first node; those of the others follow it. Each waits for its node's one
   /// of the unit with an all-reduce before.
   std::uint32_t collective = kNoCollective;
@@ -81,6 +84,10 @@ struct PatternKey {
 /// task may take (sim::kLongest_s), negative or no number.
 std::int64_t checked_work(double seconds);
 
+/// io::InputError unless that many picoseconds, one after the other, are a time that 64 bits hold
+/// together with those of any other schedule.
+void require_countable(double picoseconds);
+
 /// Picoseconds on a node of that compute speed of what nominally takes `nominal`; io::InputError as
 /// checked_work().
 std::int64_t at_speed(std::int64_t nominal, double speed);
@@ -92,8 +99,12 @@ class PatternBook {
   PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines);
 
   /// The same pattern for equal keys. Not to be called by two threads at once; what it returned
-  /// stays valid until trim(). InputError for a step that takes longer than a simulated task may.
+  /// stays valid until trim(). InputError for a step that takes longer than a simulated task may,
+  /// and as require_countable() for all of them.
   const Pattern& find(const PatternKey& key);
+
+  /// Asked before each pattern that is not coarse is made: true throws sim::Stopped.
+  void set_stop(std::function<bool()> stop) { stop_ = std::move(stop); }
 
   /// Forgets all patterns if they take more than `most_bytes`; whether it did.
   bool trim(std::size_t most_bytes);
@@ -105,6 +116,7 @@ class PatternBook {
   sim::TaskCosts costs_;
   std::map<PatternKey, std::unique_ptr<const Pattern>> patterns_;
   std::size_t bytes_ = 0;
+  std::function<bool()> stop_;
 };
 
 }  // namespace hipress::planner

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <unordered_map>
 
 #include "io/error.hpp"
 #include "plans/plan_builder.hpp"
@@ -52,14 +54,22 @@ const Formula& find_formula(std::string_view strategy) {
     if (formula.strategy == strategy) return formula;
   }
   throw io::InputError(
-      fmt::format("search secopa has formulas for ps and ring, not for '{}'", strategy));
+      fmt::format("search secopa has formulas for ps and ring, not for {}", io::quote(strategy)));
 }
 
-/// The first K of 1 … N with the least cost.
+/// All K are tried up to this one; of larger ones the powers of two, and N.
+constexpr int kMostOfAll = 1 << 14;
+
+int next(int partitions, int nodes) {
+  if (partitions < kMostOfAll) return partitions + 1;
+  return partitions < nodes ? std::min(2 * partitions, nodes) : nodes + 1;
+}
+
+/// The first K of those from 1 to N with the least cost.
 template <typename CostOfPartitions>
 SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
   SecopaChoice best = {compress, 1, cost_of(1)};
-  for (int partitions = 2; partitions <= nodes; ++partitions) {
+  for (int partitions = 2; partitions <= nodes; partitions = next(partitions, nodes)) {
     const double cost = cost_of(partitions);
     if (cost < best.cost) best = {compress, partitions, cost};
   }
@@ -73,13 +83,19 @@ std::vector<std::string> remarks_on(const Problem& problem) {
   const std::vector<int> fitted = !profile ? published_nodes() : fitted_nodes(profile->fan_in);
   const std::string interpolation =
       fitted.empty() ? std::string() : describe_interpolation(problem.nodes, fitted);
-  if (problem.strategy == "ring") {
-    if (interpolation.empty()) return {};
-    return {
-        "a ring's cost per step does not depend on the number of nodes: nothing was interpolated "
-        "or extrapolated"};
-  }
   std::vector<std::string> remarks;
+  if (problem.nodes > static_cast<std::uint32_t>(kMostOfAll)) {
+    remarks.push_back(
+        fmt::format("of more than {} partitions, only powers of two and N were tried", kMostOfAll));
+  }
+  if (problem.strategy == "ring") {
+    if (!interpolation.empty()) {
+      remarks.push_back(
+          "a ring's cost per step does not depend on the number of nodes: nothing was interpolated "
+          "or extrapolated");
+    }
+    return remarks;
+  }
   if (!interpolation.empty()) remarks.push_back(interpolation);
   if (profile && (profile->fan_in.empty() || profile->fan_out.empty())) {
     remarks.push_back("profile '" + profile->name +
@@ -112,9 +128,12 @@ SearchResult search_secopa(const Problem& problem) {
                             : problem.profile
                                 ? measured_costs(*problem.profile, algorithm(name), problem.nodes)
                                 : published_costs(problem.nodes);
+  std::unordered_map<std::int64_t, SecopaChoice> choices;  // by elements: K may be up to 2^20
   for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
-    const SecopaChoice choice =
-        choose(costs, problem.strategy, problem.nodes, problem.model.gradients[g].elements);
+    const std::int64_t elements = problem.model.gradients[g].elements;
+    const auto [known, is_new] = choices.try_emplace(elements);
+    if (is_new) known->second = choose(costs, problem.strategy, problem.nodes, elements);
+    const SecopaChoice& choice = known->second;
     builder.decide(g, choice.compress ? builder.algorithm(name) : casync::kRaw, choice.partitions);
   }
   return {.plan = builder.take().plan, .remarks = remarks_on(problem)};

@@ -17,9 +17,9 @@ struct SecopaChoice {
 };
 
 /// SeCoPa's decision for one gradient of `elements` among `nodes`, by the formulas for `strategy`
-/// ("ps" or "ring"; io::InputError for others): the K of 1 … N with the least cost, the first of
-/// equals, raw and compressed; compressed only if that is strictly cheaper. One node has nobody to
-/// send to: raw, K = 1.
+/// ("ps" or "ring"; io::InputError for others): the K of 1 … N (of those above 2^14, the powers of
+/// two and N) with the least cost, the first of equals, raw and compressed; compressed only if that
+/// is strictly cheaper. One node has nobody to send to: raw, K = 1.
 SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::uint32_t nodes,
                     std::int64_t elements);
 

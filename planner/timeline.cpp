@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
 constexpr std::size_t kStates = 24;  // that a recording keeps
+constexpr std::uint32_t kInstantsPerQuestion = 1024;
 constexpr std::uint32_t kNoUnit = UINT32_MAX;
 constexpr std::uint16_t kDone = UINT16_MAX;  // instead of the number of steps that an AllReduce
                                              // waits for
@@ -234,6 +235,7 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
   while (true) {
     now_ = next_time();
     if (now_ == kNever) break;
+    if (++instants_ % kInstantsPerQuestion == 0 && stop_ && stop_()) throw sim::Stopped();
     const bool releases = state_.next < units.size() && units[state_.next].ready == now_;
     if (releases && recording && state_.next >= next_state) {
       recording->states.push_back(snapshot());

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "planner/pattern.hpp"
@@ -134,6 +136,9 @@ struct Deadline {
 /// Simulates schedules, one after the other; not to be used by two threads at once.
 class Timeline {
  public:
+  /// `stop` is asked now and then: true ends a run with sim::Stopped. May be empty.
+  explicit Timeline(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
+
   /// The iteration's end in ps, or kNever if it would be later than `limit`. With `base`, starts
   /// from its last state before the schedules differ, and ends where it meets one of its states
   /// again; the result is the same without.
@@ -231,6 +236,8 @@ class Timeline {
   std::vector<std::int64_t> most_idle_;
   bool too_late_ = false;
   std::int64_t steps_ = 0;
+  std::function<bool()> stop_;
+  std::uint32_t instants_ = 0;
 };
 
 }  // namespace hipress::planner

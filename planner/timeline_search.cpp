@@ -23,7 +23,7 @@ constexpr double kOwnSearchShare =
 constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
 constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
 constexpr std::size_t kVerifiedStarts = 12;
-constexpr double kExactTask_s = 1e-7;  // that a task takes at least on network port
+constexpr double kExactTask_s = 4e-7;  // that a task takes on network port, until one was timed
 constexpr double kFirstTask_s = 1e-6;  // the same on the network asked for, until one was timed
 constexpr std::size_t kFinalists = 4;
 constexpr double kLeastExactRuns = 150;  // that the budget must allow for a local search with them
@@ -53,11 +53,20 @@ class TimelineSearch {
         draws_(problem.limits.seed),
         search_share_(problem.machines->network == sim::Network::kPort ? kSearchShare
                                                                        : kOwnSearchShare),
-        timelines_(std::max(1u, problem.limits.jobs)) {}
+        timelines_(std::max(1u, problem.limits.jobs), Timeline([this] { return stops(); })) {
+    evaluator_.set_stop([this] { return stops(); });
+  }
+  TimelineSearch(const TimelineSearch&) = delete;
+  TimelineSearch& operator=(const TimelineSearch&) = delete;
 
   SearchResult run() {
-    begin();
-    if (!problem_.model.gradients.empty() && problem_.nodes > 1) iterate();
+    try {
+      begin();
+      begun_ = true;
+      if (!problem_.model.gradients.empty() && problem_.nodes > 1) iterate();
+    } catch (const sim::Stopped&) {
+      // What was found until then is the result.
+    }
     return finish();
   }
 
@@ -66,6 +75,15 @@ class TimelineSearch {
     Candidate candidate;
     std::int64_t time;  ///< exact where that can be had, else coarse
   };
+
+  /// Whether a simulation that runs is given up: the first start's never is, so that there is a
+  /// plan.
+  bool stops() const {
+    constexpr double kLate = 1.25;  // an exact simulation may take longer than expected
+    if (starts_.empty()) return false;
+    return budget_.interrupted() ||
+           (begun_ && !budget_.in_evaluations() && budget_.share() > kLate);
+  }
 
   // ---- simulating ----
 
@@ -135,7 +153,7 @@ class TimelineSearch {
     const double before_s = budget_.elapsed_s();
     const AffordableTime time = affordable_iteration(
         problem_.model, plan, *problem_.machines, choices_.shapes[candidate.shape].transfer_order);
-    if (tasks > 0) task_s_ = (budget_.elapsed_s() - before_s) / tasks;
+    if (tasks > 0 && time.iteration_s) task_s_ = (budget_.elapsed_s() - before_s) / tasks;
     budget_.count(1);
     return time.iteration_s ? casync::from_seconds(*time.iteration_s).count() : kNever;
   }
@@ -416,7 +434,11 @@ class TimelineSearch {
       best = finalist;
     }
     if (problem_.machines->network != sim::Network::kPort && best_time != kNever) {
-      descend_on_network(best, best_time);
+      try {
+        descend_on_network(best, best_time);
+      } catch (const sim::Stopped&) {
+        // `best` is the best so far.
+      }
     }
     SearchResult result = {.plan = make_plan(problem_, choices_, best.shape, best.options),
                            .remarks = {},
@@ -490,6 +512,7 @@ class TimelineSearch {
   double task_s_ = kFirstTask_s;      // that a task took in the last on the network asked for
   Found coarse_best_ = {{}, kNever};  // of what local search found
   double improve_share_ = kSearchShare;
+  bool begun_ = false;          // all starts were simulated
   bool rotating_only_ = false;  // moves to plans of which nodes do different things are left out
 };
 

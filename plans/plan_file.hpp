@@ -49,15 +49,19 @@ ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& co
 /// InputError as resolve_plan().
 std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
 
+/// InputError for a gradient's name that a line of SeCoPaPlan.txt cannot hold: for what takes long
+/// to plan, before it is planned.
+void require_text_names(const models::Model& model);
+
 /// Writes SeCoPaPlan.txt: one line per gradient in input order, `name,elements,y|n,K`, with a fifth
 /// field on compressed lines only if the plan mixes algorithms. No trailing blank line; ends with a
-/// newline. InputError for a gradient name that such a line cannot hold (a comma).
+/// newline. InputError as require_text_names().
 void write_plan_text(const std::string& path, const models::Model& model, const casync::Plan& plan);
 
 /// What a plan YAML says beside the decisions.
 struct PlanReport {
-  double predicted_iteration_s = 0;
-  std::string search;                        ///< "secopa", "timeline"
+  std::optional<double> predicted_iteration_s = {};  ///< none: it was not simulated
+  std::string search;                                ///< "secopa", "timeline"
   std::string profile;                       ///< name and fingerprint: "sosp21 0123456789abcdef"
   std::string network;                       ///< "port", "fair"
   std::optional<double> lower_bound_s = {};  ///< of all plans that were searched

@@ -11,6 +11,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
+#include "io/utf8.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::plans {
@@ -64,19 +65,25 @@ bool mixes_algorithms(const models::Model& model, const casync::Plan& plan) {
   return used.size() > 1;
 }
 
-void require_plain_name(const models::Gradient& gradient) {
-  const std::vector<std::string_view> fields = io::split_fields(gradient.name);
-  if (fields.size() != 1 || fields[0] != gradient.name ||
-      gradient.name.find_first_of("\r\n") != std::string::npos) {
-    throw io::InputError(
-        fmt::format("gradient {} has a comma, line end or outer blank in its name, which a text "
-                    "plan cannot hold; "
-                    "write the plan to a .yaml file",
-                    io::quote(gradient.name)));
-  }
+/// Whether a line can hold the name. Spreadsheets and CSV readers take a field that begins with
+/// quotes for a quoted one.
+bool is_plain(const std::string& name) {
+  const std::vector<std::string_view> fields = io::split_fields(name);
+  return fields.size() == 1 && fields[0] == name && !name.empty() && name.front() != '"' &&
+         io::first_unprintable(name).empty();
 }
 
 }  // namespace
+
+void require_text_names(const models::Model& model) {
+  for (const models::Gradient& gradient : model.gradients) {
+    if (is_plain(gradient.name)) continue;
+    throw io::InputError(fmt::format(
+        "gradient {} has a comma, a line end, quotes at its beginning or an outer blank "
+        "in its name, which a text plan cannot hold; write the plan to a .yaml file",
+        io::quote(gradient.name)));
+  }
+}
 
 ResolvedPlan read_plan_text(const std::string& file, const PlanContext& context) {
   PlanMatcher matcher(file, context);
@@ -98,7 +105,7 @@ ResolvedPlan read_plan_text(const std::string& file, const PlanContext& context)
 
 void write_plan_text(const std::string& path, const models::Model& model,
                      const casync::Plan& plan) {
-  for (const models::Gradient& gradient : model.gradients) require_plain_name(gradient);
+  require_text_names(model);
   const bool names_algorithms = mixes_algorithms(model, plan);
   io::write_file(path, [&](std::ostream& out) {
     for (std::size_t g = 0; g < model.gradients.size(); ++g) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -62,8 +63,9 @@ void require_agreement(const io::YamlNode& root, const PlanContext& context) {
 
 /// What is said of where the plan comes from is not used, but its times are times.
 void require_times(const io::YamlNode& root) {
+  constexpr double kLongestRun_s = 53 * 24 * 3600.0;  // that can be simulated
   for (const std::string_view key : {"predicted_iteration", "lower_bound"}) {
-    if (const auto time = root.find(key)) time->duration();
+    if (const auto time = root.find(key)) time->duration(kLongestRun_s);
   }
 }
 
@@ -105,12 +107,7 @@ casync::Aggregation read_aggregation(const io::YamlNode& node) {
   if (const auto threshold = node.find("threshold"))
     aggregation.threshold_bytes = threshold->size();
   if (const auto wait = node.find("wait")) {
-    const double wait_s = wait->duration();
-    if (wait_s > models::kLongestTime_s) {
-      wait->fail(fmt::format("must be at most {:g}s; without it, there is no limit",
-                             models::kLongestTime_s));
-    }
-    aggregation.wait = casync::from_seconds(wait_s);
+    aggregation.wait = casync::from_seconds(wait->duration(models::kLongestTime_s));
   }
   if (const auto limit = node.find("limit")) aggregation.limit_bytes = limit->size();
   for (const std::string_view bound : {"wait", "limit"}) {
@@ -121,20 +118,32 @@ casync::Aggregation read_aggregation(const io::YamlNode& node) {
   return aggregation;
 }
 
-/// The input indices of the gradients that a list names.
-std::vector<std::uint32_t> read_group(const io::YamlNode& list, const models::Model& model) {
-  std::vector<std::uint32_t> members;
-  for (const io::YamlNode& item : list.items()) {
-    const std::string name = item.text();
-    const auto found = std::find_if(model.gradients.begin(), model.gradients.end(),
-                                    [&](const models::Gradient& g) { return g.name == name; });
-    if (found == model.gradients.end()) {
-      item.fail(
-          fmt::format("gradient {} is not in model {}", io::quote(name), io::quote(model.name)));
+/// The bulk groups that a list says, as input indices of gradients.
+std::vector<std::vector<std::uint32_t>> read_groups(const io::YamlNode& list,
+                                                    const models::Model& model) {
+  std::unordered_map<std::string_view, std::uint32_t> index;
+  for (std::uint32_t g = 0; g < model.gradients.size(); ++g) index[model.gradients[g].name] = g;
+  std::vector<int> lines(model.gradients.size(), 0);  // where each is named
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (const io::YamlNode& group : list.items()) {
+    std::vector<std::uint32_t>& members = groups.emplace_back();
+    for (const io::YamlNode& item : group.items()) {
+      const std::string name = item.text();
+      const auto found = index.find(name);
+      if (found == index.end()) {
+        item.fail(
+            fmt::format("gradient {} is not in model {}", io::quote(name), io::quote(model.name)));
+      }
+      int& line = lines[found->second];
+      if (line != 0) {
+        item.fail(fmt::format("gradient {} is in a bulk group already, in line {}; name it once",
+                              io::quote(name), line));
+      }
+      line = item.line();
+      members.push_back(found->second);
     }
-    members.push_back(static_cast<std::uint32_t>(found - model.gradients.begin()));
   }
-  return members;
+  return groups;
 }
 
 /// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
@@ -149,11 +158,7 @@ void read_aggregations(const io::YamlNode& root, const models::Model& model, cas
   if (const auto bulk = root.find("bulk")) {
     bulk->expect_keys({"threshold", "wait", "limit", "groups"});
     plan.bulk = read_aggregation(*bulk);
-    if (const auto groups = bulk->find("groups")) {
-      for (const io::YamlNode& group : groups->items()) {
-        plan.bulk_groups.push_back(read_group(group, model));
-      }
-    }
+    if (const auto groups = bulk->find("groups")) plan.bulk_groups = read_groups(*groups, model);
     located(*bulk, [&] { casync::make_layout(model, plan); });
   }
 }
@@ -227,7 +232,9 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
   entry("model", model.name);
   entry("topology", plan.strategy);
   entry("nodes", plan.nodes);
-  entry("predicted_iteration", io::format_duration(report.predicted_iteration_s, kDigits));
+  if (report.predicted_iteration_s) {
+    entry("predicted_iteration", io::format_duration(*report.predicted_iteration_s, kDigits));
+  }
   if (report.lower_bound_s) {
     entry("lower_bound", io::format_duration(*report.lower_bound_s, kDigits));
   }

@@ -218,8 +218,8 @@ class Search {
   std::vector<std::string> take() {
     check_draws();
     if (given_.algorithm && ignores_algorithm(scenario_, given_)) {
-      report("--algorithm",
-             fmt::format("plan '{}' says itself what each gradient is sent as", given_.plan));
+      report("--algorithm", fmt::format("plan {} says itself what each gradient is sent as",
+                                        io::quote(given_.plan)));
     }
     if (given_.profile && !has_kind(graph_, is_priced)) {
       report("--profile", "nothing is sent, coded or added, so no cost matters");

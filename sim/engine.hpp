@@ -39,6 +39,7 @@ class WorkMemo {
 
 /// Throws io::InputError: times do not fit in 64 bits.
 [[noreturn]] void report_endless();
+[[noreturn]] void report_uncountable(const Task& task);
 
 /// What both networks need of the engine's state.
 struct Core {
@@ -178,11 +179,16 @@ class Engine {
         touched_(streams_.size()) {}
 
   Result run() {
+    constexpr std::uint32_t kInstantsPerQuestion = 64;
+    std::uint32_t instants = 0;
     for (const TaskId id : sources()) make_ready(id);
     dispatch();
     while (!core_.events.empty()) {
       core_.now = core_.events.next_time();
       if (core_.now >= Sharing::kNever) report_endless();
+      if (++instants % kInstantsPerQuestion == 0 && core_.options.stop && core_.options.stop()) {
+        throw Stopped();
+      }
       do {
         take(core_.events.pop());
       } while (!core_.events.empty() && core_.events.next_time() == core_.now);
@@ -236,8 +242,10 @@ class Engine {
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
     if (occupies_ports(task)) {
-      core_.result.bytes_sent[core_.graph.orbit(task.node)] +=
-          casync::bytes_sent(core_.graph, task);
+      std::int64_t& bytes = core_.result.bytes_sent[core_.graph.orbit(task.node)];
+      if (__builtin_add_overflow(bytes, casync::bytes_sent(core_.graph, task), &bytes)) {
+        report_uncountable(task);
+      }
       transfers_.finish(id);
     } else if (task.kind != casync::Kind::kRecv && !casync::is_instant(task)) {
       const std::uint32_t stream = stream_of(task);

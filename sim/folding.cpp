@@ -39,7 +39,7 @@ Fold parse_fold(std::string_view name) {
   if (name == "never") return Fold::kNever;
   if (name == "always") return Fold::kAlways;
   throw io::InputError(
-      fmt::format("unknown way to fold '{}'; known are auto, never, always", name));
+      fmt::format("unknown way to fold {}; known are auto, never, always", io::quote(name)));
 }
 
 casync::Foldability foldability(const Scenario& scenario) {

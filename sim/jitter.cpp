@@ -152,8 +152,8 @@ Jitter Jitter::parse(const std::string& text) {
   if (kind == "lognormal") return Jitter(lognormal(parameter(2)));
   if (kind == "uniform") return Jitter(uniform(parameter(1)));
   if (kind == "samples") return Jitter(read_samples(value));
-  throw io::InputError(
-      fmt::format("unknown jitter '{}'; known are lognormal:S, uniform:W, samples:FILE", text));
+  throw io::InputError(fmt::format(
+      "unknown jitter {}; known are lognormal:S, uniform:W, samples:FILE", io::quote(text)));
 }
 
 std::optional<double> Jitter::constant() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
@@ -13,7 +14,8 @@ namespace hipress::sim {
 /// Calls work(i, job) for i of 0 … count−1, `jobs` at a time; `job` is below `jobs` and one
 /// thread's at a time. Once a call has thrown, no other begins. Of those that threw, the one of the
 /// lowest i is reported: all before it had begun, so that it does not depend on the number of jobs,
-/// nor on which of them is fast.
+/// nor on which of them is fast. Where the system gives fewer threads (ulimit -u), fewer do the
+/// work.
 template <class Work>
 void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   if (jobs <= 1 || count <= 1) {
@@ -40,10 +42,11 @@ void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   };
   {
     std::vector<std::jthread> helpers;
+    helpers.reserve(std::min<std::size_t>(jobs, count));
     try {
       for (unsigned job = 1; job < jobs && job < count; ++job) helpers.emplace_back(serve, job);
     } catch (const std::system_error&) {
-      // No more threads are to be had: those that there are do all.
+      // As many threads as the system gives do the same.
     }
     serve(0);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,7 @@ struct Scenario {
   TransferOrder transfer_order = TransferOrder::kReady;
   std::shared_ptr<const Jitter> jitter = nullptr;  ///< null: every task takes its nominal time
   Jitter::Draws draws = {};
+  std::function<bool()> stop = {};  ///< Options::stop
 };
 
 /// The graph of the scenario's plan.
@@ -49,7 +51,8 @@ inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                    .transfer_order = scenario.transfer_order,
                    .jitter = scenario.jitter.get(),
                    .draws = scenario.draws,
-                   .record_timeline = timelines == Timelines::kRecorded});
+                   .record_timeline = timelines == Timelines::kRecorded,
+                   .stop = scenario.stop});
 }
 
 /// How long an iteration takes: until the last task's end, or back to back the period of

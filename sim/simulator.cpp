@@ -43,9 +43,6 @@ void check_link(const costs::LinkCosts& link, std::string_view name) {
                       link.core_factor_interrupting));
 }
 
-/// Sums of waits for as many threads as there can be then fit in 64 bits.
-constexpr double kLongestTurn_s = 1;
-
 void check_rack(const costs::RackCosts& rack) {
   require(rack.hosts > 0, "rack: hosts must be at least 1");
   require(rack.oversubscription > 0 && std::isfinite(rack.oversubscription),
@@ -87,8 +84,8 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   if (cluster.host_link) check_link(*cluster.host_link, "host_link");
   if (cluster.rack) check_rack(*cluster.rack);
   check_overlap(cluster.overlap);
-  require(cluster.core_turn_s >= 0 && cluster.core_turn_s <= kLongestTurn_s,
-          fmt::format("core_turn must be 0 s to {:g} s, got {} s", kLongestTurn_s,
+  require(cluster.core_turn_s >= 0 && cluster.core_turn_s <= costs::kLongestTurn_s,
+          fmt::format("core_turn must be 0 s to {:g} s, got {} s", costs::kLongestTurn_s,
                       cluster.core_turn_s));
   require(cluster.nodes == nodes,
           fmt::format("the cluster has {} nodes, the plan {}: give the same number to both",
@@ -114,7 +111,7 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
 Network parse_network(std::string_view name) {
   if (name == "port") return Network::kPort;
   if (name == "fair") return Network::kFair;
-  throw io::InputError(fmt::format("unknown network '{}'; known are port, fair", name));
+  throw io::InputError(fmt::format("unknown network {}; known are port, fair", io::quote(name)));
 }
 
 const char* to_string(Network network) { return network == Network::kPort ? "port" : "fair"; }
@@ -277,6 +274,13 @@ void report_endless() {
   throw io::InputError(
       "the run takes more than 53 days, which times in picoseconds do not hold: give fewer "
       "iterations, or check speeds, bandwidths and the model's times");
+}
+
+void report_uncountable(const Task& task) {
+  throw io::InputError(
+      fmt::format("node {} sends more than 2^63 bytes, which a sum of bytes does not hold: check "
+                  "the model's elements, or give fewer nodes",
+                  task.node));
 }
 
 void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {

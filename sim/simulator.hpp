@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "costs/all_reduce.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
+#include "io/error.hpp"
 #include "sim/jitter.hpp"
 #include "traces/timeline.hpp"
 
@@ -60,6 +62,14 @@ struct Options {
   const Jitter* jitter = nullptr;  ///< null: every task takes its nominal time
   Jitter::Draws draws = {};
   bool record_timeline = false;  ///< costs 16 bytes a task
+  /// Asked every millisecond or so: true ends the simulation with Stopped. May be empty.
+  std::function<bool()> stop = {};
+};
+
+/// A simulation was ended from outside.
+class Stopped : public io::RunError {
+ public:
+  Stopped() : io::RunError("the simulation was stopped before its end") {}
 };
 
 struct Result {
@@ -83,7 +93,8 @@ std::int64_t graph_bytes(const casync::TaskGraph& graph);
 /// plans (here a Send without a Recv would end unnoticed). Deterministic to the byte. Throws
 /// io::InputError for costs that are impossible (zero bandwidth, negative latency, NaN), a task of
 /// more than kLongest_s and a run of more than 53 days, and io::RunError that names up to ten stuck
-/// tasks and what they wait for if the graph cannot finish.
+/// tasks and what they wait for if the graph cannot finish, and Stopped where Options::stop says
+/// so.
 Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs,
                 const costs::Cluster& cluster, const Options& options = {});
 

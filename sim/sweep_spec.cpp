@@ -80,12 +80,7 @@ AxisValue parse_bandwidth(const YamlNode& node) { return number_value(node, node
 AxisValue parse_duration(const YamlNode& node) { return number_value(node, node.duration()); }
 
 AxisValue parse_factor(const YamlNode& node) {
-  const double factor = node.number();
-  if (!(factor >= costs::kLeastFactor && factor <= costs::kMostFactor)) {
-    node.fail(fmt::format("must be positive, {:g} to {:g} (1 is nominal), got '{}'",
-                          costs::kLeastFactor, costs::kMostFactor, node.text()));
-  }
-  return number_value(node, factor);
+  return number_value(node, node.number(costs::kLeastFactor, costs::kMostFactor, "1 is nominal"));
 }
 
 constexpr std::array<AxisRow, kAxes> kAxisRows = {{
@@ -151,7 +146,7 @@ class AxisReader {
     if (step && change <= 0) step->fail("must be more than 0, or the range never ends");
     if (times && *from.number <= 0) node.fail("a range with 'times' cannot begin at 0");
     if (end < *from.number) node.fail("the range ends before it begins: exchange 'from' and 'to'");
-    // A last value that rounding put behind the end still counts.
+    // A last value that rounding put behind the end still counts, as the end.
     const double last = end * (1 + 1e-12);
     double value = *from.number;
     for (std::size_t i = 0; value <= last; ++i) {

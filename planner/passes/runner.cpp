@@ -72,7 +72,9 @@ PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& pla
       plan = std::move(changed);
       plan.iteration_s = *after_s;
     } else {
-      warnings.push_back(fmt::format("pass '{}' made the plan slower and was undone", pass.name));
+      warnings.push_back(fmt::format(
+          "pass '{}' {} and was undone", pass.name,
+          after_s ? "made the plan slower" : "made a plan that the budget left no time to check"));
       report.changed = false;
     }
   }
@@ -90,7 +92,9 @@ PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
   PolishedPlan polished = {.plan = plan, .reports = {}, .warnings = {}};
   Budget budget(problem.limits);
   std::size_t ran = 0;
+  const SimulationBudget* simulations = problem.machines->budget.get();
   for (const Pass& pass : rows) {
+    if (budget.interrupted() || (simulations && simulations->over())) break;
     ++ran;
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
     const PassContext context = {problem, budget,

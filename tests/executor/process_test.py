@@ -80,6 +80,7 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         for text in said:
             self.assertIn(text, done.stderr)
+        self.assertNotIn("verified", done.stdout)
 
     def test_four_threads_verify(self):
         done = subprocess.run(self.command("--json", "--iterations", "2"), capture_output=True, text=True, check=False)
@@ -322,6 +323,8 @@ class Exec(unittest.TestCase):
                                                    for name, count in (line.split(",") for line in GRADIENTS.split())))
         self.refused(self.command(plan=need), "need.yaml: transfer_order", "--transfer-order ready")
         self.refused(self.command(model=self.write("m", "a,1\nb,-3\n")), "m:2", "'-3'")
+        for name, text in (("e.txt", ""), ("e.csv", "name,elements\n"), ("e.yaml", "name: e\ngradients: []\n")):
+            self.refused(self.command("--json", model=self.write(name, text)), name + ": nothing to synchronise")
         self.refused(self.command("--profile", self.path("none.yaml")), "none.yaml")
         self.refused([*self.command(), "--topology", "MESH"])
         gpus = self.write("gpus.yaml", "nodes: 4\ngpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s, overhead: 2us}\n")

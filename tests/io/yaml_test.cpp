@@ -189,3 +189,29 @@ TEST_CASE("a file that is no YAML document is refused") {
                Catch::StartsWith("x.yaml:1: not valid YAML: "));
   }
 }
+
+TEST_CASE("escapes bring no control characters into texts and keys") {
+  const YamlNode root =
+      parse("a: \"x\\e[31m\"\nb: |\n  two\n  lines\nc: \"\\u202e\"\nd: \"\\x9b\"\n");
+  CHECK(complaint([&] { root.at("a").text(); }) ==
+        "x.yaml:1: a: must not hold control character U+001B, got 'x\\x1b[31m'; write it without");
+  CHECK(root.at("b").prose() == "two\nlines\n");
+  CHECK_THAT(complaint([&] { root.at("b").text(); }), Catch::StartsWith("x.yaml:2: b: "));
+  CHECK_THAT(complaint([&] { root.at("c").prose(); }), Catch::StartsWith("x.yaml:5: c: "));
+  CHECK_THAT(complaint([&] { root.at("d").text(); }), Catch::Contains("U+009B"));
+  CHECK(complaint([] { parse("a: 1\n\"\\e\": 2\n").entries(); }) ==
+        "x.yaml:2: key '\\x1b' must not hold control character U+001B");
+}
+
+TEST_CASE("numbers outside of what a file may give are refused with their line") {
+  const YamlNode root = parse("t: 1e7s\nb: 1e16B/s\ns: 2000TiB\nn: 3\n");
+  CHECK(complaint([&] { root.at("t").duration(); }) ==
+        "x.yaml:1: t: must be 0s to 1e+06s, got '1e7s'");
+  CHECK(root.at("t").duration(1e7) == 1e7);
+  CHECK_THAT(complaint([&] { root.at("b").bandwidth(); }),
+             Catch::StartsWith("x.yaml:2: b: must be"));
+  CHECK(complaint([&] { root.at("s").size(); }) ==
+        "x.yaml:3: s: must be at most 1126TB, got '2000TiB'");
+  CHECK(complaint([&] { root.at("n").number(0, 2, "2 is most"); }) ==
+        "x.yaml:4: n: must be 0 to 2 (2 is most), got '3'");
+}

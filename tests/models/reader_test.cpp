@@ -85,14 +85,21 @@ TEST_CASE("line ends, blank lines and a missing final newline do not matter") {
   }
 }
 
-TEST_CASE("a file without lines is a model without gradients") {
-  CHECK(read_content("x.txt", "").gradients.empty());
-  CHECK(read_content("x.txt", "\n\n").gradients.empty());
-  CHECK(read_content("x.csv", "name,elements,ready_us\n").gradients.empty());
-  const Model model = read_content("x.yaml", "name: x\ngradients: []\n");
-  CHECK(model.gradients.empty());
-  CHECK(backward_s(model) == 0);
-  CHECK(total_elements(model) == 0);
+TEST_CASE("a model without gradients is refused by the file's name") {
+  for (const auto& [file, content] : {std::pair("x.txt", ""),
+                                      {"x.txt", "\n\n"},
+                                      {"x.csv", "name,elements,ready_us\n"},
+                                      {"x.yaml", "name: x\ngradients: []\n"}}) {
+    CAPTURE(file, content);
+    CHECK_THAT(complaint_about(file, content),
+               Catch::StartsWith(std::string(file) + ": nothing to synchronise: ") &&
+                   Catch::Contains("give at least one"));
+  }
+}
+
+TEST_CASE("a model may have no gradients where it does not come from a file") {
+  CHECK(backward_s({}) == 0);
+  CHECK(total_elements({}) == 0);
 }
 
 TEST_CASE("the largest size is accepted") {
@@ -151,11 +158,11 @@ TEST_CASE("bad lines are refused with file, line and gradient") {
   }
   SECTION("a negative ready time") {
     CHECK(complaint_about("x.csv", "name,elements,ready_us\na,1,-5\n") ==
-          "x.csv:2: gradient 'a': its ready time must be from 0 to 1e+06 seconds, got -5e-06 s");
+          "x.csv:2: gradient 'a': ready_us must be 0 to 1e+12 (microseconds), got '-5'");
   }
   SECTION("a ready time that no clock of ours holds") {
     CHECK(complaint_about("x.csv", "name,elements,ready_us\na,1,1e13\n") ==
-          "x.csv:2: gradient 'a': its ready time must be from 0 to 1e+06 seconds, got 1e+07 s");
+          "x.csv:2: gradient 'a': ready_us must be 0 to 1e+12 (microseconds), got '1e13'");
   }
   SECTION("a ready time that is no number") {
     CHECK(complaint_about("x.csv", "name,elements,ready_us\na,1,nan\n") ==
@@ -254,7 +261,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
     CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, ready: -1us}\n") ==
           "x.yaml:3: gradient 'a': ready must be zero or positive, got '-1us'");
     CHECK(complaint_about("x.yaml", "name: x\nforward: 1e7s\ngradients: []\n") ==
-          "x.yaml:2: forward must be from 0 to 1e+06 seconds, got 1e+07 s");
+          "x.yaml:2: forward: must be 0s to 1e+06s, got '1e7s'");
   }
   SECTION("a name twice or empty") {
     CHECK(

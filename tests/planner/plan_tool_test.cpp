@@ -361,11 +361,9 @@ TEST_CASE_METHOD(PlanFixture, "With a profile, the default search is timeline") 
 }
 
 TEST_CASE_METHOD(PlanFixture, "Search timeline plans whatever there is") {
-  write("empty.txt", "");
   write("one.txt", "g,1000000\n");
   write("tiny.txt", "a,1\nb,2\nc,3\n");
   CHECK(timeline_report(*this, "--nnodes 1 --evaluations 50").at("compressed") == 0);
-  CHECK(timeline_report(*this, "--input empty.txt --evaluations 50").at("gradients") == 0);
   CHECK(timeline_report(*this, "--input one.txt --evaluations 50").at("gradients") == 1);
   CHECK(timeline_report(*this, "--input tiny.txt --evaluations 50").at("compressed") == 0);
   CHECK(timeline_report(*this, "--topology BEST --budget 0").at("gradients") == 38);

@@ -317,13 +317,10 @@ TEST_CASE_METHOD(SimFixture, "A plan's own Ks and choices are simulated") {
   CHECK(nlohmann::json::parse(mixed.out).at("tasks") == 2 * 3 + 2 * 9 + 5);
 }
 
-TEST_CASE_METHOD(SimFixture, "A model without gradients takes its forward time") {
-  write("empty.yaml",
-        "name: none\nsource: test\nbatch: 1\nunit: images\ndtype: float32\nforward: "
-        "2ms\ngradients: []\n");
-  const ToolRun done = run("hipress-sim --json --input empty.yaml --plan none --nnodes 3");
-  REQUIRE(done.status == 0);
-  CHECK(nlohmann::json::parse(done.out).at("iteration_s") == 2e-3);
+TEST_CASE_METHOD(SimFixture, "A model without gradients is refused: nothing is synchronised") {
+  write("empty.yaml", "name: none\nforward: 2ms\ngradients: []\n");
+  refuses("--input empty.yaml --plan none --nnodes 3", "empty.yaml: nothing to synchronise",
+          "give at least one");
 }
 
 TEST_CASE_METHOD(SimFixture,
@@ -389,7 +386,8 @@ TEST_CASE_METHOD(SimFixture, "The documented example works") {
 TEST_CASE_METHOD(
     SimFixture, "A plan YAML's transfer order is that of its simulation, unless one is asked for") {
   // b and c are ready while the first hop of a is on its way. In that order, c is last again in the
-  // second hop; by need, c's layer being the first of the next forward pass, a's second hop is last.
+  // second hop; by need, c's layer being the first of the next forward pass, a's second hop is
+  // last.
   write("three.csv", "name,elements,ready_us\na,1000000,0\nb,500000,1\nc,1000,2\n");
   const std::string rest =
       "gradients:\n  - {name: a, elements: 1000000, algorithm: none, K: 2}\n"

@@ -56,6 +56,7 @@ class Workplace {
     return result;
   }
 
+  const std::filesystem::path& path() const { return path_; }
   std::string read(const std::string& name) const { return read_whole(path_ / name); }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name, std::ios::binary) << text;

@@ -193,7 +193,7 @@ TEST_CASE("a name that a text plan cannot hold is refused, and no file left") {
   const TemporaryFolder folder;
   const auto resolved = resolve_plan("none", {model, "ps", 4});
   CHECK(complaint([&] { write_plan_text(folder.path("out"), model, resolved.plan); }) ==
-        "gradient 'b,c' has a comma, line end or outer blank in its name, which a text plan cannot "
-        "hold; write the plan to a .yaml file");
+        "gradient 'b,c' has a comma, a line end, quotes at its beginning or an outer blank in its "
+        "name, which a text plan cannot hold; write the plan to a .yaml file");
   CHECK(folder.count() == 0);
 }

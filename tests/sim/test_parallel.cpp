@@ -2,6 +2,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -49,6 +50,15 @@ TEST_CASE("parallel: of those that fail the lowest is reported, not the first in
     CHECK_THROWS_WITH(run_parallel(1000, jobs, work), "3");
     CHECK(another.load() == (jobs > 1));
     if (jobs == 1) CHECK(calls.load() == 4);  // 0, 1, 2 and 3
+  }
+}
+
+TEST_CASE("parallel: a thread that is out of memory is the caller's error") {
+  for (const unsigned jobs : {1u, 4u}) {
+    const auto work = [](std::size_t i, unsigned) {
+      if (i == 7) throw std::bad_alloc();
+    };
+    CHECK_THROWS_AS(run_parallel(100, jobs, work), std::bad_alloc);
   }
 }
 

@@ -226,7 +226,7 @@ TEST_CASE_METHOD(SweepFixture, "a spec that is wrong says where, and what to do"
   refuses(kBase + "nodes:\n  - 2\n  - 0\n", 5, "nodes[1] must be a positive integer", "'0'");
   refuses(kBase + "bandwidth: 25\n", 3, "bandwidth must be a bandwidth with unit", "Gbps");
   refuses(kBase + "latency: [1us, 2]\n", 3, "latency[1]", "5us");
-  refuses(kBase + "compute_speed: 0\n", 3, "must be positive", "1 is nominal");
+  refuses(kBase + "compute_speed: 0\n", 3, "0.001 to 1000", "1 is nominal");
   refuses(kBase + "compute_speed: [1, 1e30]\n", 3, "0.001 to 1000", "'1e30'");
   refuses(kBase + "topology: star\n", 3, "star", "ps, ring");
   refuses(kBase + "network: torus\n", 3, "torus", "port, fair");

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace hipress::planner {
+
+/// What simulates a plan on the network asked for.
+enum class Engine : std::uint8_t { kPatterns, kPort, kFair };
+
+/// How long simulations may go on until a command ends. What would take longer is not begun, and
+/// what takes longer than expected is stopped. An interrupt leaves a second. Threads may share one.
+class SimulationBudget {
+ public:
+  /// `seconds` from now on; `interrupted` may be null.
+  SimulationBudget(double seconds, const std::atomic<bool>* interrupted);
+
+  /// Why a simulation of so many tasks should not begin, or empty: "it would take about 20s, for
+  /// which the budget leaves 3s".
+  std::string objection(double tasks, Engine engine) const;
+
+  /// Takes note of how long a simulation took.
+  void note(double tasks, Engine engine, double seconds);
+
+  /// Whether nothing may go on.
+  bool over() const { return left_s() <= 0; }
+  bool interrupted() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double left_s() const;
+
+  const Clock::time_point end_;
+  const std::atomic<bool>* interrupted_;
+  mutable std::atomic<Clock::rep> grace_end_{0};  // after an interrupt; 0: there was none
+  std::array<std::atomic<double>, 3> task_s_;     // by engine
+};
+
+}  // namespace hipress::planner

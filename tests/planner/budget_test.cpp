@@ -1,0 +1,272 @@
+// Budgets, memory and signals end what takes long.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "planner/baselines.hpp"
+#include "planner/search.hpp"
+#include "planner/timeline_search.hpp"
+#include "plans/plan_file.hpp"
+#include "tests/planner/tool_run.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Contains;
+
+/// A problem of three large gradients.
+struct Large {
+  explicit Large(std::uint32_t nodes) {
+    model.name = "large";
+    for (const char* name : {"a", "b", "c"}) {
+      model.gradients.push_back({.name = name, .elements = std::int64_t{1} << 36});
+    }
+    machines.cluster = costs::cluster_from_profile(profile, nodes);
+    problem.nodes = nodes;
+  }
+
+  models::Model model;
+  costs::Profile profile = costs::read_profile("sosp21");
+  Machines machines = {profile, {}, sim::Network::kPort};
+  Problem problem = {.model = model, .algorithms = {"onebit"}, .machines = &machines};
+};
+
+TEST_CASE("A simulation that would take longer than what is left is not begun") {
+  SimulationBudget budget(1, nullptr);
+  CHECK(budget.objection(1000, Engine::kFair).empty());
+  CHECK_THAT(budget.objection(1e9, Engine::kFair), Contains("for which the budget leaves"));
+  // 2 s for 2e5 tasks are 10 us each, so 1e6 tasks are 10 s.
+  CHECK(budget.objection(1e5, Engine::kPort).empty());
+  budget.note(2e5, Engine::kPort, 2);
+  CHECK_THAT(budget.objection(1e6, Engine::kPort), Contains("about 10s"));
+  CHECK(budget.objection(1e5, Engine::kFair).empty());  // another engine
+  CHECK_FALSE(budget.over());
+  CHECK(SimulationBudget(0, nullptr).over());
+}
+
+TEST_CASE("An interrupt leaves a second, however long the budget is") {
+  std::atomic<bool> interrupted = false;
+  const SimulationBudget budget(1e9, &interrupted);
+  CHECK(budget.objection(1e8, Engine::kFair).empty());  // 200 s
+  interrupted = true;
+  CHECK(budget.objection(1e8, Engine::kFair) == "interrupted");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!budget.over() && std::chrono::steady_clock::now() < deadline) ::usleep(10'000);
+  CHECK(budget.over());
+}
+
+TEST_CASE("Baselines of a million nodes are left out where the budget has no time for them") {
+  Large large(1 << 20);
+  large.machines.budget = std::make_shared<SimulationBudget>(0.5, nullptr);
+  const std::vector<Baseline> baselines = simulate_baselines(large.problem, large.machines);
+  REQUIRE(baselines.size() == 6);
+  for (const Baseline& baseline : baselines) {
+    CAPTURE(baseline.name);
+    CHECK_FALSE(baseline.iteration_s);
+    CHECK_THAT(baseline.remark, Contains("not simulated"));
+    CHECK(baseline.plan.decisions.size() == 3);
+  }
+}
+
+TEST_CASE("A search among a million nodes keeps its budget, and returns a plan") {
+  Large large(1 << 20);
+  large.machines.budget = std::make_shared<SimulationBudget>(0.5, nullptr);
+  large.problem.limits.budget_s = 0.2;
+  const auto start = std::chrono::steady_clock::now();
+  const SearchResult found = search_timeline(large.problem);
+  CHECK(found.plan.decisions.size() == 3);
+  // Far below the minutes that one simulation takes; machines are busy and instrumented.
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+}
+
+TEST_CASE("A simulation that runs is stopped when the budget is over") {
+  Large large(256);
+  large.machines.network = sim::Network::kFair;
+  const casync::Plan plan =
+      plans::resolve_plan("none", {.model = large.model, .strategy = "ps", .nodes = 256}).plan;
+  sim::Scenario scenario = affordable_scenario(large.model, plan, large.machines).scenario;
+  const casync::TaskGraph graph = sim::expand(scenario, casync::Folding::kFolded);
+  int questions = 0;
+  scenario.stop = [&] { return ++questions == 2; };
+  CHECK_THROWS_AS(sim::simulate(scenario, graph), sim::Stopped);
+  scenario.stop = [] { return false; };
+  CHECK_NOTHROW(sim::simulate(scenario, graph));
+}
+
+TEST_CASE("A graph that does not fit in memory is folded, or not simulated") {
+  Large large(64);
+  const casync::Plan plan =
+      plans::resolve_plan("all", {.model = large.model, .strategy = "ps", .nodes = 64}).plan;
+  const AffordableTime alone = affordable_iteration(large.model, plan, large.machines);
+  REQUIRE(alone.iteration_s);
+  // 64·63·3 messages and more make some 90000 tasks, of 64 alike nodes, of 84 bytes each.
+  large.machines.memory_bytes = 1e6;
+  const AffordableTime folded = affordable_iteration(large.model, plan, large.machines);
+  CHECK(folded.iteration_s == alone.iteration_s);
+  large.machines.memory_bytes = 1e3;
+  const AffordableTime none = affordable_iteration(large.model, plan, large.machines);
+  CHECK_FALSE(none.iteration_s);
+  CHECK_THAT(none.remark, Contains("do not fit in memory"));
+}
+
+TEST_CASE("Costs whose sums 64 bits do not hold are refused, not wrapped around") {
+  Large large(1 << 10);
+  for (models::Gradient& gradient : large.model.gradients) {
+    gradient.elements = std::int64_t{1} << 46;
+  }
+  // 2^48 bytes at 300 MB/s take 9.4e5 s, which a task may, and a server takes 1023 of them.
+  large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 3e8;
+  const casync::Plan one = {.strategy = "ps",
+                            .nodes = 1 << 10,
+                            .algorithms = {},
+                            .decisions = {{casync::kRaw, 1}, {casync::kRaw, 1}, {casync::kRaw, 1}}};
+  CHECK_THROWS_AS(affordable_iteration(large.model, one, large.machines), io::InputError);
+  large.problem.limits.evaluations = 20;
+  CHECK_THROWS_AS(search_timeline(large.problem), io::InputError);
+}
+
+TEST_CASE("Bytes that 64 bits do not hold are refused, not wrapped around") {
+  // The server sends 2^50 bytes to each of 8299 others: more than 2^63.
+  Large large(8300);
+  large.model.gradients = {{.name = "a", .elements = models::kMostElements}};
+  large.profile.merge = {};  // takes no time
+  large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 1e15;
+  const casync::Plan plan = {
+      .strategy = "ps", .nodes = 8300, .algorithms = {}, .decisions = {{casync::kRaw, 1}}};
+  CHECK_THROWS_WITH(affordable_iteration(large.model, plan, large.machines),
+                    Contains("more than 2^63 bytes"));
+}
+
+/// A tool that runs in a folder, whose stderr is read.
+class Running {
+ public:
+  Running(const Workplace& folder, std::vector<const char*> arguments) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
+      const int nothing = ::open("/dev/null", O_WRONLY);
+      ::dup2(nothing, STDOUT_FILENO);
+      ::dup2(ends[1], STDERR_FILENO);
+      ::close(ends[0]);
+      ::alarm(120);
+      const std::string tool = std::string(HIPRESS_TOOL_DIR "/") + arguments[0];
+      arguments.push_back(nullptr);
+      if (::chdir(folder.path().c_str()) == 0) {
+        ::execv(tool.c_str(), const_cast<char* const*>(arguments.data()));
+      }
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    err_ = ends[0];
+  }
+  ~Running() {
+    ::close(err_);
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  /// Reads until `text` has come, or the end if it is empty.
+  void await(const std::string& text) {
+    char bytes[512];
+    while (text.empty() || said.find(text) == std::string::npos) {
+      const ssize_t count = ::read(err_, bytes, sizeof bytes);
+      if (count <= 0) break;
+      said.append(bytes, static_cast<std::size_t>(count));
+    }
+    CHECK_THAT(said, Contains(text));
+  }
+  void send(int number) { ::kill(pid_, number); }
+  /// A signal that ended it as a negative number, else the exit status.
+  int end() {
+    await("");
+    int status = 0;
+    REQUIRE(::waitpid(pid_, &status, 0) == pid_);
+    pid_ = -1;
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  }
+
+  std::string said;  ///< on stderr
+
+ private:
+  pid_t pid_ = -1;
+  int err_ = -1;
+};
+
+TEST_CASE("SIGINT, SIGTERM and SIGHUP during a search give the best plan so far") {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(number);
+    const Workplace folder;
+    Running plan(folder, {"hipress-plan", "--input", "vgg19", "--nnodes", "4", "--profile",
+                          "sosp21", "--budget", "100000", "--output", "plan.yaml"});
+    plan.await("searching; an interrupt ends the search with the best plan so far");
+    plan.send(number);
+    CHECK(plan.end() == 0);
+    CHECK_THAT(plan.said, Contains("interrupted: this is the best plan so far"));
+    CHECK(folder.files() == 1);
+    CHECK_THAT(folder.read("plan.yaml"), Contains("predicted_iteration: "));
+  }
+}
+
+TEST_CASE("SIGTERM ends a sweep at once, and leaves no half file") {
+  const Workplace folder;
+  folder.write("sweep.yaml",
+               "model: bert_large\nplan: [none, all]\nnodes: [20, 22, 24, 26, 28, 30]\n"
+               "latency: {from: 1us, to: 999us, step: 1us}\n");
+  folder.write("out.csv", "old\n");
+  Running sweep(folder, {"hipress-sim", "sweep", "sweep.yaml", "--output", "out.csv"});
+  sweep.await("simulations, about");
+  sweep.send(SIGTERM);
+  CHECK(sweep.end() == -SIGTERM);
+  CHECK(folder.files() == 2);
+  CHECK(folder.read("out.csv") == "old\n");
+}
+
+TEST_CASE("A name that no text plan can hold is refused before the search") {
+  const Workplace folder;
+  folder.write("m.yaml", "name: m\ngradients:\n- {name: \"a,b\", elements: 64}\n");
+  const ToolRun refused = folder.run("hipress-plan --input m.yaml --profile sosp21 --budget 1000");
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("'a,b'") && Contains("write the plan to a .yaml file"));
+  CHECK(folder.run("hipress-plan --input m.yaml --evaluations 5 --output p.yaml").status == 0);
+  CHECK(folder.run("hipress-sim --input m.yaml --nnodes 16 --plan p.yaml").status == 0);
+}
+
+TEST_CASE("Whatever a file or a name holds, no control character reaches the terminal") {
+  const Workplace folder;
+  folder.write("m.yaml", "name: m\ngradients:\n- {name: \"a\\e[31m\\0b\", elements: 64}\n");
+  folder.write("good.txt", "a,64\n");
+  for (const std::string command :
+       {"hipress-plan --input m.yaml", "hipress-sim --input m.yaml --plan all",
+        "hipress-plan --input $'\\e[31m.txt'",
+        "hipress-plan --input good.txt --topology $'\\e[31m'",
+        "hipress-plan --input good.txt --algorithm $'\\e[31m'",
+        "hipress-sim --input good.txt --plan $'x\\e[31m'",
+        "hipress-sim --input good.txt --plan all --network $'\\e[31m'",
+        "hipress-sim --input good.txt --plan all --jitter $'\\e[31m'",
+        "hipress-sim --input good.txt --plan all --fold $'\\e[31m'"}) {
+    CAPTURE(command);
+    folder.write("run.sh", command + "\n");
+    const ToolRun done = folder.run("bash run.sh");
+    CHECK(done.status == 2);
+    CHECK((done.out + done.err).find('\x1b') == std::string::npos);
+    CHECK_THAT(done.err, Contains("\\x1b"));
+  }
+}
+
+}  // namespace
+}  // namespace hipress::planner
