@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "transport/exchange.hpp"
@@ -310,6 +312,10 @@ void Session::receive(Peer& peer) {
     } catch (const PeerError& error) {
       fail(error.culprit, error.what());
       peer.in.release();  // more may come: the peer's receipt for the abort
+    } catch (const std::bad_alloc&) {
+      return fail(rank(), fmt::format("rank {} has run out of memory", rank()));
+    } catch (const std::system_error& error) {
+      return fail(rank(), fmt::format("rank {} cannot go on: {}", rank(), error.what()));
     } catch (const std::exception& error) {
       return fail(peer.rank, fmt::format("rank {} sent {}", peer.rank, error.what()));
     }
