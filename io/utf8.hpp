@@ -23,4 +23,8 @@ std::size_t printable_length(std::string_view text);
 /// may be.
 std::string first_unprintable(std::string_view text, std::string_view allowed = {});
 
+/// `text` for a message: every byte of what must not be printed as it is as \xNN, but
+/// for those in `allowed`, ASCII.
+std::string printable(std::string_view text, std::string_view allowed = {});
+
 }  // namespace hipress::io
