@@ -16,22 +16,6 @@ InputError::InputError(const std::string& file, int line, const std::string& mes
     : std::runtime_error(printable(file) + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
                          message) {}
 
-std::string printable(std::string_view text, std::string_view allowed) {
-  std::string shown;
-  while (!text.empty()) {
-    const bool plain = allowed.find(text[0]) != std::string_view::npos;
-    const std::size_t length = plain ? 1 : printable_length(text);
-    if (length > 0) {
-      shown += text.substr(0, length);
-      text.remove_prefix(length);
-    } else {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-      text.remove_prefix(1);
-    }
-  }
-  return shown;
-}
-
 const char* remedy(int error_number) noexcept {
   switch (error_number) {
     case ENOMEM:

@@ -14,7 +14,7 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 
   /// `file:line: message`, the form in which every tool names a culprit; the file's name is made
-  /// printable(). `line` counts from 1; 0 means the file as a whole and is left out.
+  /// printable() (utf8.hpp). `line` counts from 1; 0 means the file as a whole and is left out.
   InputError(const std::string& file, int line, const std::string& message);
 };
 
@@ -30,10 +30,6 @@ class Unmet : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// `text` for a message: every byte of what must not be printed as it is (utf8.hpp) as \xNN, but
-/// for those in `allowed`, ASCII.
-std::string printable(std::string_view text, std::string_view allowed = {});
-
 /// What to do where memory, threads, descriptors or room on a disk ran out (ENOMEM, EAGAIN, EMFILE,
 /// ENOSPC …); null for any other error. EAGAIN is taken for a thread or process that could not be
 /// started.
@@ -47,7 +43,7 @@ std::string describe(const std::exception& error);
 /// RunError where something ran out, otherwise InputError.
 [[noreturn]] void refuse_file(const std::string& path, std::string_view action, int error_number);
 
-/// `text` between quotation marks for a message: printable(), cut after 80 bytes.
+/// `text` between quotation marks for a message: printable() (utf8.hpp), cut after 80 bytes.
 std::string quote(std::string_view text);
 
 }  // namespace hipress::io

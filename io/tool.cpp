@@ -22,6 +22,7 @@
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
+#include "io/utf8.hpp"
 
 namespace hipress::io {
 namespace {

@@ -78,18 +78,18 @@ std::string first_unprintable(std::string_view text, std::string_view allowed) {
   return {};
 }
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::string_view allowed) {
   std::string shown;
   while (!text.empty()) {
-    const std::size_t length = printable_length(text);
-    const std::string_view bytes =
-        text.substr(0, std::max({length, utf8_length(text), std::size_t{1}}));
+    const bool plain = allowed.find(text[0]) != std::string_view::npos;
+    const std::size_t length = plain ? 1 : printable_length(text);
     if (length > 0) {
-      shown += bytes;
+      shown += text.substr(0, length);
+      text.remove_prefix(length);
     } else {
-      for (const char c : bytes) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+      text.remove_prefix(1);
     }
-    text.remove_prefix(bytes.size());
   }
   return shown;
 }

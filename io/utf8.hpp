@@ -11,10 +11,6 @@ namespace hipress::io {
 /// (RFC 3629).
 std::size_t utf8_length(std::string_view text);
 
-/// Text that a terminal shows as it is: the bytes of what is not to be printed (printable_length)
-/// become \xNN.
-std::string printable(std::string_view text);
-
 /// Bytes of the character that `text`, which is not empty, begins with, if it may be printed as it
 /// is; else 0. Not to be printed are bytes that are no UTF-8, control characters (U+0000–1F,
 /// U+007F–9F), line and paragraph separators (U+2028–9), what turns the direction of text
@@ -26,5 +22,9 @@ std::size_t printable_length(std::string_view text);
 /// U+001B" or "byte 0xff, which is not UTF-8"; empty if there is none. Those in `allowed`, ASCII,
 /// may be.
 std::string first_unprintable(std::string_view text, std::string_view allowed = {});
+
+/// `text` for a message: every byte of what must not be printed as it is as \xNN, but
+/// for those in `allowed`, ASCII.
+std::string printable(std::string_view text, std::string_view allowed = {});
 
 }  // namespace hipress::io

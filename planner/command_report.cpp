@@ -11,6 +11,7 @@
 #include "costs/all_reduce.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "io/utf8.hpp"
 #include "planner/bound.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
