@@ -118,13 +118,14 @@ class EdgesTest(unittest.TestCase):
         if "Sanitizer" in self.limited(command, 40000).stderr:
             self.skipTest("sanitizers need more address space")
         (self.folder / "SeCoPaPlan.txt").unlink(missing_ok=True)
+        # With less the system's loader fails, in words and ways of its own.
+        least = next(kibibytes for kibibytes in range(8000, 100000, 500)
+                     if self.limited((TOOLS / "hipress-plan", "--version"), kibibytes).returncode == 0)
         statuses = set()
-        for kibibytes in (*range(12000, 20000, 500), 40000, 60000, 100000, 400000):
+        for kibibytes in (*range(least, least + 16000, 500), 60000, 100000, 400000):
             done = self.limited(command, kibibytes)
             plan = self.folder / "SeCoPaPlan.txt"
             with self.subTest(kibibytes=kibibytes, stderr=done.stderr):
-                if "shared object" in done.stderr:  # the system's loader had too little
-                    continue
                 statuses.add(done.returncode)
                 if done.returncode == 0:
                     self.assertEqual(len(plan.read_text().splitlines()), 5120)
@@ -135,13 +136,13 @@ class EdgesTest(unittest.TestCase):
                     self.assertFalse(plan.exists())
         self.assertEqual(statuses, {0, 1})
 
-    def test_threads_that_cannot_start_are_named_with_the_remedy(self):
+    def test_threads_that_cannot_start_are_done_without(self):
         command = (*PLAN, "--input", "vgg19", "--profile", "sosp21", "--budget", "1", "--jobs", "1024", "--output", "plan.yaml")
         done = self.limited(command, 300000)  # less than the stacks of so many
         if "Sanitizer" in done.stderr:
             self.skipTest("sanitizers need more address space")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"hipress-plan: .*ulimit -u.*ulimit -v.*fewer threads")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "plan.yaml").exists())
 
     def limited(self, command, kibibytes: int) -> subprocess.CompletedProcess:
         limit = kibibytes * 1024

@@ -182,8 +182,12 @@ TEST_CASE("a rendezvous, rank, size, interface or timeout that makes no sense is
   }
   CHECK_THAT(with([](JobOptions& o) { o.interface = "no-such"; }),
              Contains("neither an address nor"));
-  CHECK_THAT(with([](JobOptions& o) { o.interface = "192.0.2.1"; }),
-             Contains("cannot bind to '192.0.2.1'"));
+  CHECK_THAT(with([](JobOptions& o) { o.interface = "192.0.2.1"; }), Contains("--insecure"));
+  CHECK_THAT(with([](JobOptions& o) {
+               o.interface = "192.0.2.1";
+               o.insecure = true;
+             }),
+             Contains("rank 0 cannot listen at 192.0.2.1"));
   job.rendezvous = "file:///tmp";
   CHECK_THAT(refusal("memory", job), Contains("threads of one process"));
 }
