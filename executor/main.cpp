@@ -13,6 +13,7 @@
 #include "executor/replay.hpp"
 #include "executor/report.hpp"
 #include "executor/room.hpp"
+#include "executor/secret_options.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -24,7 +25,6 @@
 #include "sim/simulator.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
-#include "transport/secret_file.hpp"
 
 namespace {
 
@@ -37,7 +37,7 @@ struct Request {
   executor::ReplayOptions replay;
   std::string backward = "idle";
   std::string transport{transport::kDefaultTransport}, rendezvous, interface, job = "hipress";
-  std::optional<std::string> secret_file;
+  executor::SecretOptions secret;
   std::string profile, cluster, network = "fair";
   std::string trace;
   plans::PlanOptions plan_options;
@@ -45,8 +45,6 @@ struct Request {
   bool timeout_given = false;
   bool json = false;
   bool verbose = false;
-  std::string secret;  ///< of --secret-file
-  bool insecure = false;
 };
 
 void declare(CLI::App& app, Request& request) {
@@ -95,12 +93,7 @@ void declare(CLI::App& app, Request& request) {
                  "network interface or address to use; default: loopback");
   app.add_option("--job", request.job, "tells jobs apart that meet in one place")
       ->capture_default_str();
-  app.add_option("--secret-file", request.secret_file,
-                 "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
-                 "same for every rank; default: the rendezvous hands out a secret");
-  app.add_flag("--insecure", request.insecure,
-               "let --transport gloo, which takes whoever connects for a rank, listen beyond "
-               "loopback: on a network that nobody else can reach");
+  request.secret.declare(app);
   app.add_option(
          "--timeout", request.replay.timeout_s,
          "seconds without progress after which the job ends; a rank that is silent for "
@@ -180,7 +173,7 @@ void warn_of_unused(const Request& request) {
   const Request untouched;
   warn("--rendezvous", request.rendezvous != untouched.rendezvous);
   warn("--job", request.job != untouched.job);
-  warn("--secret-file", request.secret_file != untouched.secret_file);
+  warn("--secret-file", request.secret.file.has_value());
   // NCCL is bound to it in any case.
   warn("--interface", request.interface != untouched.interface && request.transport != "nccl");
 }
@@ -223,17 +216,16 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
   const auto node = static_cast<std::uint32_t>(launch->rank);
   executor::require_room(executor::room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
                          io::available_memory());
-  const auto endpoint = executor::connect_rank(transport,
-                                               {.rank = launch->rank,
-                                                .size = launch->size,
-                                                .job = request.job,
-                                                .plan = plan,
-                                                .rendezvous = request.rendezvous,
-                                                .interface = request.interface,
-                                                .timeout_s = request.replay.timeout_s,
-                                                .secret = request.secret,
-                                                .insecure = request.insecure},
-                                               executor::collectives_of(job.graph));
+  transport::JobOptions options{.rank = launch->rank,
+                                .size = launch->size,
+                                .job = request.job,
+                                .plan = plan,
+                                .rendezvous = request.rendezvous,
+                                .interface = request.interface,
+                                .timeout_s = request.replay.timeout_s};
+  request.secret.apply(options);
+  const auto endpoint =
+      executor::connect_rank(transport, options, executor::collectives_of(job.graph));
   return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
 }
 
@@ -254,7 +246,6 @@ int run(Request& request) {
   const bool reports = !launch || launch->rank == 0;
   if (reports && !request.trace.empty()) io::require_writable(request.trace);
   const std::uint32_t ranks = count_ranks(request, launch);
-  if (request.secret_file) request.secret = transport::read_secret_file(*request.secret_file);
   const executor::DeviceChoice choice = executor::choose_device({.device = request.device,
                                                                  .transport = request.transport,
                                                                  .interface = request.interface,

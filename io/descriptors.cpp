@@ -1,8 +1,10 @@
 #include "io/descriptors.hpp"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -34,6 +36,16 @@ std::int64_t allow_descriptors(std::int64_t wanted) {
   constexpr auto kMost = static_cast<rlim_t>(std::numeric_limits<std::int64_t>::max());
   const auto allowed = static_cast<std::int64_t>(std::min(limit.rlim_cur, kMost));
   return std::max<std::int64_t>(0, allowed - taken);
+}
+
+bool write_all(const Descriptor& to, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(to.number(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 }  // namespace hipress::io

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 namespace hipress::io {
@@ -32,5 +33,8 @@ class Descriptor {
  private:
   int number_ = -1;
 };
+
+/// Whether all of `bytes` could be written to the open file; if not, errno says why.
+bool write_all(const Descriptor& to, std::string_view bytes);
 
 }  // namespace hipress::io

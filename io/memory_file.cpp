@@ -23,32 +23,18 @@ namespace {
       fmt::format("a file in memory cannot be made: {}; {}", std::strerror(error), remedy));
 }
 
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 }  // namespace
 
 MemoryFile::MemoryFile(std::string_view bytes)
     : descriptor_(::memfd_create("hipress", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  if (descriptor_ < 0) complain(errno);
+  if (!descriptor_) complain(errno);
   constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  if (!write_all(descriptor_, bytes) || ::lseek(descriptor_, 0, SEEK_SET) != 0 ||
-      ::fcntl(descriptor_, F_ADD_SEALS, kSeals) != 0) {
-    const int error = errno;
-    ::close(descriptor_);
-    complain(error);
+  if (!write_all(descriptor_, bytes) || ::lseek(descriptor(), 0, SEEK_SET) != 0 ||
+      ::fcntl(descriptor(), F_ADD_SEALS, kSeals) != 0) {
+    complain(errno);
   }
 }
 
-MemoryFile::~MemoryFile() { ::close(descriptor_); }
-
-std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", descriptor()); }
 
 }  // namespace hipress::io

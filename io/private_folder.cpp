@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/descriptors.hpp"
 #include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
@@ -31,21 +32,6 @@ namespace {
 
 constexpr int kRandomBytes = 8;
 constexpr const char* kRemoveIt = "remove it";
-
-/// A descriptor that is closed at the end of the scope.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  const int number_;
-};
 
 /// Whether this process sees all users of the machine, as it does outside of containers.
 bool sees_all_users() {
@@ -92,16 +78,6 @@ std::string stranger(const struct stat& status) {
     return fmt::format("can be written to by group {}", status.st_gid);
   }
   return "";
-}
-
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 /// Makes the folder and those above it that are missing.
@@ -216,7 +192,7 @@ void PrivateFolder::put(const File& file) const {
   DoomedFile doomed(path_ + "/" + temporary);
   const Descriptor made(::openat(descriptor_, temporary.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (made.number() < 0 || !write_all(made.number(), file.bytes) ||
+  if (made.number() < 0 || !write_all(made, file.bytes) ||
       ::renameat(descriptor_, temporary.c_str(), descriptor_, file.name.c_str()) != 0) {
     throw RunError(fmt::format("{}/{}: cannot be written: {}; free space, or {}", path_, file.name,
                                std::strerror(errno), remedy_));

@@ -10,6 +10,7 @@
 #include "costs/traffic.hpp"
 #include "executor/device_choice.hpp"
 #include "executor/replay.hpp"
+#include "executor/secret_options.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -20,7 +21,6 @@
 #include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
 #include "transport/endpoint.hpp"
-#include "transport/secret_file.hpp"
 
 namespace {
 
@@ -35,8 +35,7 @@ struct Arguments {
   std::string output = "profile.yaml";
   std::string base, anew;  ///< no part: links, with a base
   std::string rendezvous, interface, job = "hipress-profile";
-  std::optional<std::string> secret_file;
-  bool insecure = false;
+  hipress::executor::SecretOptions secret;
   double timeout_s = 60;
   bool quick = false;
   std::optional<int> passes;
@@ -77,12 +76,7 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "network interface or address of this process in a job; default: loopback");
   app.add_option("--job", arguments.job, "tells jobs apart that meet in one place")
       ->capture_default_str();
-  app.add_option("--secret-file", arguments.secret_file,
-                 "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
-                 "same for every rank; default: the rendezvous hands out a secret");
-  app.add_flag("--insecure", arguments.insecure,
-               "let --transport gloo, which takes whoever connects for a rank, listen beyond "
-               "loopback: on a network that nobody else can reach");
+  arguments.secret.declare(app);
   app.add_option("--timeout", arguments.timeout_s,
                  "seconds without progress after which the job ends")
       ->check(hipress::io::number_from(hipress::transport::kLeastTimeout_s,
@@ -239,21 +233,21 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
                     launch->rank, launch->size, launch->launcher));
   }
   constexpr int kCollectives = 1;
-  return executor::connect_rank(
-      arguments.transport == "nccl" ? std::string(transport::kDefaultTransport)
+  transport::JobOptions options{
+      .rank = launch->rank,
+      .size = launch->size,
+      .job = arguments.job,
+      .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
+                          base ? base->fingerprint : "new", arguments.anew, arguments.quick,
+                          passes_of(arguments), arguments.device, arguments.transport),
+      .rendezvous = arguments.rendezvous,
+      .interface = arguments.interface,
+      .timeout_s = arguments.timeout_s};
+  arguments.secret.apply(options);
+  return executor::connect_rank(arguments.transport == "nccl"
+                                    ? std::string(transport::kDefaultTransport)
                                     : arguments.transport,
-      {.rank = launch->rank,
-       .size = launch->size,
-       .job = arguments.job,
-       .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(arguments.algorithms, ","),
-                           base ? base->fingerprint : "new", arguments.anew, arguments.quick,
-                           passes_of(arguments), arguments.device, arguments.transport),
-       .rendezvous = arguments.rendezvous,
-       .interface = arguments.interface,
-       .timeout_s = arguments.timeout_s,
-       .secret = arguments.secret_file ? transport::read_secret_file(*arguments.secret_file) : "",
-       .insecure = arguments.insecure},
-      kCollectives);
+                                options, kCollectives);
 }
 
 /// What to measure: the lists that are given, or all.

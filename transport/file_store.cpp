@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "io/descriptors.hpp"
 #include "io/digest.hpp"
 #include "io/interrupts.hpp"
 
@@ -26,36 +27,9 @@ namespace {
   complain(path, fmt::format("cannot be {}: {}", action, std::strerror(errno)));
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-  /// Whether all that was written has arrived, which some file systems tell only here.
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
-
 std::string file_of(std::string name) {
   std::ranges::replace(name, '/', '.');
   return name;
-}
-
-bool write_all(int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 std::string read_all(int descriptor, const std::string& path) {
@@ -125,11 +99,11 @@ bool FileStore::add(const std::string& name, std::string_view content, Keep /*ke
   // Nobody can foresee the name and put a link there.
   const std::string temporary = fmt::format(".{}.{}", file, io::to_hex(io::random_bytes(8)));
   const io::DoomedFile doomed(path_of(temporary));
-  Descriptor made(::openat(descriptor_, temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  io::Descriptor made(::openat(descriptor_, temporary.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (made.number() < 0) fail(path_of(temporary), "made");
   struct stat status {};
-  if (::fstat(made.number(), &status) != 0 || !write_all(made.number(), content) || !made.close()) {
+  if (::fstat(made.number(), &status) != 0 || !io::write_all(made, content) || !made.close()) {
     fail(path_of(temporary), "written");
   }
   // A server may know this user by another number, as NFS does of root.
@@ -163,8 +137,8 @@ std::optional<std::string> FileStore::find(const std::string& name) {
   const std::string file = file_of(name);
   const std::string path = path_of(file);
   // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
-  const Descriptor found(::openat(descriptor_, file.c_str(),
-                                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  const io::Descriptor found(::openat(descriptor_, file.c_str(),
+                                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (found.number() < 0) {
     if (errno == ENOENT) return std::nullopt;
     if (errno == ELOOP) complain(path, "is a symbolic link: no rank wrote it");

@@ -36,12 +36,13 @@ class Pieces {
   /// Reads what is there. False if the connection is over, with the reason in errno: 0 if the other
   /// end has closed it.
   bool receive(const Socket& from) {
-    return move([&](std::byte* at, std::size_t n) { return ::recv(from.get(), at, n, 0); });
+    return move([&](std::byte* at, std::size_t n) { return ::recv(from.number(), at, n, 0); });
   }
   /// Sends what fits. False if the connection is over.
   bool send(const Socket& to) {
-    return move(
-        [&](const std::byte* at, std::size_t n) { return ::send(to.get(), at, n, MSG_NOSIGNAL); });
+    return move([&](const std::byte* at, std::size_t n) {
+      return ::send(to.number(), at, n, MSG_NOSIGNAL);
+    });
   }
 
  private:
@@ -63,7 +64,7 @@ class Pieces {
 };
 
 pollfd polled(const Socket& socket, short events) {
-  return {.fd = socket.get(), .events = events, .revents = 0};
+  return {.fd = socket.number(), .events = events, .revents = 0};
 }
 
 enum class Progress { kWaiting, kProven, kOver };

@@ -92,16 +92,16 @@ std::size_t RingReduce::moved(ssize_t n) const {
 }
 
 std::size_t RingReduce::send(std::span<const std::byte> bytes) {
-  return moved(::send(next_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  return moved(::send(next_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 std::size_t RingReduce::receive(std::span<std::byte> bytes) {
-  return moved(::recv(previous_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+  return moved(::recv(previous_.number(), bytes.data(), bytes.size(), MSG_DONTWAIT));
 }
 
 void RingReduce::wait(bool sends, bool receives) {
-  pollfd polled[2] = {{.fd = sends ? next_.get() : -1, .events = POLLOUT, .revents = 0},
-                      {.fd = receives ? previous_.get() : -1, .events = POLLIN, .revents = 0}};
+  pollfd polled[2] = {{.fd = sends ? next_.number() : -1, .events = POLLOUT, .revents = 0},
+                      {.fd = receives ? previous_.number() : -1, .events = POLLIN, .revents = 0}};
   const int ready = ::poll(
       polled, 2,
       static_cast<int>(std::min<std::int64_t>(timeout_.count(), std::numeric_limits<int>::max())));

@@ -76,20 +76,8 @@ std::optional<Address> address_of_interface(const std::string& name) {
 
 }  // namespace
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  if (this != &other) {
-    close();
-    descriptor_ = std::exchange(other.descriptor_, -1);
-  }
-  return *this;
-}
-
-void Socket::close() noexcept {
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-}
-
 void Socket::shut_down() const noexcept {
-  if (descriptor_ >= 0) ::shutdown(descriptor_, SHUT_RDWR);
+  if (*this) ::shutdown(number(), SHUT_RDWR);
 }
 
 std::string Address::host() const {
@@ -145,16 +133,16 @@ Address address_of(const std::string& interface) {
 Socket listen_at(const Address& address) {
   Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) fail("socket");
-  if (::bind(socket.get(), address.get(), address.length) != 0) fail("bind");
-  if (::listen(socket.get(), kBacklog) != 0) fail("listen");
+  if (::bind(socket.number(), address.get(), address.length) != 0) fail("bind");
+  if (::listen(socket.number(), kBacklog) != 0) fail("listen");
   return socket;
 }
 
 Address local_address(const Socket& socket) {
   Address address;
   address.length = sizeof address.storage;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) !=
-      0) {
+  if (::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address.storage),
+                    &address.length) != 0) {
     fail("getsockname");
   }
   return address;
@@ -163,14 +151,14 @@ Address local_address(const Socket& socket) {
 Socket start_connecting(const Address& address, int& error) {
   Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) fail("socket");
-  const bool failed = ::connect(socket.get(), address.get(), address.length) != 0;
+  const bool failed = ::connect(socket.number(), address.get(), address.length) != 0;
   error = failed && errno != EINPROGRESS ? errno : 0;
   return socket;
 }
 
 Socket accept_from(const Socket& listener) {
   for (;;) {
-    Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Socket socket(::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) return socket;
     // Whoever was first in the queue may have given up already.
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
@@ -181,14 +169,14 @@ Socket accept_from(const Socket& listener) {
 
 void tune_for_sending(const Socket& socket) {
   const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const int kept_bytes = kSegmentBytes;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kept_bytes, sizeof kept_bytes);
+  ::setsockopt(socket.number(), SOL_SOCKET, SO_SNDBUF, &kept_bytes, sizeof kept_bytes);
 }
 
 void make_blocking(const Socket& socket) {
-  const int flags = ::fcntl(socket.get(), F_GETFL);
-  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) fail("fcntl");
+  const int flags = ::fcntl(socket.number(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket.number(), F_SETFL, flags & ~O_NONBLOCK) != 0) fail("fcntl");
 }
 
 }  // namespace hipress::transport

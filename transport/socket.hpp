@@ -3,29 +3,17 @@
 #include <sys/socket.h>
 
 #include <string>
-#include <utility>
+
+#include "io/descriptors.hpp"
 
 namespace hipress::transport {
 
-/// An open socket, or none; closed by its destructor.
-class Socket {
+/// An open socket, or none.
+class Socket : public io::Descriptor {
  public:
-  Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept;
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() { close(); }
-
-  int get() const { return descriptor_; }
-  explicit operator bool() const { return descriptor_ >= 0; }
-  void close() noexcept;
+  using Descriptor::Descriptor;
   /// Ends both directions and wakes threads that wait for either; the descriptor stays open.
   void shut_down() const noexcept;
-
- private:
-  int descriptor_ = -1;
 };
 
 /// An IPv4 or IPv6 address with a port.

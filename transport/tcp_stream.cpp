@@ -61,7 +61,7 @@ void OutStream::send(Frame& frame) {
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = rest.empty() ? 1 : 2;
-    const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = ::sendmsg(socket_.number(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0) {
       frame.sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -165,7 +165,7 @@ void InStream::receive() {
   ssize_t n = -1;
   do {
     if (closed_) throw_closed(0);
-    n = ::recvmsg(socket_.get(), &message, 0);
+    n = ::recvmsg(socket_.number(), &message, 0);
   } while (n < 0 && errno == EINTR);
   if (n <= 0) throw_closed(n < 0 ? errno : 0);
   const auto bytes = static_cast<std::size_t>(n);

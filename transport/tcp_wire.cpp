@@ -59,23 +59,23 @@ class Sender {
 
 Sender::Sender() : poll_(::epoll_create1(EPOLL_CLOEXEC)), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!poll_ || !stop_) fail("epoll");
-  arm(EPOLL_CTL_ADD, stop_.get(), EPOLLIN, nullptr);
+  arm(EPOLL_CTL_ADD, stop_.number(), EPOLLIN, nullptr);
   thread_ = std::thread([this] { run(); });
 }
 
 Sender::~Sender() {
   const std::uint64_t one = 1;
   // An event counter takes 8 bytes unless it is full, which one stop does not make it.
-  if (::write(stop_.get(), &one, sizeof one) == sizeof one) thread_.join();
+  if (::write(stop_.number(), &one, sizeof one) == sizeof one) thread_.join();
 }
 
 void Sender::arm(int operation, int descriptor, std::uint32_t events, OutStream* stream) const {
   epoll_event event{.events = events, .data = {.ptr = stream}};
-  if (::epoll_ctl(poll_.get(), operation, descriptor, &event) != 0) fail("epoll_ctl");
+  if (::epoll_ctl(poll_.number(), operation, descriptor, &event) != 0) fail("epoll_ctl");
 }
 
 void Sender::look_after(OutStream& stream, Socket socket) {
-  const int descriptor = socket.get();
+  const int descriptor = socket.number();
   arm(EPOLL_CTL_ADD, descriptor, EPOLLONESHOT, &stream);
   stream.connect(std::move(socket), [this, descriptor, &stream] {
     arm(EPOLL_CTL_MOD, descriptor, EPOLLOUT | EPOLLONESHOT, &stream);
@@ -85,7 +85,7 @@ void Sender::look_after(OutStream& stream, Socket socket) {
 void Sender::run() {
   std::array<epoll_event, 16> events;
   for (;;) {
-    const int n = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), -1);
+    const int n = ::epoll_wait(poll_.number(), events.data(), static_cast<int>(events.size()), -1);
     for (int i = 0; i < n; ++i) {
       auto* const stream = static_cast<OutStream*>(events[static_cast<std::size_t>(i)].data.ptr);
       if (stream == nullptr) return;

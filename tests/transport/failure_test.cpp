@@ -219,7 +219,8 @@ TEST_CASE("a byte that changes on the way names the sender on every rank") {
 TEST_CASE("a rank that fails before all have heard from it tells those, too, who is to blame") {
   // Rank 0 hears from rank 1 what it should not while rank 2 still waits for its first word.
   const Strike late = [](Put& put) {
-    if (put.peer == 1 && is_record(put, RecordType::kHello)) put.delay = std::chrono::milliseconds(200);
+    if (put.peer == 1 && is_record(put, RecordType::kHello))
+      put.delay = std::chrono::milliseconds(200);
   };
   const Strike wrong = [](Put& put) {
     if (put.peer == 0 && is_record(put, RecordType::kHello)) put.bytes[60] ^= std::byte{1};

@@ -112,7 +112,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const StreamWindow window(stream, kOtherSlot, other);
   stream.connect(Socket(ends[1]));
   const std::size_t sent = std::min<std::size_t>(bytes.size(), 64 * 1024);  // what the kernel takes
-  if (::send(writing.get(), bytes.data(), sent, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && sent > 0) {
+  if (::send(writing.number(), bytes.data(), sent, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && sent > 0) {
     std::abort();
   }
   writing.close();

@@ -43,18 +43,18 @@ Socket visit(const std::string& address) {
 }
 
 void say(const Socket& socket, const void* bytes, std::size_t count) {
-  ::send(socket.get(), bytes, count, MSG_NOSIGNAL);
+  ::send(socket.number(), bytes, count, MSG_NOSIGNAL);
 }
 
 /// Ends the connection with a reset.
 void reset(Socket socket) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::setsockopt(socket.number(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 Nonce read_nonce(const Socket& socket) {
   Nonce nonce{};
-  ::recv(socket.get(), nonce.data(), nonce.size(), MSG_WAITALL);
+  ::recv(socket.number(), nonce.data(), nonce.size(), MSG_WAITALL);
   return nonce;
 }
 
@@ -168,7 +168,7 @@ void connect_both(Gate& gate0, Gate& gate1, const std::function<void()>& meanwhi
     say(*from, "hello", 5);
     make_blocking(*to);
     std::array<char, 5> heard{};
-    CHECK(::recv(to->get(), heard.data(), heard.size(), MSG_WAITALL) == 5);
+    CHECK(::recv(to->number(), heard.data(), heard.size(), MSG_WAITALL) == 5);
     CHECK(std::string(heard.data(), heard.size()) == "hello");
   }
 }
@@ -248,7 +248,7 @@ TEST_CASE("nobody is let in for another purpose, with another's number, or uninv
     const auto message = Connector(kSecret, gate0.address(), claim).claim(read_nonce(socket));
     say(socket, message.data(), message.size());
     std::array<char, kAnswerBytes + 1> answer{};
-    CHECK(::recv(socket.get(), answer.data(), answer.size(), MSG_WAITALL) <=
+    CHECK(::recv(socket.number(), answer.data(), answer.size(), MSG_WAITALL) <=
           static_cast<ssize_t>(kAnswerBytes));
   }
   const auto ends = gate1.connect(kSecret, request({{0, gate0.address()}}, {}, test::kGenerous, 3));
