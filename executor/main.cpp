@@ -245,6 +245,7 @@ int run(Request& request) {
   const std::optional<io::Launch> launch = io::read_launch();
   const bool reports = !launch || launch->rank == 0;
   if (reports && !request.trace.empty()) io::require_writable(request.trace);
+  request.secret.read();
   const std::uint32_t ranks = count_ranks(request, launch);
   const executor::DeviceChoice choice = executor::choose_device({.device = request.device,
                                                                  .transport = request.transport,

@@ -13,8 +13,12 @@ void SecretOptions::declare(CLI::App& app) {
                "loopback: on a network that nobody else can reach");
 }
 
+void SecretOptions::read() {
+  if (file) secret = transport::read_secret_file(*file);
+}
+
 void SecretOptions::apply(transport::JobOptions& job) const {
-  if (file) job.secret = transport::read_secret_file(*file);
+  job.secret = secret;
   job.insecure = insecure;
 }
 

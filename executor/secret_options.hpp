@@ -12,10 +12,13 @@ namespace hipress::executor {
 struct SecretOptions {
   std::optional<std::string> file;  ///< --secret-file
   bool insecure = false;            ///< --insecure
+  std::string secret;               ///< what the file holds
 
   void declare(CLI::App& app);
-  /// Sets the secret and what is permitted. io::InputError with the remedy if the file is of no
-  /// use.
+  /// Reads the file, if one is given: to be called before any work. io::InputError with the remedy
+  /// if it is of no use.
+  void read();
+  /// Sets the secret and what is permitted.
   void apply(transport::JobOptions& job) const;
 };
 

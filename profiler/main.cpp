@@ -260,7 +260,7 @@ std::vector<std::string> algorithms_of(const Arguments& arguments) {
   return names.empty() ? split_algorithms(algorithm_names()) : names;
 }
 
-int run(const Arguments& arguments) {
+int run(Arguments& arguments) {
   using namespace hipress;
   profiler::Options options;
   options.algorithms = algorithms_of(arguments);
@@ -268,6 +268,7 @@ int run(const Arguments& arguments) {
   const bool reports = !launch || launch->rank == 0;
   check(arguments, reports);
   if (reports) io::require_writable(arguments.output);
+  arguments.secret.read();
   options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
   options.passes = passes_of(arguments);
