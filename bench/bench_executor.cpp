@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <string>
@@ -144,6 +145,7 @@ class PlainStream {
     attributes.hostname = interface.empty() ? "127.0.0.1" : interface;
     device_ = gloo::transport::tcp::CreateDevice(attributes);
     auto pairs = device_->createContext(endpoint_.rank(), endpoint_.size());
+    pairs->setTimeout(std::chrono::minutes(5));  // gloo leaves it as the memory was
     std::vector<std::vector<std::string>> addresses;  // by receiver, then sender
     for (int peer = 0; peer < endpoint_.size(); ++peer) {
       std::vector<char> mine;
