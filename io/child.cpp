@@ -17,6 +17,7 @@
 #include <optional>
 #include <string_view>
 
+#include "io/descriptors.hpp"
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
 #include "io/memory_file.hpp"
@@ -38,31 +39,17 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostOutput = 64 << 10;
 constexpr int kGraceMs = 500;  ///< between SIGTERM, on which compilers clean up, and SIGKILL
 
-class Pipe {
- public:
+struct Pipe {
   Pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
       throw RunError(fmt::format("no pipe can be made: {}; allow more open files (ulimit -n)",
                                  std::strerror(errno)));
     }
+    reader = Descriptor(ends[0]);
+    writer = Descriptor(ends[1]);
   }
-  ~Pipe() {
-    close(0);
-    close(1);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-
-  int reader() const { return ends_[0]; }
-  int writer() const { return ends_[1]; }
-  void close_writer() { close(1); }
-
- private:
-  void close(std::size_t end) {
-    if (ends_[end] >= 0) ::close(ends_[end]);
-    ends_[end] = -1;
-  }
-  std::array<int, 2> ends_{-1, -1};
+  Descriptor reader, writer;
 };
 
 /// What the children need, allocated before the fork.
@@ -240,25 +227,27 @@ ChildResult run_child(const ChildCommand& command) {
   Group group({.arguments = pointers_to(words),
                .environment = pointers_to(environment),
                .input = input.descriptor(),
-               .output = output.writer(),
-               .ended = ended.writer()},
+               .output = output.writer.number(),
+               .ended = ended.writer.number()},
               words.at(0));
-  output.close_writer();
-  ended.close_writer();
+  output.writer.close();
+  ended.writer.close();
   const auto after = [](double seconds) {
     return Clock::now() +
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   };
-  if (!wait_for_end(ended.reader(), output.reader(), after(command.timeout_s), result)) {
+  if (!wait_for_end(ended.reader.number(), output.reader.number(), after(command.timeout_s),
+                    result)) {
     result.timed_out = true;
     group.send(SIGTERM);
-    wait_for_end(ended.reader(), output.reader(), after(2 * kGraceMs / 1e3), result);
+    wait_for_end(ended.reader.number(), output.reader.number(), after(2 * kGraceMs / 1e3), result);
     group.send(SIGKILL);
   }
-  ::fcntl(output.reader(), F_SETFL, O_NONBLOCK);  // a server that was started may hold it open
+  ::fcntl(output.reader.number(), F_SETFL,
+          O_NONBLOCK);  // a server that was started may hold it open
   while (result.output.size() < kMostOutput) {
     const std::size_t before = result.output.size();
-    if (!drain(output.reader(), result.output) || result.output.size() == before) break;
+    if (!drain(output.reader.number(), result.output) || result.output.size() == before) break;
   }
   result.status = group.wait();
   const int error = result.start_error;

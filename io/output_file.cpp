@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <thread>
 
 #include "io/descriptors.hpp"
+#include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/interrupts.hpp"
@@ -179,16 +179,8 @@ bool is_replaced_whole(const Target& target) {
 
 /// A name beside `path` that nobody can foresee, and that is never too long.
 std::string temporary_name(const std::string& path) {
-  std::array<unsigned char, 16> random;
-  std::size_t known = 0;
-  while (known < random.size()) {
-    const ssize_t got = ::getrandom(random.data() + known, random.size() - known, 0);
-    if (got < 0 && errno != EINTR) throw RunError("the system gives no random numbers");
-    if (got > 0) known += static_cast<std::size_t>(got);
-  }
-  std::string name = ".hipress.";
-  for (const unsigned char byte : random) name += fmt::format("{:02x}", byte);
-  return (fs::path(path).parent_path() / (name + ".tmp")).string();
+  const std::string name = ".hipress." + to_hex(random_bytes(16)) + ".tmp";
+  return (fs::path(path).parent_path() / name).string();
 }
 
 /// Makes the file, which must not be there, with the mode and, where that is permitted, the owner

@@ -110,17 +110,10 @@ PrivateFolder::PrivateFolder(const std::string& path, std::string remedy)
     require_safe_owner(above.string(), true);
     if (above == above.root_path()) break;
   }
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor_ < 0) refuse(path_, fmt::format("cannot be opened: {}", std::strerror(errno)));
-  try {
-    require_safe_owner(path_, false);
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+  descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!descriptor_) refuse(path_, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  require_safe_owner(path_, false);
 }
-
-PrivateFolder::~PrivateFolder() { ::close(descriptor_); }
 
 void PrivateFolder::refuse(const std::string& path, const std::string& what,
                            std::string_view remedy) const {
@@ -130,7 +123,8 @@ void PrivateFolder::refuse(const std::string& path, const std::string& what,
 
 void PrivateFolder::require_safe_owner(const std::string& path, bool above) const {
   struct stat status {};
-  const int failed = above ? ::lstat(path.c_str(), &status) : ::fstat(descriptor_, &status);
+  const int failed =
+      above ? ::lstat(path.c_str(), &status) : ::fstat(descriptor_.number(), &status);
   if (failed != 0) refuse(path, fmt::format("cannot be examined: {}", std::strerror(errno)));
   // A sticky folder lets nobody rename or remove what belongs to others.
   if (above && (status.st_mode & S_ISVTX) != 0) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
@@ -145,8 +139,8 @@ std::optional<std::string> PrivateFolder::read(const std::string& name,
                                                std::size_t most_bytes) const {
   const std::string path = path_ + "/" + name;
   const Descriptor file(
-      ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file.number() < 0) {
+      ::openat(descriptor_.number(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) {
     if (errno == ENOENT) return std::nullopt;
     if (errno == ELOOP) refuse(path, "is a link, not a file of yours", kRemoveIt);
     throw RunError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
@@ -175,25 +169,26 @@ std::optional<std::string> PrivateFolder::read(const std::string& name,
 
 void PrivateFolder::write(const std::vector<File>& files) const {
   // On a file system that cannot lock folders files may mix, which their readers must notice.
-  while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+  while (::flock(descriptor_.number(), LOCK_EX) != 0 && errno == EINTR) {
   }
   try {
     for (const File& file : files) put(file);
   } catch (...) {
-    ::flock(descriptor_, LOCK_UN);
+    ::flock(descriptor_.number(), LOCK_UN);
     throw;
   }
-  ::flock(descriptor_, LOCK_UN);
+  ::flock(descriptor_.number(), LOCK_UN);
 }
 
 void PrivateFolder::put(const File& file) const {
   const std::string temporary =
       fmt::format(".{}.{}", file.name, to_hex(random_bytes(kRandomBytes)));
   DoomedFile doomed(path_ + "/" + temporary);
-  const Descriptor made(::openat(descriptor_, temporary.c_str(),
+  const Descriptor made(::openat(descriptor_.number(), temporary.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (made.number() < 0 || !write_all(made, file.bytes) ||
-      ::renameat(descriptor_, temporary.c_str(), descriptor_, file.name.c_str()) != 0) {
+  if (!made || !write_all(made, file.bytes) ||
+      ::renameat(descriptor_.number(), temporary.c_str(), descriptor_.number(),
+                 file.name.c_str()) != 0) {
     throw RunError(fmt::format("{}/{}: cannot be written: {}; free space, or {}", path_, file.name,
                                std::strerror(errno), remedy_));
   }
@@ -205,9 +200,9 @@ void PrivateFolder::remove_older_than(double age_s) const {
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
     struct stat status {};
     const std::string name = entry.path().filename().string();
-    if (::fstatat(descriptor_, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (::fstatat(descriptor_.number(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const double age = std::difftime(std::time(nullptr), status.st_mtime);
-    if (!S_ISDIR(status.st_mode) && age > age_s) ::unlinkat(descriptor_, name.c_str(), 0);
+    if (!S_ISDIR(status.st_mode) && age > age_s) ::unlinkat(descriptor_.number(), name.c_str(), 0);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/descriptors.hpp"
+
 namespace hipress::io {
 
 /// A folder for files that are trusted because nobody but this user, or root, can have written
@@ -20,9 +22,6 @@ class PrivateFolder {
   /// folder above it belongs to somebody else than this user and root, or others may write to it (a
   /// folder above it may be sticky, as /tmp is). A group that has no other member is no other user.
   PrivateFolder(const std::string& path, std::string remedy);
-  ~PrivateFolder();
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
 
   /// Absolute, without links.
   const std::string& path() const { return path_; }
@@ -52,7 +51,7 @@ class PrivateFolder {
 
   std::string path_;
   std::string remedy_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace hipress::io

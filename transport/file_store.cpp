@@ -67,7 +67,7 @@ FileStore::FileStore(const std::string& folder)
     : folder_(folder),
       descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
       user_(::geteuid()) {
-  if (descriptor_ < 0) {
+  if (!descriptor_) {
     throw_if_exhausted(errno);
     if (errno == ENOENT || errno == ENOTDIR) {
       throw std::runtime_error(fmt::format("there is no folder '{}'", folder));
@@ -76,7 +76,7 @@ FileStore::FileStore(const std::string& folder)
         fmt::format("the folder '{}' cannot be opened: {}", folder, std::strerror(errno)));
   }
   struct stat status {};
-  const bool known = ::fstat(descriptor_, &status) == 0;
+  const bool known = ::fstat(descriptor_.number(), &status) == 0;
   if (known && ((status.st_mode & S_IWOTH) == 0 || (status.st_mode & S_ISVTX) != 0)) return;
   const std::string why =
       known ? fmt::format(
@@ -85,11 +85,8 @@ FileStore::FileStore(const std::string& folder)
                   "+t)",
                   folder)
             : fmt::format("the folder '{}' cannot be examined: {}", folder, std::strerror(errno));
-  ::close(descriptor_);
   throw std::runtime_error(why);
 }
-
-FileStore::~FileStore() { ::close(descriptor_); }
 
 bool FileStore::add(const std::string& name, std::string_view content, Keep /*keep*/) {
   const std::string file = file_of(name);
@@ -99,7 +96,7 @@ bool FileStore::add(const std::string& name, std::string_view content, Keep /*ke
   // Nobody can foresee the name and put a link there.
   const std::string temporary = fmt::format(".{}.{}", file, io::to_hex(io::random_bytes(8)));
   const io::DoomedFile doomed(path_of(temporary));
-  io::Descriptor made(::openat(descriptor_, temporary.c_str(),
+  io::Descriptor made(::openat(descriptor_.number(), temporary.c_str(),
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (made.number() < 0) fail(path_of(temporary), "made");
   struct stat status {};
@@ -114,18 +111,19 @@ bool FileStore::add(const std::string& name, std::string_view content, Keep /*ke
 }
 
 bool FileStore::take_name(const std::string& temporary, const std::string& file) const {
-  if (::linkat(descriptor_, temporary.c_str(), descriptor_, file.c_str(), 0) == 0) return true;
+  if (::linkat(descriptor_.number(), temporary.c_str(), descriptor_.number(), file.c_str(), 0) == 0)
+    return true;
   if (errno == EEXIST) {
     // A server's answer to the first of two equal requests may be lost: then the second fails,
     // and the second name shows that the link is ours.
     struct stat status {};
-    return ::fstatat(descriptor_, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return ::fstatat(descriptor_.number(), temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            status.st_nlink == 2;
   }
   const int why = errno;
   // Some file systems have no second names.
-  if (::renameat2(descriptor_, temporary.c_str(), descriptor_, file.c_str(), RENAME_NOREPLACE) ==
-      0) {
+  if (::renameat2(descriptor_.number(), temporary.c_str(), descriptor_.number(), file.c_str(),
+                  RENAME_NOREPLACE) == 0) {
     return true;
   }
   if (errno == EEXIST) return false;
@@ -137,7 +135,7 @@ std::optional<std::string> FileStore::find(const std::string& name) {
   const std::string file = file_of(name);
   const std::string path = path_of(file);
   // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
-  const io::Descriptor found(::openat(descriptor_, file.c_str(),
+  const io::Descriptor found(::openat(descriptor_.number(), file.c_str(),
                                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (found.number() < 0) {
     if (errno == ENOENT) return std::nullopt;
@@ -152,7 +150,7 @@ std::optional<std::string> FileStore::find(const std::string& name) {
 
 void FileStore::remove_own() noexcept {
   // What cannot be removed is a leftover, which the next job of this name reports.
-  for (const std::string& file : own_) ::unlinkat(descriptor_, file.c_str(), 0);
+  for (const std::string& file : own_) ::unlinkat(descriptor_.number(), file.c_str(), 0);
   own_.clear();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "io/descriptors.hpp"
 #include "transport/store.hpp"
 
 namespace hipress::transport {
@@ -20,9 +21,6 @@ class FileStore : public Store {
   /// std::runtime_error that says why the folder will not do: there is none, or everybody may
   /// remove everybody's files there (write permission for all, without the sticky bit).
   explicit FileStore(const std::string& folder);
-  ~FileStore() override;
-  FileStore(const FileStore&) = delete;
-  FileStore& operator=(const FileStore&) = delete;
 
   bool add(const std::string& name, std::string_view content, Keep keep) override;
   void remove_own() noexcept override;
@@ -37,8 +35,8 @@ class FileStore : public Store {
   std::string path_of(const std::string& file) const { return folder_ + "/" + file; }
 
   const std::string folder_;
-  int descriptor_;  ///< of the folder
-  uid_t user_;      ///< this process's, as the file system calls it
+  io::Descriptor descriptor_;  ///< of the folder
+  uid_t user_;                 ///< this process's, as the file system calls it
   std::vector<std::string> own_;
 };
 

@@ -11,7 +11,6 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -84,29 +83,25 @@ Addresses look_up(const RedisAddress& address) {
   return {found, ::freeaddrinfo};
 }
 
-/// A socket that is connected to the address; -1, with errno, if none can be.
-int connect_to(const addrinfo& to, Clock::time_point until) {
-  const int made = ::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (made < 0) throw_if_exhausted(errno);
-  if (made < 0) throw StoreLost(fmt::format("no socket can be made: {}", std::strerror(errno)));
-  int error = ::connect(made, to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
+/// A socket that is connected to the address; none, with `error` set to an errno, if that fails.
+Socket connect_to(const addrinfo& to, Clock::time_point until, int& error) {
+  Socket made(::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!made) throw_if_exhausted(errno);
+  if (!made) throw StoreLost(fmt::format("no socket can be made: {}", std::strerror(errno)));
+  error = ::connect(made.number(), to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS || error == EINTR) {
     try {
-      wait_for(made, POLLOUT, until);
+      wait_for(made.number(), POLLOUT, until);
       socklen_t length = sizeof error;
-      if (::getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+      if (::getsockopt(made.number(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
     } catch (const StoreLost&) {
       error = ETIMEDOUT;
     }
   }
-  if (error == 0) {
-    constexpr int kOn = 1;  // questions and answers are small
-    ::setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof kOn);
-    return made;
-  }
-  ::close(made);
-  errno = error;
-  return -1;
+  if (error != 0) return {};
+  constexpr int kOn = 1;  // questions and answers are small
+  ::setsockopt(made.number(), IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof kOn);
+  return made;
 }
 
 std::string tls_reason() {
@@ -225,41 +220,38 @@ RedisConnection::RedisConnection(const RedisAddress& address, const std::string&
   connect(address, until);
   if (!address.tls) return;
   try {
-    tls_ = std::make_unique<Tls>(socket_, address, authorities);
+    tls_ = std::make_unique<Tls>(socket_.number(), address, authorities);
     tls_->shake_hands(until);
   } catch (const StoreLost& error) {
-    ::close(socket_);
     throw StoreLost(fmt::format("{} while TLS is agreed on; redis:// is for a server without TLS",
                                 error.what()));
-  } catch (...) {
-    ::close(socket_);  // no destructor does it
-    throw;
   }
 }
 
-RedisConnection::~RedisConnection() { ::close(socket_); }
+RedisConnection::~RedisConnection() = default;
 
 void RedisConnection::connect(const RedisAddress& address, Clock::time_point until) {
   const Addresses found = look_up(address);
   std::int64_t untried = 0;
+  int error = 0;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) ++untried;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next, --untried) {
     // An address that does not answer leaves time for the others.
     const auto now = Clock::now();
-    socket_ = connect_to(*one, now + (until - now) / untried);
-    if (socket_ >= 0) return;
+    socket_ = connect_to(*one, now + (until - now) / untried, error);
+    if (socket_) return;
   }
-  if (errno == ETIMEDOUT) throw StoreLost("it does not answer");
-  throw std::runtime_error(std::strerror(errno));
+  if (error == ETIMEDOUT) throw StoreLost("it does not answer");
+  throw std::runtime_error(std::strerror(error));
 }
 
 void RedisConnection::send(std::string_view bytes, Clock::time_point until) {
   if (tls_) return tls_->send(bytes, until);
-  send_all(socket_, bytes, until);
+  send_all(socket_.number(), bytes, until);
 }
 
 std::size_t RedisConnection::receive(std::span<char> into, Clock::time_point until) {
-  return tls_ ? tls_->receive(into, until) : receive_some(socket_, into, until);
+  return tls_ ? tls_->receive(into, until) : receive_some(socket_.number(), into, until);
 }
 
 }  // namespace hipress::transport

@@ -7,6 +7,7 @@
 
 #include "transport/endpoint.hpp"
 #include "transport/redis_address.hpp"
+#include "transport/socket.hpp"
 
 namespace hipress::transport {
 
@@ -33,7 +34,7 @@ class RedisConnection {
 
   void connect(const RedisAddress& address, Clock::time_point until);
 
-  int socket_ = -1;
+  Socket socket_;
   std::unique_ptr<Tls> tls_;  ///< null without TLS
 };
 

@@ -36,17 +36,13 @@ void OutStream::put(int slot, std::span<const std::byte> source, std::size_t win
   }
   const std::lock_guard lock(mutex_);
   if (over_ || !socket_) throw_closed(0);
-  Frame frame{.header = {.window_offset = window_offset,
-                         .bytes = static_cast<std::uint32_t>(source.size()),
-                         .slot = slot},
-              .bytes = source,
-              .progress = &progress};
-  if (waiting_.empty()) {
-    send(frame);
-    if (frame.complete()) return;
-    wants_room_();
-  }
-  waiting_.push_back(frame);
+  waiting_.push_back({.header = {.window_offset = window_offset,
+                                 .bytes = static_cast<std::uint32_t>(source.size()),
+                                 .slot = slot},
+                      .bytes = source,
+                      .progress = &progress});
+  // Behind others it waits for its turn, which continue_sending() gives it.
+  if (waiting_.size() == 1) send_waiting();
 }
 
 void OutStream::send(Frame& frame) {
@@ -143,6 +139,7 @@ void InStream::withdraw(int slot) noexcept {
 void InStream::wait(int slot) {
   const std::lock_guard reading(reading_);
   while (!take_put(slot)) {
+    if (closed_) throw_closed(0);
     if (unparsed_.empty()) receive();
     parse();
   }
@@ -164,9 +161,8 @@ void InStream::receive() {
   message.msg_iovlen = direct ? 2 : 1;
   ssize_t n = -1;
   do {
-    if (closed_) throw_closed(0);
     n = ::recvmsg(socket_.number(), &message, 0);
-  } while (n < 0 && errno == EINTR);
+  } while (n < 0 && errno == EINTR && !closed_);
   if (n <= 0) throw_closed(n < 0 ? errno : 0);
   const auto bytes = static_cast<std::size_t>(n);
   const std::size_t in_place = std::min(bytes, expected_.size());
@@ -197,12 +193,14 @@ void InStream::begin_frame() {
   const std::lock_guard lock(state_);
   const auto window = windows_.find(header_.slot);
   if (window == windows_.end()) {
+    closed_ = true;  // nothing behind a wrong frame means anything
     throw std::runtime_error(
         fmt::format("a frame for window {}, which is not there", header_.slot));
   }
   const std::span<std::byte> memory = window->second.memory;
   if (header_.window_offset > memory.size() ||
       header_.bytes > memory.size() - header_.window_offset) {
+    closed_ = true;
     throw std::runtime_error(fmt::format("{} bytes for offset {} of a window of {}", header_.bytes,
                                          header_.window_offset, memory.size()));
   }

@@ -87,7 +87,7 @@ class InStream {
   void expose(int slot, std::span<std::byte> memory);
   void withdraw(int slot) noexcept;
   /// Receives until one more put to `slot` is complete. WireClosed when the connection is over;
-  /// std::runtime_error saying what is wrong with a frame.
+  /// std::runtime_error saying what is wrong with a frame, which ends the connection.
   void wait(int slot);
   /// When it returns no window is written to any more. Wakes a wait.
   void close() noexcept;

@@ -9,10 +9,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,11 +28,12 @@
 namespace hipress::transport {
 namespace {
 
-// Every pair of ranks has two connections, one per direction. On a shared one the kernel makes a
-// thread that sends and one that receives wait for each other while either copies; and one on which
-// one side only writes can be closed without losing what is still under way.
+// Every pair of ranks has two connections, one per direction, for two reasons. The kernel locks a
+// connection while it copies, so a thread that sends and a thread that receives would wait for each
+// other. And a connection on which only one side writes can be closed without losing bytes that are
+// still under way.
 
-/// A thread that sends what the kernel had no room for when it was put.
+/// A thread that sends frames for which the kernel had no room when they were put.
 class Sender {
  public:
   Sender();
@@ -47,14 +49,13 @@ class Sender {
   void arm(int operation, int descriptor, std::uint32_t events, OutStream* stream) const;
   void run();
 
-  Socket poll_;  // closes like a socket
-  Socket stop_;
+  io::Descriptor poll_;
+  io::Descriptor stop_;  ///< an event counter; not zero: the thread is to return
   std::thread thread_;
 };
 
 [[noreturn]] void fail(const char* what) {
-  throw io::RunError(fmt::format("{}: {}; is the limit of open files reached (ulimit -n)?", what,
-                                 std::strerror(errno)));
+  throw std::system_error(errno, std::generic_category(), what);
 }
 
 Sender::Sender() : poll_(::epoll_create1(EPOLL_CLOEXEC)), stop_(::eventfd(0, EFD_CLOEXEC)) {
@@ -65,7 +66,7 @@ Sender::Sender() : poll_(::epoll_create1(EPOLL_CLOEXEC)), stop_(::eventfd(0, EFD
 
 Sender::~Sender() {
   const std::uint64_t one = 1;
-  // An event counter takes 8 bytes unless it is full, which one stop does not make it.
+  // Always true: an event counter refuses a write only when it is full.
   if (::write(stop_.number(), &one, sizeof one) == sizeof one) thread_.join();
 }
 
@@ -161,6 +162,8 @@ class TcpWire : public Wire {
   /// Purposes of connections; collectives are numbered from kData + 1.
   static constexpr std::uint32_t kData = 0;
 
+  /// Where the rank says that it listens. io::RunError if that is no address.
+  std::string fetch_address(int peer);
   void use_gate(std::shared_ptr<Gate> gate);
 
   const JobOptions options_;
@@ -183,8 +186,7 @@ void TcpWire::connect() {
   request.purpose = kData;
   request.deadline = meeting_.deadline();
   for (const auto& [peer, pair] : pairs_) {
-    const std::vector<char> theirs = meeting_.fetch(peer, "address");
-    request.dialled[peer] = {theirs.begin(), theirs.end()};
+    request.dialled[peer] = fetch_address(peer);
     request.accepted.push_back(peer);
   }
   Gate::Connections connections = gate_->connect(meeting_.secret(), request);
@@ -197,6 +199,20 @@ void TcpWire::connect() {
     pairs_.at(peer).in.connect(std::move(socket));
   }
   use_gate(nullptr);
+}
+
+std::string TcpWire::fetch_address(int peer) {
+  const std::vector<char> item = meeting_.fetch(peer, "address");
+  std::string text(item.begin(), item.end());
+  try {
+    parse_address(text);
+  } catch (const std::invalid_argument& error) {
+    throw io::RunError(
+        fmt::format("rank {} cannot connect to rank {}, whose address at the rendezvous is wrong: "
+                    "{}",
+                    options_.rank, peer, error.what()));
+  }
+  return text;
 }
 
 void TcpWire::use_gate(std::shared_ptr<Gate> gate) {
