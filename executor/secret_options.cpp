@@ -6,11 +6,11 @@ namespace hipress::executor {
 
 void SecretOptions::declare(CLI::App& app) {
   app.add_option("--secret-file", file,
-                 "a file with at least 16 bytes that only this job's ranks know (mode 0600), the "
-                 "same for every rank; default: the rendezvous hands out a secret");
+                 "file with a secret of at least 16 bytes (mode 0600), the same for every rank; "
+                 "default: rank 0 leaves a secret at the rendezvous");
   app.add_flag("--insecure", insecure,
-               "let --transport gloo, which takes whoever connects for a rank, listen beyond "
-               "loopback: on a network that nobody else can reach");
+               "let --transport gloo, which authenticates nobody, listen beyond loopback; only for "
+               "networks that nobody else can reach");
 }
 
 void SecretOptions::read() {

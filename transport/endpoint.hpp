@@ -141,8 +141,8 @@ struct JobOptions {
 struct Descriptors {
   std::int64_t connected = 0;   ///< as long as it has an endpoint
   std::int64_t collective = 0;  ///< besides, for each collective
-  /// Besides, while it connects, for strangers who have yet to prove that they are ranks. With
-  /// fewer left, strangers are turned away sooner.
+  /// Besides, while it connects, for strangers that have not proved anything. With fewer left, they
+  /// are turned away sooner.
   std::int64_t strangers = 0;
 };
 

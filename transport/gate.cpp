@@ -20,9 +20,9 @@
 namespace hipress::transport {
 namespace {
 
-/// How long stop() may go unnoticed.
+/// stop() takes effect within this time.
 constexpr std::chrono::milliseconds kLongestPoll{50};
-/// Between two attempts to connect to a rank that has turned this one away, at first and at most.
+/// The pause before the next attempt to connect to a rank; it doubles from the first to the second.
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kMaxPause{100};
 
@@ -209,7 +209,7 @@ class Connecting {
   }
 
   void accept_all(Clock::time_point now) {
-    // A crowd must not keep this rank from looking after those that it knows.
+    // A limit, so that a crowd cannot keep this rank from serving the visitors that it has.
     for (int accepted = 0; accepted < kMaxUnproven; ++accepted) {
       try {
         Socket socket = accept_from(listener_);
@@ -223,7 +223,7 @@ class Connecting {
     }
   }
 
-  /// Whether that was all with this visitor.
+  /// Whether the visitor is finished: connected, or turned away.
   bool advance(Visitor& visitor, Clock::time_point now) {
     const Progress progress = visitor.advance(now);
     if (progress != Progress::kProven) return progress == Progress::kOver;
@@ -283,7 +283,7 @@ class Connecting {
   std::minstd_rand jitter_{std::random_device{}()};
 };
 
-/// This rank itself lacks something.
+/// The error of a rank that itself lacks descriptors or memory.
 PeerError own_fault(int rank, const std::system_error& error) {
   const bool descriptors = error.code() == std::errc::too_many_files_open ||
                            error.code() == std::errc::too_many_files_open_in_system;

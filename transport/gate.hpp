@@ -12,26 +12,25 @@
 
 namespace hipress::transport {
 
-/// Strangers that have connected and not yet proved anything, at most; of more the first to come is
-/// turned away. Larger: more descriptors; smaller: a crowd of strangers more often turns away a
-/// rank, which then tries again.
+/// A rank keeps at most this many connections that have not proved themselves; one more turns away
+/// the oldest. A larger limit takes more descriptors. With a smaller one, a crowd of strangers
+/// turns away ranks more often, and these have to try again.
 inline constexpr int kMaxUnproven = 32;
 
-/// Whoever has connected has so long to prove that it is a rank.
+/// A connection has this long to prove that it comes from a rank.
 inline constexpr std::chrono::seconds kGreetingTime{10};
 
-/// Where a rank lets others of its job in, and nobody else: it listens from its construction on,
-/// connects to some ranks, and is connected to by others. Every connection proves that its other
-/// end knows the job's secret (greeting.hpp) before anything else is read from it. Strangers may
-/// connect as often as they like: they are limited in number and time, and no rank is blamed for
-/// them.
+/// Makes connections between one rank and others of its job. It listens from its construction on.
+/// Both ends of every connection prove that they know the job's secret (greeting.hpp) before they
+/// read anything else. Strangers may connect as often as they like: their number and time are
+/// limited, and no rank is blamed for them.
 class Gate {
  public:
   /// Listens where `--interface` says. io::InputError if this host has no such interface;
   /// PeerError naming `rank` if nothing more can be opened there.
   Gate(int rank, const std::string& interface);
 
-  /// For the other ranks to connect to.
+  /// The address to which the other ranks connect.
   const std::string& address() const { return address_; }
 
   struct Request {
@@ -44,9 +43,9 @@ class Gate {
     std::map<int, Socket> dialled;  ///< non-blocking, by rank
     std::map<int, Socket> accepted;
   };
-  /// Returns when all are connected; nobody is let in afterwards. PeerError naming the first rank
-  /// that is not by the deadline, or can not be connected to, or this rank if it has no
-  /// descriptors left.
+  /// Returns when all ranks of the request are connected, and stops listening. PeerError names a
+  /// rank that is not connected by the deadline or that cannot be reached, or this rank if it has
+  /// no descriptors left.
   Connections connect(const Secret& secret, const Request& request);
 
   /// Makes connect() throw PeerError soon; any thread may call it.

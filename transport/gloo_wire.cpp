@@ -48,7 +48,7 @@ std::shared_ptr<gloo::transport::Device> open_device(const JobOptions& options) 
   const Address address = address_of(options.interface);
   if (loopback(options.interface).empty() && !options.insecure) {
     throw io::InputError(
-        fmt::format("transport gloo takes whoever connects to {} for a rank: use tcp, or give "
+        fmt::format("transport gloo takes anybody who connects to {} for a rank: use tcp, or give "
                     "--insecure if nobody else can reach that network",
                     address.host()));
   }

@@ -29,8 +29,8 @@ void append(std::vector<std::byte>& bytes, std::span<const std::byte> more) {
   bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-/// All that both ends have to agree on. Its parts but the last have a fixed length, so no two
-/// greetings have the same.
+/// The bytes that both ends sign. All parts but the last have a fixed length, so that different
+/// greetings never give the same bytes.
 std::vector<std::byte> make_transcript(std::span<const std::byte> nonce,
                                        std::span<const std::byte> claim,
                                        const std::string& address) {

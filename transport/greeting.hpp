@@ -12,17 +12,17 @@
 
 namespace hipress::transport {
 
-// How two ranks prove to each other that they know their job's secret, before either interprets
-// anything else that the other sends. A challenge and response in both directions with
-// HMAC-SHA-256, as ISO/IEC 9798-4 describes ("three pass mutual authentication"):
+// Two ranks prove to each other that they know their job's secret before either interprets anything
+// else that the other sends. Each answers the other's challenge with an HMAC-SHA-256, as in the
+// three-pass mutual authentication of ISO/IEC 9798-4:
 //
-//   accepting rank   → nonce a
-//   connecting rank  → claim: magic, ranks and purpose, nonce c, HMAC(secret, "claim" … a, c,
-//   claim) accepting rank   → HMAC(secret, "answer" … a, c, claim)
+//   accepting rank:   nonce a
+//   connecting rank:  claim = magic, ranks, purpose, nonce c; HMAC("claim", a, claim, address)
+//   accepting rank:   HMAC("answer", a, claim, address)
 //
-// Every message has a fixed length. Nonces are fresh, so nothing can be replayed. Both HMACs cover
-// the address that was connected to, so a greeting cannot be passed on to another rank's port. What
-// follows on the connection is neither encrypted nor signed: SECURITY.md says what that means.
+// Every message has a fixed length. Nonces are fresh, so nothing can be replayed. The address is
+// the one that was connected to, so a greeting cannot be passed on to another rank's port. The
+// bytes that follow on the connection are neither encrypted nor signed: see SECURITY.md.
 
 /// The secret of a job, the same on all its ranks.
 using Secret = std::vector<std::byte>;
@@ -30,7 +30,7 @@ using Secret = std::vector<std::byte>;
 inline constexpr std::size_t kNonceBytes = 32;
 using Nonce = std::array<std::byte, kNonceBytes>;
 
-/// Who connects to whom, and what for.
+/// The connecting rank, the accepting rank, and what the connection is for.
 struct Claim {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -48,11 +48,11 @@ class Acceptor {
   /// `address` is where this rank listens, as it told the others.
   Acceptor(const Secret& secret, std::string address);
 
-  /// To be sent first.
+  /// The first message.
   const Nonce& nonce() const { return nonce_; }
-  /// The claim, if whoever sent `message` knows the secret; else nothing.
+  /// The claim in `message` if its sender knows the secret, else nothing.
   std::optional<Claim> verify(std::span<const std::byte, kClaimBytes> message);
-  /// What to answer to the verified claim.
+  /// The answer to the verified claim.
   io::Digest answer() const;
 
  private:
@@ -65,10 +65,10 @@ class Acceptor {
 /// The connecting rank's side, for one connection.
 class Connector {
  public:
-  /// `address` is where the other rank says that it listens.
+  /// `address` is the one at which the other rank says that it listens.
   Connector(const Secret& secret, std::string address, Claim claim);
 
-  /// What to send after `nonce` has been received.
+  /// The message to send after `nonce` has come.
   std::array<std::byte, kClaimBytes> claim(std::span<const std::byte, kNonceBytes> nonce);
   /// Whether the other end knows the secret.
   bool verify(std::span<const std::byte, kAnswerBytes> answer) const;

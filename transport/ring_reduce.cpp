@@ -68,13 +68,14 @@ class RingReduce : public WireCollective {
 
  private:
   void exchange_counts(std::uint64_t mine);
-  /// Waits until a socket can do what is wanted of it.
+  /// Waits until one of the sockets that are asked for is ready.
   void wait(bool sends, bool receives);
-  /// 0 if it would have to wait.
+  /// The number of bytes that went; 0 if it would have to wait.
   std::size_t send(std::span<const std::byte> bytes);
   std::size_t receive(std::span<std::byte> bytes);
   std::size_t moved(ssize_t n) const;
-  /// Receives what is there of `chunk` behind its first `done` bytes, and adds or takes it.
+  /// Receives the next bytes of `chunk`, of which `done` are there already, and adds or stores
+  /// them. Returns the number of bytes that are now in their place.
   std::size_t take_in(std::span<float> chunk, std::size_t done, bool add);
 
   const int rank_, size_;

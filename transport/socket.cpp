@@ -24,14 +24,14 @@
 namespace hipress::transport {
 namespace {
 
-/// Longer queues serve no purpose: whoever listens here accepts at once.
+/// Connections that may wait to be accepted. A rank accepts as soon as it has met the others.
 constexpr int kBacklog = 128;
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// The address that `text` is a number of; none if it is something else.
+/// The address that `host` and `port` are numbers of; none if they are names.
 std::optional<Address> numeric(const std::string& host, const std::string& port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
@@ -160,7 +160,7 @@ Socket accept_from(const Socket& listener) {
   for (;;) {
     Socket socket(::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) return socket;
-    // Whoever was first in the queue may have given up already.
+    // The first connection in the queue may have been given up already.
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
     fail("accept");

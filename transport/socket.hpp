@@ -28,12 +28,13 @@ struct Address {
   std::string text() const;
 };
 
-/// The opposite of Address::text(); std::invalid_argument if `text` is nothing of the kind. Asks no
-/// name server.
+/// Reads what Address::text() writes; std::invalid_argument for any other text. Never asks a name
+/// server.
 Address parse_address(const std::string& text);
 
-/// Where a rank that was given `--interface` listens, with port 0: loopback if it is empty, else
-/// the address or the interface that it names. io::InputError if this host has neither.
+/// The address, with port 0, at which a rank with this `--interface` listens: loopback if it is
+/// empty, else the address that it is or that the interface of this name has. io::InputError if
+/// this host has no such interface.
 Address address_of(const std::string& interface);
 
 /// A non-blocking socket that listens at a free port of `address`. std::system_error if there is
@@ -52,13 +53,13 @@ Socket start_connecting(const Address& address, int& error);
 /// descriptor or memory is left for it.
 Socket accept_from(const Socket& listener);
 
-/// For a socket that carries records and segments: what is written leaves at once, and the kernel
-/// keeps about a segment that has not left. With less it runs dry while a thread is woken to write;
-/// with the several MiB that it takes otherwise, data leaves the processor's cache before it is
-/// read on loopback, and core time per byte goes up by a tenth.
+/// Sets a socket up for records and segments: written bytes leave at once, and the kernel buffers
+/// about one segment. With a smaller buffer it runs dry while a thread is woken to write. With its
+/// default of several MiB, data on loopback has left the processor's cache when it is read, which
+/// costs a tenth more core time per byte.
 void tune_for_sending(const Socket& socket);
 
-/// From now on reads wait until there is something.
+/// From now on, reads wait for data.
 void make_blocking(const Socket& socket);
 
 }  // namespace hipress::transport

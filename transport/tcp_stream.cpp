@@ -84,7 +84,7 @@ void OutStream::continue_sending() noexcept {
     const std::lock_guard lock(mutex_);
     if (!over_) send_waiting();
   } catch (const WireClosed&) {
-    // Whoever waits or puts next is told.
+    // The next wait() or put() reports it.
   }
   changed_.notify_all();
 }
@@ -113,8 +113,8 @@ void OutStream::end() noexcept {
 void OutStream::close() noexcept {
   const std::lock_guard lock(mutex_);
   end();
-  // Nothing is ever received here, so the kernel delivers what it was handed before it says
-  // good-bye.
+  // This socket never receives anything, so the kernel delivers the bytes that it has taken before
+  // it ends the connection.
   socket_.close();
 }
 

@@ -21,7 +21,7 @@ namespace hipress::transport {
 // the rest leaves when the kernel has room again. The thread that waits for a put reads the
 // connection itself, straight into the windows: no other thread has to be woken on the way.
 
-/// What precedes the bytes of a put; little endian.
+/// Precedes the bytes of a put; little endian.
 struct FrameHeader {
   std::uint64_t window_offset = 0;
   std::uint32_t bytes = 0;
@@ -47,11 +47,12 @@ class OutStream {
            Progress& progress);
   /// Waits until one more put of `progress` has left. WireClosed when the connection is over.
   void wait(Progress& progress);
-  /// Sends what waits, as far as the kernel takes it.
+  /// Sends waiting frames, as far as the kernel takes them.
   void continue_sending() noexcept;
   /// The frames of `progress` that have not left are dropped, and their memory is read no more.
   void forget(const Progress& progress) noexcept;
-  /// What the kernel was handed still arrives; nothing else is read any more. Wakes all waits.
+  /// Bytes that the kernel has taken still arrive. No other memory is read any more. Wakes all
+  /// waits.
   void close() noexcept;
 
  private:
@@ -97,14 +98,15 @@ class InStream {
     std::span<std::byte> memory;
     std::uint64_t puts = 0;  ///< complete and not waited for
   };
-  /// Small puts are read many at a time, into memory of this size first; the beginning of a large
-  /// put may come this way as well. Larger: fewer reads of small puts, more copying of large ones.
+  /// Small puts are read many at a time into a buffer of this size, and then copied. So is the
+  /// beginning of a large put. A larger buffer saves reads of small puts and copies more of large
+  /// ones.
   static constexpr std::size_t kStagedBytes = 8 * 1024;
 
   bool take_put(int slot);
   /// Reads once, and waits if there is nothing yet.
   void receive();
-  /// Takes apart what is staged.
+  /// Takes the staged bytes apart into frames.
   void parse();
   void begin_frame();
   void end_frame();

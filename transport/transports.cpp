@@ -18,13 +18,10 @@ namespace {
 
 constexpr std::array kRows{
     TransportRow{
-        "tcp",
-        "TCP between processes or threads, which prove to each other that they know the job's "
-        "secret",
-        tcp_descriptors,
+        "tcp", "TCP; connections authenticate each other by the job's secret", tcp_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_tcp_wire(options)); }},
     TransportRow{
-        "gloo", "TCP through gloo, which takes whoever connects for a rank", gloo_descriptors,
+        "gloo", "TCP through gloo; authenticates nobody", gloo_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_gloo_wire(options)); }},
     TransportRow{
         "memory", "copies between threads of one process", [](int) { return Descriptors{}; },
