@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costs/curve.hpp"
+#include "costs/spread.hpp"
 
 namespace hipress::costs {
 
@@ -78,6 +79,8 @@ struct Profile {
   OverlapFactors overlap;
   GatherCosts fan_in, fan_out;     ///< empty: not measured
   GatherCosts all_reduce;          ///< a library's own, x in bytes per node; empty: not measured
+  std::optional<Spread> spread;    ///< none: not measured; spread_of() then assumes one
+  Probes probes;                   ///< what drift is told by
   std::vector<std::string> notes;  ///< what a reader must know before trusting it
   struct Series {                  ///< what a curve was fitted to
     std::string name;              ///< "onebit.encode"

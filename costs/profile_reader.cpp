@@ -142,6 +142,27 @@ void read_links(const YamlNode& node, Profile& profile) {
   profile.all_reduce = read_gather(node, "all_reduce");
 }
 
+Spread read_spread(const YamlNode& node) {
+  node.expect_keys({"host", "links", "compute", "model", "iterations"});
+  const auto read = [&](std::string_view key) {
+    return node.at(key).number(0, kMostSpread, "the standard deviation of a factor's logarithm");
+  };
+  return {.host = read("host"),
+          .links = read("links"),
+          .compute = read("compute"),
+          .model = read("model"),
+          .iterations = read("iterations")};
+}
+
+Probes read_probes(const YamlNode& node) {
+  node.expect_keys({"copy", "codec", "transport"});
+  const auto read = [&](std::string_view key) {
+    const auto entry = node.find(key);
+    return entry ? entry->bandwidth() : 0;
+  };
+  return {.copy = read("copy"), .codec = read("codec"), .transport = read("transport")};
+}
+
 /// A file that was cut at the end of a line is still valid YAML, so its end is marked.
 void require_end_marker(const std::string& bytes, const std::string& path) {
   const std::size_t last = bytes.find_last_not_of(" \r\n");
@@ -180,8 +201,8 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
                  ": measure anew with this version's hipress-profile");
   }
   require_end_marker(bytes, path);
-  root.expect_keys(
-      {"schema", "name", "source", "notes", "hardware", "kernels", "links", "overlap", "samples"});
+  root.expect_keys({"schema", "name", "source", "notes", "hardware", "kernels", "links", "overlap",
+                    "spread", "probes", "samples"});
   root.at("schema");
   Profile profile;
   profile.fingerprint = io::fingerprint(bytes);
@@ -194,6 +215,8 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   read_kernels(root.at("kernels"), profile);
   read_links(root.at("links"), profile);
   if (const auto overlap = root.find("overlap")) profile.overlap = read_overlap(*overlap, {});
+  if (const auto spread = root.find("spread")) profile.spread = read_spread(*spread);
+  if (const auto probes = root.find("probes")) profile.probes = read_probes(*probes);
   if (const auto samples = root.find("samples")) {
     for (const YamlNode& series : samples->items()) profile.samples.push_back(read_series(series));
   }

@@ -124,6 +124,25 @@ void write_overlap(YAML::Emitter& out, const OverlapFactors& overlap) {
   out << YAML::EndMap;
 }
 
+void write_spread(YAML::Emitter& out, const Spread& spread) {
+  open_map(out, "spread");
+  entry(out, "host", number(spread.host));
+  entry(out, "links", number(spread.links));
+  entry(out, "compute", number(spread.compute));
+  entry(out, "model", number(spread.model));
+  entry(out, "iterations", number(spread.iterations));
+  out << YAML::EndMap;
+}
+
+void write_probes(YAML::Emitter& out, const Probes& probes) {
+  if (probes == Probes{}) return;
+  open_map(out, "probes");
+  if (probes.copy > 0) entry(out, "copy", bandwidth(probes.copy));
+  if (probes.codec > 0) entry(out, "codec", bandwidth(probes.codec));
+  if (probes.transport > 0) entry(out, "transport", bandwidth(probes.transport));
+  out << YAML::EndMap;
+}
+
 void write_series(YAML::Emitter& out, const Profile::Series& series) {
   out << YAML::BeginMap;
   entry(out, "name", series.name);
@@ -163,6 +182,8 @@ void write_profile(const std::string& path, const Profile& profile) {
   write_kernels(out, profile);
   write_links(out, profile);
   write_overlap(out, profile.overlap);
+  if (profile.spread) write_spread(out, *profile.spread);
+  write_probes(out, profile.probes);
   write_samples(out, profile);
   out << YAML::EndMap;
   const std::string text = std::string(out.c_str()) + "\n...\n";

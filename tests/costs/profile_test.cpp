@@ -35,6 +35,8 @@ Profile example_profile() {
   profile.fan_in[4] = two_pieces;
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
   profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
+  profile.spread = Spread{0.1 / 3, 0.2 / 3, 0.1 / 7, 0.2 / 7, 0.1 / 9};
+  profile.probes = {1e10 / 7, 1e9 / 3, 1e8 / 9};
   profile.notes = {"first", "second: with - marks"};
   profile.samples = {{"onebit.encode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12}}, 0.1 / 3, 0.2 / 3},
                      {"onebit.decode", {{1024, 1e-6 / 3, 1e-6 / 7, 1e-6, 12, 1e-6 / 9}}, 0.1, 0.2}};
@@ -233,6 +235,16 @@ TEST_CASE("A profile's faults are named with file, line and remedy") {
     CHECK_THAT(refusal("latency: 10us", "latency: 10us\n  fan_in: {one: {pieces: []}}"),
                Contains("bad.yaml:21") && Contains("one"));
   }
+}
+
+TEST_CASE("a profile without a spread has one by where its costs are from") {
+  Profile profile = example_profile();
+  CHECK(spread_of(profile) == *profile.spread);
+  profile.spread.reset();
+  const Spread measured = spread_of(profile);
+  profile.source = "estimated";
+  CHECK(spread_of(profile).host > measured.host);
+  CHECK(spread_of(profile).links > measured.links);
 }
 
 }  // namespace
