@@ -129,7 +129,7 @@ std::vector<Ways> ways(const Problem& problem) {
   if (problem.strategy != "best" || problem.nodes == 1) return found;
   for (const std::string& strategy : strategies_of(problem)) {
     for (const casync::Strategy& raw : casync::strategies()) {
-      if (raw.form == casync::Strategy::Form::kRawAndWhole) {
+      if (raw.form == casync::Strategy::Form::kWhole) {
         found.push_back({strategy, std::string(raw.name)});
       }
     }
