@@ -54,13 +54,18 @@ bool may_compress(const Problem& problem) {
 }
 
 void consider_uncompressed(const Problem& problem, const Limits& limits, Comparison& comparison) {
+  const auto consider = [&](Contender contender) {
+    const TimedPlan& plan = contender.plan;
+    const bool faster = !comparison.raw || plan.iteration_s < comparison.raw->iteration_s;
+    if (faster && may_be_plan(problem, plan.plan)) comparison.raw = plan;
+    keep_faster(comparison.uncompressed, std::move(contender));
+  };
   for (const Baseline& baseline : comparison.baselines) {
     if (!baseline.iteration_s || compresses(problem.model, baseline.plan)) continue;
-    keep_faster(comparison.uncompressed, contender_of(baseline));
+    consider(contender_of(baseline));
   }
   Problem raw = problem;
   raw.algorithms.clear();
-  raw.grouping = Grouping::kAny;
   raw.choices = nullptr;
   raw.limits = limits;
   raw.limits.progress = {};
@@ -69,9 +74,7 @@ void consider_uncompressed(const Problem& problem, const Limits& limits, Compari
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
   if (!time.iteration_s) return;
-  keep_faster(
-      comparison.uncompressed,
-      {.name = {}, .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s}});
+  consider({.name = {}, .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s}});
 }
 
 void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison) {
@@ -98,10 +101,9 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
           faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
     take(contender_of(*faster).plan, fmt::format("baseline {}", faster->name));
   }
-  if (!comparison.uncompressed) return;
-  const TimedPlan& raw = comparison.uncompressed->plan;
-  if (raw.iteration_s < *comparison.planned_s && may_be_plan(problem, raw.plan)) {
-    take(raw, "the best plan without compression");
+  const std::optional<TimedPlan>& raw = comparison.raw;
+  if (raw && raw->iteration_s < *comparison.planned_s && may_be_plan(problem, raw->plan)) {
+    take(*raw, "the best plan without compression");
   }
 }
 

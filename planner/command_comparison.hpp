@@ -11,8 +11,8 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found);
 /// Whether a plan of the problem may compress anything.
 bool may_compress(const Problem& problem);
 
-/// Searches the best plan that compresses nothing, with groups, within limits, and keeps it, or a
-/// faster baseline without compression, as Comparison::uncompressed.
+/// Searches the best plan that compresses nothing within limits, and keeps it, or a faster baseline
+/// without compression, as Comparison::uncompressed, and as Comparison::raw if it may be the plan.
 void consider_uncompressed(const Problem& problem, const Limits& limits, Comparison& comparison);
 
 /// Keeps the plan, or a faster baseline of the problem's algorithms, as Comparison::compressed.

@@ -219,8 +219,8 @@ void analyse(const Request& request, Outcome& outcome) {
         fmt::format("{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
                     found.remarks.empty() ? "this plan was not simulated" : found.remarks.back()));
   }
-  const std::optional<planner::Contender>& raw = outcome.comparison.uncompressed;
-  const bool may_be_raw = raw && planner::may_be_plan(*outcome.problem, raw->plan.plan);
+  const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
+  const bool may_be_raw = raw && planner::may_be_plan(*outcome.problem, raw->plan);
   const std::vector<planner::Baseline> none;
   const bool at_given_levels = outcome.problem == &request.problem;
   outcome.analysis =
@@ -230,7 +230,7 @@ void analyse(const Request& request, Outcome& outcome) {
                         .evaluations = found.evaluations,
                         .finalists = found.finalists,
                         .baselines = at_given_levels ? outcome.comparison.baselines : none,
-                        .uncompressed = may_be_raw ? &raw->plan : nullptr});
+                        .uncompressed = may_be_raw ? &*raw : nullptr});
   const planner::Analysis& analysis = outcome.analysis;
   found.plan = analysis.plan.plan;
   found.transfer_order = analysis.plan.transfer_order;

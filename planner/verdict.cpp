@@ -95,6 +95,14 @@ Verdict with_compression(const Problem& problem, const Comparison& comparison) {
                         sure(saving.probability), time, difference, name_of(rival))};
   }
   const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
+  if (planned_s <= rival_s && planned_s >= rival_s * (1 - problem.tolerance)) {
+    return {
+        Advice::kDoNotCompress, 1 - saving.probability,
+        fmt::format("do not compress: {} takes {} an iteration; this plan's {} save {}, which is "
+                    "not worth its loss (tolerance {})",
+                    name_of(rival), rival_time, time, percent(1 - planned_s / rival_s),
+                    percent(problem.tolerance))};
+  }
   if (1 - saving.probability >= kSure) {
     return {Advice::kDoNotCompress, 1 - saving.probability,
             fmt::format("do not compress ({}): {} takes {} an iteration, this plan {}",

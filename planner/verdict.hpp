@@ -23,6 +23,7 @@ struct Comparison {
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
   std::optional<Contender> uncompressed = {};  ///< the fastest plan known without compression
+  std::optional<TimedPlan> raw = {};           ///< the fastest of those that may be the plan
   std::optional<Contender> compressed = {};    ///< the fastest known with compression
   costs::Spread spread = {};
   std::optional<double> lower_bound_s = {};  ///< of the plans that the search chose from

@@ -75,6 +75,13 @@ TEST_CASE("A plan that is faster by less than it may be wrong is too close to ca
   CHECK_THAT(verdict.sentence, Contains("too close to call"));
 }
 
+TEST_CASE("A saving within the tolerance is not worth its loss") {
+  const Case one;
+  const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.0998, 0.1, 0.0998));
+  CHECK(verdict.advice == Advice::kDoNotCompress);
+  CHECK_THAT(verdict.sentence, Contains("save 0.2 %") && Contains("tolerance 0.5 %"));
+}
+
 TEST_CASE("A plan without compression says what compression would bring") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.0998));
