@@ -59,9 +59,9 @@ TEST_CASE_METHOD(PlanFixture, "VGG19 on 10 Gbit/s is advised to compress") {
 
 TEST_CASE_METHOD(PlanFixture, "ResNet50 between fast GPUs on 400 Gbit/s is advised not to") {
   for (const char* topology : {"PS", "BEST"}) {
-    const ToolRun done = run(
-        std::string("hipress-plan --input resnet50 --nnodes 8 --profile h100-400g --json ") +
-        "--evaluations 300 --topology " + topology);
+    const ToolRun done =
+        run(std::string("hipress-plan --input resnet50 --nnodes 8 --profile h100-400g --json ") +
+            "--evaluations 300 --topology " + topology);
     REQUIRE(done.status == 0);
     const auto report = nlohmann::json::parse(done.out);
     CHECK(report.at("advice") == "do not compress");
