@@ -38,6 +38,12 @@ std::string name_of(const Contender& uncompressed) {
                                    : "baseline " + uncompressed.name;
 }
 
+/// What it takes for the rival to be the plan, where that is its groups alone.
+std::string how_to_say(const Problem& problem, const Contender& rival) {
+  if (rival.name == "ddp" || may_be_plan(problem, rival.plan.plan)) return "";
+  return " (groups: take --output X.yaml)";
+}
+
 /// What the first saves of the second; without responses, as surely as times say.
 sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first, double second_s,
                       const std::optional<sim::Response>& second, const costs::Spread& spread,
@@ -95,25 +101,24 @@ Verdict with_compression(const Problem& problem, const Comparison& comparison) {
                         sure(saving.probability), time, difference, name_of(rival))};
   }
   const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
-  if (planned_s <= rival_s && planned_s >= rival_s * (1 - problem.tolerance)) {
-    return {
-        Advice::kDoNotCompress, 1 - saving.probability,
-        fmt::format("do not compress: {} takes {} an iteration; this plan's {} save {}, which is "
-                    "not worth its loss (tolerance {})",
-                    name_of(rival), rival_time, time, percent(1 - planned_s / rival_s),
-                    percent(problem.tolerance))};
-  }
-  if (1 - saving.probability >= kSure) {
-    return {Advice::kDoNotCompress, 1 - saving.probability,
-            fmt::format("do not compress ({}): {} takes {} an iteration, this plan {}",
-                        sure(1 - saving.probability), name_of(rival), rival_time, time)};
+  if (planned_s >= rival_s * (1 - problem.tolerance)) {
+    const double saved = 1 - planned_s / rival_s;
+    const double worth = saving_of(planned_s, comparison.planned, rival_s, rival.response,
+                                   comparison.spread, problem.tolerance)
+                             .probability;
+    return {Advice::kDoNotCompress, 1 - worth,
+            fmt::format("do not compress: {}{} takes {} an iteration, this plan {}: {}",
+                        name_of(rival), how_to_say(problem, rival), rival_time, time,
+                        saved > 0 ? fmt::format("saving {} is not worth its loss (tolerance {})",
+                                                percent(saved), percent(problem.tolerance))
+                                  : fmt::format("{} longer", percent(-saved)))};
   }
   return {
       Advice::kTooClose, saving.probability,
-      fmt::format("too close to call: {} an iteration, {} {} ({} {}; compression is faster with "
+      fmt::format("too close to call: {} an iteration, {} {} ({} saved; compression is faster with "
                   "{:.0f} % probability)",
-                  time, name_of(rival), rival_time, percent(std::abs(1 - planned_s / rival_s)),
-                  planned_s < rival_s ? "saved" : "lost", 100 * saving.probability)};
+                  time, name_of(rival), rival_time, percent(1 - planned_s / rival_s),
+                  100 * saving.probability)};
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_CASE("A saving within the tolerance is not worth its loss") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.0998, 0.1, 0.0998));
   CHECK(verdict.advice == Advice::kDoNotCompress);
-  CHECK_THAT(verdict.sentence, Contains("save 0.2 %") && Contains("tolerance 0.5 %"));
+  CHECK_THAT(verdict.sentence, Contains("saving 0.2 %") && Contains("tolerance 0.5 %"));
 }
 
 TEST_CASE("A plan without compression says what compression would bring") {
@@ -95,7 +95,9 @@ TEST_CASE("A faster rival without compression is advised instead of the plan") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.15, 0.1, 0.15));
   CHECK(verdict.advice == Advice::kDoNotCompress);
-  CHECK_THAT(verdict.sentence, Contains("the best plan without compression takes 100ms"));
+  CHECK(verdict.probability.value() > 0.99);
+  CHECK_THAT(verdict.sentence,
+             Contains("the best plan without compression") && Contains("50.0 % longer"));
 }
 
 TEST_CASE("Alone, there is nobody to compress for") {
