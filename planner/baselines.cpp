@@ -5,6 +5,7 @@
 #include <string>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "planner/choices.hpp"
 #include "planner/ddp.hpp"
 #include "planner/evaluator.hpp"
@@ -137,6 +138,18 @@ std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casy
   return rules;
 }
 
+/// None, with the reason, for an algorithm that the profile lacks and the problem does not have: it
+/// is not the user's.
+AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::TransferOrder order,
+                       const Machines& machines) {
+  try {
+    return affordable_iteration(problem.model, plan, machines, order);
+  } catch (const io::InputError& error) {
+    if (allows(problem, plan)) throw;
+    return {std::nullopt, error.what()};
+  }
+}
+
 /// What a baseline may be with one strategy, all of which are to be simulated.
 std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& problem) {
   std::vector<casync::Plan> plans = {row.make(problem)};
@@ -155,6 +168,7 @@ std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& proble
 Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines) {
   Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .remark = {}};
+  if (problem.transfer_order == OrderChoice::kNeed) best.transfer_order = sim::TransferOrder::kNeed;
   const std::vector<std::string> strategies = strategies_of(problem, row);
   if (strategies.empty()) {
     best.remark = row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
@@ -165,7 +179,7 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
     one.strategy = strategy;
     one.machines = &machines;
     for (casync::Plan& plan : plans_of(row, one)) {
-      AffordableTime time = affordable_iteration(problem.model, plan, machines);
+      AffordableTime time = time_of(problem, plan, best.transfer_order, machines);
       if (best.plan.decisions.empty() ||
           (time.iteration_s && (!best.iteration_s || *time.iteration_s < *best.iteration_s))) {
         best.plan = std::move(plan);

@@ -47,6 +47,7 @@ struct Baseline {
   casync::Plan plan;
   std::optional<double> iteration_s;  ///< none: impossible, or its graph is too large to simulate
   std::string remark;                 ///< what was given up to simulate it; mostly empty
+  sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that it was simulated with
   std::optional<sim::Response> response = {};  ///< of that time; none: not asked for
 };
 

@@ -20,7 +20,7 @@ void keep_faster(std::optional<Contender>& kept, Contender contender) {
 
 Contender contender_of(const Baseline& baseline) {
   return {.name = std::string(baseline.name),
-          .plan = {baseline.plan, sim::TransferOrder::kReady, *baseline.iteration_s}};
+          .plan = {baseline.plan, baseline.transfer_order, *baseline.iteration_s}};
 }
 
 /// The machines that a plan of so many nodes is for.
@@ -44,8 +44,11 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
       found.remarks.push_back(fmt::format("{}: {}", baseline.name, baseline.remark));
     }
   }
-  const std::string estimate = costs::AllReduceCosts(machines.profile).remark(problem.nodes);
-  if (!estimate.empty()) found.remarks.push_back("ddp, ddp_fp16: " + estimate);
+  if (!costs::AllReduceCosts(machines.profile).remark(problem.nodes).empty()) {
+    comparison.all_reduce_remark = machines.profile.all_reduce.empty()
+                                       ? "all-reduce not measured: an ideal ring"
+                                       : "all-reduce of so many nodes not measured: estimated";
+  }
   return comparison;
 }
 
@@ -53,7 +56,8 @@ bool may_compress(const Problem& problem) {
   return problem.nodes > 1 && !problem.algorithms.empty() && !sends_raw_alone(problem.strategy);
 }
 
-void consider_uncompressed(const Problem& problem, const Limits& limits, Comparison& comparison) {
+std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
+                                   Comparison& comparison) {
   const auto consider = [&](Contender contender) {
     const TimedPlan& plan = contender.plan;
     const bool faster = !comparison.raw || plan.iteration_s < comparison.raw->iteration_s;
@@ -73,8 +77,9 @@ void consider_uncompressed(const Problem& problem, const Limits& limits, Compari
   found.plan = in_one_strategy(std::move(found.plan));
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
-  if (!time.iteration_s) return;
+  if (!time.iteration_s) return found.evaluations;
   consider({.name = {}, .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s}});
+  return found.evaluations;
 }
 
 void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison) {
@@ -124,7 +129,7 @@ void add_responses(const Problem& problem, const Problem& given, const TimedPlan
   }
   for (Baseline& baseline : comparison.baselines) {
     all.push_back(
-        {&baseline.plan, sim::TransferOrder::kReady, baseline.iteration_s, &baseline.response});
+        {&baseline.plan, baseline.transfer_order, baseline.iteration_s, &baseline.response});
   }
   sim::run_parallel(all.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     const Wanted& wanted = all[i];

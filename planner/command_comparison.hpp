@@ -13,7 +13,9 @@ bool may_compress(const Problem& problem);
 
 /// Searches the best plan that compresses nothing within limits, and keeps it, or a faster baseline
 /// without compression, as Comparison::uncompressed, and as Comparison::raw if it may be the plan.
-void consider_uncompressed(const Problem& problem, const Limits& limits, Comparison& comparison);
+/// Returns how many plans were simulated for it.
+std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
+                                   Comparison& comparison);
 
 /// Keeps the plan, or a faster baseline of the problem's algorithms, as Comparison::compressed.
 void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison);

@@ -169,12 +169,14 @@ planner::SearchResult find_plan(const Request& request, const planner::Problem& 
 
 /// Searches the best plan without compression, which is what compression is measured by.
 void consider_uncompressed(const Request& request, const planner::Problem& problem,
-                           Comparison& comparison) {
+                           Outcome& outcome) {
   if (!planner::may_compress(problem)) return;
   planner::Limits limits =
       planner::share_of(problem.limits, request.share_of_level() * kShareUncompressed);
   if (!request.search.has_budget) limits.budget_s = std::min(limits.budget_s, kDropInBudget_s);
-  planner::consider_uncompressed(problem, limits, comparison);
+  const std::int64_t evaluations =
+      planner::consider_uncompressed(problem, limits, outcome.comparison);
+  if (request.optimises()) outcome.found.evaluations += evaluations;
 }
 
 /// Searches with the GPUs at another level; that plan is the outcome if it is faster.
@@ -183,7 +185,7 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   planner::SearchResult& found = outcome.found;
   planner::SearchResult result =
       find_plan(request, other, request.share_of_level() * request.share_of_search());
-  consider_uncompressed(request, other, outcome.comparison);
+  consider_uncompressed(request, other, outcome);
   const planner::AffordableTime time = planner::affordable_iteration(
       other.model, result.plan, *other.machines, result.transfer_order);
   found.evaluations += result.evaluations;
@@ -273,7 +275,7 @@ Outcome find(const Request& request) {
   Comparison& comparison = outcome.comparison;
   if (has_costs(request, found.remarks)) {
     comparison = planner::compare_with_baselines(problem, found);
-    consider_uncompressed(request, problem, comparison);
+    consider_uncompressed(request, problem, outcome);
   }
   if (request.optimises()) planner::take_faster(problem, comparison, found);
   watch = {};

@@ -29,7 +29,8 @@ std::string about_ddp(const Comparison& comparison) {
               time;
     }
   }
-  return text;
+  if (text.empty() || comparison.all_reduce_remark.empty()) return text;
+  return text + " (" + comparison.all_reduce_remark + ")";
 }
 
 std::string name_of(const Contender& uncompressed) {

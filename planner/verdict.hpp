@@ -26,6 +26,8 @@ struct Comparison {
   std::optional<TimedPlan> raw = {};           ///< the fastest of those that may be the plan
   std::optional<Contender> compressed = {};    ///< the fastest known with compression
   costs::Spread spread = {};
+  /// What DDP's times rest on where its all-reduce was not measured: "taken as …"; else empty.
+  std::string all_reduce_remark = {};
   std::optional<double> lower_bound_s = {};  ///< of the plans that the search chose from
   /// No plan that the search could have returned takes less time than this one.
   bool proved_optimal = false;
