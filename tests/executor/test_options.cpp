@@ -135,16 +135,16 @@ class WrongLibrary : public transport::Endpoint {
 };
 
 /// The messages of three ranks that all-reduce one gradient, whose library is wrong at an element
-/// on one rank, or on all (-1), by `error` in the measured iteration and before.
+/// on one rank, or on all (-1), by so much in the measured iteration and before.
 std::string messages_of_a_wrong_library(std::int64_t elements, int wrong_rank,
                                         std::size_t wrong_element, const std::string& form = "raw",
-                                        float error = 1e-3f) {
+                                        float wrong_by = 1e-3f) {
   Case made{.model = make_model({elements}), .plan = {}, .graph = {}};
   made.plan = make_plan(made.model, "allreduce", 3, 1, codec_or_raw(form));
   made.graph = casync::expand(made.model, made.plan.plan);
   const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
     const bool wrong = wrong_rank < 0 || endpoint.rank() == wrong_rank;
-    WrongLibrary library(endpoint, carried(form, wrong ? error : 0), wrong_element);
+    WrongLibrary library(endpoint, carried(form, wrong ? wrong_by : 0), wrong_element);
     replay(library, made.model, made.plan, made.graph, two_iterations());
   });
   std::string all;
