@@ -212,6 +212,7 @@ inline bool casts(const Task& task) {
 /// counted by the bytes, two for each: one more than the slice has if that is odd, since messages
 /// are padded.
 inline Task cast_of(Task all_reduce, Kind kind) {
+  all_reduce.flags = kind == Kind::kEncode ? all_reduce.flags : 0;
   all_reduce.kind = kind;
   all_reduce.amount /= 2;
   return all_reduce;

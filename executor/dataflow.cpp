@@ -24,7 +24,7 @@ bool has_merge_behind(const TaskGraph& graph, TaskId id) {
 
 bool fills_message(const TaskGraph& graph, TaskId id) {
   const Task& task = graph[id];
-  if (task.kind == Kind::kEncode) return true;
+  if (task.kind == Kind::kEncode || casync::casts(task)) return true;
   if (task.kind != Kind::kRecv) return false;
   return task.algorithm != casync::kRaw || has_merge_behind(graph, id);
 }
@@ -100,10 +100,10 @@ casync::Slice slice_of(const TaskGraph& graph, TaskId id, const casync::Layout& 
   const casync::Slice slice = casync::slice(unit.elements, unit.partitions, task.partition);
   std::int64_t amount = task.amount;
   for (const TaskId member : batch_members(graph, id)) amount -= graph[member].amount;
-  const bool message = task.kind == Kind::kSend || task.kind == Kind::kRecv;
-  const bool bytes = message || task.kind == Kind::kAllReduce;
+  const bool bytes =
+      task.kind == Kind::kSend || task.kind == Kind::kRecv || task.kind == Kind::kAllReduce;
   const std::int64_t size = bytes ? sizeof(float) : 1;
-  if (!(message && task.algorithm != casync::kRaw) && amount != slice.elements * size) {
+  if (!(bytes && task.algorithm != casync::kRaw) && amount != slice.elements * size) {
     reject(graph, id,
            "has the amount " + std::to_string(amount) + ", but its slice has " +
                std::to_string(slice.elements) + " elements");

@@ -18,8 +18,8 @@ struct Dataflow {
   /// compressed Send take that of the Encode or Recv before them. kNoTask for the others, and for a
   /// raw Send, which takes its node's slice.
   std::vector<casync::TaskId> source;
-  /// Per task, whether it fills a message buffer of its own: an Encode, a compressed Recv, and a
-  /// raw Recv that a Merge waits for. Any other raw Recv fills the slice.
+  /// Per task, whether it fills a message buffer of its own: an Encode, an AllReduce that casts, a
+  /// compressed Recv, and a raw Recv that a Merge waits for. Any other raw Recv fills the slice.
   std::vector<bool> fills_message;
 };
 

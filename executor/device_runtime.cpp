@@ -26,6 +26,13 @@ std::chrono::nanoseconds from_s(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
+transport::NcclValues nccl_values(const kernels::Codec* cast) {
+  using enum kernels::ValueType;
+  if (cast == nullptr) return transport::NcclValues::kFloat32;
+  return cast->traits().message_values == kFloat16 ? transport::NcclValues::kFloat16
+                                                   : transport::NcclValues::kBfloat16;
+}
+
 bool is_transfer(Kind kind) {
   return kind == Kind::kSend || kind == Kind::kRecv || kind == Kind::kAllReduce;
 }
@@ -136,7 +143,8 @@ void DeviceRuntime::prepare_rounds() {
                                  .memory = memory.data(),
                                  .bytes = kind == NcclOperation::Kind::kAllReduce
                                               ? static_cast<std::int64_t>(memory.size())
-                                              : memory_.message_bytes(local)});
+                                              : memory_.message_bytes(local),
+                                 .values = nccl_values(program_.cast_of(local))});
     };
     for (const casync::TaskId send : round.sends) {
       add(NcclOperation::Kind::kSend, send);
@@ -377,16 +385,15 @@ void DeviceRuntime::issue_codec(std::uint32_t index) {
   std::vector<std::uint32_t> batch{index};
   const auto members = program_.members(program_.tasks()[index]);
   batch.insert(batch.end(), members.begin(), members.end());
-  schedule_.enqueue(stream, {&index, 1}, [&] { run_codec(batch, stream); });
+  schedule_.enqueue(stream, {&index, 1}, [&] { run_codec(works(batch), stream); });
   finish(index);
 }
 
-void DeviceRuntime::run_codec(std::span<const std::uint32_t> batch, Stream stream) {
-  const std::vector<Work> work = works(batch);
-  const casync::Task& first = *work.front().task;
+void DeviceRuntime::run_codec(std::span<const Work> batch, Stream stream) {
+  const casync::Task& first = *batch.front().task;
   const std::uint32_t divisor = program_.graph().divisor;
   if (first.kind == Kind::kMerge) {
-    for (const Work& one : work) {
+    for (const Work& one : batch) {
       const MergeDivisors divisors = merge_divisors(*one.task, divisor);
       device_.merge(reinterpret_cast<const float*>(one.operands.message.data()),
                     static_cast<std::int64_t>(one.operands.slice.size()), one.operands.slice.data(),
@@ -396,10 +403,17 @@ void DeviceRuntime::run_codec(std::span<const std::uint32_t> batch, Stream strea
   }
   const kernels::Codec& codec = *codecs_[static_cast<std::size_t>(first.algorithm)];
   if (first.kind == Kind::kEncode) {
-    codec.encode(encode_items(work, divisor), device_.handle(stream));
+    codec.encode(encode_items(batch, divisor), device_.handle(stream));
   } else {
-    codec.decode(DecodeItems(work, divisor).items(), device_.handle(stream));
+    codec.decode(DecodeItems(batch, divisor).items(), device_.handle(stream));
   }
+}
+
+void DeviceRuntime::run_cast(const LocalTask& local, Kind kind, Stream stream) {
+  if (!casync::casts(local.task)) return;
+  const casync::Task task = casync::cast_of(local.task, kind);
+  const Work work{&task, {memory_.slice(local), memory_.payload(local), {}, {}}};
+  run_codec({&work, 1}, stream);
 }
 
 void DeviceRuntime::issue_pinned_send(std::uint32_t index) {
@@ -440,10 +454,12 @@ void DeviceRuntime::issue_pinned_reduce(std::uint32_t index) {
   if (reduced_[index] != 0) {
     schedule_.enqueue(Stream::kInbound, {&index, 1}, [&] {
       device_.copy(values.data(), memory_.staging(index).data(), bytes, Stream::kInbound);
+      run_cast(local, Kind::kDecode, Stream::kInbound);
     });
     return finish(index);
   }
   schedule_.enqueue(Stream::kOutbound, {&index, 1}, [&] {
+    run_cast(local, Kind::kEncode, Stream::kOutbound);
     device_.copy(memory_.staging(index).data(), values.data(), bytes, Stream::kOutbound);
     device_.call(
         [this, index] {
@@ -464,13 +480,17 @@ void DeviceRuntime::issue_rounds() {
 void DeviceRuntime::issue_round(const LocalRound& round) {
   constexpr Stream kStream = Stream::kOutbound;
   schedule_.enqueue(kStream, round.tasks, [&] {
+    for (const std::uint32_t index : round.tasks) {
+      run_cast(program_.tasks()[index], Kind::kEncode, kStream);
+    }
     communicator_->issue(round.operations, device_.handle(kStream));
     for (const std::uint32_t index : round.tasks) {
       const LocalTask& local = program_.tasks()[index];
-      if (local.task.kind != Kind::kAllReduce) continue;
+      run_cast(local, Kind::kDecode, kStream);
+      if (local.task.kind != Kind::kAllReduce || casync::casts(local.task)) continue;
       const std::span<float> values = memory_.slice(local);
       device_.merge(nullptr, static_cast<std::int64_t>(values.size()), values.data(), 1,
-                    static_cast<float>(program_.graph().nodes), kStream);
+                    static_cast<float>(program_.graph().divisor), kStream);
     }
   });
   std::int64_t sent = 0;
@@ -525,9 +545,14 @@ void DeviceRuntime::hand_over(const LocalTask& local, std::uint32_t index) {
 void DeviceRuntime::reduce_on_host(const LocalTask& local, std::uint32_t index) {
   reducing_ = index;
   const std::span<std::byte> bytes = memory_.staging(index);
-  all_reduce(
-      program_.graph().nodes, *library_,
-      {reinterpret_cast<float*>(bytes.data()), static_cast<std::size_t>(local.slice.elements)});
+  if (casync::casts(local.task)) {  // on the device
+    library_->all_reduce(bytes, addition(program_.cast_of(local)));
+  } else {
+    auto* const values = reinterpret_cast<float*>(bytes.data());
+    const auto elements = static_cast<std::size_t>(local.slice.elements);
+    all_reduce(local.task, program_.graph().divisor, nullptr, *library_,
+               {{values, elements}, {}, {}, {}});
+  }
   reducing_ = kNone;
   const std::lock_guard lock(mutex_);
   reduced_[index] = 1;

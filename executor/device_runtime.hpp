@@ -96,7 +96,9 @@ class DeviceRuntime : public RankRuntime {
   void issue_round(const LocalRound& round);
   void hand_over(const LocalTask& local, std::uint32_t index);
   void reduce_on_host(const LocalTask& local, std::uint32_t index);
-  void run_codec(std::span<const std::uint32_t> batch, Stream stream);
+  void run_codec(std::span<const Work> batch, Stream stream);
+  /// The casts of an AllReduce, if it has any: before it is summed (kEncode) and after (kDecode).
+  void run_cast(const LocalTask& local, casync::Kind kind, Stream stream);
 
   std::vector<Work> works(std::span<const std::uint32_t> batch) const;
   Operands operands(std::uint32_t index) const;

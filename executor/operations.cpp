@@ -10,6 +10,12 @@ float divided_by(const casync::Task& task, std::uint8_t flag, std::uint32_t divi
   return (task.flags & flag) != 0 ? static_cast<float>(divisor) : 1.0f;
 }
 
+template <kernels::ValueType kType>
+void add_values(void* into, const void* other, std::size_t values) {
+  const std::span<const void* const> others(&other, 1);
+  kernels::merge(others, static_cast<std::int64_t>(values), into, kType, 1, 1);
+}
+
 }  // namespace
 
 kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, std::uint64_t seed,
@@ -95,10 +101,35 @@ void merge(const casync::Task& task, std::uint32_t divisor, const Operands& oper
                  operands.slice.data(), divisors.own, divisors.sum);
 }
 
-void all_reduce(std::uint32_t nodes, transport::Collective& collective, std::span<float> slice) {
-  collective.all_reduce(slice);
-  const auto divisor = static_cast<float>(nodes);
-  for (float& value : slice) value /= divisor;
+const transport::Addition& addition(const kernels::Codec* cast) {
+  using kernels::ValueType;
+  constexpr std::size_t kHalf = 2;
+  static constexpr transport::Addition kOfFp16{kHalf, add_values<ValueType::kFloat16>};
+  static constexpr transport::Addition kOfBf16{kHalf, add_values<ValueType::kBfloat16>};
+  if (cast == nullptr) return transport::kFloatAddition;
+  return cast->traits().message_values == ValueType::kFloat16 ? kOfFp16 : kOfBf16;
+}
+
+std::span<std::byte> summands(const casync::Task& task, std::uint32_t divisor,
+                              const kernels::Codec* cast, const Operands& operands) {
+  if (cast == nullptr) return std::as_writable_bytes(operands.slice);
+  const std::int64_t bytes = encode(task, divisor, *cast, operands);
+  return operands.message.first(static_cast<std::size_t>(bytes));
+}
+
+void take_mean(const casync::Task& task, std::uint32_t divisor, const kernels::Codec* cast,
+               const Operands& operands) {
+  if (cast != nullptr) {
+    return decode(casync::cast_of(task, casync::Kind::kDecode), divisor, *cast, operands);
+  }
+  const auto nodes = static_cast<float>(divisor);
+  for (float& value : operands.slice) value /= nodes;
+}
+
+void all_reduce(const casync::Task& task, std::uint32_t divisor, const kernels::Codec* cast,
+                transport::Collective& collective, const Operands& operands) {
+  collective.all_reduce(summands(task, divisor, cast, operands), addition(cast));
+  take_mean(task, divisor, cast, operands);
 }
 
 }  // namespace hipress::executor

@@ -64,8 +64,23 @@ void encode(std::span<const Work> batch, std::uint32_t divisor, const kernels::C
 /// Runs Decodes in one launch. std::runtime_error if a message is damaged.
 void decode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec);
 
+// Of an AllReduce, `cast` is the codec that it casts with; null: it sums fp32. `message` of the
+// operands has room for what is cast.
+
+/// How a library adds what an AllReduce sums.
+const transport::Addition& addition(const kernels::Codec* cast);
+
+/// What a rank hands to the library: its slice as it is, or, cast, its N-th in the message.
+std::span<std::byte> summands(const casync::Task& task, std::uint32_t divisor,
+                              const kernels::Codec* cast, const Operands& operands);
+
+/// Leaves the mean in the slice, once the library has replaced what summands() returned by the sum.
+void take_mean(const casync::Task& task, std::uint32_t divisor, const kernels::Codec* cast,
+               const Operands& operands);
+
 /// Runs an AllReduce: waits for all ranks, and leaves the mean in the slice.
-void all_reduce(std::uint32_t nodes, transport::Collective& collective, std::span<float> slice);
+void all_reduce(const casync::Task& task, std::uint32_t divisor, const kernels::Codec* cast,
+                transport::Collective& collective, const Operands& operands);
 
 /// Runs a Decode. std::runtime_error if the message is damaged.
 void decode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,

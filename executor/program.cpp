@@ -24,12 +24,27 @@ std::int64_t aligned(std::int64_t bytes) {
 
 void require_codec(const TaskGraph& graph, TaskId id, const plans::ResolvedPlan& plan) {
   const std::int8_t algorithm = graph[id].algorithm;
-  const bool needed = graph[id].kind == Kind::kEncode || graph[id].kind == Kind::kDecode;
+  const bool needed = graph[id].kind == Kind::kEncode || graph[id].kind == Kind::kDecode ||
+                      casync::casts(graph[id]);
   const bool known = algorithm >= 0 && static_cast<std::size_t>(algorithm) < plan.codecs.size();
   if (needed && !known) {
     throw std::invalid_argument("task graph: " + casync::describe(graph, id) +
                                 " is of an algorithm that the plan lacks");
   }
+}
+
+/// Of an AllReduce that casts: that its messages can be added, and are as long as it says.
+void require_cast(const TaskGraph& graph, TaskId id, const kernels::Codec& codec,
+                  std::int64_t elements) {
+  if (!codec.traits().half_precision) {
+    throw std::invalid_argument("task graph: " + casync::describe(graph, id) +
+                                " is of an algorithm whose messages cannot be added");
+  }
+  if (graph[id].amount == codec.encoded_bytes(elements)) return;
+  throw std::invalid_argument(fmt::format(
+      "task graph: {} has the amount {}, but its {} elements "
+      "are encoded in {} bytes",
+      casync::describe(graph, id), graph[id].amount, elements, codec.encoded_bytes(elements)));
 }
 
 /// All nodes wait for each other before an all-reduce, which the library sees to itself.
@@ -80,6 +95,9 @@ void Program::add_tasks(const Dataflow& flow) {
     require_codec(graph_, id, plan_);
     LocalTask& local = tasks_.back();
     local.slice = slice_of(graph_, id, layout_);
+    if (const kernels::Codec* const cast = cast_of(local)) {
+      require_cast(graph_, id, *cast, local.slice.elements);
+    }
     if (flow.fills_message[id]) {
       const std::int64_t capacity =
           task.kind == Kind::kEncode

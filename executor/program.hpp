@@ -78,6 +78,11 @@ class Program {
   std::span<const std::uint32_t> receives() const { return receives_; }  ///< local indices
   /// AllReduce tasks, in the one order in which all ranks run them; local indices.
   std::span<const std::uint32_t> collectives() const { return collectives_; }
+  /// The codec that an AllReduce casts with; null: it sums fp32.
+  const kernels::Codec* cast_of(const LocalTask& reduce) const {
+    if (!casync::casts(reduce.task)) return nullptr;
+    return plan_.codecs[static_cast<std::size_t>(reduce.task.algorithm)].get();
+  }
   std::span<const MessageBuffer> messages() const { return messages_; }
   std::int64_t arena_bytes() const { return arena_bytes_; }
   /// The rank's Backward task of each gradient, or kNone.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -17,7 +16,7 @@ using casync::Kind;
 using casync::Task;
 using casync::TaskId;
 
-/// Raw partitions are run in blocks that stay in a core's cache; a multiple of 16.
+/// Elementwise partitions are run in blocks that stay in a core's cache; a multiple of 16.
 constexpr std::int64_t kBlock = 8192;
 
 }  // namespace
@@ -70,8 +69,11 @@ void Reference::collect_tasks() {
     for (std::uint32_t position = 0; position < partition.tasks.size(); ++position) {
       const TaskId id = partition.tasks[position];
       position_[id] = position;
-      partition.raw = partition.raw && graph_[id].algorithm == casync::kRaw;
+      const bool casts = casync::casts(graph_[id]);
+      const bool raw = graph_[id].algorithm == casync::kRaw;
+      partition.elementwise = partition.elementwise && (raw || casts);
       partition.library = partition.library || graph_[id].kind == Kind::kAllReduce;
+      if (casts) partition.sums = codec(graph_[id]).traits().message_values;
       const TaskId source = flow_.source[id];
       if (source != kNoTask && !belongs(source)) {
         throw std::invalid_argument("task graph: " + casync::describe(graph_, id) +
@@ -84,7 +86,7 @@ void Reference::collect_tasks() {
 
 void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
                     const std::function<void(const Block&)>& visit) {
-  const std::int64_t length = partitions_[index].raw ? kBlock : stretch.elements;
+  const std::int64_t length = partitions_[index].elementwise ? kBlock : stretch.elements;
   Block block;
   for (std::int64_t done = 0; done < stretch.elements; done += length) {
     run_block(index, iteration, {stretch.begin + done, std::min(length, stretch.elements - done)});
@@ -97,8 +99,8 @@ void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iter
 
 std::vector<float> Reference::result(std::size_t index, casync::Slice stretch,
                                      std::uint64_t iteration, std::uint32_t node) {
-  // Without codecs there is no state either, so the run can be repeated, now as one block.
-  if (partitions_[index].raw) run_block(index, iteration, stretch);
+  // Without codecs, or with casts, there is no state, so the run can be repeated, now as one block.
+  if (partitions_[index].elementwise) run_block(index, iteration, stretch);
   const std::span<float> values = slice(node);
   return {values.begin(), values.end()};
 }
@@ -107,7 +109,7 @@ void Reference::make_room(std::size_t index) {
   std::size_t lines = 0;
   std::size_t states = 0;
   for (const TaskId id : partitions_[index].tasks) {
-    if (graph_[id].kind != Kind::kEncode) continue;
+    if (graph_[id].kind != Kind::kEncode && !casync::casts(graph_[id])) continue;
     const auto bytes = static_cast<std::size_t>(codec(graph_[id]).encoded_bytes(block_.elements));
     lines += (bytes + sizeof(Line) - 1) / sizeof(Line);
     states += static_cast<std::size_t>(state_arrays(codec(graph_[id])) * block_.elements);
@@ -128,7 +130,7 @@ void Reference::run_block(std::size_t index, std::uint64_t iteration, casync::Sl
     fill_unit({.seed = seed_, .iteration = iteration, .node = node},
               layout_.units[partition.gradient], model_, block_.begin, slice(node));
   }
-  if (partition.library) return all_reduce();
+  if (partition.library) return all_reduce(graph_[partition.tasks.front()]);
   float* state = states_[index].data();
   for (std::size_t position = 0; position < partition.tasks.size(); ++position) {
     held_[position] = run_task(partition.tasks[position], iteration, state);
@@ -158,11 +160,16 @@ std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, flo
   }
 }
 
-std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration, float*& state) {
+std::span<std::byte> Reference::take_message(const Task& task) {
   const auto room = static_cast<std::size_t>(codec(task).encoded_bytes(block_.elements));
   const std::span<std::byte> message =
       std::as_writable_bytes(std::span(messages_).subspan(used_lines_)).first(room);
   used_lines_ += (room + sizeof(Line) - 1) / sizeof(Line);
+  return message;
+}
+
+std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration, float*& state) {
+  const std::span<std::byte> message = take_message(task);
   const int arrays = state_arrays(codec(task));
   const kernels::State kept{.data = arrays > 0 ? state : nullptr, .stride = block_.elements};
   state += arrays * block_.elements;
@@ -172,11 +179,20 @@ std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration
   return message.first(static_cast<std::size_t>(used));
 }
 
-void Reference::all_reduce() {
+/// In rank order. `task` is any of the AllReduces, which are alike.
+void Reference::all_reduce(const Task& task) {
+  const kernels::Codec* const cast = casync::casts(task) ? &codec(task) : nullptr;
+  const auto operands = [&](std::uint32_t node) -> Operands {
+    return {slice(node), cast ? take_message(task) : std::span<std::byte>(), {}, {}};
+  };
+  const Operands first = operands(0);
+  const std::span<std::byte> sum = summands(task, graph_.divisor, cast, first);
+  const transport::Addition& how = addition(cast);
   for (std::uint32_t node = 1; node < graph_.nodes; ++node) {
-    std::ranges::transform(slice(0), slice(node), slice(0).begin(), std::plus<>());
+    const auto other = summands(task, graph_.divisor, cast, operands(node));
+    how.add(sum.data(), other.data(), sum.size() / how.value_bytes);
   }
-  for (float& value : slice(0)) value /= static_cast<float>(graph_.nodes);
+  take_mean(task, graph_.divisor, cast, first);
   for (std::uint32_t node = 1; node < graph_.nodes; ++node) {
     std::ranges::copy(slice(0), slice(node).begin());
   }

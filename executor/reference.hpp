@@ -22,8 +22,10 @@ class Reference {
     std::uint32_t gradient = 0;  ///< Task::gradient: the unit
     std::uint32_t partition = 0;
     casync::Slice slice;
-    bool raw = true;       ///< no codec touches it: every element is on its own
+    bool elementwise = true;  ///< no codec touches it but an AllReduce's cast: every element is on
+                              ///< its own
     bool library = false;  ///< a library sums it, in an order of its own: exact bits are not known
+    kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< of what the library sums
     std::span<const casync::TaskId> tasks;
   };
 
@@ -49,7 +51,7 @@ class Reference {
            const std::function<void(const Block&)>& visit) {
     run(index, partitions_[index].slice, iteration, visit);
   }
-  /// The same of a stretch of it, where it is raw; where not, `stretch` must be all of it.
+  /// The same of a stretch of it, where it is elementwise; where not, `stretch` must be all of it.
   void run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit);
 
@@ -64,14 +66,16 @@ class Reference {
 
   void collect_partitions();
   void collect_tasks();
-  /// Room for the Encodes' messages of a block and, the first time, for their states.
+  /// Room for the messages that are encoded of a block and, the first time, for their states.
   void make_room(std::size_t index);
   void run_block(std::size_t index, std::uint64_t iteration, casync::Slice block);
   /// Returns what the task passes on to those that take its message.
   std::span<std::byte> run_task(casync::TaskId id, std::uint64_t iteration, float*& state);
   std::span<std::byte> encode(const casync::Task& task, std::uint64_t iteration, float*& state);
+  /// Room for the message of a task that encodes, until the block's end.
+  std::span<std::byte> take_message(const casync::Task& task);
   const kernels::Codec& codec(const casync::Task& task) const;
-  void all_reduce();
+  void all_reduce(const casync::Task& task);
   std::span<float> slice(std::uint32_t node);
 
   const casync::TaskGraph& graph_;
@@ -89,7 +93,7 @@ class Reference {
   // Of the block being run.
   casync::Slice block_;
   std::vector<float> values_;   ///< every node's slice, one after the other
-  std::vector<Line> messages_;  ///< of all Encodes
+  std::vector<Line> messages_;  ///< of all that encodes
   std::size_t used_lines_ = 0;
   std::vector<std::span<std::byte>>
       held_;  ///< per task of the partition: the message that it passes on

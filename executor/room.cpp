@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "casync/strategy.hpp"
 #include "executor/dataflow.hpp"
 #include "executor/operations.hpp"
 #include "executor/program.hpp"
@@ -70,7 +71,8 @@ class Estimate {
     room_.states += encoded_states_ * ranks_ / graph_.nodes;
     std::vector<std::int64_t> coded;
     for (const casync::Unit& unit : layout_.units) {
-      if (unit.members.empty() || unit.algorithm == casync::kRaw) continue;
+      const bool summed = unit.strategy->form == casync::Strategy::Form::kWhole;
+      if (unit.members.empty() || unit.algorithm == casync::kRaw || summed) continue;
       const auto count = static_cast<std::uint32_t>(unit.partitions);
       for (std::uint32_t k = 0; k < count; ++k) {
         coded.push_back(casync::slice(unit.elements, count, k).elements);

@@ -293,7 +293,10 @@ void Runtime::merge(std::span<const std::uint32_t> batch) {
 }
 
 void Runtime::all_reduce(const LocalTask& local) {
-  executor::all_reduce(program_.graph().nodes, *library_, slice(local));
+  const std::span<std::byte> message =
+      local.message == kNone ? std::span<std::byte>() : buffer(local.message);
+  executor::all_reduce(local.task, program_.graph().divisor, program_.cast_of(local), *library_,
+                       {slice(local), message, {}, {}});
   const std::lock_guard lock(mutex_);
   bytes_sent_ += casync::bytes_sent(program_.graph(), local.task);
 }

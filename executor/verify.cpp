@@ -45,11 +45,44 @@ std::size_t first_difference(std::span<const float> a, std::span<const float> b)
   return static_cast<std::size_t>(std::ranges::mismatch(a, b, same_bits).in1 - a.begin());
 }
 
-/// The relative error that n roundings to fp32 can add up to (Higham's gamma_n).
-double gamma(std::uint32_t n) {
-  constexpr double kUnit = 0x1p-24;
-  return n * kUnit / (1 - n * kUnit);
+/// What rounding to a type changes, at most: relatively, or, of numbers too small for its full
+/// precision, absolutely.
+struct Rounding {
+  double unit;
+  double least;
+};
+constexpr Rounding kFp32{0x1p-24, 0x1p-150};
+
+Rounding rounding_of(kernels::ValueType type) {
+  switch (type) {
+    case kernels::ValueType::kFloat16:
+      return {0x1p-11, 0x1p-25};
+    case kernels::ValueType::kBfloat16:
+      return {0x1p-8, 0x1p-134};
+    default:
+      return kFp32;
+  }
 }
+
+/// How far a mean over N nodes may be from the exact one, |got - mean| <= relative·Σ|x|/N +
+/// absolute, in whatever order it was summed.
+///
+/// Each of N - 1 additions rounds once, as does the division by N, in fp32, before or after them:
+/// (1 + u)^N - 1. Where halves travel, each quotient is rounded to one first, and additions round
+/// to halves: (1 + u)·(1 + h)^N - 1. A quotient below the halves' least normal number is off by up
+/// to half a unit in the last place there, N of them by N times as much, and additions of numbers
+/// so small are exact.
+struct ErrorBound {
+  ErrorBound(std::uint32_t nodes, kernels::ValueType type) {
+    const auto [unit, least] = rounding_of(type);
+    const bool casts = type != kernels::ValueType::kFloat32;
+    const double growth = std::pow(1 + unit, nodes - 1);
+    relative = growth * (1 + kFp32.unit) * (casts ? 1 + unit : 1) - 1;
+    if (casts) absolute = nodes * least * growth;
+  }
+  double relative = 0;
+  double absolute = 0;
+};
 
 }  // namespace
 
@@ -57,7 +90,7 @@ std::vector<Stretch> cut(std::span<const Reference::Partition> partitions) {
   std::vector<Stretch> stretches;
   for (std::size_t index = 0; index < partitions.size(); ++index) {
     const casync::Slice whole = partitions[index].slice;
-    const std::int64_t length = partitions[index].raw ? kStretch : whole.elements;
+    const std::int64_t length = partitions[index].elementwise ? kStretch : whole.elements;
     for (std::int64_t done = 0; done < whole.elements; done += length) {
       const std::int64_t elements = std::min(length, whole.elements - done);
       stretches.push_back({.partition = index, .slice = {whole.begin + done, elements}});
@@ -135,7 +168,7 @@ Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
   text_.clear();
   reference_.run(stretch.partition, stretch.slice, iteration, [&](const Reference::Block& block) {
     for (std::uint32_t node = 0; node < nodes_; ++node) expected[node].update(block.values[node]);
-    if (partition.raw) check_bound(partition, iteration, block.first, block.values[0]);
+    if (partition.elementwise) check_bound(partition, iteration, block.first, block.values[0]);
   });
   const auto name = static_cast<std::int64_t>(index);
   const auto result = [&](std::uint32_t node) {
@@ -190,11 +223,10 @@ void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t 
       magnitude[i] += std::fabs(input[i]);
     }
   }
-  // N - 1 additions, and the division by N rounds once more.
-  const double relative = gamma(nodes_ - 1) + 0x1p-24 * (1 + gamma(nodes_ - 1));
+  const ErrorBound error(nodes_, partition.sums);
   for (std::size_t i = 0; i < result.size() && text_.empty(); ++i) {
     const double mean = sum[i] / nodes_;
-    const double bound = relative * magnitude[i] / nodes_;
+    const double bound = error.relative * magnitude[i] / nodes_ + error.absolute;
     if (std::fabs(result[i] - mean) <= bound) continue;
     text_ =
         fmt::format("{}: {} gives {}, beyond {:.3g} of the mean {}",

@@ -24,9 +24,10 @@ struct Stretch {
 };
 
 /// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
-/// bit for bit (where a library sums, only all ranks' are the same), and raw means lie within the
-/// error bound of fp32 summation around the mean in double precision. Each rank checks a share of
-/// the stretches against the digests of them that all ranks publish.
+/// bit for bit (where a library sums, only all ranks' are the same), and means of raw gradients, or
+/// of those that a library sums in half precision, lie within the error bound of such a sum in any
+/// order around the mean in double precision. Each rank checks a share of the stretches against the
+/// digests of them that all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
@@ -77,8 +78,9 @@ class Verifier {
   std::string text_;
 };
 
-/// The partitions in their order; those that no codec touches in stretches of a million elements,
-/// so that all ranks share a gradient that is large, or whole, as a library sums it.
+/// The partitions in their order; those whose elements are each on its own in stretches of a
+/// million elements, so that all ranks share a gradient that is large, or whole, as a library sums
+/// it.
 std::vector<Stretch> cut(std::span<const Reference::Partition> partitions);
 
 /// Which rank checks each stretch: the largest first, each to the least loaded rank.

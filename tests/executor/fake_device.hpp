@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "executor/device.hpp"
+#include "executor/operations.hpp"
 #include "io/error.hpp"
 #include "transport/nccl_library.hpp"
 
@@ -313,7 +314,7 @@ class FakeNccl : public transport::NcclLibrary {
   };
   struct Sum {
     int ranks = 0, fetched = 0;
-    std::vector<std::vector<float>> parts;
+    std::vector<std::vector<std::byte>> parts;
   };
 
   class Link : public transport::NcclLink {
@@ -406,9 +407,7 @@ class FakeNccl : public transport::NcclLibrary {
         group.reduces.push_back(life.reduces);
         Sum& sum = sums_[life.reduces++];
         sum.parts.resize(static_cast<std::size_t>(size));
-        const auto* const values = reinterpret_cast<const float*>(memory);
-        sum.parts[static_cast<std::size_t>(rank)].assign(
-            values, values + operation.bytes / static_cast<std::int64_t>(sizeof(float)));
+        sum.parts[static_cast<std::size_t>(rank)].assign(memory, memory + operation.bytes);
         ++sum.ranks;
       }
     }
@@ -425,15 +424,21 @@ class FakeNccl : public transport::NcclLibrary {
     return true;
   }
 
+  static const transport::Addition& addition_of(transport::NcclValues values) {
+    static const auto fp16 = kernels::make_codec("fp16"), bf16 = kernels::make_codec("bf16");
+    using enum transport::NcclValues;
+    return addition(values == kFloat32 ? nullptr : values == kFloat16 ? fp16.get() : bf16.get());
+  }
+
   bool fetch(const transport::NcclOperation& operation, int number, int size) {
     Sum& sum = sums_[number];
     if (sum.ranks < size) return false;
-    auto* const values = static_cast<float*>(operation.memory);
-    for (std::size_t i = 0; i < sum.parts.front().size(); ++i) {
-      float total = 0;
-      for (const auto& part : sum.parts) total += part[i];
-      values[i] = total;
+    const transport::Addition& how = addition_of(operation.values);
+    std::vector<std::byte> total = sum.parts.front();
+    for (std::size_t rank = 1; rank < sum.parts.size(); ++rank) {
+      how.add(total.data(), sum.parts[rank].data(), total.size() / how.value_bytes);
     }
+    if (!total.empty()) std::memcpy(operation.memory, total.data(), total.size());
     if (++sum.fetched == size) sums_.erase(number);
     return true;
   }

@@ -82,6 +82,11 @@ inline std::shared_ptr<const kernels::Codec> codec_or_raw(const std::string& alg
   return kernels::make_codec(algorithm);
 }
 
+/// What a library's all-reduce can carry.
+inline bool can_be_summed(const std::string& algorithm) {
+  return algorithm == "raw" || kernels::make_codec(algorithm)->traits().half_precision;
+}
+
 inline Case make_case(const std::string& strategy, std::uint32_t nodes, std::int32_t partitions,
                       const std::string& algorithm, const std::vector<std::int64_t>& sizes) {
   Case made{.model = make_model(sizes), .plan = {}, .graph = {}};

@@ -56,7 +56,9 @@ TEST_CASE("rounds hold every message once, behind all that it depends on") {
         for (const RoundLimits& limits :
              {RoundLimits{}, RoundLimits{.bytes = 5000, .messages = 2}}) {
           INFO(strategy << " N = " << nodes << " K = " << partitions);
-          const Case made = make_case(strategy, nodes, partitions, "raw", {1, 33, 20000, 5000});
+          // The last is no message of a codec, but a cast that an all-reduce makes itself.
+          const std::string form = strategy == "allreduce" && partitions == 7 ? "fp16" : "raw";
+          const Case made = make_case(strategy, nodes, partitions, form, {1, 33, 20000, 5000});
           const std::vector<Round> rounds = derive_rounds(made.graph, limits);
           std::set<TaskId> seen;
           std::size_t tasks = 0;

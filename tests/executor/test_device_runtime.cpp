@@ -96,12 +96,13 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("devices verify for both strategies, all codecs and ways to move messages") {
+TEST_CASE("devices verify for all strategies, all codecs and ways to move messages") {
   unsigned seed = 0;
   std::vector<std::string> forms{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) forms.emplace_back(row.name);
-  for (const std::string strategy : {"ps", "ring"}) {
+  for (const std::string strategy : {"ps", "ring", "allreduce"}) {
     for (const std::string& form : forms) {
+      if (strategy == "allreduce" && !can_be_summed(form)) continue;
       for (const std::uint32_t nodes : {1u, 2u, 3u, 4u}) {
         const auto partitions = static_cast<std::int32_t>(1 + seed % 5);
         INFO(strategy << ", N = " << nodes << ", K = " << partitions << ", " << form);
@@ -354,7 +355,8 @@ TEST_CASE("ranks with different versions of NCCL do not begin") {
 TEST_CASE("GPUs verify as thread ranks over TCP through pinned memory") {
   if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    for (const std::string strategy : {"ps", "ring"}) {
+    for (const std::string strategy : {"ps", "ring", "allreduce"}) {
+      if (strategy == "allreduce" && !can_be_summed(std::string(row.name))) continue;
       const Case made = make(strategy, 3, 2, std::string(row.name), {1, 33, 1000003});
       ReplayOptions options;
       options.device = [](int) { return make_cuda_device(0); };
@@ -390,11 +392,13 @@ TEST_CASE("a GPU's matrix product is the host's, bit for bit") {
 
 TEST_CASE("one GPU verifies over NCCL as one rank") {
   if (!tests::has_gpu(cuda_devices())) return;
-  const Case made = make("allreduce", 1, 1, "raw", {1, 33, 1000003});
-  ReplayOptions options;
-  options.device = [](int) { return make_cuda_device(0); };
-  options.nccl = &transport::nccl_library();
-  CHECK(replay_threads("tcp", made.model, made.plan, made.graph, options).verified);
+  for (const std::string form : {"raw", "fp16", "bf16"}) {
+    const Case made = make("allreduce", 1, 1, form, {1, 33, 1000003});
+    ReplayOptions options;
+    options.device = [](int) { return make_cuda_device(0); };
+    options.nccl = &transport::nccl_library();
+    CHECK(replay_threads("tcp", made.model, made.plan, made.graph, options).verified);
+  }
 }
 
 TEST_CASE("where a device is required, a test that finds none fails", "[!shouldfail]") {

@@ -124,7 +124,7 @@ Schedule make_schedule(std::uint64_t seed) {
   made.transport = draws.one_of<std::string>({"memory", "tcp", "gloo"});
   made.strategy = draws.one_of<std::string>({"ps", "ring", "ps", "ring", "allreduce"});
   made.algorithm = made.strategy == "allreduce"
-                       ? "raw"
+                       ? draws.one_of<std::string>({"raw", "fp16"})
                        : draws.one_of<std::string>({"raw", "onebit", "fp16", "dgc"});
   made.nodes = static_cast<std::uint32_t>(2 + draws.below(3));
   made.partitions = static_cast<std::int32_t>(1 + draws.below(made.nodes + 1));

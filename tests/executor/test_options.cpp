@@ -2,7 +2,9 @@
 // every rank ends with the right values.
 
 #include <catch2/catch.hpp>
+#include <cstring>
 
+#include "executor/operations.hpp"
 #include "executor/replay.hpp"
 #include "executor/verify.hpp"
 #include "tests/executor/fixtures.hpp"
@@ -52,8 +54,9 @@ Case make(const Features& features, std::uint32_t nodes, std::int32_t partitions
 
 std::vector<Features> all_features() {
   std::vector<Features> all;
-  for (const std::string strategy : {"ps", "ring"}) {
+  for (const std::string strategy : {"ps", "ring", "allreduce"}) {
     for (const std::string form : {"raw", "mixed", "onebit", "dgc", "fp16"}) {
+      if (strategy == "allreduce" && (form == "mixed" || !can_be_summed(form))) continue;
       for (int bits = 0; bits < 16; ++bits) {
         all.push_back({.strategy = strategy,
                        .form = form,
@@ -74,11 +77,23 @@ bool verifies(const std::string& transport, const Case& made) {
   return replay_threads(transport, made.model, made.plan, made.graph, two_iterations()).verified;
 }
 
-/// An endpoint whose library adds `error` to one element of every sum.
+/// A number as an all-reduce of that form carries it.
+std::vector<std::byte> carried(const std::string& form, float value) {
+  std::vector<std::byte> bytes(sizeof value);
+  if (form == "raw") {
+    std::memcpy(bytes.data(), &value, sizeof value);
+  } else {
+    encode(casync::Task{}, 1, *kernels::make_codec(form), {{&value, 1}, bytes, {}, {}});
+  }
+  return bytes;
+}
+
+/// An endpoint whose library adds `error`, a number as carried() gives it, to one element of every
+/// sum.
 class WrongLibrary : public transport::Endpoint {
  public:
-  WrongLibrary(transport::Endpoint& endpoint, float error, std::size_t element)
-      : endpoint_(endpoint), error_(error), element_(element) {}
+  WrongLibrary(transport::Endpoint& endpoint, std::vector<std::byte> error, std::size_t element)
+      : endpoint_(endpoint), error_(std::move(error)), element_(element) {}
   int rank() const override { return endpoint_.rank(); }
   int size() const override { return endpoint_.size(); }
   std::unique_ptr<transport::Exchange> prepare(std::vector<transport::Outgoing> outgoing,
@@ -99,35 +114,37 @@ class WrongLibrary : public transport::Endpoint {
  private:
   class Sum : public transport::Collective {
    public:
-    Sum(std::unique_ptr<transport::Collective> right, float error, std::size_t element)
-        : right_(std::move(right)), error_(error), element_(element) {}
+    Sum(std::unique_ptr<transport::Collective> right, std::vector<std::byte> error,
+        std::size_t element)
+        : right_(std::move(right)), error_(std::move(error)), element_(element) {}
     void all_reduce(std::span<std::byte> values, const transport::Addition& addition) override {
       right_->all_reduce(values, addition);
-      reinterpret_cast<float*>(values.data())[element_] += error_;
+      addition.add(values.data() + element_ * addition.value_bytes, error_.data(), 1);
     }
     void interrupt() noexcept override { right_->interrupt(); }
 
    private:
     std::unique_ptr<transport::Collective> right_;
-    float error_;
+    std::vector<std::byte> error_;
     std::size_t element_;
   };
 
   transport::Endpoint& endpoint_;
-  float error_;
+  std::vector<std::byte> error_;
   std::size_t element_;
 };
 
 /// The messages of three ranks that all-reduce one gradient, whose library is wrong at an element
-/// on one rank, or on all (-1), in the measured iteration and before.
+/// on one rank, or on all (-1), by so much in the measured iteration and before.
 std::string messages_of_a_wrong_library(std::int64_t elements, int wrong_rank,
-                                        std::size_t wrong_element) {
+                                        std::size_t wrong_element, const std::string& form = "raw",
+                                        float wrong_by = 1e-3f) {
   Case made{.model = make_model({elements}), .plan = {}, .graph = {}};
-  made.plan = make_plan(made.model, "allreduce", 3, 1, nullptr);
+  made.plan = make_plan(made.model, "allreduce", 3, 1, codec_or_raw(form));
   made.graph = casync::expand(made.model, made.plan.plan);
   const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
     const bool wrong = wrong_rank < 0 || endpoint.rank() == wrong_rank;
-    WrongLibrary library(endpoint, wrong ? 1e-3f : 0, wrong_element);
+    WrongLibrary library(endpoint, carried(form, wrong ? wrong_by : 0), wrong_element);
     replay(library, made.model, made.plan, made.graph, two_iterations());
   });
   std::string all;
@@ -175,6 +192,23 @@ TEST_CASE("a library's sum that is wrong, or not the same everywhere, does not v
              Contains("gradient 'g0', element 7: the library gives"));
   CHECK_THAT(messages_of_a_wrong_library(100, 2, 7),
              Contains("gradient 'g0', node 2, element 7: got"));
+}
+
+TEST_CASE("a library's sum in half precision that is off by more than rounding does not verify") {
+  // Three nodes: of values up to 1, roundings make at most (1 + 2^-11)^3 - 1 = 0.0015 in fp16, and
+  // (1 + 2^-8)^3 - 1 = 0.012 in bf16.
+  const std::vector<std::pair<std::string, float>> beyond{{"fp16", 0.0035f}, {"bf16", 0.03f}};
+  for (const auto& [form, error] : beyond) {
+    CAPTURE(form);
+    for (const std::size_t element : {std::size_t{7}, std::size_t{99}}) {
+      const std::string where = ", element " + std::to_string(element);
+      CHECK_THAT(messages_of_a_wrong_library(101, -1, element, form, error),
+                 Contains("gradient 'g0'" + where + ": the library gives"));
+      CHECK_THAT(messages_of_a_wrong_library(101, 2, element, form, error),
+                 Contains(where + ": got"));
+    }
+    CHECK_THAT(messages_of_a_wrong_library(101, -1, 7, form, 0), Contains("no error"));
+  }
 }
 
 TEST_CASE("a library's sum that is wrong in a later stretch of a large gradient does not verify") {

@@ -141,6 +141,19 @@ TEST_CASE("graphs that cannot be executed are refused with the task's name") {
     made.builder.add({.amount = 64, .kind = Kind::kEncode, .algorithm = 3});
     CHECK_THROWS_WITH(made.program(0), Contains("Encode g0[0] on node 0 is of an algorithm"));
   }
+  SECTION(
+      "an all-reduce that casts with what the plan lacks, or cannot add, or to another length") {
+    const auto reduce = [&](const std::string& algorithm, std::int64_t amount) {
+      HandMade all;
+      if (!algorithm.empty()) all.plan.codecs.push_back(kernels::make_codec(algorithm));
+      all.builder.add({.amount = amount, .kind = Kind::kAllReduce, .algorithm = 0});
+      return all.program(0).messages().size();
+    };
+    CHECK_THROWS_WITH(reduce("", 128), Contains("AllReduce g0[0] on node 0 is of an algorithm"));
+    CHECK_THROWS_WITH(reduce("onebit", 128), Contains("whose messages cannot be added"));
+    CHECK_THROWS_WITH(reduce("fp16", 256), Contains("its 64 elements are encoded in 128 bytes"));
+    CHECK(reduce("bf16", 128) == 1);
+  }
   SECTION("computation that waits for communication") {
     const TaskId recv = made.transfer();
     made.builder.edge(recv, made.add(Kind::kBackward, 1, 5));

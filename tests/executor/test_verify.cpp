@@ -1,7 +1,9 @@
+#include <array>
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "executor/inputs.hpp"
+#include "executor/operations.hpp"
 #include "executor/replay.hpp"
 #include "executor/verify.hpp"
 #include "tests/executor/fixtures.hpp"
@@ -70,6 +72,28 @@ TEST_CASE("the reference of a raw ring gradient is the sum in the stated order, 
   for (std::uint32_t node = 0; node < 3; ++node) CHECK(reference_result(made, node) == expected);
 }
 
+TEST_CASE("the reference of an all-reduce in half precision divides, casts and sums in halves") {
+  // 20000 elements are two whole blocks of 8192 and a rest. Sums of two halves are made in fp32,
+  // which has twice their digits and two more, and rounded to halves: as if rounded once.
+  for (const std::string form : {"fp16", "bf16"}) {
+    CAPTURE(form);
+    const Case made = make_case("allreduce", 3, 1, form, {20000});
+    const auto half = [&](float value) {
+      const auto codec = kernels::make_codec(form);
+      std::array<std::byte, 4> message;
+      encode(casync::Task{}, 1, *codec, {{&value, 1}, message, {}, {}});
+      decode(casync::Task{}, 1, *codec, {{&value, 1}, message, {}, {}});
+      return value;
+    };
+    const auto a = inputs_of(0, 20000), b = inputs_of(1, 20000), c = inputs_of(2, 20000);
+    std::vector<float> expected(20000);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = half(half(half(a[i] / 3) + half(b[i] / 3)) + half(c[i] / 3));
+    }
+    for (std::uint32_t node = 0; node < 3; ++node) CHECK(reference_result(made, node) == expected);
+  }
+}
+
 TEST_CASE("raw partitions are run in blocks, to the same result") {
   // 20000 elements are two whole blocks of 8192 and a rest.
   const Case made = make_case("ps", 2, 1, "raw", {20000});
@@ -118,6 +142,8 @@ TEST_CASE("a large gradient without codecs is shared by all ranks, one with a co
     CHECK(share_out(stretches, 4) == std::vector<int>{3, 0, 1, 2, 3});
   }
   CHECK(cut_of("ps", "onebit").size() == 2);
+  CHECK(cut_of("ps", "fp16").size() == 2);
+  CHECK(cut_of("allreduce", "fp16").size() == 5);  // whose casts are no more than rounding
 }
 
 TEST_CASE("a wrong element is reported with its gradient, node and place, by every rank") {

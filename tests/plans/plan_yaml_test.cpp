@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "casync/layout.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
@@ -40,6 +41,26 @@ TEST_CASE("a plan YAML reads back what was written") {
     CHECK(partitions_of(read, g) == partitions_of(resolved, g));
   }
   CHECK(plan_fingerprint(model, read.plan) == plan_fingerprint(model, resolved.plan));
+}
+
+TEST_CASE("a plan YAML of all-reduces in half precision, grouped by hand, reads back") {
+  const models::Model model = small_model();
+  const TemporaryFolder folder;
+  const std::string path = folder.path("plan.yaml");
+  const PlanContext context{.model = model, .strategy = "allreduce", .nodes = 4};
+  for (const std::string algorithm : {"fp16", "bf16"}) {
+    ResolvedPlan resolved = resolve_plan(algorithm, context);
+    resolved.plan.bulk_groups = {{0, 1}};
+    write_plan_yaml(path, model, resolved.plan, kReport);
+    const ResolvedPlan read = resolve_plan(path, context);
+    CHECK(algorithm_of(read, 0) == algorithm);
+    const casync::Layout layout = casync::make_layout(model, read.plan);
+    REQUIRE(layout.is_group(layout.unit_of[0]));
+    const casync::Unit& group = layout.units[layout.unit_of[0]];
+    CHECK(group.partitions == 1);
+    CHECK(read.plan.algorithms[static_cast<std::size_t>(group.algorithm)].half_precision);
+    CHECK(plan_fingerprint(model, read.plan) == plan_fingerprint(model, resolved.plan));
+  }
 }
 
 TEST_CASE("a plan YAML says where it comes from") {
