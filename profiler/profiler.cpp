@@ -222,8 +222,8 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
       again);
   profile.probes = probes_of(options, watched.probes);
   profile.spread = executor::widened(*profile.spread, watched.moved);
-  std::erase_if(profile.notes, [](const std::string& note) { return note.starts_with(kMoved); });
   if (watched.moved > 0) {
+    std::erase_if(profile.notes, [](const std::string& note) { return note.starts_with(kMoved); });
     profile.notes.push_back(
         fmt::format("{} by {:.0f} % while this was measured, the last of {} "
                     "times: its spread is wide",

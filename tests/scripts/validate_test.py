@@ -651,15 +651,16 @@ class Machine(unittest.TestCase):
             (self.bin / "log").unlink()
 
     def test_leftovers_of_a_killed_run_are_removed_and_those_of_a_living_one_kept(self):
-        (self.bin / "names").write_text("hipress-11-switch\nhipress-11-0\nhipress-12-0\nhipress-13-0\nother\nhipress-x-0\n")
+        (self.bin / "names").write_text("hipress-11-switch\nhipress-11-0\nhipress-12-0\nhipress-13-0\nhipress-14-0\nother\nhipress-x-0\n")
         proc = self.folder / "proc"
-        for pid, command in ((12, b"python3\0scripts/validate.py\0"), (13, b"editor\0")):  # 13: the number is another's
+        for pid, command in ((12, b"python3\0scripts/validate.py\0"), (13, b"editor\0"),
+                             (14, b"python3\0scripts/demo.py\0")):  # 13: the number is another's
             (proc / str(pid)).mkdir(parents=True)
             (proc / str(pid) / "cmdline").write_bytes(command)
         with mock.patch.dict(os.environ, self.environment()):
             removed = network.remove_leftovers(proc)
         self.assertEqual(removed, ["hipress-11-switch", "hipress-11-0", "hipress-13-0"])
-        self.assertEqual(self.namespaces(), ["hipress-12-0", "other", "hipress-x-0"])
+        self.assertEqual(self.namespaces(), ["hipress-12-0", "hipress-14-0", "other", "hipress-x-0"])
 
 
 class Drawing(unittest.TestCase):
