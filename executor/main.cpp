@@ -9,7 +9,12 @@
 #include "casync/strategy.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
+#include "executor/clock.hpp"
 #include "executor/device_choice.hpp"
+#include "executor/drift.hpp"
+#include "executor/gather.hpp"
+#include "executor/prediction.hpp"
+#include "executor/probes.hpp"
 #include "executor/replay.hpp"
 #include "executor/report.hpp"
 #include "executor/room.hpp"
@@ -42,6 +47,8 @@ struct Request {
   std::string trace;
   plans::PlanOptions plan_options;
   plans::Trust trust;
+  int again = 3;
+  bool reprobe = false;
   bool timeout_given = false;
   bool json = false;
   bool verbose = false;
@@ -78,6 +85,14 @@ void declare(CLI::App& app, Request& request) {
                  "measured costs to predict with: a file, or a shipped profile's name");
   app.add_option("--cluster", request.cluster,
                  "cluster YAML to predict for; default: as the profile was measured");
+  app.add_flag("--reprobe", request.reprobe,
+               "also predict by what the machine's probes reach now, where it is not as fast as "
+               "when it was profiled");
+  app.add_option("--again", request.again,
+                 "replay again, so many times at most, where probes before and after say that the "
+                 "machine's speed changed meanwhile")
+      ->check(io::count_from(0, 1000))
+      ->capture_default_str();
   app.add_option("--network", request.network, "how predicted transfers share links: port or fair")
       ->capture_default_str();
   app.add_option("--transport", request.transport,
@@ -178,36 +193,49 @@ void warn_of_unused(const Request& request) {
   warn("--interface", request.interface != untouched.interface && request.transport != "nccl");
 }
 
-std::optional<sim::Result> predict(const Request& request, const Job& job) {
+/// What replays are predicted with; none without a profile.
+struct Forecast {
+  costs::Profile profile;
+  executor::PredictionOptions options;
+};
+
+bool has_probes(const costs::Profile& profile) { return profile.probes != costs::Probes{}; }
+
+/// io::InputError for what makes no prediction, before any rank is run.
+std::optional<Forecast> prepare_forecast(const Request& request, const Job& job) {
   const sim::Network network = sim::parse_network(request.network);
-  if (request.profile.empty()) {
-    if (request.cluster.empty()) return std::nullopt;
-    throw io::InputError(
-        "--cluster says what to predict for, and there is no prediction without costs: add "
-        "--profile, or leave --cluster out");
-  }
-  const costs::Profile profile = costs::read_profile(request.profile);
-  const costs::Cluster cluster =
-      request.cluster.empty() ? costs::cluster_from_profile(profile, job.graph.nodes)
-                              : costs::read_cluster(request.cluster, profile, job.graph.nodes);
-  if (cluster.gpus_per_node > 1 || costs::is_hierarchical(cluster)) {
-    throw io::InputError(request.cluster +
-                         ": host_link, rack and gpus_per_node are of clusters that hipress-sim "
-                         "predicts and this tool cannot run on; leave them out");
-  }
+  const auto needs_profile = [&](const char* option, const char* says, bool given) {
+    if (!given || !request.profile.empty()) return;
+    throw io::InputError(fmt::format(
+        "{} says {}, and there is no prediction without costs: add --profile, or leave {} out",
+        option, says, option));
+  };
+  needs_profile("--cluster", "what to predict for", !request.cluster.empty());
+  needs_profile("--reprobe", "to predict by the machine's speed now", request.reprobe);
+  if (request.profile.empty()) return std::nullopt;
   const bool spins = request.replay.backward == executor::Backward::kSpin;
-  return sim::simulate(
-      job.graph, sim::TaskCosts(profile, job.plan.plan.algorithms), cluster,
-      {.network = network,
-       .backward_cores = spins ? sim::BackwardCores::kOne : sim::BackwardCores::kNone,
-       .record_timeline = true});
+  Forecast forecast{
+      .profile = costs::read_profile(request.profile),
+      .options = {.cluster = request.cluster,
+                  .network = network,
+                  .backward_cores = spins ? sim::BackwardCores::kOne : sim::BackwardCores::kNone,
+                  .iterations = request.replay.iterations}};
+  if (request.reprobe && !has_probes(forecast.profile)) {
+    throw io::InputError(request.profile +
+                         ": --reprobe compares the machine with what its probes reached, and this "
+                         "profile has none: measure it with hipress-profile, or leave --reprobe "
+                         "out");
+  }
+  executor::check_prediction(forecast.profile, job.plan.plan.algorithms, job.graph.nodes,
+                             forecast.options);
+  return forecast;
 }
 
-executor::ReplayResult replay(const Request& request, const std::optional<io::Launch>& launch,
-                              const std::string& transport, const Job& job) {
-  if (!launch || launch->size == 1) {
-    return executor::replay_threads(transport, job.model, job.plan, job.graph, request.replay);
-  }
+/// This process's end of the job that a launcher started; null where ranks are threads.
+std::unique_ptr<transport::Endpoint> connect(const Request& request,
+                                             const std::optional<io::Launch>& launch,
+                                             const std::string& transport, const Job& job) {
+  if (!launch || launch->size == 1) return nullptr;
   const std::string plan =
       fmt::format("{} {}+{} iterations, seed {}, {} {}, backward {}",
                   plans::plan_fingerprint(job.model, job.plan.plan), request.replay.warmup,
@@ -224,9 +252,102 @@ executor::ReplayResult replay(const Request& request, const std::optional<io::La
                                 .interface = request.interface,
                                 .timeout_s = request.replay.timeout_s};
   request.secret.apply(options);
-  const auto endpoint =
-      executor::connect_rank(transport, options, executor::collectives_of(job.graph));
-  return executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay);
+  return executor::connect_rank(transport, options, executor::collectives_of(job.graph));
+}
+
+/// What came of all replays.
+struct Outcome {
+  executor::ReplayResult replayed;           ///< the last
+  std::optional<executor::Watched> watched;  ///< none: the profile has no probes
+  std::vector<std::string> machines;         ///< by rank
+  bool threads = true;                       ///< or processes
+};
+
+/// Whether the machine is watched, and what it may move; as rank 0 says, for whoever else may have
+/// no profile.
+struct Watching {
+  bool wanted = false;
+  int again = 0;
+  costs::Spread spread;
+};
+
+Watching watching_of(const Request& request, const std::optional<Forecast>& forecast,
+                     transport::Endpoint* endpoint) {
+  Watching watching;
+  if (forecast && has_probes(forecast->profile)) {
+    watching = {
+        .wanted = true, .again = request.again, .spread = costs::spread_of(forecast->profile)};
+  }
+  return endpoint == nullptr ? watching : executor::gather(*endpoint, watching).front();
+}
+
+Outcome replay(const Request& request, const std::optional<io::Launch>& launch,
+               const std::string& transport, const Job& job,
+               const std::optional<Forecast>& forecast) {
+  const auto endpoint = connect(request, launch, transport, job);
+  Outcome outcome;
+  outcome.threads = endpoint == nullptr;
+  outcome.machines = endpoint ? endpoint->all_gather(executor::machine_clock().boot)
+                              : std::vector<std::string>(job.graph.nodes, "this one");
+  const auto replay_once = [&] {
+    outcome.replayed =
+        endpoint
+            ? executor::replay(*endpoint, job.model, job.plan, job.graph, request.replay)
+            : executor::replay_threads(transport, job.model, job.plan, job.graph, request.replay);
+  };
+  const Watching watching = watching_of(request, forecast, endpoint.get());
+  if (!watching.wanted) {
+    replay_once();
+    return outcome;
+  }
+  const executor::ProbeOptions probes = {
+      .kernels = request.device == "cpu",
+      .transport = request.transport == "nccl" ? std::string() : request.transport};
+  outcome.watched = executor::watch(
+      [&] {
+        return endpoint ? executor::run_probes(probes, *endpoint) : executor::run_probes(probes);
+      },
+      [&] {
+        replay_once();
+        return watching.spread;
+      },
+      watching.again);
+  return outcome;
+}
+
+/// Predicts what was replayed, and says what a reader must know before comparing the two. Returns
+/// the prediction.
+sim::Result report_prediction(const Request& request, const Job& job, const Forecast& forecast,
+                              const Outcome& outcome, executor::Report& report) {
+  using executor::Report;
+  const costs::Profile& profile = forecast.profile;
+  const costs::Spread known = costs::spread_of(profile);
+  const executor::Watched watched = outcome.watched.value_or(executor::Watched{});
+  const executor::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
+  const auto predict = [&](const costs::Profile& costs) {
+    return executor::predict(job.graph, job.plan.plan.algorithms, costs,
+                             executor::widened(known, watched.moved), places, forecast.options);
+  };
+  const auto told = [](const executor::Prediction& made) {
+    return Report::Predicted{casync::to_seconds(made.result.iteration), made.interval};
+  };
+  const auto note = [&](const std::string& sentence) {
+    if (!sentence.empty()) report.notes.push_back(sentence);
+  };
+  executor::Prediction predicted = predict(profile);
+  report.predicted = told(predicted);
+  report.kinds =
+      traces::compare_by_kind(job.graph, predicted.result.timeline, outcome.replayed.timeline);
+  note(predicted.differs);
+  if (outcome.watched) {
+    report.drift = executor::drift(watched.probes, profile.probes);
+    report.drifted = watched.moved > 0 || executor::is_beyond(*report.drift, known);
+    for (const std::string& sentence : executor::describe(*report.drift, known)) note(sentence);
+    note(executor::describe_movement(watched));
+    if (request.reprobe)
+      report.reprobed = told(predict(executor::as_fast_as_now(profile, *report.drift)));
+  }
+  return std::move(predicted.result);
 }
 
 void write_trace(const std::string& path, const Job& job, const executor::ReplayResult& replayed,
@@ -258,22 +379,23 @@ int run(Request& request) {
   const Job job = make_job(request, ranks);
   request.replay.backward =
       request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;
-  const std::optional<sim::Result> predicted = predict(request, job);
-  request.replay.timeline = predicted || !request.trace.empty();
+  const std::optional<Forecast> forecast = prepare_forecast(request, job);
+  request.replay.timeline = forecast || !request.trace.empty();
   if (request.verbose) {
     request.replay.progress = [](int iteration) { spdlog::info("iteration {}", iteration); };
   }
-  const executor::ReplayResult replayed = replay(request, launch, choice.transport, job);
+  const Outcome outcome = replay(request, launch, choice.transport, job, forecast);
   if (!reports) return 0;
-  const executor::Report report =
-      executor::make_report(job.model, job.graph, replayed, predicted ? &*predicted : nullptr);
+  executor::Report report = executor::make_report(job.model, job.graph, outcome.replayed);
+  std::optional<sim::Result> predicted;
+  if (forecast) predicted = report_prediction(request, job, *forecast, outcome, report);
   if (request.json) {
     std::cout << executor::to_json(report).dump() << "\n";
   } else {
     executor::print(std::cout, report);
   }
   // Last, since what was measured is worth more than a trace that cannot be written after all.
-  if (!request.trace.empty()) write_trace(request.trace, job, replayed, predicted);
+  if (!request.trace.empty()) write_trace(request.trace, job, outcome.replayed, predicted);
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"
+#include "profiler/variation.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -79,12 +80,23 @@ std::vector<TaskId> codec_tasks(const casync::TaskGraph& graph, const traces::Ti
   return tasks;
 }
 
+/// Seconds that all codec tasks of an iteration take.
+double coding_s(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
+  casync::Picoseconds sum{};
+  for (const TaskId id : codec_tasks(graph, timeline)) sum += timeline.end[id] - timeline.start[id];
+  return casync::to_seconds(sum);
+}
+
+/// Of each pass, its median iteration.
+using Passes = std::vector<double>;
+
 /// Times of one sort of task, by elements and iteration.
 using Series = std::map<std::int64_t, std::vector<std::vector<double>>>;
 
 struct CodecSeries {
   Series encode, decode, decode_add;
-  Series quotients;  ///< encodes that divide, where `divides`
+  Series quotients;            ///< encodes that divide, where `divides`
+  std::vector<Passes> passes;  ///< of each mixture
 
   Series& of(const casync::Task& task) {
     if (task.kind == Kind::kEncode)
@@ -131,14 +143,21 @@ double factor_of_quotients(const CodecSeries& series) {
 /// As many ranks as a machine has cores code at the same time: a synchronisation keeps all cores
 /// busy, and they share the memory's bandwidth. All ranks must come to the same number.
 void sample_codec(const std::string& algorithm, const Options& options, const Hosts& hosts,
-                  CodecSeries& series) {
+                  CodecSeries& series, Variations& variations) {
   const std::uint32_t ranks = std::min(static_cast<std::uint32_t>(hosts.cores()), options.nodes);
-  for (const std::vector<CodedSlice>& slices : mixtures(options.effort)) {
+  const std::vector<std::vector<CodedSlice>> all = mixtures(options.effort);
+  series.passes.resize(all.size());
+  for (std::size_t mixture = 0; mixture < all.size(); ++mixture) {
     const Calibration calibration =
-        codec_calibration(job_nodes(options, ranks), algorithm, slices, ranks);
+        codec_calibration(job_nodes(options, ranks), algorithm, all[mixture], ranks);
     const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
-    for (const traces::Timeline& timeline : result.timelines)
+    std::vector<double> iterations_s;
+    for (const traces::Timeline& timeline : result.timelines) {
       series.add(calibration.graph, timeline);
+      iterations_s.push_back(coding_s(calibration.graph, timeline));
+    }
+    variations.iterations.add(iterations_s);
+    series.passes[mixture].push_back(median_of(std::move(iterations_s)));
   }
 }
 
@@ -157,7 +176,7 @@ void sample_merge(const Options& options, Series& series) {
 }  // namespace
 
 void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
-                    costs::Profile& profile) {
+                    costs::Profile& profile, Variations& variations) {
   std::map<std::string, CodecSeries> codecs;
   Series merge;
   for (int pass = 1; pass <= options.passes; ++pass) {
@@ -165,7 +184,7 @@ void measure_codecs(const Options& options, const Hosts& hosts, const Progress& 
         ", pass " + std::to_string(pass) + " of " + std::to_string(options.passes);
     for (const std::string& algorithm : options.algorithms) {
       progress("codec " + algorithm + which);
-      sample_codec(algorithm, options, hosts, codecs[algorithm]);
+      sample_codec(algorithm, options, hosts, codecs[algorithm], variations);
     }
     progress("merge" + which);
     sample_merge(options, merge);
@@ -175,6 +194,7 @@ void measure_codecs(const Options& options, const Hosts& hosts, const Progress& 
     for (const Series* of : {&series.encode, &series.decode, &series.decode_add}) {
       for (const auto& [elements, iterations] : *of) interruptions.add(iterations);
     }
+    for (const Passes& passes : series.passes) variations.passes.add(passes);
   }
   const auto fit = [&](const std::string& name, const Series& series) {
     return fit_and_keep(profile, name, samples_of(series, interruptions.factor()));

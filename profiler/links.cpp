@@ -9,6 +9,8 @@
 #include "profiler/core_meter.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
+#include "profiler/timing.hpp"
+#include "profiler/variation.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -36,21 +38,25 @@ struct Sizes {
 /// Of bandwidths, on which every prediction rests: some disturbed iterations must not matter.
 constexpr Repetitions kMany{.warmups = 3, .iterations = 9};
 
+/// Adds what the iterations vary to all of `varies`.
 costs::Sample sample(const Options& options, const Calibration& calibration, std::int64_t elements,
-                     double parts, const Repetitions& repetitions) {
+                     double parts, const Repetitions& repetitions,
+                     std::initializer_list<Variation*> varies = {}) {
   std::vector<double> seconds = run(calibration, options, repetitions).iteration_s;
   for (double& value : seconds) value /= parts;
+  for (Variation* const variation : varies) variation->add(seconds);
   return summarise(bytes_of(elements), std::move(seconds));
 }
 
 /// One message in each of `pairs` at once, by size.
 std::vector<costs::Sample> sample_streams(const Options& options, std::uint32_t nodes,
                                           const std::vector<Pair>& pairs, const Sizes& sizes,
-                                          const Repetitions& repetitions) {
+                                          const Repetitions& repetitions,
+                                          std::initializer_list<Variation*> varies) {
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all())
     samples.push_back(
-        sample(options, streams(nodes, pairs, elements, 1), elements, 1, repetitions));
+        sample(options, streams(nodes, pairs, elements, 1), elements, 1, repetitions, varies));
   return samples;
 }
 
@@ -74,16 +80,19 @@ Sizes choose_sizes(const Options& options, Pair pair) {
 }
 
 /// One way, nothing else moving: the time of a hop by size, of a ping-pong.
-std::vector<costs::Sample> measure_hops(const Options& options, Pair pair, const Sizes& sizes) {
+std::vector<costs::Sample> measure_hops(const Options& options, Pair pair, const Sizes& sizes,
+                                        Variations& variations) {
   const std::uint32_t nodes = job_nodes(options, 2);
   const bool slow = sizes.largest < kLargest;
   std::vector<costs::Sample> samples;
-  const auto add = [&](std::int64_t elements, std::uint32_t hops) {
+  const auto add = [&](std::int64_t elements, std::uint32_t hops,
+                       std::initializer_list<Variation*> varies) {
     samples.push_back(sample(options, ping_pong(nodes, elements, hops, OnArrival::kNothing, pair),
-                             elements, hops, kMany));
+                             elements, hops, kMany, varies));
   };
-  for (const std::int64_t elements : {kSmall, std::int64_t{1} << 12}) add(elements, 8);
-  for (const std::int64_t elements : sizes.all()) add(elements, slow ? 2 : 8);
+  for (const std::int64_t elements : {kSmall, std::int64_t{1} << 12}) add(elements, 8, {});
+  for (const std::int64_t elements : sizes.all())
+    add(elements, slow ? 2 : 8, {&variations.links, &variations.iterations});
   return samples;
 }
 
@@ -126,12 +135,18 @@ using CoreSeconds =
 using Runs = std::vector<std::vector<double>>;
 constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
 
+std::vector<double> medians_of(const Runs& runs) {
+  std::vector<double> medians;
+  for (const std::vector<double>& values : runs) medians.push_back(median_of(values));
+  return medians;
+}
+
 /// What a message costs the cores beside its bytes where codec threads are busy, and others wake up
 /// for a few messages at a time; in a long stream it would cost a fraction. It is what sending
 /// messages adds to coding them, and slices that no message is of. Messages are tiny, so that the
 /// cores set the pace on slow links, too.
 double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
-                             const costs::Profile& profile) {
+                             const costs::Profile& profile, Variations& variations) {
   constexpr std::uint32_t kRounds = 200;
   const auto calibration = [&](Messages messages) {
     return exchange(options.nodes, "dgc", {kSmall, std::int64_t{1} << 15}, kRounds, messages);
@@ -142,6 +157,7 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
     with.push_back(core_seconds(sent, kOfARun));
     without.push_back(core_seconds(kept, kOfARun));
   }
+  for (const Runs* const runs : {&with, &without}) variations.runs.add(medians_of(*runs));
   double messages = 0, bytes = 0;
   for (casync::TaskId id = 0; id < sent.graph.tasks(); ++id) {
     if (sent.graph[id].kind != casync::Kind::kSend) continue;
@@ -154,7 +170,8 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
 
 /// What a byte costs the cores in messages of everybody to everybody.
 double measure_byte_cores(const Options& options, const CoreSeconds& core_seconds,
-                          const Sizes& sizes, const std::string& series, costs::Profile& profile) {
+                          const Sizes& sizes, const std::string& series, costs::Profile& profile,
+                          Variations& variations) {
   constexpr int kRuns = 10;
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
@@ -164,6 +181,8 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
     for (int i = 0; i < kRuns; ++i)
       runs.push_back(core_seconds(streams(options.nodes, pairs, elements, 1), kOfARun));
     samples.push_back(summarise_passes(bytes, runs));
+    // In smaller messages a meter's noise would count.
+    if (elements == sizes.largest) variations.runs.add(medians_of(runs));
   }
   // Noise can make less than nothing of next to nothing.
   const double per_byte_s = std::max(0.0, slope(samples));
@@ -182,11 +201,13 @@ CoreSeconds all_busy(const Options& options, double cores) {
 
 /// What a byte and a message cost the cores where no link limits transfers, which so keep all cores
 /// busy.
-void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile) {
+void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile,
+                   Variations& variations) {
   costs::LinkCosts& link = profile.link;
   const CoreSeconds core_seconds = all_busy(options, profile.cores);
-  link.core_s_per_byte = measure_byte_cores(options, core_seconds, sizes, kCoreSeries, profile);
-  link.core_s_per_message = measure_message_cores(options, core_seconds, profile);
+  link.core_s_per_byte =
+      measure_byte_cores(options, core_seconds, sizes, kCoreSeries, profile, variations);
+  link.core_s_per_message = measure_message_cores(options, core_seconds, profile, variations);
 }
 
 /// Whether it is the network that limits what is measured, and not the cores. So it is taken to be
@@ -241,26 +262,26 @@ bool long_tasks_give_way(const Options& options) {
 /// base knows of it is of where nothing but the cores limits them; here messages come further
 /// apart, and threads wake up for fewer at a time.
 void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
-                         costs::Profile& profile) {
+                         costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
   {
     Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
-    link.core_s_per_byte =
-        measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries, profile);
+    link.core_s_per_byte = measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries,
+                                              profile, variations);
     // Where there is a rank for every core, codecs keep them busy, and threads that count would
     // only make for more switching between threads.
     const double cores = profile.cores * hosts.count();
     link.core_s_per_message =
         options.nodes >= cores && !options.device
-            ? measure_message_cores(options, all_busy(options, cores), profile)
-            : measure_message_cores(options, std::ref(metered), profile);
+            ? measure_message_cores(options, all_busy(options, cores), profile, variations)
+            : measure_message_cores(options, std::ref(metered), profile, variations);
   }
   link.core_factor_interrupting = 1;
   if (options.device || !long_tasks_give_way(options)) return;
   Metered interrupted(options, hosts, CoreMeter::Leaves::kForEveryMessage);
   const double per_byte_s =
       measure_byte_cores(options, std::ref(interrupted), sizes,
-                         std::string(kPacedCoreSeries) + ".interrupting", profile);
+                         std::string(kPacedCoreSeries) + ".interrupting", profile, variations);
   if (link.core_s_per_byte > 0)
     link.core_factor_interrupting = std::max(1.0, per_byte_s / link.core_s_per_byte);
 }
@@ -270,13 +291,14 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
 /// that: where it seems so, something held up what it was measured of, and nothing makes a link
 /// faster.
 void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& sizes, double hop_s,
-                       costs::Profile& profile) {
+                       costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
   link.bandwidth_both_ways = link.bandwidth;
   // On one host's loopback both directions are limited by the cores, which are counted already.
   if (options.nccl == nullptr && !limited_by_links(options, hosts)) return;
   const Pair pair = far_pair(hosts), back{pair.to, pair.from};
-  const auto samples = sample_streams(options, job_nodes(options, 2), {pair, back}, sizes, kMany);
+  const auto samples = sample_streams(options, job_nodes(options, 2), {pair, back}, sizes, kMany,
+                                      {&variations.links, &variations.iterations});
   fit_and_keep(profile, "link.both_ways", samples);
   link.bandwidth_both_ways = bandwidth_of("both directions at once", samples);
   link.bandwidth = std::max(link.bandwidth, link.bandwidth_both_ways);
@@ -294,16 +316,17 @@ std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples, dou
 
 /// `saved_s`: what the burst of a port that has idled saves one that sends or receives alone.
 void measure_gathers(const Options& options, const Progress& progress, const Sizes& large,
-                     double saved_s, costs::Profile& profile) {
+                     double saved_s, costs::Profile& profile, Variations& variations) {
   const Sizes sizes = large.largest < kLargest ? Sizes{large.largest / 4} : large;
   for (std::uint32_t nodes = 2; nodes <= options.nodes; ++nodes) {
     const std::uint32_t all = job_nodes(options, nodes);
     const std::string ranks = std::to_string(nodes);
     progress("fan-in and fan-out of " + ranks + " ranks");
     const auto measure = [&](const std::string& name, const std::vector<Pair>& pairs) {
-      return fit_and_keep(
-          profile, name + ranks,
-          without_burst(sample_streams(options, all, pairs, sizes, usual(options)), saved_s));
+      return fit_and_keep(profile, name + ranks,
+                          without_burst(sample_streams(options, all, pairs, sizes, usual(options),
+                                                       {&variations.iterations}),
+                                        saved_s));
     };
     profile.fan_in[static_cast<int>(nodes)] = measure("fan_in.", fan_in(nodes));
     profile.fan_out[static_cast<int>(nodes)] = measure("fan_out.", fan_out(nodes));
@@ -334,19 +357,19 @@ void measure_all_reduces(const Options& options, const Progress& progress, const
 }  // namespace
 
 void measure_transfer_cores(const Options& options, const Hosts& hosts, const Progress& progress,
-                            costs::Profile& profile) {
+                            costs::Profile& profile, Variations& variations) {
   const Sizes sizes = choose_sizes(options, far_pair(hosts));
   progress("cores, all ranks to all ranks");
-  measure_paced_cores(options, hosts, sizes, profile);
+  measure_paced_cores(options, hosts, sizes, profile, variations);
 }
 
 void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
-                   costs::Profile& profile) {
+                   costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
   progress("one message at a time");
   const Pair pair = far_pair(hosts);
   const Sizes sizes = choose_sizes(options, pair);
-  const std::vector<costs::Sample> hops = measure_hops(options, pair, sizes);
+  const std::vector<costs::Sample> hops = measure_hops(options, pair, sizes, variations);
   const std::vector<costs::Sample> large(hops.end() - 3, hops.end());
   const double hop_s = hops.front().median_s;
   link.bandwidth = bandwidth_of("one message at a time", large);
@@ -358,17 +381,17 @@ void measure_links(const Options& options, const Hosts& hosts, const Progress& p
   const bool paced = limited_by_links(options, hosts);
   if (paced && profile.cores > 0) {
     progress("cores, all ranks to all ranks");
-    measure_paced_cores(options, hosts, sizes, profile);
+    measure_paced_cores(options, hosts, sizes, profile, variations);
   } else if (!paced && options.base == nullptr && options.nccl == nullptr) {
     progress("all ranks to all ranks");
-    measure_cores(options, sizes, profile);
+    measure_cores(options, sizes, profile, variations);
   }
   const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
-  measure_both_ways(options, hosts, sizes, hop_s, profile);
+  measure_both_ways(options, hosts, sizes, hop_s, profile, variations);
   // What goes in a burst takes no time of the ports.
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);
-  measure_gathers(options, progress, sizes, saved_s, profile);
+  measure_gathers(options, progress, sizes, saved_s, profile, variations);
   measure_all_reduces(options, progress, sizes, profile);
 }
 

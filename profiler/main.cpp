@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <cmath>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +11,7 @@
 
 #include "costs/traffic.hpp"
 #include "executor/device_choice.hpp"
+#include "executor/probes.hpp"
 #include "executor/replay.hpp"
 #include "executor/secret_options.hpp"
 #include "io/environment.hpp"
@@ -39,6 +42,7 @@ struct Arguments {
   double timeout_s = 60;
   bool quick = false;
   std::optional<int> passes;
+  int again = 3;
   bool json = false;
 };
 
@@ -91,6 +95,11 @@ void declare(CLI::App& app, Arguments& arguments) {
              "shared (default: {})",
              profiler::Options{}.passes))
       ->check(hipress::io::count_from(1, 1000));
+  app.add_option("--again", arguments.again,
+                 "measure again, so many times at most, where probes before and after say that the "
+                 "machine's speed changed meanwhile")
+      ->check(hipress::io::count_from(0, 1000))
+      ->capture_default_str();
   app.add_flag("--json", arguments.json, "print one JSON object instead of the table");
 }
 
@@ -136,6 +145,17 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
             {"compute_transfer", profile.overlap.compute_transfer},
             {"codec_transfer", profile.overlap.codec_transfer}}},
           {"nccl_tests", links},
+          {"spread",
+           {{"host", profile.spread->host},
+            {"links", profile.spread->links},
+            {"compute", profile.spread->compute},
+            {"model", profile.spread->model},
+            {"iterations", profile.spread->iterations}}},
+          {"probes",
+           {{"copy_Bps", profile.probes.copy},
+            {"codec_Bps", profile.probes.codec},
+            {"transport_Bps", profile.probes.transport}}},
+          {"notes", profile.notes},
           {"link",
            {{"bandwidth_Bps", profile.link.bandwidth},
             {"overhead_s", profile.link.overhead_s},
@@ -143,6 +163,16 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
             {"core_s_per_byte", profile.link.core_s_per_byte},
             {"core_factor_interrupting", profile.link.core_factor_interrupting},
             {"core_s_per_message", profile.link.core_s_per_message}}}};
+}
+
+void print_spread(const Profile& profile) {
+  const hipress::costs::Spread& spread = *profile.spread;
+  fmt::print(
+      "\ntwo runs in three are within {:.0f} % of these host costs and {:.0f} % of these links, "
+      "two iterations in three within {:.0f} % of their run\n",
+      100 * std::expm1(spread.host), 100 * std::expm1(spread.links),
+      100 * std::expm1(spread.iterations));
+  for (const std::string& note : profile.notes) fmt::print("note: {}\n", note);
 }
 
 void print(const Profile& profile, const std::string& path) {
@@ -177,6 +207,7 @@ void print(const Profile& profile, const std::string& path) {
   std::fflush(stdout);
   profiler::print_nccl_table(std::cout, rows);
   std::cout.flush();
+  print_spread(profile);
   fmt::print("written to {}\n", path);
 }
 
@@ -250,6 +281,19 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
                                 options, kCollectives);
 }
 
+/// Collective in a job.
+std::function<hipress::costs::Probes()> probe_of(const Arguments& arguments,
+                                                 const profiler::Options& options) {
+  using namespace hipress::executor;
+  const ProbeOptions probes = {
+      .kernels = arguments.device == "cpu",
+      .transport = arguments.transport == "nccl" ? std::string() : arguments.transport,
+      .timeout_s = arguments.timeout_s};
+  return [probes, endpoint = options.endpoint] {
+    return endpoint == nullptr ? run_probes(probes) : run_probes(probes, *endpoint);
+  };
+}
+
 /// What to measure: the lists that are given, or all.
 std::vector<std::string> algorithms_of(const Arguments& arguments) {
   using namespace hipress::kernels;
@@ -286,9 +330,11 @@ int run(Arguments& arguments) {
   const auto endpoint = connect(arguments, launch, base);
   options.endpoint = endpoint.get();
   options.anew = part_of(arguments);
-  const Profile profile = profiler::measure(options, [&](const std::string& what) {
+  const auto progress = [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);
-  });
+  };
+  const Profile profile = profiler::measure_while_steady(
+      options, progress, probe_of(arguments, options), arguments.again);
   if (!reports) return 0;
   const bool new_cores = !base || options.anew != profiler::Part::kKernels;
   if (new_cores && profile.cores > 0 && profile.link.core_s_per_byte == 0) {

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <exception>
+#include <cmath>
 #include <fstream>
-#include <latch>
 
-#include "executor/exhaustion.hpp"
+#include "executor/drift.hpp"
 #include "executor/gather.hpp"
+#include "executor/probes.hpp"
 #include "executor/scheduling.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
@@ -19,6 +18,7 @@
 #include "profiler/device_kernels.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
+#include "profiler/variation.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -31,43 +31,13 @@ std::string processor() {
   return "unknown processor";
 }
 
-/// Bytes per second that all cores together copy, reads and writes counted: the ceiling of the
-/// kernels. They begin at once, so that each shares the memory with all others.
-double measure_memory(int cores) {
+/// What all cores copy together: the ceiling of the kernels. One process after the other would be
+/// as good; all at once would share what each means to measure.
+double measure_memory_once(const Options& options) {
   constexpr std::size_t kBytes = std::size_t{96} << 20;
   constexpr int kRounds = 3;
-  std::latch warm(cores);
-  std::vector<double> seconds(static_cast<std::size_t>(cores));
-  const auto copy = [&](int core) {
-    std::vector<char> from, to;
-    const auto run = [&] {
-      for (int round = 0; round < kRounds; ++round) std::memcpy(to.data(), from.data(), kBytes);
-    };
-    try {
-      from.assign(kBytes, 1);
-      to.assign(kBytes, 2);
-      run();
-    } catch (...) {
-      warm.count_down();  // the others wait for this one
-      throw;
-    }
-    warm.arrive_and_wait();
-    const auto start = std::chrono::steady_clock::now();
-    run();
-    seconds[static_cast<std::size_t>(core)] =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  for (const std::exception_ptr& error : executor::run_together("core", cores, copy)) {
-    if (error) std::rethrow_exception(error);
-  }
-  return 2.0 * kRounds * static_cast<double>(kBytes) * cores / *std::ranges::max_element(seconds);
-}
-
-/// One process after the other would be as good; all at once would share what each means to
-/// measure.
-double measure_memory_once(const Options& options) {
   const auto measure_here = [] {
-    return measure_memory(static_cast<int>(io::usable_cores().size()));
+    return executor::copy_bandwidth(static_cast<int>(io::usable_cores().size()), kBytes, kRounds);
   };
   if (options.endpoint == nullptr) return measure_here();
   const bool mine = options.endpoint->rank() == 0;
@@ -141,8 +111,8 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
 bool takes_cores(const Options& options) { return options.nccl == nullptr; }
 
 /// What is not links: of this machine, or of the profile that is built on.
-costs::Profile measure_machine(const Options& options, const Hosts& hosts,
-                               const Progress& progress) {
+costs::Profile measure_machine(const Options& options, const Hosts& hosts, const Progress& progress,
+                               Variations& variations) {
   costs::Profile profile;
   if (options.base != nullptr) {
     profile = kept_of(*options.base, options.anew);
@@ -161,7 +131,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts,
   profile.device = "cpu";
   progress("memory bandwidth");
   profile.memory_bandwidth = measure_memory_once(options);
-  measure_codecs(options, hosts, progress, profile);
+  measure_codecs(options, hosts, progress, profile, variations);
   return profile;
 }
 
@@ -203,18 +173,61 @@ void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& pro
   }
 }
 
+/// How the note begins of a machine that never stayed as it was.
+constexpr std::string_view kMoved = "the machine's speed changed";
+
+/// Each says how fast the machine was when what it stands for was measured: of a part that is kept,
+/// the base's.
+costs::Probes probes_of(const Options& options, const costs::Probes& now) {
+  if (options.base == nullptr) return now;
+  costs::Probes probes = options.base->probes;
+  if (options.anew == Part::kKernels) {
+    probes.copy = now.copy;
+    probes.codec = now.codec;
+  } else {
+    probes.transport = now.transport;
+  }
+  return probes;
+}
+
 }  // namespace
 
 costs::Profile measure(const Options& options, const Progress& progress) {
   check_options(options);
   const Hosts hosts(options);
-  costs::Profile profile = measure_machine(options, hosts, progress);
+  Variations variations;
+  costs::Profile profile = measure_machine(options, hosts, progress, variations);
   tell_origin(options, hosts, profile);
   if (options.base != nullptr && options.anew == Part::kCores) {
-    measure_transfer_cores(options, hosts, progress, profile);
+    measure_transfer_cores(options, hosts, progress, profile, variations);
   } else if (options.base == nullptr || options.anew == Part::kLinks) {
     profile.shared_host = takes_cores(options) && hosts.count() == 1;
-    measure_links(options, hosts, progress, profile);
+    measure_links(options, hosts, progress, profile, variations);
+  }
+  profile.spread = variations.spread(options);
+  return profile;
+}
+
+costs::Profile measure_while_steady(const Options& options, const Progress& progress,
+                                    const std::function<costs::Probes()>& probe, int again) {
+  costs::Profile profile;
+  int times = 0;
+  const executor::Watched watched = executor::watch(
+      probe,
+      [&] {
+        if (times++ > 0) progress("all of it again: the machine's speed changed meanwhile");
+        profile = measure(options, progress);
+        return *profile.spread;
+      },
+      again);
+  profile.probes = probes_of(options, watched.probes);
+  profile.spread = executor::widened(*profile.spread, watched.moved);
+  if (watched.moved > 0) {
+    std::erase_if(profile.notes, [](const std::string& note) { return note.starts_with(kMoved); });
+    profile.notes.push_back(
+        fmt::format("{} by {:.0f} % while this was measured, the last of {} "
+                    "times: its spread is wide",
+                    kMoved, 100 * std::expm1(watched.moved), watched.times));
   }
   return profile;
 }

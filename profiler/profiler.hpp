@@ -15,6 +15,7 @@
 namespace hipress::profiler {
 
 class Hosts;
+struct Variations;
 
 /// How long to measure: quick is for a demonstration (a quarter of a minute for two algorithms),
 /// full covers 2^8 … 2^26 elements, on a device 2^10 … 2^28.
@@ -77,16 +78,24 @@ using Progress = std::function<void(const std::string& what)>;
 /// or the profile is wrong. io::InputError for no or an unknown algorithm, or fewer than two nodes.
 costs::Profile measure(const Options& options, const Progress& progress);
 
+/// The same between probes of this machine, which the profile then has: again, up to `again` times,
+/// where these say that its speed changed by more than the profile's spread explains. If it never
+/// stays as it is, the spread is widened, and a note says so. `probe` is collective in a job.
+costs::Profile measure_while_steady(const Options& options, const Progress& progress,
+                                    const std::function<costs::Probes()>& probe, int again);
+
+// All add what varies to `variations`.
+
 /// Encode, decode and decode-and-add of every algorithm, and merge.
 void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
-                    costs::Profile& profile);
+                    costs::Profile& profile, Variations& variations);
 
 /// What a transfer costs the cores, on links that the profile knows.
 void measure_transfer_cores(const Options& options, const Hosts& hosts, const Progress& progress,
-                            costs::Profile& profile);
+                            costs::Profile& profile, Variations& variations);
 
 /// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce.
 void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
-                   costs::Profile& profile);
+                   costs::Profile& profile, Variations& variations);
 
 }  // namespace hipress::profiler

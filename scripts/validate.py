@@ -18,7 +18,7 @@ from validation import command
 from validation import results as files
 from validation import tasks
 from validation.cases import LOOPBACK, Case
-from validation.evaluation import Result, Summary, different, groups, pairs, summarise
+from validation.evaluation import Result, Summary, different, groups, intervals, pairs, summarise
 from validation.measurement import MOST_NODES, Bench, Plan, by_group, links_of
 from validation.network import Network, remove_leftovers
 from validation.ranks import Launcher
@@ -45,6 +45,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 def format_row(result: Result) -> str:
     case = result.case
     notes = " within the spread" if result.within_spread else ""
+    notes += " outside its interval" if result.within_interval is False else ""
     notes += f" disturbed: {result.disturbed} of {len(result.repetitions_s)}" if result.disturbed else ""
     notes += f" repeated: {result.repeated}" if result.repeated else ""
     return (f"{case.model:9} {case.topology:4} {case.algorithm:8} {case.nnodes} {case.rate:>8} "
@@ -63,6 +64,15 @@ def format_summary(name: str, summary: Summary) -> str:
             f"{summary.ranked}/{summary.pairs} {share(summary.ranking_accuracy)}")
 
 
+def format_intervals(results: list[Result]) -> list[str]:
+    told = intervals(results)
+    if told is None:
+        return []
+    return [f"\n10–90 % intervals contain {told.within} of {told.cases} measured medians ({told.coverage * 100:.1f} %); mean width "
+            f"{told.mean_width * 100:.1f} % of the prediction; of a constant width with the same coverage "
+            f"{told.constant_width * 100:.1f} %"]
+
+
 def format_report(results: list[Result]) -> str:
     lines = [f"{'':12} {'cases':>5} {'median':>8} {'p90':>8}   {'exposed':>8} {'p90':>8}   {'within spread':>13}   "
              f"{'beyond: p90':>11}   pairs ranked right"]
@@ -70,6 +80,7 @@ def format_report(results: list[Result]) -> str:
         for value, group in groups(results, field).items():
             lines.append(format_summary(f"{field if field == 'nnodes' else ''} {value}".strip(), summarise(group)))
     lines.append(format_summary("all", summarise(results)))
+    lines.extend(format_intervals(results))
     wrong = [pair for pair in different(pairs(results)) if not pair.ranked]
     if wrong:
         lines.append("\nranked wrong:")

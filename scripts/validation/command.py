@@ -17,12 +17,16 @@ def stop(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)
 
 
+def stop_as_exceptions() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, stop)
+
+
 def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time: bool = True) -> int:
     """Calls `body` with whether ranks are scheduled before ordinary programs; the exit status: what it returns, 2 for
     conditions that make no sense and results that cannot be written, 0 without the right to make namespaces, 1 where a
     tool fails or the disk is full."""
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
+    stop_as_exceptions()
     real_time = wants_real_time and real_time_allowed()
     if real_time:
         come_before_ranks()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import statistics
 
 from .cases import Case
@@ -32,6 +33,8 @@ class Result:
     disturbed: int = 0  #: repetitions during which other programs were busy, kept all the same
     repeated: int = 0  #: repetitions thrown away for that reason
     verified: bool = True
+    predicted_s_p10: float | None = None  #: the prediction's 10–90 % interval; None: not told
+    predicted_s_p90: float | None = None
 
     @property
     def measured_s(self) -> float:
@@ -70,11 +73,45 @@ class Result:
         return min(self.repetitions_s) <= self.predicted_s <= max(self.repetitions_s)
 
     @property
+    def within_interval(self) -> bool | None:
+        """Whether the measured median lies in the prediction's interval."""
+        if self.predicted_s_p10 is None:
+            return None
+        return self.predicted_s_p10 <= self.measured_s <= self.predicted_s_p90
+
+    @property
     def error_beyond_spread(self) -> float:
         """How far the prediction is from the nearest repetition, as a share of the measured time: what of the error the
         spread does not explain."""
         nearest = min(max(self.predicted_s, min(self.repetitions_s)), max(self.repetitions_s))
         return (self.predicted_s - nearest) / self.measured_s
+
+
+@dataclasses.dataclass(frozen=True)
+class Intervals:
+    """How good 10–90 % intervals are: 80 % should contain the measured median, and be narrow."""
+
+    cases: int
+    within: int
+    mean_width: float  #: relative to the prediction
+    constant_width: float  #: of intervals that are as wide everywhere and contain as many medians
+
+    @property
+    def coverage(self) -> float:
+        return self.within / self.cases
+
+
+def intervals(results: list[Result]) -> Intervals | None:
+    """None without any."""
+    told = [result for result in results if result.within_interval is not None]
+    if not told:
+        return None
+    within = sum(result.within_interval for result in told)
+    widths = [(result.predicted_s_p90 - result.predicted_s_p10) / result.predicted_s for result in told]
+    # An interval from predicted/f to predicted·f contains those that are off by a factor of f at most.
+    factors = sorted(math.exp(abs(math.log(result.measured_s / result.predicted_s))) for result in told)
+    factor = factors[within - 1] if within else 1.0
+    return Intervals(len(told), within, statistics.mean(widths), factor - 1 / factor)
 
 
 @dataclasses.dataclass(frozen=True)

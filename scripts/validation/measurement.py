@@ -15,6 +15,8 @@ from .ranks import Launcher
 #: Algorithms that are profiled.
 PROFILED = "fp16,onebit,terngrad,dgc"
 MOST_NODES = max(NODES)
+#: Of tools, which are run again here where something disturbed them.
+ONCE = ("--again", 0)
 #: Iterations before the measured ones: of algorithms whose states are unusual in the first.
 WARMUPS = {"dgc": 8}
 
@@ -109,7 +111,7 @@ class Bench:
         path = self.profile_path(name)
         started = time.monotonic()
         _, disturbed = self.undisturbed(
-            lambda: self.launcher.run(nnodes, "hipress-profile", "--quick", "--output", path, *arguments), taken_between)
+            lambda: self.launcher.run(nnodes, "hipress-profile", "--quick", *ONCE, "--output", path, *arguments), taken_between)
         times = 1 + self.plan.again
         remark = "" if not disturbed else f", the last of {times} times, all disturbed" if times > 1 else ", disturbed"
         self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s{remark} -> {path}")
@@ -158,7 +160,7 @@ class Bench:
 
     def measure_anew(self, case: Case, kernels: str, path: pathlib.Path) -> None:
         """What depends on where the processors are: kernels, and on loopback, where nothing but copying takes time, all."""
-        options = ["--quick", "--passes", 1, "--algorithm", kernels, "--output", path]
+        options = ["--quick", *ONCE, "--passes", 1, "--algorithm", kernels, "--output", path]
         if case.rate == LOOPBACK:
             self.launcher.run(case.nnodes, "hipress-profile", *options)
         else:
@@ -188,7 +190,7 @@ class Bench:
             profile = self.profile_now(case)
             before = Conditions.read()
             report = self.launcher.run_json(case.nnodes, "hipress-exec", *self.arguments(case, model, profile),
-                                            "--iterations", iterations)
+                                            *ONCE, "--iterations", iterations)
             disturbed = disturbed_between(before, Conditions.read()) or not before.alike(profile.conditions)
             if not disturbed or repetitions.thrown_away >= self.plan.again:
                 return repetitions.add(report, disturbed or profile.disturbed)
@@ -205,7 +207,7 @@ class Bench:
         model, _ = write_model(self.models, case.model, case.rate, self.output)
         self.recent.clear()
         arguments = self.arguments(case, model, self.profile_now(case))
-        self.launcher.run(case.nnodes, "hipress-exec", *arguments, "--iterations", self.plan.to_trace(iteration_s),
+        self.launcher.run(case.nnodes, "hipress-exec", *arguments, *ONCE, "--iterations", self.plan.to_trace(iteration_s),
                           "--trace", path)
 
 
@@ -215,6 +217,7 @@ class Round:
 
     seconds: tuple[float, ...]  #: measured iterations
     predicted_s: float
+    interval_s: tuple[float, float]  #: of the prediction
     disturbed: bool  #: the one or the other, so that those without are of like conditions
 
 
@@ -242,14 +245,17 @@ class Repetitions:
 
     def add(self, report: dict, disturbed: bool) -> None:
         self.report = report
-        self.rounds.append(Round(tuple(report["each_measured_iteration_s"]), report["predicted_iteration_s"], disturbed))
+        self.rounds.append(Round(tuple(report["each_measured_iteration_s"]), report["predicted_iteration_s"],
+                                 (report["predicted_iteration_s_p10"], report["predicted_iteration_s_p90"]), disturbed))
 
     def result(self, case: Case, scale: Scale) -> Result:
         measured = sum(len(one.seconds) for one in self.rounds)
+        p10_s, p90_s = (statistics.median(one.interval_s[end] for one in self.kept) for end in (0, 1))
         return Result(case, scale.size, scale.time, statistics.median(one.predicted_s for one in self.kept),
                       self.report["compute_s"], self.seconds,
                       disturbed=sum(len(one.seconds) for one in self.kept if one.disturbed),
-                      repeated=self.repeated + measured - len(self.seconds), verified=self.report["verified"])
+                      repeated=self.repeated + measured - len(self.seconds), verified=self.report["verified"],
+                      predicted_s_p10=p10_s, predicted_s_p90=p90_s)
 
 
 def by_group(cases: list[Case]) -> Iterator[list[Case]]:

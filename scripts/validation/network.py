@@ -9,6 +9,8 @@ import subprocess
 import time
 
 PREFIX = "hipress"
+#: In the command lines of programs that make networks.
+MAKERS = (b"validate", b"demo.py")
 #: What shapes each end of a cable. A bucket of 96 KB: with less, offloaded packets of 64 KiB are split, with a timer's
 #: wake-up for each part, and the cores become the bottleneck.
 BURST, QUEUE = "96kb", "20ms"
@@ -130,13 +132,13 @@ def remove_namespaces(names: list[str]) -> None:
 
 
 def remove_leftovers(proc: pathlib.Path = pathlib.Path("/proc")) -> list[str]:
-    """Removes the networks, and ends the ranks in them, of validations that were killed; returns the names. A
+    """Removes the networks, and ends the ranks in them, of programs that were killed; returns the names. A
     namespace bears its maker's process id."""
     left = []
     for line in call("ip", "netns", "list").splitlines():
         name = line.split()[0] if line.split() else ""
         match = re.fullmatch(rf"{PREFIX}-(\d+)-(?:switch|\d+)", name)
-        if match and not is_validation(proc / match[1]):
+        if match and not makes_networks(proc / match[1]):
             left.append(name)
     for name in left:
         for process in call("ip", "netns", "pids", name).split():
@@ -147,9 +149,10 @@ def remove_leftovers(proc: pathlib.Path = pathlib.Path("/proc")) -> list[str]:
     return left
 
 
-def is_validation(process: pathlib.Path) -> bool:
+def makes_networks(process: pathlib.Path) -> bool:
     """Whether the process is there and is one of ours, and not another that got its number."""
     try:
-        return b"validate" in (process / "cmdline").read_bytes()
+        command = (process / "cmdline").read_bytes()
     except OSError:
         return False
+    return any(maker in command for maker in MAKERS)

@@ -6,11 +6,13 @@ import pathlib
 import whole_file
 
 from .cases import LOOPBACK, Case
-from .evaluation import Pair, Result, different, pairs, summarise
+from .evaluation import Pair, Result, different, intervals, pairs, summarise
 
-COLUMNS = ("model", "topology", "algorithm", "nnodes", "rate", "size_scale", "time_scale", "predicted_s", "measured_s",
-           "p10_s", "p90_s", "error", "compute_s", "exposed_predicted_s", "exposed_measured_s", "exposed_error",
+COLUMNS = ("model", "topology", "algorithm", "nnodes", "rate", "size_scale", "time_scale", "predicted_s",
+           "predicted_s_p10", "predicted_s_p90", "within_interval", "measured_s", "p10_s", "p90_s", "error", "compute_s", "exposed_predicted_s", "exposed_measured_s", "exposed_error",
            "within_spread", "disturbed", "repeated", "verified", "repetitions_s")
+#: Columns that are empty where nothing was exposed, or no interval told.
+MAY_LACK = ("exposed_error", "predicted_s_p10", "predicted_s_p90", "within_interval")
 PAIR_COLUMNS = ("model", "nnodes", "rate", "faster", "slower", "faster_measured_s", "slower_measured_s",
                 "faster_predicted_s", "slower_predicted_s", "difference", "ranked")
 
@@ -21,7 +23,8 @@ class ResultsError(Exception):
 
 def row(result: Result) -> dict[str, object]:
     values = {**vars(result.case), **{name: getattr(result, name) for name in COLUMNS if hasattr(result, name)}}
-    values["exposed_error"] = "" if result.exposed_error is None else result.exposed_error
+    for name in MAY_LACK:
+        values[name] = "" if values[name] is None else values[name]
     values["repetitions_s"] = ";".join(map(repr, result.repetitions_s))
     return {name: int(value) if isinstance(value, bool) else value for name, value in values.items()
             if name in COLUMNS}
@@ -32,7 +35,8 @@ def parse(values: dict[str, str]) -> Result:
     case = Case(values["model"], values["topology"], values["algorithm"], int(values["nnodes"]), rate)
     return Result(case, float(values["size_scale"]), float(values["time_scale"]), float(values["predicted_s"]),
                   float(values["compute_s"]), tuple(map(float, values["repetitions_s"].split(";"))),
-                  int(values["disturbed"]), int(values["repeated"]), bool(int(values["verified"])))
+                  int(values["disturbed"]), int(values["repeated"]), bool(int(values["verified"])),
+                  *(float(values[name]) if values[name] else None for name in ("predicted_s_p10", "predicted_s_p90")))
 
 
 def write_rows(path: pathlib.Path, columns: tuple[str, ...], rows: list[dict]) -> None:
@@ -81,11 +85,14 @@ def report(results: list[Result]) -> dict:
     summary = summarise(results)
     cases = []
     for result in results:
-        values = {**row(result), "exposed_error": result.exposed_error,
+        values = {**row(result), **{name: getattr(result, name) for name in MAY_LACK},
                   "within_spread": result.within_spread, "verified": result.verified,
                   "repetitions_s": list(result.repetitions_s)}
         cases.append(values)
-    return {"median_abs_error": summary.median_abs_error, "p90_abs_error": summary.p90_abs_error,
+    told = intervals(results)
+    return {"coverage": told and told.coverage, "mean_width": told and told.mean_width,
+            "constant_width": told and told.constant_width,
+            "median_abs_error": summary.median_abs_error, "p90_abs_error": summary.p90_abs_error,
             "ranking_accuracy": summary.ranking_accuracy,
             "median_abs_exposed_error": summary.median_abs_exposed_error,
             "p90_abs_exposed_error": summary.p90_abs_exposed_error,

@@ -5,6 +5,7 @@ Usage: process_test.py HIPRESS_EXEC
 
 import json
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import time
 import unittest
 
 EXEC = sys.argv.pop(1)
+PROFILES = pathlib.Path(__file__).resolve().parents[2] / "profiler/profiles"
 LAUNCHERS = {  # the variables of rank r of n
     "torchrun": lambda r, n: {"RANK": r, "WORLD_SIZE": n, "LOCAL_RANK": r},
     "slurm": lambda r, n: {"SLURM_JOB_ID": 7, "SLURM_PROCID": r, "SLURM_STEP_NUM_TASKS": n, "SLURM_LOCALID": r},
@@ -169,6 +171,69 @@ class Exec(unittest.TestCase):
         json.loads(text)
         self.assertIn("predicted node 3", text)
         self.assertIn("measured node 3", text)
+
+    def probed_profile(self, bandwidth, name="probed.yaml"):
+        """A shipped profile whose probes are said to have reached so much."""
+        with open(PROFILES / "sosp21.yaml", encoding="utf-8") as file:
+            text = file.read().rstrip().removesuffix("...")
+        probes = "".join(f"  {name}: {bandwidth}\n" for name in ("copy", "codec", "transport"))
+        return self.write(name, f"{text}probes:\n{probes}...\n")
+
+    def report(self, *more, **job):
+        done = subprocess.run(self.command("--json", *more, **job), capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_prediction_has_an_interval(self):
+        report = self.report("--profile", "sosp21")
+        low, time_s, high = (report["predicted_iteration_s" + part] for part in ("_p10", "", "_p90"))
+        self.assertTrue(0 < low < time_s < high, report)
+        self.assertEqual(report["within_interval"], low <= report["measured_iteration_s"]["median"] <= high)
+        for key in ("drift", "drifted", "reprobed_iteration_s", "reprobed_iteration_s_p90"):
+            self.assertIsNone(report[key], key)
+        self.assertEqual(report["notes"], [])
+        without = self.report()
+        for key in ("predicted_iteration_s_p10", "within_interval", "drift"):
+            self.assertIsNone(without[key], key)
+        printed = subprocess.run(self.command("--profile", "sosp21"), capture_output=True, text=True, check=False).stdout
+        self.assertRegex(printed, r"within its 10–90 % interval \S+ … \S+: (yes|no)\n")
+
+    def test_a_machine_faster_than_its_profile_says_so(self):
+        # Nothing copies as slowly as 1 kB/s.
+        slow = self.probed_profile("1kB/s")
+        report = self.report("--profile", slow, "--again", "0", "--reprobe")
+        self.assertIs(report["drifted"], True)
+        self.assertEqual(sorted(report["drift"]), ["codec", "copy", "transport"])
+        for ratio in report["drift"].values():
+            self.assertGreater(ratio, 1000)
+        self.assertRegex(report["notes"][0], r"^copying is \S+ times as fast as when this was profiled: profile again$")
+        # Codecs are free then, links are as before.
+        self.assertTrue(0 < report["reprobed_iteration_s"] < report["predicted_iteration_s"], report)
+        printed = subprocess.run(self.command("--profile", slow, "--again", "0", "--reprobe"), capture_output=True, text=True,
+                                 check=False).stdout
+        self.assertIn("note: copying is", printed)
+        self.assertIn("by its speed now", printed)
+        self.assertIsNone(self.report("--profile", slow, "--again", "0")["reprobed_iteration_s"])
+
+    def test_processes_are_probed_by_rank_0_alone(self):
+        slow = self.probed_profile("1kB/s")
+        ranks = [self.start_rank(rank, 3, "torchrun", "--json", *(["--profile", slow] if rank == 0 else []))
+                 for rank in range(3)]
+        outputs = [rank.communicate(timeout=100) for rank in ranks]
+        for rank, (_, err) in zip(ranks, outputs):
+            self.assertEqual(rank.returncode, 0, err)
+        self.assertGreater(json.loads(outputs[0][0])["drift"]["copy"], 1000)
+
+    def test_of_a_cluster_the_part_between_nodes_is_compared(self):
+        gpus = self.write("gpus.yaml", "nodes: 4\ngpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s, overhead: 2us}\n")
+        racks = self.write("racks.yaml", "nodes: 4\nrack: {hosts: 2, oversubscription: 4}\n")
+        hosts = self.write("hosts.yaml", "nodes: 4\nnodes_per_host: 2\nhost_link: {bandwidth: 300GB/s}\n")
+        flat = self.report("--profile", "sosp21")["predicted_iteration_s"]
+        for cluster, left_out in ((gpus, "8 GPUs per node"), (racks, "racks"), (hosts, "links within hosts")):
+            report = self.report("--profile", "sosp21", "--cluster", cluster)
+            self.assertEqual(report["notes"], [f"the cluster has {left_out}; these ranks are 4 threads on one machine: "
+                                               "compared is the part between nodes"])
+            self.assertEqual(report["predicted_iteration_s"], flat)
 
     def test_a_trace_that_cannot_be_written_is_refused_before_anything_is_run(self):
         done = subprocess.run(self.command("--verbose", "--trace", self.path("absent/trace.json")), capture_output=True,
@@ -329,8 +394,10 @@ class Exec(unittest.TestCase):
         self.refused([*self.command(), "--topology", "MESH"])
         gpus = self.write("gpus.yaml", "nodes: 4\ngpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s, overhead: 2us}\n")
         racks = self.write("racks.yaml", "nodes: 4\nrack: {hosts: 2, oversubscription: 4}\n")
-        for cluster in (gpus, racks):
-            self.refused(self.command("--profile", "sosp21", "--cluster", cluster), cluster, "leave them out")
+        self.refused(self.command("--profile", "sosp21", "--cluster", racks, nodes=3), racks, "4 nodes", "3 are asked for")
+        self.refused(self.command("--profile", "sosp21", "--cluster", gpus, "--reprobe"), "sosp21", "hipress-profile")
+        self.refused(self.command("--reprobe"), "--reprobe", "--profile")
+        self.refused(self.command("--again", "-1"), "--again", "'-1'")
         flat = self.write("flat.yaml", "nodes: 4\n")
         self.refused(self.command("--cluster", flat), "--cluster", "--profile")
         self.refused(self.command("--cluster", self.path("absent.yaml")), "--cluster", "--profile")

@@ -65,13 +65,16 @@ class SlurmTest(LaunchTest):
 
     def test_profile_plan_exec_as_a_batch_job(self):
         # As docs/cluster.md submits it, with a number that is nobody's default.
+        cluster = self.folder / "cluster.yaml"
+        cluster.write_text("nodes: 3\nnodes_per_host: 1\nrack: {hosts: 1}\n")
         job, states = self.submit("plan_and_run.sbatch", "--nodes=1", "--ntasks-per-node=3", MODEL=str(self.model),
-                                  PROFILE_OPTIONS="--quick")
+                                  PROFILE_OPTIONS="--quick --again 0", CLUSTER=str(cluster))
         self.assertEqual(states, {"COMPLETED"}, self.output_of_jobs() + self.slurm.logs())
         results = self.folder / f"hipress-{job}"
         report = (results / "exec.json").read_text()
         self.assert_verified(report, ranks=3)
         self.assertGreater(json.loads(report)["predicted_iteration_s"], 0)
+        self.assertIn("the cluster has racks; these ranks are 3 processes", json.loads(report)["notes"][0])
         self.assertEqual({path.name for path in results.iterdir()}, {"profile.yaml", "plan.yaml", "exec.json"},
                          self.output_of_jobs())
 

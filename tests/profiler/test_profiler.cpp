@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -62,6 +63,9 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
   CHECK(profile.fan_in.count(2) == 1);
   CHECK(profile.fan_out.count(2) == 1);
   CHECK(profile.all_reduce.at(2)(1 << 20) > 0);
+  REQUIRE(profile.spread);
+  CHECK(profile.spread->host >= 0.03);
+  CHECK(profile.spread->links >= 0.02);
   for (const auto& series : profile.samples) CHECK_FALSE(series.samples.empty());
   CHECK(profile.samples.size() ==
         3 + 1 + 3 + 2 + 1);  // codec, merge, three of links, fan-in and fan-out, all-reduce
@@ -248,6 +252,44 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
   for (const auto& one : measured.samples) series.push_back(one.name);
   CHECK(series == std::vector<std::string>{"link.hop", "link.all_to_all", "fan_in.2", "fp16.encode",
                                            "fp16.decode", "fp16.decode_add", "merge"});
+}
+
+TEST_CASE("a profile is measured again while its machine changes, and then says so") {
+  costs::Profile base;
+  base.link = {.overhead_s = 3e-6, .bandwidth = 2e9, .latency_s = 5e-6};
+  base.spread = {.host = 0.1, .links = 0.05, .compute = 0.02, .model = 0.03, .iterations = 0.05};
+  base.probes = {.copy = 1e9, .codec = 2e9, .transport = 3e9};
+  const Options options{.algorithms = {"fp16"},
+                        .nodes = 2,
+                        .transport = "memory",
+                        .effort = Effort::kQuick,
+                        .passes = 1,
+                        .base = &base,
+                        .anew = Part::kKernels};
+  // One value per probe, which each measurement lies between two of.
+  const auto measured = [&](std::vector<double> copies, int again) {
+    std::size_t probed = 0;
+    int times = 0;
+    const costs::Profile profile = measure_while_steady(
+        options, [&](const std::string& what) { times += what.starts_with("memory") ? 1 : 0; },
+        [&] { return costs::Probes{.copy = copies.at(probed++), .codec = 5e9, .transport = 7e9}; },
+        again);
+    CHECK(probed == copies.size());
+    return std::pair(profile, times);
+  };
+  const auto [settled, twice] = measured({4e9, 8e9, 8e9}, 3);
+  CHECK(twice == 2);
+  CHECK(settled.notes.size() == 1);  // of the kernels' origin
+  CHECK(settled.spread->host == Approx(0.1));
+  CHECK(settled.probes.copy == Approx(8e9));
+  CHECK(settled.probes.codec == Approx(5e9));
+  CHECK(settled.probes.transport == 3e9);  // transfers are the base's
+
+  const auto [changing, once] = measured({4e9, 8e9}, 0);
+  CHECK(once == 1);
+  CHECK(changing.spread->host == Approx(std::log(2)));
+  REQUIRE(changing.notes.size() == 2);
+  CHECK_THAT(changing.notes[1], Contains("changed by 100 %"));
 }
 
 TEST_CASE("processes that may use different numbers of cores code the same slices") {

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -16,6 +17,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import demo  # noqa: E402  (found through the path above)
 import plot_timeline  # noqa: E402
+from validate_test import FAKE_IP  # noqa: E402
 
 try:
     import matplotlib
@@ -56,11 +58,13 @@ TRACE = {
 def answers(**exec_json) -> dict:
     """What the tools say: computation takes 0.25 s, the iteration 0.55 s predicted and 0.5 s measured."""
     report = {"measured_iteration_s": {"median": 0.5, "p10": 0.4, "p90": 0.6}, "predicted_iteration_s": 0.55,
+              "predicted_iteration_s_p10": 0.45, "predicted_iteration_s_p90": 0.65, "within_interval": True,
+              "drifted": False, "notes": [],
               "relative_error": 0.1, "compute_s": 0.25, "measured_exposed_communication_s": 0.25,
               "predicted_exposed_communication_s": 0.3, "exposed_communication_relative_error": 0.2,
               "verified": True}
     return {"hipress-sim": {},
-            "hipress-profile": {"file": "schema: hipress.profile/1\n"},
+            "hipress-profile": {"json": {"notes": ["kernels were measured on: this"]}, "file": "schema: hipress.profile/1\n"},
             "hipress-plan": {"file": "g,100,y,4\n"},
             "hipress-exec": {"json": {**report, **exec_json}, "file": json.dumps(TRACE)}}
 
@@ -77,25 +81,107 @@ class DemoTest(unittest.TestCase):
             tool.write_text(FAKE_TOOL.format(python=sys.executable))
             tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
 
-    def run_demo(self, tool_answers: dict) -> tuple[int, str]:
+    def run_demo(self, tool_answers: dict, **changes) -> tuple[int, str]:
         (self.tools / "answers.json").write_text(json.dumps(tool_answers))
-        job = demo.Job(demo.Tools(self.tools), self.output, "models/vgg19.yaml", 4, 3)
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        job = demo.Job(demo.Tools(self.tools), self.output, **{"model": "models/vgg19.yaml", "nnodes": 4, "iterations": 3,
+                                                               **changes})
+        printed, self.progress = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(self.progress), \
+                mock.patch.object(demo, "warm_memory") as warmed:
             status = demo.run(job)
+        warmed.assert_called_once()
         return status, printed.getvalue()
 
     def test_table_has_a_row_per_topology_and_plan(self):
         status, printed = self.run_demo(answers())
         self.assertEqual(status, 0)
         rows = [line.split() for line in printed.splitlines() if "verified: yes" in line]
-        self.assertEqual([row[:2] for row in rows],
-                         [[topology, plan] for topology in ("ps", "ring")
+        self.assertEqual([row[:3] for row in rows],
+                         [["loopback", topology, plan] for topology in ("ps", "ring")
                           for plan in ("none", "fp16", "all", "secopa")])
         self.assertEqual(" ".join(rows[0]),
-                         "ps none 0.550 s 0.500 s +10.0 % 0.300 s 0.250 s +20.0 % verified: yes")
+                         "loopback ps none 0.550 s 0.450 … 0.650 s 0.500 s +10.0 % yes 0.300 s 0.250 s +20.0 % verified: yes")
         self.assertIn("median relative error: 10.0 % of the iteration time, "
                       "20.0 % of the exposed communication", printed)
+        self.assertIn("8 of 8 measurements lie inside the 10–90 % interval of their prediction", printed)
+        self.assertNotIn("drifted", printed)
+
+    def test_progress_is_told_with_what_remains(self):
+        self.run_demo(answers())
+        lines = self.progress.getvalue().splitlines()
+        self.assertEqual(len(lines), 2 + 8)
+        # 4 s to touch memory, 25 to profile, 8 times 8; none of it is done yet.
+        self.assertEqual(lines[0], "demo: step 1 of 10, touching memory; about 93 s remain")
+        self.assertIn("step 10 of 10, ring, secopa; about 0 s remain", lines[9])  # the tools of this test take no time
+
+    def test_progress_learns_from_steps_that_are_done(self):
+        with mock.patch.object(demo.time, "monotonic", side_effect=[100.0, 150.0]):
+            progress = demo.Progress([25, 10, 20])
+            progress.done = 1
+            self.assertAlmostEqual(progress.remaining_s, 60)  # twice as slow
+        progress.leave_out(1)
+        self.assertEqual(progress.steps, [25, 10])
+
+    def test_drift_is_told_beside_the_rows_and_below_them(self):
+        note = "copying is 0.6 times as fast as when this was profiled: profile again"
+        drifted = answers(drifted=True, within_interval=False, notes=[note])
+        moved = "the machine's speed changed by 40 % while this was measured, the last of 2 times: its spread is wide"
+        drifted["hipress-profile"]["json"]["notes"].append(moved)
+        _, printed = self.run_demo(drifted)
+        self.assertIn(" no ", next(line for line in printed.splitlines() if "verified" in line))
+        self.assertEqual(printed.count("verified: yes, drifted"), 8)
+        self.assertIn("the machine drifted: 8 of 8 rows", printed)
+        self.assertIn(f"  while profiling, {moved}\n", printed)
+        self.assertIn(f"  loopback, ring, fp16: {note}\n", printed)
+        self.assertNotIn("kernels were measured on", printed)
+        results = json.loads((self.output / "results.json").read_text())
+        self.assertEqual((results["drifted"], results["within_interval"], len(results["notes"])), (8, 0, 1))
+
+    def provide(self, name: str, text: str) -> None:
+        path = self.tools / name
+        path.write_text(text.format(python=sys.executable, folder=self.tools))
+        path.chmod(0o755)
+
+    def run_on_network(self, **changes) -> tuple[int, str]:
+        """On a machine on which ip and tc only take notes."""
+        for name in ("ip", "tc"):
+            self.provide(name, FAKE_IP)
+        model = self.tools.parent / "model.yaml"
+        model.write_text("name: m\nforward: 40ms\ngradients:\n- {name: a, elements: 49999998, ready: 0us}\n"
+                         "- {name: b, elements: 2, ready: 1000us}\n")
+        with mock.patch.dict(os.environ, {"PATH": f"{self.tools}:{os.environ['PATH']}"}):
+            return self.run_demo(answers(), **{"shaped": True, "model": str(model), **changes})
+
+    def test_a_network_of_known_speed_has_rows_of_its_own(self):
+        status, printed = self.run_on_network()
+        self.assertEqual(status, 0, printed)
+        rows = [line for line in printed.splitlines() if line.startswith("1 Gbit/s")]
+        self.assertEqual([row.split()[2:4] for row in rows], [["ring", plan] for plan in demo.PLANS])
+        # 200 MB are scaled to half, and so are times.
+        self.assertEqual((self.output / "network/model.yaml").read_text(),
+                         "name: m\nforward: 20.000000ms\ngradients:\n- {name: a, elements: 24999999, ready: 0.000us}\n"
+                         "- {name: b, elements: 1, ready: 500.000us}\n")
+        log = (self.tools / "log").read_text()
+        self.assertEqual(log.count("tbf rate 1000mbit"), 4)  # both ends of two cables
+        self.assertIn(f"--base {self.output / 'profile.yaml'}", log)
+        self.assertIn(f"--plan {self.output / 'network/secopa_ring.txt'}", log)
+        self.assertEqual((self.tools / "names").read_text(), "")
+        self.assertEqual(len(json.loads((self.output / "results.json").read_text())["cases"]), 12)
+
+    def test_where_there_can_be_no_network_it_is_said_why(self):
+        (self.tools / "forbidden").touch()
+        status, printed = self.run_on_network()
+        self.assertEqual(status, 0)
+        self.assertRegex(printed, "no network of 1 Gbit/s: network namespaces are not allowed here: .*not permitted")
+        (self.tools / "forbidden").unlink()
+        _, printed = self.run_on_network(model=str(self.tools / "log"))
+        self.assertRegex(printed, "no network of 1 Gbit/s: .*cannot be scaled")
+        self.assertNotIn("1 Gbit/s  ring", printed)
+
+    def test_touching_memory_leaves_nothing_behind(self):
+        demo.warm_memory(0.02)
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
 
     def test_files_are_written(self):
         self.run_demo(answers())
@@ -139,8 +225,8 @@ class DemoTest(unittest.TestCase):
             self.run_demo(broken)
 
     def run_script(self, *options: object) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-B", demo.__file__, "--tools", self.tools, "--output", self.output,
-                               *map(str, options)], capture_output=True, text=True, check=False)
+        return subprocess.run([sys.executable, "-B", demo.__file__, "--loopback", "--warm", "0", "--tools", self.tools, "--output",
+                               self.output, *map(str, options)], capture_output=True, text=True, check=False)
 
     def test_wrong_requests_are_refused_before_anything_is_measured(self):
         wrong = answers()
@@ -188,13 +274,15 @@ class DemoTest(unittest.TestCase):
         self.tools.rename(root / "build/release/bin")
         for name in ("demo.sh", "demo.py", "options.py", "picture.py", "plot_timeline.py", "whole_file.py"):
             shutil.copy(pathlib.Path(demo.__file__).parent / name, root / "scripts")
+        shutil.copytree(pathlib.Path(demo.__file__).parent / "validation", root / "scripts/validation")
         for name, said in (("build.sh", ""), ("find_python.sh", sys.executable)):
             (root / "scripts" / name).write_text(f"#!/bin/sh\necho {said}\n")
             (root / "scripts" / name).chmod(0o755)
         for options, output in (((), root / "build/demo"), (("--output", "mine"), elsewhere / "mine")):
-            done = subprocess.run([root / "scripts/demo.sh", *options, "--model", "my.yaml"], cwd=elsewhere,
+            done = subprocess.run([root / "scripts/demo.sh", *options, "--loopback", "--warm", "0", "--model", "my.yaml"], cwd=elsewhere,
                                   capture_output=True, text=True, check=False)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(all(line.startswith("demo: step ") for line in done.stderr.splitlines()), done.stderr)
             self.assertEqual(json.loads((output / "results.json").read_text())["model"], "my.yaml")
         self.assertEqual([path.name for path in elsewhere.iterdir()], ["mine"])
 

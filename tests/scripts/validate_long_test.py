@@ -36,6 +36,7 @@ def main() -> int:
         assert all(case["verified"] for case in cases), cases
         assert all(case["measured_s"] > case["compute_s"] and case["predicted_s"] > case["compute_s"]
                    for case in cases), cases
+        assert all(case["predicted_s_p10"] < case["predicted_s"] < case["predicted_s_p90"] for case in cases), cases
         # 16 MB one way take 0.64 s at 25 MB/s, whatever the machine does besides.
         assert cases[0]["measured_s"] > 0.6, cases
         with open(folder / "tasks.csv", newline="", encoding="utf-8") as stream:

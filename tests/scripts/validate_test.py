@@ -4,6 +4,7 @@ Usage: validate_test.py
 """
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -70,7 +71,8 @@ times = {{"none": (1.1, [1.0, 1.02]), "fp16": (0.55, [0.5, 0.6]), "all": (0.3, [
           "greedy": (0.3, [0.3]), "timeline": (0.29, [0.28, 0.3])}}[plan]
 if "--trace" in sys.argv:
     pathlib.Path(sys.argv[sys.argv.index("--trace") + 1]).write_text((here / "trace").read_text())
-print(json.dumps({{"each_measured_iteration_s": times[1], "predicted_iteration_s": times[0], "compute_s": 0.1,
+print(json.dumps({{"each_measured_iteration_s": times[1], "predicted_iteration_s": times[0],
+                  "predicted_iteration_s_p10": times[0] * 0.9, "predicted_iteration_s_p90": times[0] * 1.1, "compute_s": 0.1,
                   "verified": True}}))
 """
 
@@ -93,6 +95,13 @@ TRACE = {"traceEvents": [
 
 def result(case: Case, predicted_s: float, repetitions_s: tuple, compute_s: float = 0.1) -> Result:
     return Result(case, 0.5, 0.25, predicted_s, compute_s, repetitions_s)
+
+
+def report_of(seconds: list, predicted_s: float) -> dict:
+    """Of hipress-exec; the interval is from half to twice the prediction."""
+    return {"each_measured_iteration_s": seconds, "predicted_iteration_s": predicted_s,
+            "predicted_iteration_s_p10": predicted_s / 2, "predicted_iteration_s_p90": predicted_s * 2, "compute_s": 0.5,
+            "verified": True}
 
 
 def at(handover_us: float) -> Conditions:
@@ -140,6 +149,26 @@ class Evaluation(unittest.TestCase):
         summary = evaluation.summarise(found)
         self.assertAlmostEqual(summary.median_abs_error, 0.02)
         self.assertAlmostEqual(summary.p90_abs_error, 0.08)  # between 0.05 and 0.1 at 0.6
+
+
+class Intervals(unittest.TestCase):
+    def test_coverage_and_widths(self):
+        found = [dataclasses.replace(result(plan(), 1.0, (measured_s,), 0), predicted_s_p10=0.9, predicted_s_p90=1.1)
+                 for measured_s in (1.0, 1.05, 1 / 1.08, 1.3)]
+        told = evaluation.intervals(found)
+        self.assertEqual((told.cases, told.within, told.coverage), (4, 3, 0.75))
+        self.assertAlmostEqual(told.mean_width, 0.2)
+        # Three of four are within a factor of 1.08.
+        self.assertAlmostEqual(told.constant_width, 1.08 - 1 / 1.08)
+        self.assertEqual(evaluation.intervals(found[3:]).constant_width, 0)
+        self.assertIsNone(evaluation.intervals([result(plan(), 1.0, (1.0,))]))
+
+    def test_they_are_reported(self):
+        inside = dataclasses.replace(result(plan(), 1.0, (1.0,), 0), predicted_s_p10=0.9, predicted_s_p90=1.1)
+        printed = validate.format_report([inside, dataclasses.replace(inside, repetitions_s=(2.0,))])
+        self.assertIn("10–90 % intervals contain 1 of 2 measured medians (50.0 %); mean width 20.0 % of the prediction; "
+                      "of a constant width with the same coverage 0.0 %", printed)
+        self.assertIn("outside its interval", validate.format_row(dataclasses.replace(inside, repetitions_s=(2.0,))))
 
 
 class Matrix(unittest.TestCase):
@@ -196,7 +225,7 @@ class Files(unittest.TestCase):
 
     def test_results_survive_the_csv(self):
         path = self.folder / "cases.csv"
-        written = [Result(plan(), 0.5, 0.25, 0.123456789, 0.1, (0.1, 1 / 3), 2, 4, True),
+        written = [Result(plan(), 0.5, 0.25, 0.123456789, 0.1, (0.1, 1 / 3), 2, 4, True, 0.1, 1 / 7),
                    Result(plan("ring", "dgc", rate=cases.LOOPBACK), 0.5, 0.25, 0.2, 0.3, (0.25,), verified=False)]
         results.write_csv(path, written)
         self.assertEqual(results.read_csv(path), written)
@@ -217,8 +246,8 @@ class Files(unittest.TestCase):
         results.write_json(path, [result(plan(), 0.55, (0.5,)), result(plan("ring"), 0.5, (0.6,))])
         report = json.loads(path.read_text())
         self.assertLessEqual({"median_abs_error", "p90_abs_error", "ranking_accuracy", "cases"}, report.keys())
-        self.assertLessEqual({"model", "topology", "algorithm", "nnodes", "rate", "predicted_s", "measured_s", "error"},
-                             report["cases"][0].keys())
+        self.assertLessEqual({"model", "topology", "algorithm", "nnodes", "rate", "predicted_s", "predicted_s_p10",
+                              "predicted_s_p90", "measured_s", "error"}, report["cases"][0].keys())
         self.assertEqual(len(report["misranked"]), 1)
 
     def test_tasks_are_compared_one_by_one(self):
@@ -283,8 +312,7 @@ class Files(unittest.TestCase):
 
     def bench(self) -> measurement.Bench:
         """Whose replays take 0, 1, 2, ... s."""
-        reports = iter([{"each_measured_iteration_s": [float(i)], "predicted_iteration_s": 1.0, "compute_s": 0.5,
-                         "verified": True} for i in range(9)])
+        reports = iter([report_of([float(i)], 1.0) for i in range(9)])
         launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
         return measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
 
@@ -347,16 +375,16 @@ class Files(unittest.TestCase):
         # Each round has a profile of its own, and so a prediction.
         repetitions = measurement.Repetitions()
         for predicted_s in (1.0, 3.0, 1.5):
-            repetitions.add({"each_measured_iteration_s": [2.0], "predicted_iteration_s": predicted_s, "compute_s": 0.5,
-                             "verified": True}, disturbed=False)
-        self.assertEqual(repetitions.result(plan(), cases.Scale(1, 1)).predicted_s, 1.5)
+            repetitions.add(report_of([2.0], predicted_s), disturbed=False)
+        found = repetitions.result(plan(), cases.Scale(1, 1))
+        self.assertEqual((found.predicted_s, found.predicted_s_p10, found.predicted_s_p90), (1.5, 0.75, 3.0))
+        self.assertTrue(found.within_interval)
 
     def test_rounds_that_nobody_disturbed_count_alone(self):
         def result(*rounds):
             repetitions = measurement.Repetitions()
             for seconds, predicted_s, disturbed in rounds:
-                repetitions.add({"each_measured_iteration_s": seconds, "predicted_iteration_s": predicted_s, "compute_s": 0.5,
-                                 "verified": True}, disturbed)
+                repetitions.add(report_of(seconds, predicted_s), disturbed)
             measured = repetitions.result(plan(), cases.Scale(1, 1))
             return measured.repetitions_s, measured.predicted_s, measured.disturbed, measured.repeated
 
@@ -369,7 +397,7 @@ class Files(unittest.TestCase):
         self.assertEqual(wanted.next_iterations(plan(), repetitions), 1)  # 2.5 s, as is typical
         self.assertEqual(wanted.next_iterations(plan(algorithm="onebit"), repetitions), 4)
         for iteration_s, rounds, expected in ((0.1, 1, 4), (0.1, 2, 4), (0.4, 1, 2), (2.0, 1, 1), (2.0, 2, 0)):
-            repetitions.rounds = [measurement.Round((iteration_s,), 1.0, False)] * rounds
+            repetitions.rounds = [measurement.Round((iteration_s,), 1.0, (0.9, 1.1), False)] * rounds
             self.assertEqual(wanted.next_iterations(plan(), repetitions), expected, (iteration_s, rounds))
 
     def test_what_takes_long_is_traced_less(self):
@@ -623,15 +651,16 @@ class Machine(unittest.TestCase):
             (self.bin / "log").unlink()
 
     def test_leftovers_of_a_killed_run_are_removed_and_those_of_a_living_one_kept(self):
-        (self.bin / "names").write_text("hipress-11-switch\nhipress-11-0\nhipress-12-0\nhipress-13-0\nother\nhipress-x-0\n")
+        (self.bin / "names").write_text("hipress-11-switch\nhipress-11-0\nhipress-12-0\nhipress-13-0\nhipress-14-0\nother\nhipress-x-0\n")
         proc = self.folder / "proc"
-        for pid, command in ((12, b"python3\0scripts/validate.py\0"), (13, b"editor\0")):  # 13: the number is another's
+        for pid, command in ((12, b"python3\0scripts/validate.py\0"), (13, b"editor\0"),
+                             (14, b"python3\0scripts/demo.py\0")):  # 13: the number is another's
             (proc / str(pid)).mkdir(parents=True)
             (proc / str(pid) / "cmdline").write_bytes(command)
         with mock.patch.dict(os.environ, self.environment()):
             removed = network.remove_leftovers(proc)
         self.assertEqual(removed, ["hipress-11-switch", "hipress-11-0", "hipress-13-0"])
-        self.assertEqual(self.namespaces(), ["hipress-12-0", "other", "hipress-x-0"])
+        self.assertEqual(self.namespaces(), ["hipress-12-0", "hipress-14-0", "other", "hipress-x-0"])
 
 
 class Drawing(unittest.TestCase):

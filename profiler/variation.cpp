@@ -1,0 +1,59 @@
+#include "profiler/variation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiler/timing.hpp"
+
+namespace hipress::profiler {
+namespace {
+
+/// Of a standard normal distribution.
+constexpr double kInterquartileRange = 1.349;
+
+constexpr double kLeastHost = 0.03, kLeastLinks = 0.02, kLeastIterations = 0.01;
+constexpr double kCompute = 0.02;
+/// Of the simulator on networks of known speed, where predictions are off by 1 to 3 % as a rule
+/// (docs/validation.md).
+constexpr double kModel = 0.03;
+
+double between(double least, double deviation) {
+  return std::clamp(deviation, least, costs::kMostSpread);
+}
+
+}  // namespace
+
+void Variation::add(const std::vector<double>& group_s) {
+  if (group_s.size() < 2) return;
+  const double median_s = median_of(group_s);
+  const auto n = static_cast<double>(group_s.size());
+  // The median of few values lies nearer to them than the truth does.
+  const double correction = std::sqrt(n / (n - 1));
+  for (const double value_s : group_s) {
+    if (value_s > 0 && median_s > 0)
+      logarithms_.push_back(correction * std::log(value_s / median_s));
+  }
+}
+
+double Variation::deviation() const {
+  if (logarithms_.empty()) return 0;
+  std::vector<double> sorted = logarithms_;
+  std::sort(sorted.begin(), sorted.end());
+  return (quantile(sorted, 0.75) - quantile(sorted, 0.25)) / kInterquartileRange;
+}
+
+costs::Spread Variations::spread(const Options& options) const {
+  costs::Spread base;
+  if (options.base != nullptr) base = costs::spread_of(*options.base);
+  const bool new_links = options.base == nullptr || options.anew == Part::kLinks;
+  // Passes and runs tell of different work, and what varies more decides.
+  const double host = std::max({passes.deviation(), runs.deviation(), base.host});
+  return {.host = between(kLeastHost, host),
+          .links = between(kLeastLinks, new_links ? links.deviation() : base.links),
+          .compute = kCompute,
+          .model = kModel,
+          .iterations =
+              between(kLeastIterations, new_links ? iterations.deviation() : base.iterations)};
+}
+
+}  // namespace hipress::profiler
