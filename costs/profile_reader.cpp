@@ -126,7 +126,8 @@ void read_hardware(const YamlNode& node, Profile& profile) {
 }
 
 void read_kernels(const YamlNode& node, Profile& profile) {
-  node.expect_keys({"merge", "codecs"});
+  node.expect_keys({"measured_at", "merge", "codecs"});
+  if (const auto at = node.find("measured_at")) profile.kernels_measured_at = at->bandwidth();
   profile.merge = read_curve(node.at("merge"), "s_per_element");
   profile.codecs = read_codecs(node.at("codecs"));
 }
