@@ -201,6 +201,16 @@ double Curve::at(double x) const {
   return seconds < floor_s ? floor_s : seconds;  // so that a NaN stays one and is noticed
 }
 
+Curve Curve::times(double factor) const {
+  Curve scaled = *this;
+  for (Piece& piece : scaled.pieces) {
+    piece.a_s *= factor;
+    piece.b_s *= factor;
+  }
+  scaled.floor_s *= factor;
+  return scaled;
+}
+
 Fit fit_curve(const std::vector<Sample>& samples) {
   check(samples);
   std::vector<Sample> sorted = samples;

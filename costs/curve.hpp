@@ -26,6 +26,8 @@ struct Curve {
   double operator()(std::int64_t x) const { return at(static_cast<double>(x)); }
   /// The same where x is an average that need not be whole (elements per partition, say).
   double at(double x) const;
+  /// The curve that takes `factor` times as long at every size.
+  Curve times(double factor) const;
 
   bool operator==(const Curve&) const = default;
 };

@@ -152,6 +152,8 @@ sim::Scenario load(const Options& options) {
   return scenario;
 }
 
+constexpr std::uint32_t kStressed = 2;  // simulations that an interval takes
+
 unsigned jobs_of(const Options& options) {
   return options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
 }
@@ -186,7 +188,7 @@ void expand(const sim::Scenario& scenario, const Options& options, sim::Predicti
   }
   sim::FoldingChoice choice = sim::choose_folding(scenario, fold);
   const sim::Beside beside = {
-      .replicas = options.replicas > 1 ? std::min(jobs_of(options), options.replicas) : 0,
+      .replicas = std::min(jobs_of(options), std::max(options.replicas, kStressed)),
       .changed_graph = options.sensitivity};
   sim::require_room(sim::graph_size(scenario, choice.folding, beside), io::available_memory(),
                     smaller(scenario, choice.folding, options));
@@ -209,6 +211,9 @@ sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
         sim::steady_state(prediction.graph, prediction.result.timeline, scenario.iterations);
     prediction.iteration = prediction.steady->period;
   }
+  prediction.response =
+      sim::respond(scenario, prediction.graph, casync::to_seconds(prediction.iteration),
+                   casync::to_seconds(sim::compute_time(prediction)), jobs_of(options));
   prediction.critical_path = sim::critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = sim::utilisation(scenario, prediction.graph, prediction.result);
   if (options.replicas > 1) {

@@ -210,6 +210,17 @@ std::string describe_iteration(const Prediction& prediction) {
 
 }  // namespace
 
+Intervals intervals_of(const Scenario& scenario, const Prediction& prediction) {
+  const costs::Spread spread = costs::spread_of(scenario.profile);
+  const double iteration_s = casync::to_seconds(prediction.iteration);
+  const double compute_s = casync::to_seconds(compute_time(prediction));
+  const double forward_s = iteration_s - casync::to_seconds(synchronisation_time(prediction));
+  const Response& all = prediction.response;
+  return {interval(all, spread), interval(without_compute(all, forward_s), spread),
+          interval({.time_s = compute_s, .floor_s = compute_s}, spread),
+          interval(without_compute(all, compute_s), spread)};
+}
+
 std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
                                               const Prediction& prediction) {
   std::vector<std::int64_t> bytes = prediction.result.bytes_sent;
@@ -225,7 +236,10 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
                    scenario.plan.strategy, scenario.plan.nodes));
   line(out, "costs",
        fmt::format("profile {}, network {}", scenario.profile.name, to_string(scenario.network)));
-  line(out, "iteration", describe_iteration(prediction));
+  const Interval range = intervals_of(scenario, prediction).iteration;
+  line(out, "iteration",
+       fmt::format("{}; {} to {} in 8 runs of 10", describe_iteration(prediction),
+                   io::format_duration(range.p10_s), io::format_duration(range.p90_s)));
   line(out, "synchronisation", duration(synchronisation_time(prediction)));
   line(out, "compute", duration(compute));
   line(out, "exposed communication", duration(prediction.iteration - compute));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/folding.hpp"
+#include "sim/forecast.hpp"
 #include "sim/replicas.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
@@ -21,6 +22,7 @@ struct Prediction {
   std::optional<FoldingBounds> folding_bounds;  ///< of one that is folded with an error
   Result result;                                ///< with its timeline; of all iterations
   Picoseconds iteration{};                      ///< one iteration's time
+  Response response;                            ///< of that time
   std::optional<SteadyState> steady;            ///< of back-to-back iterations
   std::vector<casync::TaskId> critical_path;    ///< in order of time
   Utilisation utilisation;
@@ -40,6 +42,12 @@ inline Picoseconds synchronisation_time(const Prediction& prediction) {
   return prediction.iteration -
          (prediction.steady ? prediction.steady->forward : prediction.result.forward);
 }
+
+/// 10th and 90th percentile of the times above, by how the profile's costs are spread.
+struct Intervals {
+  Interval iteration, synchronisation, compute, exposed_communication;
+};
+Intervals intervals_of(const Scenario& scenario, const Prediction& prediction);
 
 /// Per node; of one iteration.
 std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,

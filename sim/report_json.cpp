@@ -128,31 +128,43 @@ Json steady_json(const Prediction& prediction) {
   return {{"periods_s", periods}, {"settled", prediction.steady->settled}};
 }
 
+/// The times, each with its interval beside it.
+Json times_json(const Scenario& scenario, const Prediction& prediction) {
+  const Picoseconds compute = compute_time(prediction);
+  const Intervals intervals = intervals_of(scenario, prediction);
+  Json times;
+  const auto add = [&](const std::string& name, Picoseconds time, const Interval& interval) {
+    times[name + "_s"] = casync::to_seconds(time);
+    times[name + "_s_p10"] = interval.p10_s;
+    times[name + "_s_p90"] = interval.p90_s;
+  };
+  add("iteration", prediction.iteration, intervals.iteration);
+  add("synchronisation", synchronisation_time(prediction), intervals.synchronisation);
+  add("compute", compute, intervals.compute);
+  add("exposed_communication", prediction.iteration - compute, intervals.exposed_communication);
+  return times;
+}
+
 }  // namespace
 
 void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Result& result = prediction.result;
-  const Picoseconds compute = compute_time(prediction);
-  const Json report = {
-      {"iteration_s", casync::to_seconds(prediction.iteration)},
-      {"synchronisation_s", casync::to_seconds(synchronisation_time(prediction))},
-      {"compute_s", casync::to_seconds(compute)},
-      {"exposed_communication_s", casync::to_seconds(prediction.iteration - compute)},
-      {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
-      {"tasks", prediction.graph.tasks()},
-      {"folding", folding_name(prediction)},
-      {"folding_bounds", folding_bounds_json(prediction)},
-      {"orbits", prediction.graph.orbits()},
-      {"simulation_s", prediction.simulation_s},
-      {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
-      {"replicas", replicas_json(prediction.replicas)},
-      {"critical_path_share", share_json(prediction, Picoseconds{})},
-      {"exposed_communication_share", share_json(prediction, result.compute)},
-      {"utilisation", utilisation_json(prediction.utilisation)},
-      {"links", links_json(prediction.utilisation)},
-      {"sensitivity", sensitivity_json(prediction.sensitivities)},
-      {"steady", steady_json(prediction)},
-      {"critical_path", path_json(prediction)}};
+  Json report = times_json(scenario, prediction);
+  report.update({{"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
+                 {"tasks", prediction.graph.tasks()},
+                 {"folding", folding_name(prediction)},
+                 {"folding_bounds", folding_bounds_json(prediction)},
+                 {"orbits", prediction.graph.orbits()},
+                 {"simulation_s", prediction.simulation_s},
+                 {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+                 {"replicas", replicas_json(prediction.replicas)},
+                 {"critical_path_share", share_json(prediction, Picoseconds{})},
+                 {"exposed_communication_share", share_json(prediction, result.compute)},
+                 {"utilisation", utilisation_json(prediction.utilisation)},
+                 {"links", links_json(prediction.utilisation)},
+                 {"sensitivity", sensitivity_json(prediction.sensitivities)},
+                 {"steady", steady_json(prediction)},
+                 {"critical_path", path_json(prediction)}});
   out << report.dump(2) << '\n';
 }
 

@@ -13,13 +13,7 @@ constexpr double kShorter = 0.9;
 /// The same work at a 10 % higher speed.
 void hurry(double& seconds) { seconds /= kFaster; }
 
-void hurry(costs::Curve& curve) {
-  for (costs::Curve::Piece& piece : curve.pieces) {
-    hurry(piece.a_s);
-    hurry(piece.b_s);
-  }
-  hurry(curve.floor_s);
-}
+void hurry(costs::Curve& curve) { curve = curve.times(1 / kFaster); }
 
 void raise_bandwidth(Scenario& scenario) {
   scenario.cluster.link.bandwidth *= kFaster;

@@ -1,0 +1,177 @@
+#include "sim/forecast.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "sim/parallel.hpp"
+
+namespace hipress::sim {
+namespace {
+
+constexpr std::size_t kReplicas = 2000;
+constexpr double kLeastStep = 0.05;   // that costs are changed by, so that rounding does not count
+constexpr double kOfMedian = 1.2533;  // σ of a median of n draws is √(π/2)·σ/√n
+
+/// What a replica draws: standard deviations from the median.
+struct Draw {
+  double host, links, compute, error, other_error;
+};
+
+/// Where the normal distribution function is `probability`, by bisection.
+double normal_quantile(double probability) {
+  double low = -8, high = 8;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::sqrt(2.0)) / 2 < probability ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+/// Normal draws at the points of an additive lattice in five dimensions, which fills them evenly
+/// (R-sequence; Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018).
+std::vector<Draw> make_draws() {
+  constexpr double kRoot = 1.1673039782614187;  // of x^6 = x + 1
+  const auto normal = [](std::size_t i, int dimension) {
+    const double place = 0.5 + static_cast<double>(i + 1) / std::pow(kRoot, dimension);
+    return normal_quantile(std::clamp(place - std::floor(place), 1e-6, 1 - 1e-6));
+  };
+  std::vector<Draw> draws;
+  for (std::size_t i = 0; i < kReplicas; ++i) {
+    draws.push_back({normal(i, 1), normal(i, 2), normal(i, 3), normal(i, 4), normal(i, 5)});
+  }
+  return draws;
+}
+
+const std::vector<Draw>& draws() {
+  static const std::vector<Draw> made = make_draws();
+  return made;
+}
+
+/// Of a response where the model is off by `error` of what is communication. What is hidden behind
+/// computation at nominal costs gains nothing from lower ones, hence the floor.
+double time_of(const Response& response, const costs::Spread& spread, const Draw& draw,
+               double error) {
+  const double host = response.host_s * std::exp(spread.host * draw.host);
+  const double links = response.links_s * std::exp(spread.links * draw.links);
+  const double compute = response.compute_s * std::exp(spread.compute * draw.compute);
+  const double factor = std::exp(spread.compute * draw.compute);
+  return std::max((host + links) * std::exp(error) + compute, response.floor_s * factor) -
+         response.left_out_s * factor;
+}
+
+void slow(costs::LinkCosts& link, double factor) {
+  link.overhead_s *= factor;
+  link.latency_s *= factor;
+  link.bandwidth /= factor;
+  link.bandwidth_both_ways /= factor;
+}
+
+void slow_cores(costs::LinkCosts& link, double factor) {
+  link.core_s_per_byte *= factor;
+  link.core_s_per_message *= factor;
+}
+
+double step_of(double deviation) { return std::exp(std::max(deviation, kLeastStep)); }
+
+}  // namespace
+
+void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster) {
+  for (auto& [name, codec] : profile.codecs) {
+    codec.encode = codec.encode.times(factor);
+    codec.decode = codec.decode.times(factor);
+    codec.decode_add = codec.decode_add.times(factor);
+  }
+  profile.merge = profile.merge.times(factor);
+  slow_cores(profile.link, factor);
+  slow_cores(cluster.link, factor);
+  if (cluster.host_link) slow_cores(*cluster.host_link, factor);
+}
+
+void slow_links(double factor, costs::Profile&, costs::Cluster& cluster) {
+  slow(cluster.link, factor);
+  if (cluster.host_link) slow(*cluster.host_link, factor);
+  cluster.gpu_link.overhead_s *= factor;
+  cluster.gpu_link.bandwidth /= factor;
+  if (cluster.rack) cluster.rack->latency_s *= factor;
+}
+
+Response without_compute(const Response& response, double seconds) {
+  Response rest = response;
+  rest.time_s -= seconds;
+  rest.left_out_s += seconds;
+  return rest;
+}
+
+std::optional<Response> respond(double nominal_s, double compute_s, const costs::Profile& profile,
+                                const costs::Cluster& cluster, const TimeOf& time_s,
+                                unsigned jobs) {
+  const costs::Spread spread = costs::spread_of(profile);
+  struct Stress {
+    void (*apply)(double factor, costs::Profile& profile, costs::Cluster& cluster);
+    double factor;
+    std::optional<double> share_s = {};
+  };
+  std::array stresses = {Stress{slow_host, step_of(spread.host)},
+                         Stress{slow_links, step_of(spread.links)}};
+  run_parallel(stresses.size(), jobs, [&](std::size_t i, unsigned) {
+    Stress& stress = stresses[i];
+    costs::Profile costs = profile;
+    costs::Cluster machines = cluster;
+    stress.apply(stress.factor, costs, machines);
+    const std::optional<double> slower_s = time_s(costs, machines);
+    if (slower_s) stress.share_s = std::max(0.0, (*slower_s - nominal_s) / (stress.factor - 1));
+  });
+  const auto& [host, links] = stresses;
+  if (!host.share_s || !links.share_s) return std::nullopt;
+  // Where costs decide what waits for what, the shares may exceed the whole.
+  const double sum_s = *host.share_s + *links.share_s;
+  const double factor = sum_s > nominal_s ? nominal_s / sum_s : 1;
+  return Response{.time_s = nominal_s,
+                  .host_s = *host.share_s * factor,
+                  .links_s = *links.share_s * factor,
+                  .compute_s = std::max(0.0, nominal_s - sum_s),
+                  .floor_s = std::min(compute_s, nominal_s)};
+}
+
+Response respond(const Scenario& scenario, const casync::TaskGraph& graph, double iteration_s,
+                 double compute_s, unsigned jobs) {
+  const TimeOf time_s = [&](const costs::Profile& profile, const costs::Cluster& cluster) {
+    Scenario changed = scenario;
+    changed.profile = profile;
+    changed.cluster = cluster;
+    return std::optional(casync::to_seconds(iteration_time(changed, graph)));
+  };
+  return *respond(iteration_s, compute_s, scenario.profile, scenario.cluster, time_s, jobs);
+}
+
+Interval interval(const Response& response, const costs::Spread& spread, int iterations) {
+  const double of_median =
+      iterations > 0 ? kOfMedian * spread.iterations / std::sqrt(static_cast<double>(iterations))
+                     : 0;
+  std::vector<double> times;
+  for (const Draw& draw : draws()) {
+    times.push_back(time_of(response, spread, draw, spread.model * draw.error) *
+                    std::exp(of_median * draw.other_error));
+  }
+  std::sort(times.begin(), times.end());
+  return {times[kReplicas / 10], times[kReplicas - kReplicas / 10 - 1]};
+}
+
+Saving saving(const Response& first, const Response& second, const costs::Spread& spread,
+              double margin) {
+  std::vector<double> saved;
+  for (const Draw& draw : draws()) {
+    const double a_s = time_of(first, spread, draw, spread.model * draw.error);
+    const double b_s = time_of(second, spread, draw, spread.model * draw.other_error);
+    saved.push_back(b_s > 0 ? 1 - a_s / b_s : 0);
+  }
+  std::sort(saved.begin(), saved.end());
+  const auto faster = saved.end() - std::upper_bound(saved.begin(), saved.end(), margin);
+  const double probability = static_cast<double>(faster) / static_cast<double>(kReplicas);
+  return {saved[kReplicas / 10], saved[kReplicas / 2], saved[kReplicas - kReplicas / 10 - 1],
+          first == second && margin == 0 ? 0.5 : probability};
+}
+
+}  // namespace hipress::sim

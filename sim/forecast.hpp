@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "costs/spread.hpp"
+#include "sim/scenario.hpp"
+
+namespace hipress::sim {
+
+/// How a predicted time depends on what is uncertain: parts that grow in proportion to the costs of
+/// host, links and compute, as they do where the machine is slower by a standard deviation. They
+/// add up to the time, since everything twice as slow takes twice as long.
+struct Response {
+  double time_s = 0;
+  double host_s = 0;      ///< kernels, and the CPU time of transfers
+  double links_s = 0;     ///< bandwidths, overheads, latencies
+  double compute_s = 0;   ///< the rest
+  double floor_s = 0;     ///< forward and backward, which no communication makes shorter
+  double left_out_s = 0;  ///< computation that is not counted
+  bool operator==(const Response&) const = default;
+};
+
+/// 10th and 90th percentile, in seconds.
+struct Interval {
+  double p10_s = 0, p90_s = 0;
+};
+
+/// Of what takes `seconds` less because it leaves out so much computation (forward, backward).
+Response without_compute(const Response& response, double seconds);
+
+/// Makes host work, or links, take `factor` times as long.
+void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster);
+void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster);
+
+/// Seconds that something takes with these costs; none: it cannot be told.
+using TimeOf = std::function<std::optional<double>(const costs::Profile&, const costs::Cluster&)>;
+
+/// The response of what takes `nominal_s` with this profile and cluster, of which `compute_s` for
+/// forward and backward, by two more calls of `time_s`: with host work, and with links, slower by a
+/// standard deviation; at the same time with more than one of `jobs`. None where one of them gives
+/// none.
+std::optional<Response> respond(double nominal_s, double compute_s, const costs::Profile& profile,
+                                const costs::Cluster& cluster, const TimeOf& time_s,
+                                unsigned jobs = 1);
+
+/// The response of a scenario whose graph, iteration time and compute time are known. Throws as
+/// simulate().
+Response respond(const Scenario& scenario, const casync::TaskGraph& graph, double iteration_s,
+                 double compute_s, unsigned jobs = 1);
+
+/// Of the median iteration of a run, over replicas that draw factors of host, links and compute
+/// once each, and the model's error for what is communication. So many `iterations` add what their
+/// median varies; 0: infinitely many.
+Interval interval(const Response& response, const costs::Spread& spread, int iterations = 0);
+
+/// What the first saves of the second's time on the same machines: they share the draws of host,
+/// links and compute, but not the model's error.
+struct Saving {
+  double p10 = 0, median = 0, p90 = 0;  ///< 1 − first/second; negative: it takes longer
+  double probability = 0.5;  ///< that it takes less than 1 − `margin` of the second's time
+};
+/// Equal responses without a margin have probability 0.5.
+Saving saving(const Response& first, const Response& second, const costs::Spread& spread,
+              double margin = 0);
+
+}  // namespace hipress::sim

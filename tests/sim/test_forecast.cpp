@@ -1,0 +1,136 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "costs/cluster.hpp"
+#include "plans/plan_file.hpp"
+#include "sim/forecast.hpp"
+
+namespace hipress::sim {
+namespace {
+
+constexpr costs::Spread kSpread = {
+    .host = 0.2, .links = 0.1, .compute = 0.05, .model = 0, .iterations = 0.05};
+constexpr double kNormalP90 = 1.2815515655;  // standard deviations
+
+Scenario example(double backward_s, const std::string& plan) {
+  models::Model model;
+  model.name = "two gradients";
+  model.forward_s = 0.01;
+  for (const double share : {0.5, 1.0}) {
+    models::Gradient gradient;
+    gradient.name = share < 1 ? "late" : "early";
+    gradient.elements = 1 << 20;
+    gradient.ready_s = backward_s * share;
+    model.gradients.push_back(gradient);
+  }
+  costs::Profile profile = costs::read_profile("v100_100g");
+  costs::Cluster cluster = costs::cluster_from_profile(profile, 4);
+  casync::Plan resolved =
+      plans::resolve_plan(plan, {.model = model, .strategy = "ring", .nodes = 4}).plan;
+  return {std::move(model), std::move(resolved), std::move(profile), std::move(cluster)};
+}
+
+Response respond_to(const Scenario& scenario) {
+  const casync::TaskGraph graph = expand(scenario);
+  const Result result = simulate(scenario, graph);
+  return respond(scenario, graph, casync::to_seconds(result.iteration),
+                 casync::to_seconds(result.compute));
+}
+
+TEST_CASE("the parts of a response add up to the time") {
+  for (const char* plan : {"none", "onebit", "fp16"}) {
+    const Response response = respond_to(example(0.001, plan));
+    CHECK(response.host_s + response.links_s + response.compute_s ==
+          Approx(response.time_s).epsilon(1e-9));
+    CHECK(response.host_s > 0);
+    CHECK(response.links_s > 0);
+    CHECK(response.floor_s == Approx(0.011));
+  }
+}
+
+TEST_CASE("a response says what costs make of a time") {
+  const Scenario scenario = example(0, "onebit");
+  const Response response = respond_to(scenario);
+  Scenario slower = scenario;
+  slow_links(1.3, slower.profile, slower.cluster);
+  const double slower_s = casync::to_seconds(iteration_time(slower, expand(slower)));
+  CHECK(slower_s - response.time_s == Approx(0.3 * response.links_s).epsilon(0.02));
+  slower = scenario;
+  slow_host(1.3, slower.profile, slower.cluster);
+  const double busier_s = casync::to_seconds(iteration_time(slower, expand(slower)));
+  CHECK(busier_s - response.time_s == Approx(0.3 * response.host_s).epsilon(0.02));
+}
+
+TEST_CASE("what hides behind backward depends on computation alone") {
+  Scenario scenario = example(10, "none");
+  scenario.model.gradients.back().elements = 1;
+  scenario.plan =
+      plans::resolve_plan("none", {.model = scenario.model, .strategy = "ring", .nodes = 4}).plan;
+  const Response response = respond_to(scenario);
+  CHECK(response.compute_s / response.time_s > 0.999);
+  const Interval exposed = interval(without_compute(response, response.floor_s), kSpread);
+  CHECK(exposed.p10_s >= 0);
+  CHECK(exposed.p90_s < 0.002);
+}
+
+TEST_CASE("what is hidden gains nothing from faster links") {
+  const costs::Spread links = {.links = 0.3};
+  const Response response = {.time_s = 1, .links_s = 0.5, .compute_s = 0.5, .floor_s = 0.98};
+  const Interval range = interval(response, links);
+  CHECK(range.p10_s == 0.98);
+  CHECK(range.p90_s > 1.1);
+}
+
+TEST_CASE("intervals of one factor are those of a lognormal") {
+  const Interval host = interval({.time_s = 1, .host_s = 1}, kSpread);
+  CHECK(host.p10_s == Approx(std::exp(-kNormalP90 * 0.2)).epsilon(0.01));
+  CHECK(host.p90_s == Approx(std::exp(kNormalP90 * 0.2)).epsilon(0.01));
+  const Interval compute = interval({.time_s = 2, .compute_s = 2}, kSpread);
+  CHECK(compute.p90_s == Approx(2 * std::exp(kNormalP90 * 0.05)).epsilon(0.005));
+}
+
+TEST_CASE("the host's and the links' factors are independent, all kernels' the same") {
+  // Independent deviations of 0.2·h and 0.1·l add up in squares, for small ones.
+  const costs::Spread small = {.host = 0.02, .links = 0.01};
+  const Interval both = interval({.time_s = 2, .host_s = 1, .links_s = 1}, small);
+  CHECK(both.p90_s - 2 == Approx(kNormalP90 * std::hypot(0.02, 0.01)).epsilon(0.05));
+}
+
+TEST_CASE("few iterations widen an interval") {
+  const Response response = {.time_s = 1, .compute_s = 1};
+  const Interval many = interval(response, kSpread), few = interval(response, kSpread, 3);
+  CHECK(few.p90_s > many.p90_s);
+  CHECK(few.p10_s < many.p10_s);
+}
+
+TEST_CASE("plans on one machine are compared under the same draws") {
+  const costs::Spread spread = {.host = 0.3, .links = 0.3};
+  const Response slow = {.time_s = 1.02, .links_s = 1.02}, fast = {.time_s = 1, .links_s = 1};
+  CHECK(saving(fast, slow, spread).probability == 1);
+  CHECK(saving(slow, fast, spread).probability == 0);
+  CHECK(saving(fast, fast, spread).probability == 0.5);
+  CHECK(saving(fast, slow, spread, 0.03).probability == 0);
+
+  const Response kernels = {.time_s = 1, .host_s = 1};
+  CHECK(saving(kernels, fast, spread).probability == Approx(0.5).margin(0.02));
+
+  const Saving known = saving(fast, slow, spread);
+  CHECK(known.p10 == Approx(1 - 1 / 1.02));
+  CHECK(known.p90 == Approx(1 - 1 / 1.02));
+
+  const costs::Spread off = {.model = 0.05};
+  const double likely = saving(fast, slow, off).probability;
+  CHECK(likely > 0.5);
+  CHECK(likely < 0.9);
+}
+
+TEST_CASE("a time that cannot be told has no response") {
+  const Scenario scenario = example(0.001, "none");
+  const TimeOf none = [](const costs::Profile&, const costs::Cluster&) {
+    return std::optional<double>();
+  };
+  CHECK_FALSE(sim::respond(1, 1, scenario.profile, scenario.cluster, none));
+}
+
+}  // namespace
+}  // namespace hipress::sim
