@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "io/error.hpp"
 #include "io/quantity.hpp"
 
 namespace hipress::costs {
@@ -65,7 +66,7 @@ std::string describe_levels_beside_links(const Cluster& cluster) {
 
 std::string describe_compute(const models::Model& model) {
   const double backward_s = models::backward_s(model);
-  if (backward_s == 0 && model.forward_s == 0) return "compute not known";
+  if (backward_s == 0 && model.forward_s == 0) return "compute not known (--compute-time)";
   return fmt::format("compute {} (forward {})", io::format_duration(model.forward_s + backward_s),
                      model.forward_s > 0 ? io::format_duration(model.forward_s) : "not known");
 }
@@ -95,6 +96,15 @@ std::string describe_origin(const Profile& profile, bool given) {
   return text +
          ", since no --profile was given: take one for your GPU and network, such as h100-100g "
          "(estimated), or measure your machines with hipress-profile";
+}
+
+std::string foreign_costs(const Profile& profile, const std::string& algorithm) {
+  const std::string row = profile.row_of(algorithm);
+  if (row.empty() || row == algorithm) return {};
+  return fmt::format(
+      "{} is charged what {} costs, since profile {} has no costs of its own for it; "
+      "hipress-profile --algorithm {} measures them",
+      algorithm, row, profile.name, io::quote(algorithm));
 }
 
 std::string describe_machines(const Profile& profile, const Cluster& cluster,

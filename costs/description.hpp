@@ -21,6 +21,10 @@ std::string_view origin_of(const Profile& profile);
 /// it is the default, and how to get a better one.
 std::string describe_origin(const Profile& profile, bool given);
 
+/// Whose costs an algorithm has that has none of its own in the profile: "tern.pse(b=4) is charged
+/// what tern.pse(b=2) costs". Empty if it has, or if there are none for it at all.
+std::string foreign_costs(const Profile& profile, const std::string& algorithm);
+
 /// Profile, nodes, links and compute time in one line: "profile v100_100g (derived), 8 nodes × 4
 /// GPUs, links 25 Gbit/s + 20us latency + 20us overhead, GPUs 250 GB/s; compute 120ms (forward
 /// 40ms)".

@@ -229,12 +229,19 @@ Profile read_profile(const std::string& path_or_name) {
   return parse_profile(io::read_file(path), path);
 }
 
-const CodecCosts& Profile::codec(const std::string& algorithm) const {
+std::string Profile::row_of(const std::string& algorithm) const {
   // Measured with these parameters, or else with any: they change costs little.
   const auto base = [](const std::string& text) { return text.substr(0, text.find('(')); };
-  if (const auto exact = codecs.find(algorithm); exact != codecs.end()) return exact->second;
+  if (codecs.contains(algorithm)) return algorithm;
   for (const auto& [known_name, costs] : codecs) {
-    if (base(known_name) == base(algorithm)) return costs;
+    if (base(known_name) == base(algorithm)) return known_name;
+  }
+  return {};
+}
+
+const CodecCosts& Profile::codec(const std::string& algorithm) const {
+  if (const auto found = codecs.find(row_of(algorithm)); found != codecs.end()) {
+    return found->second;
   }
   std::string known;
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;

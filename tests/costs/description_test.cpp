@@ -38,6 +38,16 @@ TEST_CASE("Of a profile that nobody chose, the reason and a better one are named
         "network, such as h100-100g (estimated), or measure your machines with hipress-profile");
 }
 
+TEST_CASE("Costs of another algorithm are named") {
+  Profile profile = profile_from("measured");
+  profile.codecs["tern.pse(b=2)"] = {};
+  CHECK(foreign_costs(profile, "tern.pse(b=2)").empty());
+  CHECK(foreign_costs(profile, "onebit").empty());  // has none, which is an error elsewhere
+  CHECK(foreign_costs(profile, "tern.pse(b=4)") ==
+        "tern.pse(b=4) is charged what tern.pse(b=2) costs, since profile mine has no costs of its "
+        "own for it; hipress-profile --algorithm 'tern.pse(b=4)' measures them");
+}
+
 TEST_CASE("What a prediction rests on is said in one line") {
   const Profile profile = read_profile("h100-100g");
   Cluster cluster = cluster_from_profile(profile, 8);
@@ -58,7 +68,7 @@ TEST_CASE("What a prediction rests on is said in one line") {
     CHECK(describe_machines(profile, cluster, model_of(0, 0)) ==
           "profile h100-100g (estimated), 8 nodes on 2 hosts, links 96 Gbit/s (75 Gbit/s each way "
           "when both are busy) + 5us latency + 5us overhead, within hosts 300 GB/s, racks of 1 "
-          "host, oversubscribed 2 ×, 1 of another speed; compute not known");
+          "host, oversubscribed 2 ×, 1 of another speed; compute not known (--compute-time)");
   }
   SECTION("a model that says no forward, on slow links") {
     cluster.link.bandwidth = cluster.link.bandwidth_both_ways = 200e6 / 8;
