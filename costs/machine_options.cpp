@@ -139,8 +139,10 @@ bool MachineOptions::names_cluster() const {
 void declare(CLI::App& app, MachineOptions& options, std::string_view without_profile) {
   app.add_option("--profile", options.profile,
                  fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
-                             without_profile));
-  app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's");
+                             without_profile))
+      ->check(io::file_name());
+  app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's")
+      ->check(io::file_name());
   app.add_option("--bandwidth", options.bandwidth,
                  "Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)");
   app.add_option("--latency", options.latency, "Of these links, on the wire: 20us");

@@ -4,11 +4,13 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
-#include "costs/cluster.hpp"
-#include "costs/profile.hpp"
+#include "costs/description.hpp"
+#include "costs/machine_options.hpp"
 #include "executor/device_choice.hpp"
 #include "executor/replay.hpp"
 #include "executor/report.hpp"
@@ -19,7 +21,7 @@
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/tool.hpp"
-#include "models/model.hpp"
+#include "models/time_options.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/simulator.hpp"
@@ -38,7 +40,9 @@ struct Request {
   std::string backward = "idle";
   std::string transport{transport::kDefaultTransport}, rendezvous, interface, job = "hipress";
   executor::SecretOptions secret;
-  std::string profile, cluster, network = "fair";
+  costs::MachineOptions machines;  ///< to predict for
+  models::TimeOptions times;
+  std::string network = "fair";
   std::string trace;
   plans::PlanOptions plan_options;
   plans::Trust trust;
@@ -74,10 +78,8 @@ void declare(CLI::App& app, Request& request) {
                  "what produces gradients: a timer (idle) or a busy core (spin)")
       ->check(CLI::IsMember({"idle", "spin"}))
       ->capture_default_str();
-  app.add_option("--profile", request.profile,
-                 "measured costs to predict with: a file, or a shipped profile's name");
-  app.add_option("--cluster", request.cluster,
-                 "cluster YAML to predict for; default: as the profile was measured");
+  costs::declare(app, request.machines, "default: none, and nothing is predicted");
+  models::declare(app, request.times);
   app.add_option("--network", request.network, "how predicted transfers share links: port or fair")
       ->capture_default_str();
   app.add_option("--transport", request.transport,
@@ -116,10 +118,12 @@ struct Job {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
+  std::vector<std::string> remarks = {};  ///< what was assumed of the model
 };
 
 Job make_job(const Request& request, std::uint32_t nodes) {
   Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
+  job.remarks = models::apply(request.times, job.model);
   plans::PlanContext context = {.model = job.model,
                                 .strategy = request.topology,
                                 .nodes = nodes,
@@ -178,26 +182,44 @@ void warn_of_unused(const Request& request) {
   warn("--interface", request.interface != untouched.interface && request.transport != "nccl");
 }
 
-std::optional<sim::Result> predict(const Request& request, const Job& job) {
-  const sim::Network network = sim::parse_network(request.network);
-  if (request.profile.empty()) {
-    if (request.cluster.empty()) return std::nullopt;
+/// What to predict for; none: nothing is predicted.
+std::optional<costs::LoadedMachines> load_machines(const Request& request, std::uint32_t ranks) {
+  if (request.machines.profile.empty()) {
+    if (!request.machines.names_cluster() && request.machines.scale_kernels.empty()) {
+      return std::nullopt;
+    }
+    const bool file = !request.machines.cluster.empty();
+    throw io::InputError(fmt::format(
+        "{} to predict for, and there is no prediction without costs: add --profile, "
+        "or leave {} out",
+        file ? "--cluster says what" : "options say what machines", file ? "--cluster" : "them"));
+  }
+  costs::LoadedMachines machines = costs::load(request.machines, ranks, ranks);
+  if (machines.cluster.gpus_per_node > 1 || costs::is_hierarchical(machines.cluster)) {
+    const std::string& file = request.machines.cluster;
     throw io::InputError(
-        "--cluster says what to predict for, and there is no prediction without costs: add "
-        "--profile, or leave --cluster out");
+        (file.empty() ? "--gpus-per-node" : file) +
+        ": host_link, rack and gpus_per_node are of clusters that hipress-sim predicts and this "
+        "tool cannot run on; leave them out");
   }
-  const costs::Profile profile = costs::read_profile(request.profile);
-  const costs::Cluster cluster =
-      request.cluster.empty() ? costs::cluster_from_profile(profile, job.graph.nodes)
-                              : costs::read_cluster(request.cluster, profile, job.graph.nodes);
-  if (cluster.gpus_per_node > 1 || costs::is_hierarchical(cluster)) {
-    throw io::InputError(request.cluster +
-                         ": host_link, rack and gpus_per_node are of clusters that hipress-sim "
-                         "predicts and this tool cannot run on; leave them out");
-  }
+  return machines;
+}
+
+/// Says on one rank what was assumed of the inputs.
+void say(const Job& job, const std::optional<costs::LoadedMachines>& machines) {
+  for (const std::string& remark : job.remarks) spdlog::info("{}", remark);
+  if (!machines) return;
+  for (const std::string& remark : machines->remarks) spdlog::info("{}", remark);
+  for (const std::string& warning : machines->warnings) spdlog::warn("{}", warning);
+}
+
+std::optional<sim::Result> predict(const Request& request, const Job& job,
+                                   const std::optional<costs::LoadedMachines>& machines) {
+  const sim::Network network = sim::parse_network(request.network);
+  if (!machines) return std::nullopt;
   const bool spins = request.replay.backward == executor::Backward::kSpin;
   return sim::simulate(
-      job.graph, sim::TaskCosts(profile, job.plan.plan.algorithms), cluster,
+      job.graph, sim::TaskCosts(machines->profile, job.plan.plan.algorithms), machines->cluster,
       {.network = network,
        .backward_cores = spins ? sim::BackwardCores::kOne : sim::BackwardCores::kNone,
        .record_timeline = true});
@@ -258,7 +280,9 @@ int run(Request& request) {
   const Job job = make_job(request, ranks);
   request.replay.backward =
       request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;
-  const std::optional<sim::Result> predicted = predict(request, job);
+  const std::optional<costs::LoadedMachines> machines = load_machines(request, ranks);
+  if (reports) say(job, machines);
+  const std::optional<sim::Result> predicted = predict(request, job, machines);
   request.replay.timeline = predicted || !request.trace.empty();
   if (request.verbose) {
     request.replay.progress = [](int iteration) { spdlog::info("iteration {}", iteration); };
@@ -267,10 +291,15 @@ int run(Request& request) {
   if (!reports) return 0;
   const executor::Report report =
       executor::make_report(job.model, job.graph, replayed, predicted ? &*predicted : nullptr);
+  const std::string predicted_for =
+      machines ? costs::describe_machines(machines->profile, machines->cluster, job.model) : "";
   if (request.json) {
-    std::cout << executor::to_json(report).dump() << "\n";
+    auto json = executor::to_json(report);
+    if (machines) json["predicted_for"] = predicted_for;
+    std::cout << json.dump() << "\n";
   } else {
     executor::print(std::cout, report);
+    if (machines) std::cout << "predicted for " << predicted_for << "\n";
   }
   // Last, since what was measured is worth more than a trace that cannot be written after all.
   if (!request.trace.empty()) write_trace(request.trace, job, replayed, predicted);
