@@ -15,8 +15,6 @@ namespace {
 
 using io::YamlNode;
 
-constexpr std::int64_t kMostGpus = 1 << 12;
-
 /// Nodes 0 … n−1 on the first machine, n … 2n−1 on the second, and so on.
 std::vector<std::uint32_t> fill_hosts(std::uint32_t nodes, std::uint32_t nodes_per_host) {
   std::vector<std::uint32_t> host(nodes);

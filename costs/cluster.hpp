@@ -17,6 +17,9 @@ inline constexpr double kMostFactor = 1e3;
 /// Most nodes that a cluster may have.
 inline constexpr std::int64_t kMostNodes = 1 << 20;
 
+/// Most GPUs that a node may have.
+inline constexpr std::int64_t kMostGpus = 1 << 12;
+
 /// Longest turn on a core, in seconds: sums of waits for as many threads as there can be then fit
 /// in 64 bits of picoseconds.
 inline constexpr double kLongestTurn_s = 1;

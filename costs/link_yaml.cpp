@@ -11,6 +11,13 @@ double duration_or(const io::YamlNode& node, std::string_view key, double otherw
   return child ? child->duration() : otherwise;
 }
 
+std::string complaint_about_burst(const LinkCosts& link) {
+  if (static_cast<double>(link.burst_bytes) <= io::kLongestDuration_s * link.bandwidth) return {};
+  return fmt::format("a burst of {} takes more than {:g} s at {}",
+                     io::format_size(link.burst_bytes), io::kLongestDuration_s,
+                     io::format_bandwidth(link.bandwidth));
+}
+
 LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
   LinkCosts link = defaults;
   if (const auto bandwidth = node.find("bandwidth")) {
@@ -24,11 +31,8 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
     }
   }
   if (const auto burst = node.find("burst")) link.burst_bytes = burst->size();
-  if (static_cast<double>(link.burst_bytes) > io::kLongestDuration_s * link.bandwidth) {
-    (node.has("burst") ? node.at("burst") : node.at("bandwidth"))
-        .fail(fmt::format("a burst of {} takes more than {:g} s at {}",
-                          io::format_size(link.burst_bytes), io::kLongestDuration_s,
-                          io::format_bandwidth(link.bandwidth)));
+  if (const std::string complaint = complaint_about_burst(link); !complaint.empty()) {
+    (node.has("burst") ? node.at("burst") : node.at("bandwidth")).fail(complaint);
   }
   link.overhead_s = duration_or(node, "overhead", link.overhead_s);
   link.latency_s = duration_or(node, "latency", link.latency_s);

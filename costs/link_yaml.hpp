@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "costs/profile.hpp"
@@ -9,6 +10,9 @@ namespace hipress::costs {
 
 /// The duration in seconds under a key that need not be there.
 double duration_or(const io::YamlNode& node, std::string_view key, double otherwise);
+
+/// Why a link cannot have its burst at its bandwidth; empty if it can.
+std::string complaint_about_burst(const LinkCosts& link);
 
 /// Reads the map of link quantities that profiles and cluster files share (costs/README.md lists
 /// its keys). What it does not say is taken from `defaults`, except that a bandwidth given alone

@@ -70,9 +70,11 @@ struct Profile {
   std::string fingerprint;      ///< of the file it was read from
   std::string device = "cpu";   ///< what ran the kernels
   double memory_bandwidth = 0;  ///< bytes per second, the ceiling of kernels
-  int cores = 0;                ///< of the host; 0: not a shared resource
-  double core_turn_s = 0;       ///< how long a thread that codes keeps a core that others wait for
-  bool shared_host = false;     ///< measured with all ranks on one machine (loopback)
+  /// The memory bandwidth that the kernels' costs are of, bytes per second; 0: not said.
+  double kernels_measured_at = 0;
+  int cores = 0;             ///< of the host; 0: not a shared resource
+  double core_turn_s = 0;    ///< how long a thread that codes keeps a core that others wait for
+  bool shared_host = false;  ///< measured with all ranks on one machine (loopback)
   std::map<std::string, CodecCosts> codecs;
   Curve merge;  ///< raw fp32 add, x in elements
   LinkCosts link;
@@ -94,6 +96,10 @@ struct Profile {
   /// The codec's costs, with or without its parameters ("tbq", "tbq(tau=0.25)"), or InputError that
   /// names the algorithms the profile has.
   const CodecCosts& codec(const std::string& algorithm) const;
+
+  /// The name of the row in `codecs` that codec() gives: the algorithm's own, or that of one with
+  /// other parameters. Empty if there is none.
+  std::string row_of(const std::string& algorithm) const;
 
   bool operator==(const Profile&) const = default;
 };

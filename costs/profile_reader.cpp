@@ -126,7 +126,8 @@ void read_hardware(const YamlNode& node, Profile& profile) {
 }
 
 void read_kernels(const YamlNode& node, Profile& profile) {
-  node.expect_keys({"merge", "codecs"});
+  node.expect_keys({"measured_at", "merge", "codecs"});
+  if (const auto at = node.find("measured_at")) profile.kernels_measured_at = at->bandwidth();
   profile.merge = read_curve(node.at("merge"), "s_per_element");
   profile.codecs = read_codecs(node.at("codecs"));
 }
@@ -228,12 +229,19 @@ Profile read_profile(const std::string& path_or_name) {
   return parse_profile(io::read_file(path), path);
 }
 
-const CodecCosts& Profile::codec(const std::string& algorithm) const {
+std::string Profile::row_of(const std::string& algorithm) const {
   // Measured with these parameters, or else with any: they change costs little.
   const auto base = [](const std::string& text) { return text.substr(0, text.find('(')); };
-  if (const auto exact = codecs.find(algorithm); exact != codecs.end()) return exact->second;
+  if (codecs.contains(algorithm)) return algorithm;
   for (const auto& [known_name, costs] : codecs) {
-    if (base(known_name) == base(algorithm)) return costs;
+    if (base(known_name) == base(algorithm)) return known_name;
+  }
+  return {};
+}
+
+const CodecCosts& Profile::codec(const std::string& algorithm) const {
+  if (const auto found = codecs.find(row_of(algorithm)); found != codecs.end()) {
+    return found->second;
   }
   std::string known;
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;

@@ -75,6 +75,8 @@ void write_hardware(YAML::Emitter& out, const Profile& profile) {
 
 void write_kernels(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "kernels");
+  if (profile.kernels_measured_at > 0)
+    entry(out, "measured_at", bandwidth(profile.kernels_measured_at));
   write_curve(out, "merge", profile.merge, "s_per_element");
   open_map(out, "codecs");
   for (const auto& [name, costs] : profile.codecs) {

@@ -4,11 +4,13 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
-#include "costs/cluster.hpp"
-#include "costs/profile.hpp"
+#include "costs/description.hpp"
+#include "costs/machine_options.hpp"
 #include "executor/clock.hpp"
 #include "executor/device_choice.hpp"
 #include "executor/drift.hpp"
@@ -24,7 +26,7 @@
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/tool.hpp"
-#include "models/model.hpp"
+#include "models/time_options.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/simulator.hpp"
@@ -43,7 +45,9 @@ struct Request {
   std::string backward = "idle";
   std::string transport{transport::kDefaultTransport}, rendezvous, interface, job = "hipress";
   executor::SecretOptions secret;
-  std::string profile, cluster, network = "fair";
+  costs::MachineOptions machines;  ///< to predict for
+  models::TimeOptions times;
+  std::string network = "fair";
   std::string trace;
   plans::PlanOptions plan_options;
   plans::Trust trust;
@@ -81,10 +85,7 @@ void declare(CLI::App& app, Request& request) {
                  "what produces gradients: a timer (idle) or a busy core (spin)")
       ->check(CLI::IsMember({"idle", "spin"}))
       ->capture_default_str();
-  app.add_option("--profile", request.profile,
-                 "measured costs to predict with: a file, or a shipped profile's name");
-  app.add_option("--cluster", request.cluster,
-                 "cluster YAML to predict for; default: as the profile was measured");
+  costs::declare(app, request.machines, "default: none, and nothing is predicted");
   app.add_flag("--reprobe", request.reprobe,
                "also predict by what the machine's probes reach now, where it is not as fast as "
                "when it was profiled");
@@ -93,6 +94,7 @@ void declare(CLI::App& app, Request& request) {
                  "machine's speed changed meanwhile")
       ->check(io::count_from(0, 1000))
       ->capture_default_str();
+  models::declare(app, request.times);
   app.add_option("--network", request.network, "how predicted transfers share links: port or fair")
       ->capture_default_str();
   app.add_option("--transport", request.transport,
@@ -131,10 +133,12 @@ struct Job {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
+  std::vector<std::string> remarks = {};  ///< what was assumed of the model
 };
 
 Job make_job(const Request& request, std::uint32_t nodes) {
   Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
+  job.remarks = models::apply(request.times, job.model);
   plans::PlanContext context = {.model = job.model,
                                 .strategy = request.topology,
                                 .nodes = nodes,
@@ -195,7 +199,7 @@ void warn_of_unused(const Request& request) {
 
 /// What replays are predicted with; none without a profile.
 struct Forecast {
-  costs::Profile profile;
+  costs::LoadedMachines machines;
   executor::PredictionOptions options;
 };
 
@@ -204,31 +208,42 @@ bool has_probes(const costs::Profile& profile) { return profile.probes != costs:
 /// io::InputError for what makes no prediction, before any rank is run.
 std::optional<Forecast> prepare_forecast(const Request& request, const Job& job) {
   const sim::Network network = sim::parse_network(request.network);
+  const costs::MachineOptions& named = request.machines;
   const auto needs_profile = [&](const char* option, const char* says, bool given) {
-    if (!given || !request.profile.empty()) return;
+    if (!given || !named.profile.empty()) return;
     throw io::InputError(fmt::format(
         "{} says {}, and there is no prediction without costs: add --profile, or leave {} out",
         option, says, option));
   };
-  needs_profile("--cluster", "what to predict for", !request.cluster.empty());
+  needs_profile("--cluster", "what to predict for", !named.cluster.empty());
+  needs_profile("--bandwidth, or another option about machines,", "what to predict for",
+                named.names_cluster() || !named.scale_kernels.empty());
   needs_profile("--reprobe", "to predict by the machine's speed now", request.reprobe);
-  if (request.profile.empty()) return std::nullopt;
+  if (named.profile.empty()) return std::nullopt;
   const bool spins = request.replay.backward == executor::Backward::kSpin;
   Forecast forecast{
-      .profile = costs::read_profile(request.profile),
-      .options = {.cluster = request.cluster,
+      .machines = costs::load(named, job.graph.nodes, job.graph.nodes),
+      .options = {.machines = named,
                   .network = network,
                   .backward_cores = spins ? sim::BackwardCores::kOne : sim::BackwardCores::kNone,
                   .iterations = request.replay.iterations}};
-  if (request.reprobe && !has_probes(forecast.profile)) {
-    throw io::InputError(request.profile +
+  if (request.reprobe && !has_probes(forecast.machines.profile)) {
+    throw io::InputError(named.profile +
                          ": --reprobe compares the machine with what its probes reached, and this "
                          "profile has none: measure it with hipress-profile, or leave --reprobe "
                          "out");
   }
-  executor::check_prediction(forecast.profile, job.plan.plan.algorithms, job.graph.nodes,
+  executor::check_prediction(forecast.machines.profile, job.plan.plan.algorithms, job.graph.nodes,
                              forecast.options);
   return forecast;
+}
+
+/// Says on one rank what was assumed of the inputs.
+void say(const Job& job, const std::optional<Forecast>& forecast) {
+  for (const std::string& remark : job.remarks) spdlog::info("{}", remark);
+  if (!forecast) return;
+  for (const std::string& remark : forecast->machines.remarks) spdlog::info("{}", remark);
+  for (const std::string& warning : forecast->machines.warnings) spdlog::warn("{}", warning);
 }
 
 /// This process's end of the job that a launcher started; null where ranks are threads.
@@ -274,9 +289,10 @@ struct Watching {
 Watching watching_of(const Request& request, const std::optional<Forecast>& forecast,
                      transport::Endpoint* endpoint) {
   Watching watching;
-  if (forecast && has_probes(forecast->profile)) {
-    watching = {
-        .wanted = true, .again = request.again, .spread = costs::spread_of(forecast->profile)};
+  if (forecast && has_probes(forecast->machines.profile)) {
+    watching = {.wanted = true,
+                .again = request.again,
+                .spread = costs::spread_of(forecast->machines.profile)};
   }
   return endpoint == nullptr ? watching : executor::gather(*endpoint, watching).front();
 }
@@ -320,7 +336,7 @@ Outcome replay(const Request& request, const std::optional<io::Launch>& launch,
 sim::Result report_prediction(const Request& request, const Job& job, const Forecast& forecast,
                               const Outcome& outcome, executor::Report& report) {
   using executor::Report;
-  const costs::Profile& profile = forecast.profile;
+  const costs::Profile& profile = forecast.machines.profile;
   const costs::Spread known = costs::spread_of(profile);
   const executor::Watched watched = outcome.watched.value_or(executor::Watched{});
   const executor::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
@@ -380,6 +396,7 @@ int run(Request& request) {
   request.replay.backward =
       request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;
   const std::optional<Forecast> forecast = prepare_forecast(request, job);
+  if (reports) say(job, forecast);
   request.replay.timeline = forecast || !request.trace.empty();
   if (request.verbose) {
     request.replay.progress = [](int iteration) { spdlog::info("iteration {}", iteration); };
@@ -389,10 +406,17 @@ int run(Request& request) {
   executor::Report report = executor::make_report(job.model, job.graph, outcome.replayed);
   std::optional<sim::Result> predicted;
   if (forecast) predicted = report_prediction(request, job, *forecast, outcome, report);
+  const std::string predicted_for =
+      forecast ? costs::describe_machines(forecast->machines.profile, forecast->machines.cluster,
+                                          job.model)
+               : "";
   if (request.json) {
-    std::cout << executor::to_json(report).dump() << "\n";
+    auto json = executor::to_json(report);
+    if (forecast) json["predicted_for"] = predicted_for;
+    std::cout << json.dump() << "\n";
   } else {
     executor::print(std::cout, report);
+    if (forecast) std::cout << "predicted for " << predicted_for << "\n";
   }
   // Last, since what was measured is worth more than a trace that cannot be written after all.
   if (!request.trace.empty()) write_trace(request.trace, job, outcome.replayed, predicted);

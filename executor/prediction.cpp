@@ -5,8 +5,7 @@ namespace {
 
 costs::Cluster cluster_of(const costs::Profile& profile, std::uint32_t nodes,
                           const PredictionOptions& options) {
-  return options.cluster.empty() ? costs::cluster_from_profile(profile, nodes)
-                                 : costs::read_cluster(options.cluster, profile, nodes);
+  return costs::load(options.machines, profile, nodes, nodes).cluster;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "casync/plan.hpp"
 #include "casync/task_graph.hpp"
+#include "costs/machine_options.hpp"
 #include "costs/profile.hpp"
 #include "executor/flat_cluster.hpp"
 #include "sim/forecast.hpp"
@@ -16,7 +17,7 @@ namespace hipress::executor {
 
 /// What a replay is predicted with, as the command line says.
 struct PredictionOptions {
-  std::string cluster;  ///< a file; empty: as the profile was measured
+  costs::MachineOptions machines;
   sim::Network network = sim::Network::kFair;
   sim::BackwardCores backward_cores = sim::BackwardCores::kNone;
   int iterations = 1;  ///< whose median is predicted

@@ -18,6 +18,7 @@ struct Gradient {
   std::int64_t elements = 0;  ///< at least 1
   double ready_s = 0;         ///< seconds after backward starts when it is complete
   Dtype dtype = Dtype::kFloat32;
+  double flops = 0;  ///< of the part of backward that produces it; 0 if not known
 };
 
 /// What is trained: its gradients in input order (gradient g is the one with index g).
@@ -27,6 +28,8 @@ struct Model {
   int batch = 0;         ///< per GPU, in units of the model's throughput; 0 if not known
   std::string unit;      ///< of the throughput: "images", "tokens"
   double forward_s = 0;  ///< 0 if not known
+  /// False of a file that lists gradients as frameworks list parameters: the last is ready first.
+  bool in_backward_order = true;
   std::vector<Gradient> gradients;
 };
 

@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kName = "name", kElements = "elements", kReady = "ready_us";
+constexpr double kMostFlops = 1e30;
 constexpr Dtype kDtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
 
 /// Collects the gradients of one file and refuses those that no model can have.
@@ -186,13 +187,14 @@ Dtype parse_dtype(const io::YamlNode& node) {
 }
 
 Gradient parse_gradient(const io::YamlNode& item, Dtype dtype, GradientList& list) {
-  item.expect_keys({"name", "elements", "ready", "dtype"});
+  item.expect_keys({"name", "elements", "ready", "dtype", "flops"});
   Gradient gradient;
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
   const io::YamlNode named = item.named("gradient " + io::quote(gradient.name));
   gradient.elements = named.at("elements").integer(1, kMostElements);
   if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration(kLongestTime_s);
+  if (const auto flops = named.find("flops")) gradient.flops = flops->number(0, kMostFlops);
   const auto own_dtype = named.find("dtype");
   gradient.dtype = own_dtype ? parse_dtype(*own_dtype) : dtype;
   return gradient;
@@ -245,6 +247,7 @@ Model read_model(const std::string& path) {
     model = read_yaml(file);
   } else {
     model.gradients = read_lines(file);
+    model.in_backward_order = false;
     model.name = io::printable(fs::path(file).stem().string());
     model.source = io::printable(file);
   }

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <stdexcept>
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
@@ -15,15 +13,6 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::int64_t kLeastManyBytes = 64 << 10;  // of a slice where K > N
-
-struct Coarseness {
-  std::string_view name;
-  int rank;
-};
-constexpr std::array kCoarseness = {Coarseness{"none", 0}, Coarseness{"fp16", 1},
-                                    Coarseness{"bf16", 1}, Coarseness{"terngrad", 2},
-                                    Coarseness{"tbq", 2},  Coarseness{"onebit", 3},
-                                    Coarseness{"dgc", 4},  Coarseness{"graddrop", 4}};
 
 /// The K that are tried for a gradient.
 std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) {
@@ -236,27 +225,6 @@ casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size
     plan.decisions.push_back(choices.gradients[g].at(options[g]));
   }
   return plan;
-}
-
-int coarseness(std::string_view name) {
-  const std::string_view bare = name.substr(0, name.find('('));
-  for (const Coarseness& row : kCoarseness) {
-    if (row.name == bare) return row.rank;
-  }
-  throw std::invalid_argument(
-      fmt::format("how coarse {} is, is not known; known are none, fp16, bf16, terngrad, tbq, "
-                  "onebit, dgc, graddrop",
-                  io::quote(name)));
-}
-
-std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
-                                     std::string_view coarsest) {
-  const int limit = coarseness(coarsest);
-  std::vector<std::string> kept;
-  for (const std::string& name : algorithms) {
-    if (coarseness(name) <= limit) kept.push_back(name);
-  }
-  return kept;
 }
 
 }  // namespace hipress::planner

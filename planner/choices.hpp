@@ -54,13 +54,4 @@ bool rotations_only(const Problem& problem);
 casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t shape,
                        std::span<const std::uint16_t> options);
 
-/// How much of a gradient an algorithm gives up, coarsest last: raw 0; fp16, bf16 1; terngrad, tbq
-/// 2; onebit 3; dgc, graddrop 4. `name` may have parameters. std::invalid_argument for unknown
-/// ones.
-int coarseness(std::string_view name);
-
-/// The algorithms that are not coarser than `coarsest` ("none": raw alone), in their order.
-std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
-                                     std::string_view coarsest);
-
 }  // namespace hipress::planner

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cctype>
 #include <vector>
 
@@ -46,9 +47,8 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
       ->check(io::count_from(1, 1u << 20));
-  app.add_option("--profile", options.profile,
-                 "Costs: a profile.yaml or a shipped profile (default: published with SeCoPa)");
-  app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's");
+  costs::declare(app, options.machines, "default: published with SeCoPa");
+  models::declare(app, options.times);
   app.add_option("--algorithm", options.algorithms,
                  "Algorithms that the plan may use, separated by commas (fp16 only if it is "
                  "listed), or none")
@@ -56,6 +56,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--coarsest", options.coarsest,
                  "Leave out algorithms that give up more than this one: none < fp16, bf16 < "
                  "terngrad, tbq < onebit < dgc, graddrop");
+  app.add_option("--accuracy", options.accuracy,
+                 "Place of a program in that order: tern.pse=terngrad, or 1 to 4 (default: 4, as "
+                 "coarse as dgc); may be given several times")
+      ->allow_extra_args(false);
   app.add_option(
       "--search", options.search,
       "One of: " + search_names() + " (default: timeline with a profile or cluster, else secopa)");
@@ -120,8 +124,9 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
                      .strategy = topology_of(options, search),
                      .nodes = options.nodes > 0 ? options.nodes : kDefaultNodes,
                      .algorithms = allowed_algorithms(options.algorithms)};
+  problem.accuracy = parse_accuracy(options.accuracy);
   if (!options.coarsest.empty()) {
-    problem.algorithms = not_coarser(problem.algorithms, options.coarsest);
+    problem.algorithms = problem.accuracy.not_coarser(problem.algorithms, options.coarsest);
   }
   if (problem.algorithms.empty() && !search.optimises) {
     throw io::InputError(
@@ -139,6 +144,25 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
   problem.trust = options.trust;
   problem.trust.named = kernels::split_algorithms(options.algorithms);
   return problem;
+}
+
+void warn_of_assumptions(const Options& options, const Problem& problem) {
+  for (const std::string& name : problem.algorithms) {
+    if (!problem.accuracy.is_assumed(name)) continue;
+    spdlog::warn(
+        "how much {} gives up is not known: it is taken to be as coarse as dgc; --accuracy "
+        "{}=terngrad, say, tells where it belongs",
+        name, name);
+  }
+  for (const auto& [name, place] : problem.accuracy.places) {
+    const auto is_it = [&](const std::string& algorithm) {
+      return algorithm == name || algorithm.starts_with(name + "(");
+    };
+    const std::vector<std::string> named = kernels::split_algorithms(options.algorithms);
+    if (std::none_of(named.begin(), named.end(), is_it)) {
+      spdlog::warn("--accuracy {}=… has no effect: --algorithm does not name it", name);
+    }
+  }
 }
 
 void warn_of_unused(const Options& options, const SearchRow& search) {

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "costs/machine_options.hpp"
 #include "io/yaml.hpp"
+#include "models/time_options.hpp"
 #include "planner/command_analysis.hpp"
 #include "planner/search.hpp"
 
@@ -16,11 +19,12 @@ struct Options {
   std::string input = "input.txt";
   std::string topology = "PS";
   std::uint32_t nodes = 0;  ///< 0: the cluster file's, else kDefaultNodes
-  std::string profile;      ///< empty: the costs published with SeCoPa
-  std::string cluster;
+  costs::MachineOptions machines;
+  models::TimeOptions times;
   std::string algorithms = "onebit,fp16";
-  std::string coarsest;  ///< empty: any
-  std::string search;    ///< empty: timeline with a profile or cluster, else secopa
+  std::string coarsest;               ///< empty: any
+  std::vector<std::string> accuracy;  ///< as parse_accuracy() takes it
+  std::string search;                 ///< empty: timeline with a profile or cluster, else secopa
   std::string grouping = "auto";
   std::string transfer_order = "ready";
   std::string network = "fair";
@@ -38,13 +42,14 @@ struct Options {
   bool yaml() const { return io::is_yaml_name(output); }
   /// Whether all times are printed; the drop-in for SeCoPa.py prints the verdict alone.
   bool prints_times() const {
-    return json || baselines || yaml() || !profile.empty() || !cluster.empty() || analysis.any();
+    return json || baselines || yaml() || !machines.profile.empty() || machines.names_cluster() ||
+           analysis.any();
   }
   /// What the report calls the plan.
   const std::string& plan_name() const { return analysis.plan.empty() ? output : analysis.plan; }
   std::string search_name() const {
     if (!search.empty()) return search;
-    return profile.empty() && cluster.empty() ? "secopa" : "timeline";
+    return machines.profile.empty() && !machines.names_cluster() ? "secopa" : "timeline";
   }
 };
 
@@ -56,6 +61,9 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
 
 /// The row of casync::strategies(), or "best"; io::InputError if the search cannot choose.
 std::string topology_of(const Options& options, const SearchRow& search);
+
+/// Warns of places of algorithms that were assumed, or given in vain.
+void warn_of_assumptions(const Options& options, const Problem& problem);
 
 void warn_of_unused(const Options& options, const SearchRow& search);
 

@@ -36,7 +36,6 @@ using namespace hipress;
 using planner::Comparison;
 using planner::Options;
 
-constexpr const char* kPublishedProfile = "sosp21";
 constexpr double kBesideBudget_s = 10;  // for simulations beside the search and the passes
 constexpr double kNoEnd_s = 1e9;
 constexpr double kShareOfLevels = 0.5;      // of the budget, where GPUs can be at one of two levels
@@ -66,6 +65,13 @@ void show_progress(double share, double best_s) {
              io::format_duration(best_s));
 }
 
+/// The model, with the times that the options give it.
+models::Model read_model(const Options& options, std::vector<std::string>& remarks) {
+  models::Model model = models::read_model(options.input);
+  remarks = models::apply(options.times, model);
+  return model;
+}
+
 /// What is asked for: a problem, and what it points to.
 struct Request {
   Request(const Options& given, const planner::SearchRow& row);
@@ -86,6 +92,7 @@ struct Request {
 
   const Options& options;
   const planner::SearchRow& search;
+  std::vector<std::string> remarks;
   const models::Model model;
   planner::Problem problem;
   costs::Profile profile;                     ///< of the machines
@@ -93,23 +100,25 @@ struct Request {
   std::optional<planner::Machines> machines;  ///< made by read_machines()
   /// The GPUs at another level, for which half of the budget is then; null: they stay.
   std::unique_ptr<const planner::OtherLevels> other;
-  std::vector<std::string> remarks;
 
  private:
   void read_machines();
+  void add_foreign_costs();
 };
 
 /// Reads everything, and refuses what cannot be done before anything takes long.
 Request::Request(const Options& given, const planner::SearchRow& row)
     : options(given),
       search(row),
-      model(models::read_model(given.input)),
+      model(read_model(given, remarks)),
       problem(problem_of(given, row, model)) {
   problem.limits.interrupted = &io::InterruptScope::flag();
   problem.choices = search.choices;
   if (isatty(STDERR_FILENO) != 0) problem.limits.progress = show_progress;
   warn_of_unused(options, search);
+  warn_of_assumptions(options, problem);
   read_machines();
+  add_foreign_costs();
   planner::check(options.analysis, problem, search);
   if (searches()) {
     io::require_writable(options.output);
@@ -121,14 +130,15 @@ Request::Request(const Options& given, const planner::SearchRow& row)
 }
 
 void Request::read_machines() {
-  profile = costs::read_profile(options.profile.empty() ? kPublishedProfile : options.profile);
-  costs::Cluster cluster = options.cluster.empty()
-                               ? costs::cluster_from_profile(profile, problem.nodes)
-                               : costs::read_cluster(options.cluster, profile, options.nodes);
+  costs::LoadedMachines loaded = costs::load(options.machines, options.nodes, problem.nodes);
+  remarks.insert(remarks.end(), loaded.remarks.begin(), loaded.remarks.end());
+  for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
+  profile = std::move(loaded.profile);
+  costs::Cluster cluster = std::move(loaded.cluster);
   if (!searches()) cluster = for_plan(cluster, options.analysis.plan);
   problem.nodes = cluster.nodes;
   secopa_profile = planner::profile_on_link(profile, cluster.link);
-  if (!options.profile.empty()) problem.profile = &secopa_profile;
+  if (!options.machines.profile.empty()) problem.profile = &secopa_profile;
   machines.emplace(planner::Machines{profile, cluster, sim::parse_network(options.network)});
   machines->memory_bytes = static_cast<double>(io::available_memory()) / std::max(1u, options.jobs);
   // Other searches go on until they are done, and evaluations are counted rather than timed.
@@ -137,6 +147,16 @@ void Request::read_machines() {
       ends ? (1 + planner::kPassAllowance) * problem.limits.budget_s + kBesideBudget_s : kNoEnd_s,
       problem.limits.interrupted);
   problem.machines = &*machines;
+}
+
+/// Whose costs algorithms have that have none of their own.
+void Request::add_foreign_costs() {
+  for (const std::string& name : problem.algorithms) {
+    const bool published = problem.profile == nullptr && !search.simulates;
+    std::string remark =
+        published ? planner::remark_on_published_costs(name) : costs::foreign_costs(profile, name);
+    if (!remark.empty()) remarks.push_back(std::move(remark));
+  }
 }
 
 /// What came of a request.

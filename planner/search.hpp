@@ -11,6 +11,7 @@
 #include "casync/plan.hpp"
 #include "costs/profile.hpp"
 #include "models/model.hpp"
+#include "planner/accuracy.hpp"
 #include "planner/evaluation.hpp"
 #include "plans/trust.hpp"
 
@@ -61,6 +62,7 @@ struct Problem {
   Limits limits = {};
   /// The option set that passes, explanations and the lower bound keep to: SearchRow::choices.
   Choices (*choices)(const Problem& problem) = nullptr;  ///< null: make_choices()
+  AccuracyOrder accuracy = {};                           ///< of algorithms
   plans::Trust trust = {};  ///< the programs that plans which are given may bring
   /// How much longer an iteration may be, relatively, for giving up less of the gradients. Larger:
   /// less is compressed; 0: only what costs nothing.

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/algorithm_list.hpp"
+
 namespace hipress::planner {
 namespace {
 
@@ -117,6 +119,15 @@ SecopaCosts published_costs(std::uint32_t nodes) {
           .decode = of_compressed(kDecode),
           .raw = {gather, broadcast, kSend},
           .compressed = {of_compressed(gather), of_compressed(broadcast), of_compressed(kSend)}};
+}
+
+std::string remark_on_published_costs(const std::string& algorithm) {
+  if (!kernels::program_file(algorithm)) return {};
+  return fmt::format(
+      "{} is planned with the costs that SeCoPa published for V100s, which are not its own: "
+      "measure "
+      "it with hipress-profile --algorithm {}, and give --profile",
+      algorithm, algorithm);
 }
 
 SecopaCosts measured_costs(const costs::Profile& profile, const casync::Algorithm& algorithm,

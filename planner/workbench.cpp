@@ -72,9 +72,9 @@ AffordableScenario required_scenario(const Problem& problem, const TimedPlan& pl
 }
 
 int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
-                  const casync::Decision& decision) {
+                  const casync::Decision& decision, const AccuracyOrder& order) {
   if (plans::is_raw(gradient, plan, decision)) return 0;
-  return coarseness(plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
+  return order.coarseness(plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
 }
 
 Workbench::Workbench(const Problem& problem, const TimedPlan& plan,
@@ -123,7 +123,8 @@ TimedPlan Workbench::timed(const Candidate& candidate, double iteration_s) const
 
 int Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
   const casync::Plan only = {.algorithms = choices_.algorithms, .decisions = {}};
-  return planner::coarseness_of(problem_.model.gradients[g], only, choices_.gradients[g][option]);
+  return planner::coarseness_of(problem_.model.gradients[g], only, choices_.gradients[g][option],
+                                problem_.accuracy);
 }
 
 std::string Workbench::describe(std::size_t g, std::uint16_t option) const {

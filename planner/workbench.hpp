@@ -24,9 +24,9 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b);
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g);
 
 /// How much the decision gives up of the gradient: 0 if it is sent as what it is, else the
-/// algorithm's coarseness().
+/// algorithm's coarseness in that order.
 int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
-                  const casync::Decision& decision);
+                  const casync::Decision& decision, const AccuracyOrder& order = {});
 
 /// How the plan is simulated. io::InputError if its graph is too large for that, which is needed to
 /// do `what` ("explain") with it.

@@ -373,7 +373,7 @@ double overlap_factor(double first_s, double second_s, double together_s) {
 void measure_device_kernels(const Options& options, const Progress& progress,
                             costs::Profile& profile) {
   progress("the device's copy bandwidth");
-  profile.memory_bandwidth = measure_copy(options);
+  profile.memory_bandwidth = profile.kernels_measured_at = measure_copy(options);
   for (const std::string& algorithm : options.algorithms) {
     progress("codec " + algorithm);
     measure_codec(algorithm, options, profile);

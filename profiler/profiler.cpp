@@ -130,7 +130,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts, const
   }
   profile.device = "cpu";
   progress("memory bandwidth");
-  profile.memory_bandwidth = measure_memory_once(options);
+  profile.memory_bandwidth = profile.kernels_measured_at = measure_memory_once(options);
   measure_codecs(options, hosts, progress, profile, variations);
   return profile;
 }

@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "costs/description.hpp"
 #include "costs/levels.hpp"
+#include "costs/machine_options.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
+#include "models/time_options.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
@@ -34,8 +37,8 @@ struct Options {
   std::string topology = "PS";
   std::uint32_t nodes = 0;  ///< 0: as the cluster file says
   std::string algorithm = "onebit";
-  std::string profile = "sosp21";
-  std::string cluster;
+  costs::MachineOptions machines;
+  models::TimeOptions times;
   std::string network = "fair";
   std::string trace;
   std::string fold = "auto";
@@ -67,10 +70,9 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--algorithm", options.algorithm, "What a y without a fifth field means")
       ->capture_default_str()
       ->each([&](const std::string& name) { options.given.algorithm = name; });
-  app.add_option("--profile", options.profile, "Costs: a profile.yaml or a shipped profile")
-      ->capture_default_str()
-      ->each([&](const std::string&) { options.given.profile = true; });
-  app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's");
+  costs::declare(app, options.machines,
+                 fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
+  models::declare(app, options.times);
   app.add_option("--network", options.network, "port (one message at a time) or fair (max-min)")
       ->capture_default_str()
       ->each([&](const std::string&) { options.given.network = true; });
@@ -109,10 +111,13 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 
-costs::Cluster load_cluster(const Options& options, const costs::Profile& profile) {
+costs::LoadedMachines load_machines(const Options& options) {
   constexpr std::uint32_t kDefaultNodes = 16;
-  if (!options.cluster.empty()) return costs::read_cluster(options.cluster, profile, options.nodes);
-  return costs::cluster_from_profile(profile, options.nodes > 0 ? options.nodes : kDefaultNodes);
+  return costs::load(options.machines, options.nodes, kDefaultNodes);
+}
+
+void say(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) spdlog::info("{}", remark);
 }
 
 /// A plan may be for the cluster with its GPUs at another level.
@@ -127,8 +132,11 @@ sim::Scenario load(const Options& options) {
   const sim::Network network = sim::parse_network(options.network);
   const std::string strategy(casync::find_strategy(options.topology).name);
   models::Model model = models::read_model(options.input);
-  costs::Profile profile = costs::read_profile(options.profile);
-  costs::Cluster cluster = for_plan(load_cluster(options, profile), options.plan);
+  say(models::apply(options.times, model));
+  costs::LoadedMachines machines = load_machines(options);
+  say(machines.remarks);
+  for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);
+  costs::Cluster cluster = for_plan(machines.cluster, options.plan);
   const plans::PlanContext context = {.model = model,
                                       .strategy = strategy,
                                       .nodes = cluster.nodes,
@@ -138,8 +146,8 @@ sim::Scenario load(const Options& options) {
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
   plan.gpus_per_node = cluster.gpus_per_node;
-  sim::Scenario scenario{std::move(model), std::move(plan), std::move(profile), std::move(cluster),
-                         network};
+  sim::Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),
+                         std::move(cluster), network};
   scenario.iterations = std::max(options.steady, 1);
   scenario.transfer_order = sim::parse_transfer_order(options.transfer_order);
   if (!options.given.transfer_order && resolved.transfer_order) {
@@ -200,6 +208,9 @@ void expand(const sim::Scenario& scenario, const Options& options, sim::Predicti
 sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   sim::Prediction prediction;
   expand(scenario, options, prediction);
+  if (options.machines.profile.empty()) {
+    prediction.default_profile = costs::describe_origin(scenario.profile, false);
+  }
   prediction.names = casync::unit_names(casync::make_layout(scenario.model, scenario.plan));
   const auto start = std::chrono::steady_clock::now();
   prediction.result = sim::simulate(scenario, prediction.graph, sim::Timelines::kRecorded);
@@ -241,9 +252,9 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
   // The plan has been read: what it brings was found trusted then.
   given.trust = {.named = {options.algorithm}, .everything = options.trust.everything};
   given.replicas = options.replicas;
-  const bool at_given_levels =
-      load_cluster(options, scenario.profile).nodes == scenario.cluster.nodes;
-  if (at_given_levels) given.cluster = options.cluster;
+  given.profile = !options.machines.profile.empty();
+  const bool at_given_levels = load_machines(options).cluster.nodes == scenario.cluster.nodes;
+  if (at_given_levels) given.cluster = options.machines.cluster;
   for (const std::string& sentence :
        sim::without_effect(scenario, prediction.graph, prediction.result, given)) {
     spdlog::warn("{}", sentence);
@@ -252,6 +263,10 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
 
 /// Costs of the prediction that nobody measured.
 void warn_of_estimates(const sim::Scenario& scenario, const sim::Prediction& prediction) {
+  for (const casync::Algorithm& algorithm : scenario.plan.algorithms) {
+    const std::string remark = costs::foreign_costs(scenario.profile, algorithm.name);
+    if (!remark.empty()) spdlog::warn("{}", remark);
+  }
   for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
     if (prediction.graph[id].kind != casync::Kind::kAllReduce) continue;
     const costs::AllReduceCosts costs(scenario.profile);

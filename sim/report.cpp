@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "costs/description.hpp"
 #include "io/quantity.hpp"
 #include "sim/critical_path.hpp"
 
@@ -235,7 +236,10 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
        fmt::format("{} gradients, {}, N = {}", scenario.model.gradients.size(),
                    scenario.plan.strategy, scenario.plan.nodes));
   line(out, "costs",
-       fmt::format("profile {}, network {}", scenario.profile.name, to_string(scenario.network)));
+       fmt::format("{}; network {}",
+                   costs::describe_machines(scenario.profile, scenario.cluster, scenario.model),
+                   to_string(scenario.network)));
+  if (!prediction.default_profile.empty()) line(out, "default", prediction.default_profile);
   const Interval range = intervals_of(scenario, prediction).iteration;
   line(out, "iteration",
        fmt::format("{}; {} to {} in 8 runs of 10", describe_iteration(prediction),

@@ -29,6 +29,7 @@ struct Prediction {
   std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
   std::optional<Replicas> replicas = {};   ///< none unless asked for
   double simulation_s = 0;                 ///< real time
+  std::string default_profile = {};        ///< which, and why it speaks; empty: one was given
 };
 
 /// Forward and backward of one iteration, as they were simulated.

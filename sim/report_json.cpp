@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "costs/description.hpp"
 #include "sim/critical_path.hpp"
 #include "sim/report.hpp"
 
@@ -150,21 +151,23 @@ Json times_json(const Scenario& scenario, const Prediction& prediction) {
 void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Result& result = prediction.result;
   Json report = times_json(scenario, prediction);
-  report.update({{"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
-                 {"tasks", prediction.graph.tasks()},
-                 {"folding", folding_name(prediction)},
-                 {"folding_bounds", folding_bounds_json(prediction)},
-                 {"orbits", prediction.graph.orbits()},
-                 {"simulation_s", prediction.simulation_s},
-                 {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
-                 {"replicas", replicas_json(prediction.replicas)},
-                 {"critical_path_share", share_json(prediction, Picoseconds{})},
-                 {"exposed_communication_share", share_json(prediction, result.compute)},
-                 {"utilisation", utilisation_json(prediction.utilisation)},
-                 {"links", links_json(prediction.utilisation)},
-                 {"sensitivity", sensitivity_json(prediction.sensitivities)},
-                 {"steady", steady_json(prediction)},
-                 {"critical_path", path_json(prediction)}});
+  report.update(
+      {{"machines", costs::describe_machines(scenario.profile, scenario.cluster, scenario.model)},
+       {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
+       {"tasks", prediction.graph.tasks()},
+       {"folding", folding_name(prediction)},
+       {"folding_bounds", folding_bounds_json(prediction)},
+       {"orbits", prediction.graph.orbits()},
+       {"simulation_s", prediction.simulation_s},
+       {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+       {"replicas", replicas_json(prediction.replicas)},
+       {"critical_path_share", share_json(prediction, Picoseconds{})},
+       {"exposed_communication_share", share_json(prediction, result.compute)},
+       {"utilisation", utilisation_json(prediction.utilisation)},
+       {"links", links_json(prediction.utilisation)},
+       {"sensitivity", sensitivity_json(prediction.sensitivities)},
+       {"steady", steady_json(prediction)},
+       {"critical_path", path_json(prediction)}});
   out << report.dump(2) << '\n';
 }
 

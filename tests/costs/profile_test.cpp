@@ -23,6 +23,7 @@ Profile example_profile() {
   profile.hardware = "two cores, \"quoted\"";
   profile.device = "cpu";
   profile.memory_bandwidth = 1e10 / 3;
+  profile.kernels_measured_at = 1e10 / 7;
   profile.overlap = {1.1, 1 + 1.0 / 3, 2};
   profile.cores = 2;
   profile.core_turn_s = 1.5e-3;

@@ -234,7 +234,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
         "unit, dtype, forward, gradients)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
-          "elements, ready, dtype)");
+          "elements, ready, dtype, flops)");
   }
   SECTION("a missing key") {
     CHECK(complaint_about("x.yaml", "gradients: []\n") == "x.yaml:1: missing key 'name'");

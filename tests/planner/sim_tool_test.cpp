@@ -52,7 +52,7 @@ TEST_CASE_METHOD(SimFixture,
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 27);
+  CHECK(report.size() == 28);
   // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
   // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));

@@ -168,11 +168,12 @@ TEST_CASE("Options begin with what sends a gradient as it is, and K keeps slices
 
 TEST_CASE("Algorithms are ordered by how much of a gradient they give up") {
   const std::vector<std::string> all = {"dgc", "onebit", "tbq(tau=0.1)", "fp16"};
-  CHECK(not_coarser(all, "graddrop") == all);
-  CHECK(not_coarser(all, "onebit") == std::vector<std::string>{"onebit", "tbq(tau=0.1)", "fp16"});
-  CHECK(not_coarser(all, "bf16") == std::vector<std::string>{"fp16"});
-  CHECK(not_coarser(all, "none").empty());
-  CHECK_THROWS_AS(not_coarser(all, "onebot"), std::invalid_argument);
+  CHECK(AccuracyOrder{}.not_coarser(all, "graddrop") == all);
+  CHECK(AccuracyOrder{}.not_coarser(all, "onebit") ==
+        std::vector<std::string>{"onebit", "tbq(tau=0.1)", "fp16"});
+  CHECK(AccuracyOrder{}.not_coarser(all, "bf16") == std::vector<std::string>{"fp16"});
+  CHECK(AccuracyOrder{}.not_coarser(all, "none").empty());
+  CHECK_THROWS_AS(AccuracyOrder{}.not_coarser(all, "onebot"), std::invalid_argument);
 }
 
 }  // namespace

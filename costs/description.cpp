@@ -1,0 +1,117 @@
+#include "costs/description.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+
+namespace hipress::costs {
+namespace {
+
+/// "25 Gbit/s", as networks are called.
+std::string bit_rate(double bytes_per_s) {
+  const double bits = bytes_per_s * 8;
+  if (bits >= 1e9) return fmt::format("{:.4g} Gbit/s", bits / 1e9);
+  if (bits >= 1e6) return fmt::format("{:.4g} Mbit/s", bits / 1e6);
+  return fmt::format("{:.4g} kbit/s", bits / 1e3);
+}
+
+/// "250 GB/s", as links within a machine are called.
+std::string byte_rate(double bytes_per_s) { return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9); }
+
+/// "1 node", "8 nodes".
+std::string counted(std::uint32_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? std::string_view() : "s");
+}
+
+std::string describe_nodes(const Cluster& cluster) {
+  std::string text = counted(cluster.nodes, "node");
+  if (cluster.gpus_per_node > 1) text += fmt::format(" × {} GPUs", cluster.gpus_per_node);
+  if (share_a_host(cluster)) {
+    const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
+    text += " on " + counted(hosts, "host");
+  }
+  return text;
+}
+
+std::string describe_link(const LinkCosts& link) {
+  std::string text = bit_rate(link.bandwidth);
+  if (link.bandwidth_both_ways < link.bandwidth) {
+    text += fmt::format(" ({} each way when both are busy)", bit_rate(link.bandwidth_both_ways));
+  }
+  return fmt::format("{} + {} latency + {} overhead", text, io::format_duration(link.latency_s),
+                     io::format_duration(link.overhead_s));
+}
+
+std::string describe_levels_beside_links(const Cluster& cluster) {
+  std::string text;
+  if (cluster.gpus_per_node > 1) {
+    text += fmt::format(", GPUs {}", byte_rate(cluster.gpu_link.bandwidth));
+  }
+  if (cluster.host_link) {
+    text += fmt::format(", within hosts {}", byte_rate(cluster.host_link->bandwidth));
+  }
+  if (cluster.rack) {
+    text += fmt::format(", racks of {}, oversubscribed {:.4g} ×",
+                        counted(cluster.rack->hosts, "host"), cluster.rack->oversubscription);
+  }
+  const auto other = std::count_if(cluster.compute_speed.begin(), cluster.compute_speed.end(),
+                                   [](double speed) { return speed != 1; });
+  if (other > 0) text += fmt::format(", {} of another speed", other);
+  return text;
+}
+
+std::string describe_compute(const models::Model& model) {
+  const double backward_s = models::backward_s(model);
+  if (backward_s == 0 && model.forward_s == 0) return "compute not known (--compute-time)";
+  return fmt::format("compute {} (forward {})", io::format_duration(model.forward_s + backward_s),
+                     model.forward_s > 0 ? io::format_duration(model.forward_s) : "not known");
+}
+
+}  // namespace
+
+std::string_view origin_of(const Profile& profile) {
+  constexpr std::array<std::string_view, 4> kOrigins = {"measured", "derived", "estimated",
+                                                        "published"};
+  constexpr std::string_view kNot = "not ";
+  std::size_t first = std::string::npos;
+  std::string_view found = "of own making";
+  for (const std::string_view origin : kOrigins) {
+    const std::size_t place = profile.source.find(origin);
+    if (place >= first) continue;
+    const std::string_view before = std::string_view(profile.source).substr(0, place);
+    if (before.ends_with(kNot)) continue;  // "derived, not measured"
+    first = place;
+    found = origin;
+  }
+  return found;
+}
+
+std::string describe_origin(const Profile& profile, bool given) {
+  const std::string text = fmt::format("profile {} ({})", profile.name, origin_of(profile));
+  if (given) return text;
+  return text +
+         ", since no --profile was given: take one for your GPU and network, such as h100-100g "
+         "(estimated), or measure your machines with hipress-profile";
+}
+
+std::string foreign_costs(const Profile& profile, const std::string& algorithm) {
+  const std::string row = profile.row_of(algorithm);
+  if (row.empty() || row == algorithm) return {};
+  return fmt::format(
+      "{} is charged what {} costs, since profile {} has no costs of its own for it; "
+      "hipress-profile --algorithm {} measures them",
+      algorithm, row, profile.name, io::quote(algorithm));
+}
+
+std::string describe_machines(const Profile& profile, const Cluster& cluster,
+                              const models::Model& model) {
+  return fmt::format("profile {} ({}), {}, links {}{}; {}", profile.name, origin_of(profile),
+                     describe_nodes(cluster), describe_link(cluster.link),
+                     describe_levels_beside_links(cluster), describe_compute(model));
+}
+
+}  // namespace hipress::costs

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "costs/cluster.hpp"
+#include "costs/profile.hpp"
+#include "models/model.hpp"
+
+/// What a prediction rests on, in words for reports.
+namespace hipress::costs {
+
+/// The profile that tools take when none is given.
+inline constexpr std::string_view kDefaultProfile = "sosp21";
+
+/// How a profile's numbers came about, by its `source`: "measured", "derived", "estimated",
+/// "published", or "of own making" where that says none of these.
+std::string_view origin_of(const Profile& profile);
+
+/// Which profile speaks, and why: "profile h100-400g (estimated)", or, where none was `given`, that
+/// it is the default, and how to get a better one.
+std::string describe_origin(const Profile& profile, bool given);
+
+/// Whose costs an algorithm has that has none of its own in the profile: "tern.pse(b=4) is charged
+/// what tern.pse(b=2) costs". Empty if it has, or if there are none for it at all.
+std::string foreign_costs(const Profile& profile, const std::string& algorithm);
+
+/// Profile, nodes, links and compute time in one line: "profile v100_100g (derived), 8 nodes × 4
+/// GPUs, links 25 Gbit/s + 20us latency + 20us overhead, GPUs 250 GB/s; compute 120ms (forward
+/// 40ms)".
+std::string describe_machines(const Profile& profile, const Cluster& cluster,
+                              const models::Model& model);
+
+}  // namespace hipress::costs

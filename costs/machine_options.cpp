@@ -1,0 +1,197 @@
+#include "costs/machine_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "costs/description.hpp"
+#include "costs/link_yaml.hpp"
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "io/tool.hpp"
+#include "io/yaml.hpp"
+
+namespace hipress::costs {
+namespace {
+
+/// What joins the GPUs of a node where nobody says: an NVLink of the first GPUs that had enough of
+/// them, as nccl-tests reach it within a machine of A100s.
+constexpr GpuLinkCosts kUsualGpuLink = {.overhead_s = 5e-6, .bandwidth = 250e9};
+
+double bandwidth_of(const std::string& text, std::string_view option) {
+  const double value = io::parse_bandwidth(text, option);
+  if (value < io::kLeastBandwidth || value > io::kMostBandwidth) {
+    throw io::InputError(fmt::format("{} must be from {} to {}, got {}", option,
+                                     io::format_bandwidth(io::kLeastBandwidth),
+                                     io::format_bandwidth(io::kMostBandwidth), io::quote(text)));
+  }
+  return value;
+}
+
+double duration_of(const std::string& text, std::string_view option) {
+  const double value = io::parse_duration(text, option);
+  if (value > io::kLongestDuration_s) {
+    throw io::InputError(fmt::format("{} must be 0s to {:g}s, got {}", option,
+                                     io::kLongestDuration_s, io::quote(text)));
+  }
+  return value;
+}
+
+void apply_link(const MachineOptions& options, LinkCosts& link) {
+  if (!options.bandwidth.empty()) {
+    link.bandwidth = link.bandwidth_both_ways = bandwidth_of(options.bandwidth, "--bandwidth");
+  }
+  if (!options.latency.empty()) link.latency_s = duration_of(options.latency, "--latency");
+  if (!options.overhead.empty()) link.overhead_s = duration_of(options.overhead, "--overhead");
+  const std::string complaint = complaint_about_burst(link);
+  if (!complaint.empty()) throw io::InputError("--bandwidth: " + complaint);
+}
+
+void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
+  Cluster& cluster = machines.cluster;
+  if (options.gpus_per_node > 0) cluster.gpus_per_node = options.gpus_per_node;
+  if (options.gpus_per_node > 1 && cluster.host_link) {
+    throw io::InputError(fmt::format(
+        "--gpus-per-node says that nodes have several GPUs, and {} by its host_link that each node "
+        "is one: leave one of them out",
+        options.cluster));
+  }
+  if (!options.gpu_bandwidth.empty()) {
+    const double given = bandwidth_of(options.gpu_bandwidth, "--gpu-bandwidth");
+    if (cluster.gpu_link.bandwidth == 0) cluster.gpu_link = kUsualGpuLink;
+    cluster.gpu_link.bandwidth = given;
+    if (cluster.gpus_per_node == 1) {
+      machines.warnings.push_back(
+          "--gpu-bandwidth has no effect: nodes have one GPU (--gpus-per-node)");
+    }
+  }
+  if (cluster.gpus_per_node > 1 && cluster.gpu_link.bandwidth == 0) {
+    cluster.gpu_link = kUsualGpuLink;
+    machines.remarks.push_back(fmt::format(
+        "GPUs of a node are taken to be joined at {}, as NVLink joins A100s; --gpu-bandwidth says "
+        "otherwise",
+        io::format_bandwidth(kUsualGpuLink.bandwidth)));
+  }
+}
+
+void scale_curve(double factor, Curve& curve) {
+  if (curve.pieces.empty()) return;
+  const double launch_s = curve.pieces.front().a_s;
+  for (Curve::Piece& piece : curve.pieces) {
+    piece.b_s *= factor;
+    piece.a_s = launch_s + (piece.a_s - launch_s) * factor;
+    piece.a_s = std::max(piece.a_s, -piece.b_s * piece.from);  // no time is negative
+  }
+}
+
+/// The memory bandwidth that the kernels' costs are of.
+double measured_at(const Profile& profile) {
+  return profile.kernels_measured_at > 0 ? profile.kernels_measured_at : profile.memory_bandwidth;
+}
+
+void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
+  constexpr double kSame = 1e-6;
+  Profile& profile = machines.profile;
+  const double before = measured_at(profile);
+  if (options.scale_kernels.empty()) {
+    if (std::abs(profile.memory_bandwidth / before - 1) <= kSame) return;
+    machines.warnings.push_back(fmt::format(
+        "profile {}: hardware.memory_bandwidth {} has no effect, since kernels were measured at {} "
+        "(kernels.measured_at): --scale-kernels scales them to it",
+        profile.name, io::format_bandwidth(profile.memory_bandwidth),
+        io::format_bandwidth(before)));
+    return;
+  }
+  const bool as_hardware = options.scale_kernels == kAsHardware;
+  const double to = as_hardware ? profile.memory_bandwidth
+                                : bandwidth_of(options.scale_kernels, "--scale-kernels");
+  if (std::abs(to / before - 1) <= kSame) {
+    machines.warnings.push_back(
+        fmt::format("--scale-kernels has no effect: the kernels of profile {} are of {}; give it "
+                    "another bandwidth, or change the profile's hardware.memory_bandwidth",
+                    profile.name, io::format_bandwidth(before)));
+    return;
+  }
+  scale_kernels(to, profile);
+  machines.remarks.push_back(
+      fmt::format("kernels of profile {} are scaled from {} to {} of memory bandwidth; what "
+                  "launches cost stays",
+                  profile.name, io::format_bandwidth(before), io::format_bandwidth(to)));
+  profile.name += fmt::format(" with kernels scaled to {}", io::format_bandwidth(to));
+}
+
+Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, std::uint32_t nodes,
+                         std::uint32_t otherwise) {
+  if (!options.cluster.empty()) return read_cluster(options.cluster, profile, nodes);
+  return cluster_from_profile(profile, nodes > 0 ? nodes : otherwise);
+}
+
+}  // namespace
+
+bool MachineOptions::names_cluster() const {
+  return !cluster.empty() || !bandwidth.empty() || !latency.empty() || !overhead.empty() ||
+         gpus_per_node > 0 || !gpu_bandwidth.empty();
+}
+
+void declare(CLI::App& app, MachineOptions& options, std::string_view without_profile) {
+  app.add_option("--profile", options.profile,
+                 fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
+                             without_profile))
+      ->check(io::file_name());
+  app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's")
+      ->check(io::file_name());
+  app.add_option("--bandwidth", options.bandwidth,
+                 "Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)");
+  app.add_option("--latency", options.latency, "Of these links, on the wire: 20us");
+  app.add_option("--overhead", options.overhead,
+                 "Of these links, what a message costs both of its ports: 20us");
+  app.add_option("--gpus-per-node", options.gpus_per_node,
+                 "GPUs that sum up gradients in a node first (default: the cluster's, else 1)")
+      ->check(io::count_from(1, kMostGpus));
+  app.add_option("--gpu-bandwidth", options.gpu_bandwidth,
+                 fmt::format("Of the links between a node's GPUs (default: the cluster's, else {})",
+                             io::format_bandwidth(kUsualGpuLink.bandwidth)));
+  app.add_option("--scale-kernels", options.scale_kernels,
+                 "Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's "
+                 "hardware.memory_bandwidth)")
+      ->expected(0, 1)
+      ->default_str(std::string(kAsHardware));
+}
+
+void scale_kernels(double memory_bandwidth, Profile& profile) {
+  const double factor = measured_at(profile) / memory_bandwidth;
+  scale_curve(factor, profile.merge);
+  for (auto& [name, codec] : profile.codecs) {
+    for (Curve* curve : {&codec.encode, &codec.decode, &codec.decode_add}) {
+      scale_curve(factor, *curve);
+    }
+  }
+  profile.memory_bandwidth = profile.kernels_measured_at = memory_bandwidth;
+}
+
+LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
+                    std::uint32_t otherwise) {
+  LoadedMachines machines = {
+      .profile = std::move(profile), .cluster = {}, .remarks = {}, .warnings = {}};
+  machines.cluster = read_any_cluster(options, machines.profile, nodes, otherwise);
+  apply_link(options, machines.cluster.link);
+  apply_gpus(options, machines);
+  return machines;
+}
+
+LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise) {
+  LoadedMachines scaled;
+  scaled.profile =
+      read_profile(options.profile.empty() ? std::string(kDefaultProfile) : options.profile);
+  apply_scale(options, scaled);
+  LoadedMachines machines = load(options, std::move(scaled.profile), nodes, otherwise);
+  machines.remarks.insert(machines.remarks.begin(), scaled.remarks.begin(), scaled.remarks.end());
+  machines.warnings.insert(machines.warnings.begin(), scaled.warnings.begin(),
+                           scaled.warnings.end());
+  return machines;
+}
+
+}  // namespace hipress::costs

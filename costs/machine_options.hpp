@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costs/cluster.hpp"
+#include "costs/profile.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace hipress::costs {
+
+/// The machines that a tool's command line names, as it was given; empty and 0: not given.
+struct MachineOptions {
+  std::string profile = {};  ///< a file or a shipped profile's name
+  std::string cluster = {};  ///< a file
+  /// Short forms of a cluster file's link.bandwidth, .latency and .overhead, gpus_per_node and
+  /// gpu_link.bandwidth. They go before what the file says.
+  std::string bandwidth = {}, latency = {}, overhead = {};
+  std::uint32_t gpus_per_node = 0;
+  std::string gpu_bandwidth = {};
+  /// The memory bandwidth that kernels are scaled to; kAsHardware: the profile's own.
+  std::string scale_kernels = {};
+
+  /// Something is said of the machines besides their profile.
+  bool names_cluster() const;
+};
+inline constexpr std::string_view kAsHardware = "hardware";
+
+/// Adds the options to a tool's command line. `without_profile` says in the help what happens if no
+/// profile is given.
+void declare(CLI::App& app, MachineOptions& options, std::string_view without_profile);
+
+/// What the options name.
+struct LoadedMachines {
+  Profile profile;
+  Cluster cluster;
+  std::vector<std::string> remarks;   ///< for the user: what was assumed or scaled
+  std::vector<std::string> warnings;  ///< what is given and has no effect
+};
+
+/// Reads profile (kDefaultProfile if none is given) and cluster: that of `nodes` nodes, or, with 0,
+/// as many as the cluster file says, else `otherwise`. InputError that names the option or the file
+/// for values without unit, out of range, or that contradict each other.
+LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise);
+
+/// The same with a profile that has been read, whose kernels stay as they are.
+LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
+                    std::uint32_t otherwise);
+
+/// Makes kernels as much faster as `memory_bandwidth`, in bytes per second, is larger than the one
+/// that they were measured at: of every curve what comes on top of its cost at size 0, which is
+/// that of launches and stays.
+void scale_kernels(double memory_bandwidth, Profile& profile);
+
+}  // namespace hipress::costs

@@ -1,0 +1,121 @@
+#include "models/time_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstddef>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+
+namespace hipress::models {
+namespace {
+
+constexpr double kShareOfForward = 1.0 / 3;  // of forward and backward together
+
+double duration_of(const std::string& text, std::string_view option) {
+  const double value = io::parse_duration(text, option);
+  if (value <= kLongestTime_s) return value;
+  throw io::InputError(
+      fmt::format("{} must be at most {:g}s, got {}", option, kLongestTime_s, io::quote(text)));
+}
+
+/// Ready times from 0 to `length_s`: each gradient takes its share of it after the one before it.
+template <typename Amount>
+void spread_over(Model& model, double length_s, Amount amount) {
+  const std::size_t count = model.gradients.size();
+  const auto at = [&](std::size_t step) -> Gradient& {
+    return model.gradients[model.in_backward_order ? step : count - 1 - step];
+  };
+  double total = 0;
+  for (const Gradient& gradient : model.gradients) total += amount(gradient);
+  double done = 0;
+  for (std::size_t step = 0; step < count; ++step) {
+    done += amount(at(step));
+    at(step).ready_s = length_s * (done / total);
+  }
+}
+
+/// Returns what was done.
+std::string spread_backward(Model& model, double length_s) {
+  const bool has_flops = std::all_of(model.gradients.begin(), model.gradients.end(),
+                                     [](const Gradient& gradient) { return gradient.flops > 0; });
+  if (has_flops) {
+    spread_over(model, length_s, [](const Gradient& gradient) { return gradient.flops; });
+  } else {
+    spread_over(model, length_s,
+                [](const Gradient& gradient) { return static_cast<double>(gradient.elements); });
+  }
+  return fmt::format(
+      "no ready times are given: backward of {} is spread over the gradients in proportion to "
+      "their {}, the {} gradient first",
+      io::format_duration(length_s), has_flops ? "FLOPs" : "elements",
+      model.in_backward_order ? "first" : "last");
+}
+
+void scale_ready(Model& model, double factor) {
+  for (Gradient& gradient : model.gradients) gradient.ready_s *= factor;
+}
+
+/// Gives forward and backward `compute_s` together.
+std::vector<std::string> apply_compute_time(double compute_s, bool forward_given, Model& model) {
+  std::vector<std::string> remarks;
+  const double timed_s = backward_s(model);
+  if (!forward_given && model.forward_s == 0) {
+    model.forward_s = compute_s * kShareOfForward;
+    remarks.push_back(fmt::format(
+        "forward is taken to be a third of --compute-time, {}, since backward has twice its FLOPs; "
+        "--forward says otherwise",
+        io::format_duration(model.forward_s)));
+  } else if (!forward_given && timed_s > 0) {
+    model.forward_s *= compute_s / (model.forward_s + timed_s);
+  }
+  const double length_s = compute_s - model.forward_s;
+  if (length_s <= 0) {
+    throw io::InputError(fmt::format(
+        "--compute-time is of forward and backward together, so it must be more than forward, {}, "
+        "got {}",
+        io::format_duration(model.forward_s), io::format_duration(compute_s)));
+  }
+  if (timed_s == 0) {
+    remarks.push_back(spread_backward(model, length_s));
+  } else {
+    scale_ready(model, length_s / timed_s);
+    remarks.push_back(fmt::format("the model's ready times are scaled from {} to {} of backward",
+                                  io::format_duration(timed_s), io::format_duration(length_s)));
+  }
+  return remarks;
+}
+
+}  // namespace
+
+void declare(CLI::App& app, TimeOptions& options) {
+  app.add_option("--compute-time", options.compute_time,
+                 "Of forward and backward together, 120ms: for a model without ready times, or to "
+                 "scale those that it has");
+  app.add_option(
+      "--forward", options.forward,
+      "Of the forward pass, 40ms (default: the model's, else a third of --compute-time)");
+}
+
+std::vector<std::string> apply(const TimeOptions& options, Model& model) {
+  if (!options.forward.empty()) model.forward_s = duration_of(options.forward, "--forward");
+  if (options.compute_time.empty()) return {};
+  const double compute_s = duration_of(options.compute_time, "--compute-time");
+  return apply_compute_time(compute_s, !options.forward.empty(), model);
+}
+
+std::string missing_times(const Model& model) {
+  if (backward_s(model) == 0) {
+    return "without ready times all gradients are ready at once: nothing hides communication, so "
+           "compression looks better than it is; give --compute-time";
+  }
+  if (model.forward_s == 0) {
+    return "without a forward time iterations are shorter than they are, so compression saves a "
+           "larger share of them; give --forward";
+  }
+  return {};
+}
+
+}  // namespace hipress::models

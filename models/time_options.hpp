@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace hipress::models {
+
+/// The times of a model that a tool's command line gives, as they were given; empty: not given.
+struct TimeOptions {
+  std::string compute_time = {};  ///< forward and backward together
+  std::string forward = {};
+};
+
+/// Adds the options to a tool's command line.
+void declare(CLI::App& app, TimeOptions& options);
+
+/// Gives the model the times that the options say. Without --forward, a model that says none gets a
+/// third of --compute-time for it, since backward has twice its FLOPs. The rest is backward: ready
+/// times that the model has are stretched or shortened to it, in proportion; a model without any
+/// gets it spread over its gradients in backward order, by their `flops` if all say them, else by
+/// their elements. Returns sentences for the user about what was done. InputError that names the
+/// option for a value without unit, out of range, or that leaves no time for backward.
+std::vector<std::string> apply(const TimeOptions& options, Model& model);
+
+/// What a reader of predictions must know of a model whose times are not known; empty if they are.
+std::string missing_times(const Model& model);
+
+}  // namespace hipress::models

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""Writes the starter profiles profiler/profiles/GPU-RATEg.yaml: estimated costs of GPUs and networks nobody measured here.
+
+    scripts/make_starter_profiles.py [--output FOLDER]
+
+Kernels follow from the GPU's memory bandwidth and its launches, links from published nccl-tests figures. Each file's
+`source` and `notes` say so and name the sources. Running it again gives the same files. To add a GPU or a rate, add a
+row to GPUS or RATES; to add an algorithm, a row to KERNELS. Needs nothing but Python 3.
+"""
+
+import argparse
+import decimal
+import pathlib
+import textwrap
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+SHARE_OF_MEMORY = decimal.Decimal("0.8")  # of the memory bandwidth that kernels reach
+FIRST_LAUNCH_US, NEXT_LAUNCH_US = 5, 2  # of a kernel, and of one that follows it at once
+
+
+class Gpu(NamedTuple):
+    name: str
+    hardware: str
+    memory_gb_s: int  # as published by its vendor, in 10^9 bytes per second
+
+
+class Rate(NamedTuple):
+    gbit_s: int
+    share: str  # of the line rate that messages reach
+    evidence: str  # where the share comes from: a sentence
+    protocol: str  # a key of PROTOCOLS
+
+
+class Protocol(NamedTuple):
+    overhead_us: int  # of a message, on both ports
+    latency_us: int
+    spread: str  # of links, the standard deviation of a factor's logarithm
+    evidence: str  # where overhead and latency come from: sentences
+
+
+class Work(NamedTuple):
+    bytes_per_element: str  # least memory traffic of fp32 values, as costs/traffic.cpp has it
+    launches: int  # kernels, one after the other, as kernels/cuda_*.cu launch them
+
+
+class Kernels(NamedTuple):
+    encode: Work
+    decode: Work
+    decode_add: Work
+
+
+GPUS = [
+    Gpu("a100", "A100 SXM, 80 GB", 2039),
+    Gpu("h100", "H100 SXM, 80 GB", 3350),
+    Gpu("h200", "H200 SXM, 141 GB", 4800),
+    Gpu("b200", "B200, 180 GB", 8000),
+]
+
+TCP_SHARE = (
+    "TCP over Ethernet with frames of 1500 bytes: 1448 of every 1538 bytes on the wire are payload, which is 94 %. "
+    "That NCCL reaches them over TCP at this rate is an assumption; at 32 Gbit/s and more, about 60 % of the rate were "
+    "published (github.com/NVIDIA/nccl, issue 209).")
+RDMA_SHARE = (
+    "InfiniBand or RoCE with GPUDirect: nccl-tests reach 12 GB/s of bus bandwidth per network card of 100 Gbit/s and 24 "
+    "GB/s per card of 200 Gbit/s (github.com/NVIDIA/nccl-tests, issues 29, 119 and 252), which is 96 %.")
+NDR_SHARE = (
+    "InfiniBand or RoCE with GPUDirect: nccl-tests reach 46 to 48 GB/s of bus bandwidth per network card of 400 Gbit/s "
+    "(github.com/NVIDIA/nccl-tests, issue 290); 47 GB/s is 94 %.")
+
+RATES = [
+    Rate(10, "0.94", TCP_SHARE, "tcp"),
+    Rate(25, "0.94", TCP_SHARE, "tcp"),
+    Rate(100, "0.96", RDMA_SHARE, "rdma"),
+    Rate(200, "0.96", RDMA_SHARE, "rdma"),
+    Rate(400, "0.94", NDR_SHARE, "rdma"),
+]
+
+PROTOCOLS = {
+    "tcp": Protocol(
+        20, 20, "0.2",
+        "A small message takes 40 us over TCP in published nccl-tests (8 bytes to one other node: 38 to 46 us, "
+        "github.com/NVIDIA/nccl-tests, issue 82); half of it is taken as overhead, half as latency."),
+    "rdma": Protocol(
+        5, 5, "0.15",
+        "NCCL's own model counts 2.7 to 14 us for a step of a ring between nodes, by protocol (src/graph/tuning.cc, "
+        "hwLat); 10 us are taken, half as overhead, half as latency."),
+}
+
+KERNELS = {
+    "onebit": Kernels(Work("12.125", 3), Work("4.125", 1), Work("8.125", 1)),
+    "tbq": Kernels(Work("12.25", 1), Work("4.25", 1), Work("8.25", 1)),
+    "terngrad": Kernels(Work("8.25", 3), Work("4.25", 1), Work("8.25", 1)),
+    "dgc": Kernels(Work("20.1", 12), Work("4.7", 2), Work("0.7", 2)),
+    "graddrop": Kernels(Work("12.1", 12), Work("4.7", 2), Work("0.7", 2)),
+    "fp16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
+    "bf16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
+}
+MERGE = Work("12", 1)
+
+# Standard deviations of factors' logarithms: nobody measured these machines, so intervals are wide.
+SPREAD = {"host": "0.25", "links": None, "compute": "0.05", "model": "0.05", "iterations": "0.05"}  # links: Protocol's
+
+
+def kernel_notes(gpu: Gpu) -> list[str]:
+    traffic = "; ".join(f"{name} " + ", ".join(work.bytes_per_element for work in kernels)
+                        for name, kernels in KERNELS.items())
+    launches = ", ".join(f"{name} {kernels.encode.launches}" for name, kernels in KERNELS.items())
+    return [
+        "An estimate to start with. hipress-profile measures the machines that you have; its profile replaces this one.",
+        f"Every kernel is its least memory traffic per element divided by 80 % of the {gpu.memory_gb_s} GB/s that the "
+        "vendor publishes, plus its launches. The 80 % are an assumption about kernels written with care; plain copies "
+        f"reach about 90 %. Bytes per element of encode, decode, and decode-and-add: {traffic}; merge "
+        f"{MERGE.bytes_per_element}.",
+        f"A launch costs {FIRST_LAUNCH_US} us, and {NEXT_LAUNCH_US} us for each kernel that follows on the same stream, "
+        "which is the class that is published (a kernel that runs 2.9 us takes 9.6 us if each is waited for, 3.8 us back to "
+        "back: NVIDIA's technical blog, 'Getting Started with CUDA Graphs'). Kernels of an encode: "
+        f"{launches}; of other work one, of dgc's and graddrop's decode two.",
+    ]
+
+
+def link_notes(rate: Rate) -> list[str]:
+    protocol = PROTOCOLS[rate.protocol]
+    return [
+        f"The bandwidth is {percent(rate.share)} % of {rate.gbit_s} Gbit/s. {rate.evidence} Both directions at once are "
+        "assumed to be as fast as one.",
+        protocol.evidence,
+        "The library's all-reduce is that of an ideal ring on this link, which has the published bus bandwidth for large "
+        "gradients.",
+        "A node is one network card and its GPU. Give --gpus-per-node or a cluster where GPUs share a card.",
+    ]
+
+
+def percent(share: str) -> str:
+    return f"{decimal.Decimal(share) * 100:f}".rstrip("0").rstrip(".")
+
+
+def curve(gpu: Gpu, work: Work) -> str:
+    launches_us = FIRST_LAUNCH_US + NEXT_LAUNCH_US * (work.launches - 1)
+    slope = decimal.Decimal(work.bytes_per_element) / (gpu.memory_gb_s * SHARE_OF_MEMORY * 10**9)
+    return f"{{pieces: [{{from: 0, a_s: {launches_us}e-6, s_per_element: {slope:.4e}}}]}}"
+
+
+def note(text: str) -> str:
+    return "  - >-\n" + textwrap.fill(text, width=116, initial_indent="    ", subsequent_indent="    ")
+
+
+def profile(gpu: Gpu, rate: Rate) -> str:
+    protocol = PROTOCOLS[rate.protocol]
+    bandwidth = f"{decimal.Decimal(rate.share) * rate.gbit_s:f}".rstrip("0").rstrip(".") + "Gbps"
+    lines = [
+        "# Written by scripts/make_starter_profiles.py.",
+        "schema: hipress.profile/1",
+        f"name: {gpu.name}-{rate.gbit_s}g",
+        "source: estimated, not measured; kernels from memory traffic and launches, links from published nccl-tests "
+        "figures",
+        "notes:",
+        *(note(text) for text in kernel_notes(gpu) + link_notes(rate)),
+        "hardware:",
+        f"  name: {gpu.hardware}, {rate.gbit_s} Gbit/s",
+        "  device: cuda",
+        f"  memory_bandwidth: {gpu.memory_gb_s}GB/s",
+        "kernels:",
+        f"  measured_at: {gpu.memory_gb_s}GB/s",
+        f"  merge: {curve(gpu, MERGE)}",
+        "  codecs:",
+    ]
+    for name, kernels in KERNELS.items():
+        lines.append(f"    {name}:")
+        lines += [f"      {field}: {curve(gpu, work)}" for field, work in zip(kernels._fields, kernels)]
+    lines += [
+        "links:",
+        f"  overhead: {protocol.overhead_us}us",
+        f"  bandwidth: {bandwidth}",
+        f"  latency: {protocol.latency_us}us",
+        "spread:",
+        *(f"  {key}: {value or protocol.spread}" for key, value in SPREAD.items()),
+        "...",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def profiles() -> dict[str, str]:
+    """The text of every starter profile, by the name of its file."""
+    return {f"{gpu.name}-{rate.gbit_s}g.yaml": profile(gpu, rate) for gpu in GPUS for rate in RATES}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "profiler/profiles", metavar="FOLDER",
+                        help="where to write (default: profiler/profiles)")
+    folder = parser.parse_args().output
+    for name, text in profiles().items():
+        (folder / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+#include "costs/machine_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "io/file.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+namespace hipress::costs {
+namespace {
+
+using Catch::Contains;
+using tests::complaint;
+using tests::TemporaryFolder;
+
+const char* const kClusterFile = R"(nodes: 8
+gpus_per_node: 4
+gpu_link: {bandwidth: 250GB/s, overhead: 5us}
+link: {bandwidth: 25Gbps, overhead: 20us, latency: 20us}
+)";
+
+/// What a command line with these words gives.
+MachineOptions parsed(const std::vector<std::string>& words) {
+  MachineOptions options;
+  CLI::App app;
+  declare(app, options, "default: none");
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  app.parse(reversed);
+  return options;
+}
+
+std::string refusal(const MachineOptions& options) {
+  return complaint([&] { load(options, 0, 16); });
+}
+
+TEST_CASE("Short forms say what a cluster file says") {
+  const TemporaryFolder folder;
+  MachineOptions file;
+  file.profile = "v100_100g";
+  file.cluster = folder.file("c25.yaml", kClusterFile);
+  const LoadedMachines from_file = load(file, 0, 16);
+  const MachineOptions words =
+      parsed({"--profile", "v100_100g", "--bandwidth", "25Gbps", "--latency", "20us", "--overhead",
+              "20us", "--gpus-per-node", "4"});
+  CHECK(words.names_cluster());
+  const LoadedMachines machines = load(words, 8, 16);
+  CHECK(machines.profile == from_file.profile);
+  CHECK(machines.cluster.link == from_file.cluster.link);
+  CHECK(machines.cluster.gpus_per_node == 4);
+  CHECK(machines.cluster.gpu_link == from_file.cluster.gpu_link);  // the usual one
+  CHECK(machines.cluster.nodes == 8);
+  CHECK(machines.warnings.empty());
+  REQUIRE(machines.remarks.size() == 1);
+  CHECK(machines.remarks[0] ==
+        "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; --gpu-bandwidth "
+        "says otherwise");
+}
+
+TEST_CASE("Short forms go before a cluster file") {
+  const TemporaryFolder folder;
+  MachineOptions options = parsed({"--bandwidth", "10Gbps", "--gpu-bandwidth", "300GB/s"});
+  options.cluster = folder.file("c25.yaml", kClusterFile);
+  const Cluster cluster = load(options, 0, 16).cluster;
+  CHECK(cluster.link.bandwidth == 1.25e9);
+  CHECK(cluster.link.bandwidth_both_ways == 1.25e9);
+  CHECK(cluster.link.latency_s == 20e-6);
+  CHECK(cluster.gpus_per_node == 4);
+  CHECK(cluster.gpu_link == GpuLinkCosts{5e-6, 300e9});
+}
+
+TEST_CASE("Without options the default profile speaks, for as many nodes as are asked for") {
+  CHECK_FALSE(MachineOptions{}.names_cluster());
+  const LoadedMachines machines = load({}, 0, 16);
+  CHECK(machines.profile.name == "sosp21");
+  CHECK(machines.cluster.nodes == 16);
+  CHECK(machines.cluster.link == machines.profile.link);
+  CHECK(machines.remarks.empty());
+  CHECK(machines.warnings.empty());
+}
+
+TEST_CASE("Options that contradict each other or are no quantities are refused by name") {
+  CHECK_THAT(refusal({.bandwidth = "25"}), Contains("--bandwidth must be"));
+  CHECK_THAT(refusal({.bandwidth = "1e9TB/s"}), Contains("--bandwidth must be from"));
+  CHECK_THAT(refusal({.latency = "20"}), Contains("--latency must be a duration with unit"));
+  CHECK(refusal({.overhead = "1e7s"}) == "--overhead must be 0s to 1e+06s, got '1e7s'");
+  CHECK_THAT(refusal({.gpus_per_node = 2, .gpu_bandwidth = "fast"}),
+             Contains("--gpu-bandwidth must be"));
+  CHECK_THAT(refusal({.scale_kernels = "double"}), Contains("--scale-kernels must be"));
+  CHECK_THROWS_AS(parsed({"--gpus-per-node", "0"}), CLI::ParseError);
+  const TemporaryFolder folder;
+  const std::string flat =
+      folder.file("flat.yaml", "nodes: 8\nnodes_per_host: 4\nhost_link: {bandwidth: 300GB/s}\n");
+  CHECK_THAT(refusal({.cluster = flat, .gpus_per_node = 4}),
+             Contains("--gpus-per-node says that nodes have several GPUs") && Contains(flat));
+}
+
+TEST_CASE("--gpu-bandwidth without several GPUs is warned of") {
+  CHECK(load({.gpu_bandwidth = "300GB/s"}, 4, 16).warnings ==
+        std::vector<std::string>{
+            "--gpu-bandwidth has no effect: nodes have one GPU (--gpus-per-node)"});
+}
+
+TEST_CASE("Kernels are scaled from the bandwidth that they were measured at") {
+  const Profile before = read_profile("v100_100g");
+  const LoadedMachines machines = load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16);
+  const Profile& after = machines.profile;
+  // 900 GB/s to twice as many: what comes on top of the launch takes half as long.
+  const auto half = [](const Curve& slow, const Curve& fast) {
+    for (const std::int64_t x : {1, 1 << 20, 1 << 26}) {
+      CHECK(fast(x) - fast(0) == Approx((slow(x) - slow(0)) / 2));
+      CHECK(fast(0) == slow(0));
+    }
+  };
+  half(before.merge, after.merge);
+  for (const auto& [name, codec] : before.codecs) {
+    CAPTURE(name);
+    half(codec.encode, after.codecs.at(name).encode);
+    half(codec.decode, after.codecs.at(name).decode);
+    half(codec.decode_add, after.codecs.at(name).decode_add);
+  }
+  CHECK(after.link == before.link);
+  CHECK(after.name == "v100_100g with kernels scaled to 1.8TB/s");
+  CHECK(machines.remarks ==
+        std::vector<std::string>{"kernels of profile v100_100g are scaled from 900GB/s to 1.8TB/s "
+                                 "of memory bandwidth; what launches cost stays"});
+}
+
+TEST_CASE("A curve of several pieces is scaled as a whole, and never negative") {
+  Profile profile;
+  profile.memory_bandwidth = 1e9;
+  // Meets 1e-6 + 1e-9·x at x = 1000.
+  profile.merge = {{{0, 1e-6, 1e-9}, {1000, 0, 2e-9}}, 0};
+  scale_kernels(2e9, profile);
+  CHECK(profile.merge.at(999.999) == Approx(1.5e-6));
+  CHECK(profile.merge.at(1000) == Approx(1.5e-6));
+  CHECK(profile.merge.at(3000) == Approx(1e-6 + (6e-6 - 1e-6) / 2));
+  CHECK(profile.kernels_measured_at == 2e9);
+  // A second piece that begins below the launch: 100 times as long would be less than nothing.
+  profile.merge = {{{0, 1e-6, 0}, {1000, 0, 0}}, 0};
+  scale_kernels(2e7, profile);
+  CHECK(profile.merge.at(1000) == 0);
+}
+
+TEST_CASE("An edit of the memory bandwidth alone is warned of, and scaled to when asked") {
+  const TemporaryFolder folder;
+  std::string text = io::read_file(io::data_file("profiler/profiles/v100_100g.yaml"));
+  const std::string line = "  memory_bandwidth: 900GB/s";
+  text.replace(text.find(line), line.size(), "  memory_bandwidth: 1.8TB/s");
+  const std::string path = folder.file("mine.yaml", text);
+  const LoadedMachines edited = load({.profile = path}, 4, 16);
+  CHECK(
+      edited.warnings ==
+      std::vector<std::string>{
+          "profile v100_100g: hardware.memory_bandwidth 1.8TB/s has no effect, since kernels were "
+          "measured at 900GB/s (kernels.measured_at): --scale-kernels scales them to it"});
+  CHECK(edited.profile.merge == read_profile("v100_100g").merge);
+  MachineOptions asked = parsed({"--scale-kernels"});
+  CHECK(asked.scale_kernels == kAsHardware);
+  asked.profile = path;
+  const LoadedMachines scaled = load(asked, 4, 16);
+  CHECK(scaled.warnings.empty());
+  CHECK(scaled.profile.merge ==
+        load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16).profile.merge);
+  CHECK(parsed({"--scale-kernels", "2TB/s", "--latency", "1us"}).scale_kernels == "2TB/s");
+  CHECK(parsed({"--scale-kernels", "--latency", "1us"}).scale_kernels == kAsHardware);
+  CHECK_THAT(load({.profile = "v100_100g", .scale_kernels = "900GB/s"}, 4, 16).warnings.at(0),
+             Contains("--scale-kernels has no effect"));
+}
+
+}  // namespace
+}  // namespace hipress::costs

@@ -1,0 +1,135 @@
+#include "models/time_options.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/io/temporary_folder.hpp"
+
+using namespace hipress::models;
+using Catch::Contains;
+using hipress::tests::complaint;
+
+namespace {
+
+/// Elements 1 and 3, as in a YAML.
+Model untimed() {
+  Model model;
+  model.gradients = {{.name = "a", .elements = 1}, {.name = "b", .elements = 3}};
+  return model;
+}
+
+Model timed() {
+  Model model = untimed();
+  model.gradients[0].ready_s = 20e-3;
+  model.gradients[1].ready_s = 40e-3;
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("Without options, a model keeps its times") {
+  Model model = timed();
+  CHECK(apply({}, model).empty());
+  CHECK(model.gradients[1].ready_s == 40e-3);
+  CHECK(model.forward_s == 0);
+}
+
+TEST_CASE("Backward is spread by elements, after a third for forward") {
+  Model model = untimed();
+  const auto remarks = apply({.compute_time = "120ms"}, model);
+  // 40 ms forward; of 80 ms the first takes 1/4.
+  CHECK(model.forward_s == Approx(40e-3));
+  CHECK(model.gradients[0].ready_s == Approx(20e-3));
+  CHECK(model.gradients[1].ready_s == Approx(80e-3));
+  REQUIRE(remarks.size() == 2);
+  CHECK(remarks[0] ==
+        "forward is taken to be a third of --compute-time, 40ms, since backward has twice its "
+        "FLOPs; --forward says otherwise");
+  CHECK(remarks[1] ==
+        "no ready times are given: backward of 80ms is spread over the gradients in proportion to "
+        "their elements, the first gradient first");
+}
+
+TEST_CASE("Gradients listed as parameters are ready from the last to the first") {
+  Model model = untimed();
+  model.in_backward_order = false;
+  const auto remarks = apply({.compute_time = "120ms", .forward = "20ms"}, model);
+  // Of 100 ms the last takes 3/4, then the first the rest.
+  CHECK(model.forward_s == Approx(20e-3));
+  CHECK(model.gradients[1].ready_s == Approx(75e-3));
+  CHECK(model.gradients[0].ready_s == Approx(100e-3));
+  REQUIRE(remarks.size() == 1);
+  CHECK_THAT(remarks[0], Contains("the last gradient first"));
+}
+
+TEST_CASE("FLOPs go before elements, if all gradients say them") {
+  Model model = untimed();
+  model.gradients[0].flops = 9e9;
+  apply({.compute_time = "100ms", .forward = "0ms"}, model);
+  CHECK(model.gradients[0].ready_s == Approx(25e-3));  // 1 of 4 elements
+  model = untimed();
+  model.gradients[0].flops = 9e9;
+  model.gradients[1].flops = 1e9;
+  const auto remarks = apply({.compute_time = "100ms", .forward = "0ms"}, model);
+  CHECK(model.gradients[0].ready_s == Approx(90e-3));
+  CHECK_THAT(remarks.at(0), Contains("in proportion to their FLOPs"));
+}
+
+TEST_CASE("Ready times that a model has keep their proportions") {
+  Model model = timed();
+  SECTION("with its forward") {
+    model.forward_s = 20e-3;  // of 60 ms, which become 30 ms
+    const auto remarks = apply({.compute_time = "30ms"}, model);
+    CHECK(model.forward_s == Approx(10e-3));
+    CHECK(model.gradients[0].ready_s == Approx(10e-3));
+    CHECK(model.gradients[1].ready_s == Approx(20e-3));
+    CHECK(remarks.at(0) == "the model's ready times are scaled from 40ms to 20ms of backward");
+  }
+  SECTION("with a given one") {
+    apply({.compute_time = "100ms", .forward = "20ms"}, model);
+    CHECK(model.forward_s == Approx(20e-3));
+    CHECK(model.gradients[1].ready_s == Approx(80e-3));
+  }
+}
+
+TEST_CASE("--forward alone gives a CSV what it cannot say") {
+  Model model = timed();
+  CHECK(apply({.forward = "7ms"}, model).empty());
+  CHECK(model.forward_s == 7e-3);
+  CHECK(model.gradients[1].ready_s == 40e-3);
+}
+
+TEST_CASE("Bad times are refused with the option's name") {
+  const auto refusal = [](const TimeOptions& options) {
+    Model model = untimed();
+    return complaint([&] { apply(options, model); });
+  };
+  CHECK_THAT(refusal({.compute_time = "120"}),
+             Contains("--compute-time must be a duration with unit"));
+  CHECK_THAT(refusal({.forward = "-1ms"}), Contains("--forward must be zero or positive"));
+  CHECK(refusal({.forward = "1e7s"}) == "--forward must be at most 1e+06s, got '1e7s'");
+  CHECK(refusal({.compute_time = "10ms", .forward = "10ms"}) ==
+        "--compute-time is of forward and backward together, so it must be more than forward, "
+        "10ms, got 10ms");
+  CHECK_THAT(refusal({.compute_time = "0ms"}), Contains("must be more than forward"));
+}
+
+TEST_CASE("Models whose times are not known are warned of") {
+  CHECK_THAT(missing_times(untimed()),
+             Contains("nothing hides communication") && Contains("give --compute-time"));
+  Model model = timed();
+  CHECK_THAT(missing_times(model), Contains("give --forward"));
+  model.forward_s = 20e-3;
+  CHECK(missing_times(model).empty());
+  model = untimed();
+  apply({.compute_time = "120ms"}, model);
+  CHECK(missing_times(model).empty());
+}
+
+TEST_CASE("Files say in which order backward goes through their gradients, and FLOPs") {
+  const hipress::tests::TemporaryFolder folder;
+  CHECK_FALSE(read_model(folder.file("a.txt", "a,1\n")).in_backward_order);
+  const Model yaml = read_model(
+      folder.file("a.yaml", "name: x\ngradients: [{name: a, elements: 1, flops: 2e9}]\n"));
+  CHECK(yaml.in_backward_order);
+  CHECK(yaml.gradients[0].flops == 2e9);
+}

@@ -1,0 +1,51 @@
+#include "planner/accuracy.hpp"
+
+#include <catch2/catch.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "io/error.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Contains;
+
+TEST_CASE("Programs without a place are as coarse as the coarsest") {
+  const AccuracyOrder order;
+  CHECK(order.coarseness("none") == 0);
+  CHECK(order.coarseness("tbq(tau=0.1)") == 2);
+  CHECK(order.coarseness("tern.pse") == 4);
+  CHECK(order.coarseness("tern.pse(b=4)") == 4);
+  CHECK(order.is_assumed("tern.pse"));
+  CHECK_FALSE(order.is_assumed("dgc"));
+  CHECK_THROWS_AS(order.coarseness("onebot"), std::invalid_argument);
+}
+
+TEST_CASE("A program's place is that of another algorithm or a number") {
+  const AccuracyOrder order = parse_accuracy({"tern.pse=terngrad", "fine.pse(b=8)=1", "onebit=4"});
+  CHECK(order.coarseness("tern.pse") == 2);
+  CHECK(order.coarseness("tern.pse(b=4)") == 2);  // whatever its parameters
+  CHECK(order.coarseness("fine.pse(b=8)") == 1);
+  CHECK(order.coarseness("fine.pse") == 4);  // other parameters
+  CHECK(order.coarseness("onebit") == 4);
+  CHECK_FALSE(order.is_assumed("tern.pse"));
+  const std::vector<std::string> all = {"tern.pse", "onebit", "fine.pse(b=8)", "fp16"};
+  CHECK(order.not_coarser(all, "terngrad") ==
+        std::vector<std::string>{"tern.pse", "fine.pse(b=8)", "fp16"});
+  CHECK(order.not_coarser(all, "fine.pse(b=8)") ==
+        std::vector<std::string>{"fine.pse(b=8)", "fp16"});
+}
+
+TEST_CASE("A place that is none is refused with what would do") {
+  for (const std::string text :
+       {"tern.pse", "=2", "tern.pse=5", "tern.pse=0", "tern.pse=none", "tern.pse=onebot"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(parse_accuracy({text}), Contains("--accuracy '" + text + "'") &&
+                                                  Contains("tern.pse=terngrad, tern.pse=2"));
+  }
+}
+
+}  // namespace
+}  // namespace hipress::planner
