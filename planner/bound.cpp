@@ -5,7 +5,9 @@
 #include <limits>
 #include <memory>
 
+#include "casync/strategy.hpp"
 #include "planner/bound_relaxation.hpp"
+#include "planner/bound_visits.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -15,11 +17,17 @@ constexpr double kPrecision = 1e-4;  // relative: of the bound
 constexpr double kFirstStep = 1e-3;  // relative, of the search for the bound
 constexpr double kSafely = 1e-9;     // relative, more than rounding loses
 constexpr double kSecondsPerPicosecond = 1e-12;
+// Visits are looked at where gradients and families are few.
+constexpr std::size_t kMostGradients = 24;
+constexpr std::size_t kMostFamilies = 8;
+constexpr std::size_t kVisitsPerBranchNode = 400'000;  // of all families together
+constexpr double kMostSimulated = 4e6;  // gradients, nodes and plans, where each plan is simulated
+constexpr double kGrain = 2e-4;         // relative, of the times of visits
 
 /// What shapes have in common as far as the bound goes.
 struct Family {
   Shape shape;
-  std::size_t index = 0;  ///< of its first shape
+  std::vector<std::size_t> members = {};  ///< shapes, by index
 };
 
 /// `a` lets more join than `b` does, or as much.
@@ -41,13 +49,49 @@ std::vector<Family> families(const Choices& choices) {
              family.shape.bulk.threshold_bytes == shape.bulk.threshold_bytes;
     });
     if (same == found.end()) {
-      found.push_back({shape, i});
+      found.push_back({shape, {i}});
       continue;
     }
+    same->members.push_back(i);
     same->shape.bulk = weaker(same->shape.bulk, shape.bulk);
     same->shape.batch = weaker(same->shape.batch, shape.batch);
   }
   return found;
+}
+
+/// Whether each shape of the family is one plan: everything raw, by the library's all-reduce.
+bool is_all_reduced(const Family& family, const Choices& choices) {
+  const Shape& shape = family.shape;
+  const casync::Strategy& strategy =
+      casync::find_strategy(shape.raw_strategy.empty() ? shape.strategy : shape.raw_strategy);
+  return strategy.form == casync::Strategy::Form::kWhole &&
+         std::ranges::all_of(choices.gradients, [](const std::vector<casync::Decision>& options) {
+           return std::ranges::all_of(options, [](const casync::Decision& decision) {
+             return decision.algorithm == casync::kRaw;
+           });
+         });
+}
+
+/// What the fastest plan of a family takes whose shapes are one plan each, in picoseconds; 0 where
+/// that is too much to simulate.
+double fastest(const models::Model& model, const Machines& machines, const Choices& choices,
+               const Family& family, const std::function<bool()>& stop) {
+  const double tasks = static_cast<double>(model.gradients.size()) * machines.cluster.nodes *
+                       static_cast<double>(family.members.size());
+  if (tasks > kMostSimulated) return 0;
+  const Problem problem = {
+      .model = model, .nodes = machines.cluster.nodes, .algorithms = {}, .machines = &machines};
+  const std::vector<std::uint16_t> options(model.gradients.size(), 0);
+  double least = kInfinity;
+  for (const std::size_t shape : family.members) {
+    if (stop && stop()) return 0;
+    const AffordableTime time =
+        affordable_iteration(model, make_plan(problem, choices, shape, options), machines,
+                             choices.shapes[shape].transfer_order);
+    if (!time.iteration_s || !time.remark.empty()) return 0;
+    least = std::min(least, *time.iteration_s);
+  }
+  return least / kSecondsPerPicosecond;
 }
 
 /// Decides, for all shapes, whether some plan could end at a given time.
@@ -61,11 +105,21 @@ class BoundSearch {
       relaxations_.push_back(std::make_unique<Relaxation>(
           ready_, machines, least_work(model, machines, choices, family.shape, ready_)));
     }
+    for (const Family& family : families_) {
+      refuted_.push_back(is_all_reduced(family, choices)
+                             ? fastest(model, machines, choices, family, limits.stop)
+                             : 0);
+    }
+    const bool few = ready_.order.size() <= kMostGradients && families_.size() <= kMostFamilies;
+    if (few && limits.branch_nodes > 0 && VisitBound::holds_for(machines)) {
+      bound_by_visits(model, machines, choices);
+    }
   }
 
   Bound take() {
-    double low = earliest_end();
+    double low = std::max(earliest_end(), *std::min_element(refuted_.begin(), refuted_.end()));
     double high = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
+    low = std::min(low, high);
     double step = kFirstStep;
     while (low < high * (1 - kPrecision) && !(limits_.stop && limits_.stop())) {
       const double end =
@@ -78,13 +132,27 @@ class BoundSearch {
       }
     }
     Bound bound = {.seconds = std::max(0.0, low * (1 - kSafely) - 1) * kSecondsPerPicosecond,
-                   .shape = families_[easiest_].index,
+                   .shape = families_[easiest_].members.front(),
                    .options = {}};
     bound.options = rounded();
     return bound;
   }
 
  private:
+  /// Per family, up to the known plan.
+  void bound_by_visits(const models::Model& model, const Machines& machines,
+                       const Choices& choices) {
+    const double known = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
+    const std::size_t most = kVisitsPerBranchNode * limits_.branch_nodes / families_.size();
+    for (std::size_t i = 0; i < families_.size(); ++i) {
+      if (limits_.stop && limits_.stop()) return;
+      if (refuted_[i] > 0) continue;
+      VisitBound visits(model, machines, choices, families_[i].shape, ready_,
+                        relaxations_[i]->all_work(), kGrain * earliest_end());
+      refuted_[i] = visits.least(known, most);
+    }
+  }
+
   /// Every gradient by itself, as fast as any shape lets it be.
   double earliest_end() const {
     double least = kInfinity;
@@ -104,6 +172,7 @@ class BoundSearch {
   bool refuted(double end) {
     for (std::size_t i = 0; i < relaxations_.size(); ++i) {
       const std::size_t which = (easiest_ + i) % relaxations_.size();
+      if (refuted_[which] > end) continue;
       Relaxation& relaxation = *relaxations_[which];
       std::size_t nodes = limits_.branch_nodes;
       Relaxation::Verdict verdict = relaxation.test(end, relaxation.all());
@@ -159,7 +228,7 @@ class BoundSearch {
     return true;
   }
 
-  std::vector<std::uint16_t> rounded() {
+  std::vector<std::uint16_t> rounded() const {
     const Relaxation& relaxation = *relaxations_[easiest_];
     std::vector<std::uint16_t> options(ready_.order.size(), 0);
     for (std::size_t place = 0; place < suggestion_.gradients.size(); ++place) {
@@ -177,6 +246,7 @@ class BoundSearch {
   const BoundLimits limits_;
   std::vector<Family> families_;
   std::vector<std::unique_ptr<Relaxation>> relaxations_;
+  std::vector<double> refuted_;  ///< per family: picoseconds that no plan takes less than
   std::size_t easiest_ = 0;
   Mixture suggestion_;
 };

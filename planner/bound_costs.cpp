@@ -79,6 +79,49 @@ PortLimit port_limit(const Machines& machines) {
   return limit;
 }
 
+LeastAllReduce::LeastAllReduce(const Machines& machines)
+    : profile_(machines.profile),
+      costs_(machines.profile),
+      ring_(costs::ring_costs(machines.cluster)),
+      nodes_(machines.cluster.nodes) {}
+
+double LeastAllReduce::time(std::int64_t bytes) const {
+  return nodes_ < 2 ? 0 : picoseconds(costs_.seconds(nodes_, bytes, ring_));
+}
+
+/// Of what was measured, its own line; of an ideal ring, the ring's. Where a ring is corrected by
+/// measurements of other clusters, the correction is least at an end of a piece, since a ratio of
+/// two lines rises or falls everywhere; `AllReduceCosts` mixes corrections by convex weights.
+Line LeastAllReduce::line() const {
+  if (nodes_ < 2) return {};
+  const auto exact = profile_.all_reduce.find(static_cast<int>(nodes_));
+  if (exact != profile_.all_reduce.end() && ring_ == profile_.link) {
+    return LeastCost(exact->second, 1, 1, false).line();
+  }
+  double least = profile_.all_reduce.empty() ? 1 : kInfinity;
+  for (const auto& [nodes, curve] : profile_.all_reduce) {
+    if (curve.pieces.empty()) return {};
+    const double steps = 2 * (nodes - 1);
+    const auto ideal = [&, n = nodes](double x) {
+      const costs::LinkCosts& link = profile_.link;
+      return steps * (link.overhead_s + x / n / link.bandwidth + link.latency_s);
+    };
+    const costs::Curve lines = {curve.pieces, 0};
+    least = std::min(least, curve.pieces.back().b_s * nodes * profile_.link.bandwidth / steps);
+    const auto visit = [&](double x) { least = std::min(least, lines.at(x) / ideal(x)); };
+    visit(1);
+    for (const costs::Curve::Piece& piece : curve.pieces) {
+      if (piece.from <= 1) continue;
+      visit(piece.from);
+      visit(std::nextafter(piece.from, 0.0));
+    }
+  }
+  const double steps = least * kSlack * 2 * (nodes_ - 1) * kPicosecondsPerSecond;
+  const Line line = {steps * (ring_.overhead_s + ring_.latency_s) - 1,
+                     steps / nodes_ / ring_.bandwidth};
+  return {std::max(line.a, 0.0), std::max(line.b, 0.0)};
+}
+
 LeastMessage::LeastMessage(const Machines& machines) {
   const costs::Cluster& cluster = machines.cluster;
   const auto add = [&](costs::Path path) { paths_.push_back(costs::path_costs(cluster, path)); };
@@ -95,6 +138,8 @@ LeastMessage::LeastMessage(const Machines& machines) {
   fastest_link_ = cluster.link.bandwidth;
   if (cluster.host_link) fastest_link_ = std::max(fastest_link_, cluster.host_link->bandwidth);
   burst_ = port_limit(machines).credit;
+  const double o = cluster.rack ? 0 : picoseconds(cluster.link.overhead_s) - 1;
+  between_hosts_ = {std::max(o, 0.0), kSlack / cluster.link.bandwidth * kPicosecondsPerSecond};
 }
 
 double LeastMessage::time(std::int64_t bytes) const {

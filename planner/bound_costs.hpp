@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "casync/plan.hpp"
+#include "costs/all_reduce.hpp"
 #include "costs/cluster.hpp"
 #include "costs/curve.hpp"
 #include "planner/evaluation.hpp"
@@ -65,6 +66,22 @@ struct PortLimit {
 };
 PortLimit port_limit(const Machines& machines);
 
+/// A library's all-reduce among the nodes of a cluster.
+class LeastAllReduce {
+ public:
+  explicit LeastAllReduce(const Machines& machines);
+
+  double time(std::int64_t bytes) const;
+  /// A line that no all-reduce of any size is below.
+  Line line() const;
+
+ private:
+  const costs::Profile& profile_;
+  const costs::AllReduceCosts costs_;
+  const costs::LinkCosts ring_;
+  const std::uint32_t nodes_;
+};
+
 /// What messages cost at least on any path of the cluster.
 class LeastMessage {
  public:
@@ -76,6 +93,9 @@ class LeastMessage {
   double work(std::int64_t bytes) const;
   /// What it takes of a port besides its bytes, and per byte.
   Line line() const;
+  /// What a message from one host to another takes of the port that the host's nodes share, the
+  /// same way.
+  const Line& between_hosts() const { return between_hosts_; }
   double latency() const { return latency_; }
   /// The least time for messages of that work through one port.
   double through_port(double work) const;
@@ -87,6 +107,7 @@ class LeastMessage {
   bool whole_is_on_port_ = true;
   double fastest_link_ = 0;
   double burst_ = 0;
+  Line between_hosts_;
 };
 
 }  // namespace hipress::planner

@@ -108,7 +108,8 @@ bool Relaxation::dominates(const OptionWork& a, const OptionWork& b) const {
     const double rounds = a.servers == 0 ? 0 : (a.servers - 1) / node_count_ + 1;
     return x.all + rounds * std::max(x.served, x.served_last) <= y.all;
   };
-  return a.local <= b.local && no_more(a.port, b.port) && no_more(a.codec, b.codec);
+  return a.local <= b.local && a.collective <= b.collective && a.host <= b.host &&
+         no_more(a.port, b.port) && no_more(a.codec, b.codec);
 }
 
 void Relaxation::drop_dominated(std::size_t place) {
@@ -158,9 +159,12 @@ void Relaxation::find_constants(std::size_t scope, const std::vector<double>& ow
       start[kCodec] =
           std::min(start[kCodec], std::max(first + work.codec_head, own[place] + work.own_head));
       start[kLocal] = std::min(start[kLocal], first);
+      start[kCollective] = std::min(start[kCollective], ready_.last(place));
+      start[kHost] = std::min(start[kHost], first + work.port_head);
       tail[kPort] = std::min(tail[kPort], work.port_tail);
       tail[kCodec] = std::min(tail[kCodec], work.codec_tail);
-      tail[kLocal] = 0;
+      tail[kLocal] = tail[kCollective] = 0;
+      tail[kHost] = tail[kPort];
     }
     for (std::size_t sort = 0; sort < kSorts; ++sort) {
       const double credit = sort == kPort ? limit_.factor * limit_.credit : 0;
@@ -179,7 +183,7 @@ double Relaxation::least_cost(const std::vector<Priced>& prices,
   });
   options.resize(places());
   RingSums port(node_count_), codec(node_count_);
-  double port_average = 0, codec_average = 0, local = 0, cost = 0;
+  double port_average = 0, codec_average = 0, local = 0, collective = 0, host = 0, cost = 0;
   std::size_t next = 0;
   for (std::size_t place = 0; place < places(); ++place) {
     bool changed = false;
@@ -191,6 +195,10 @@ double Relaxation::least_cost(const std::vector<Priced>& prices,
       changed = true;
       if (sort == kLocal) {
         local += weight;
+      } else if (sort == kCollective) {
+        collective += weight;
+      } else if (sort == kHost) {
+        host += weight;
       } else if (scope == 0) {
         (sort == kPort ? port_average : codec_average) +=
             weight * (sort == kPort ? limit_.factor : 1);
@@ -210,7 +218,7 @@ double Relaxation::least_cost(const std::vector<Priced>& prices,
     for (const std::uint16_t option : open_[place]) {
       const OptionWork& work = work_[place][option];
       double price = port_average * work.port.average + codec_average * work.codec.average +
-                     local * work.local;
+                     local * work.local + collective * work.collective + host * work.host;
       if (by_node) {
         price += port.total() * work.port.all + codec.total() * work.codec.all;
         if (work.servers > 0) {
@@ -243,13 +251,15 @@ Relaxation::Column Relaxation::column(std::vector<std::uint16_t> options) const 
         load[kPort] += limit_.factor * work.port.average;
         load[kCodec] += work.codec.average;
         load[kLocal] += work.local;
+        load[kCollective] += work.collective;
+        load[kHost] += work.host;
       } else {
         const std::uint32_t node = nodes_[scope - 1];
         load[kPort] += limit_.factor * load_of(work.port, work.servers, g, node, node_count_);
         load[kCodec] += slow * load_of(work.codec, work.servers, g, node, node_count_);
       }
       for (std::size_t sort = 0; sort < kSorts; ++sort) {
-        if (scope > 0 && sort == kLocal) continue;
+        if (scope > 0 && is_mean_alone(sort)) continue;
         column.values[line(sort, scope, place)] += load[sort];
       }
     }

@@ -42,11 +42,13 @@ class Relaxation {
   Verdict test(double end, const Allowed& allowed, int most_rounds = 60);
 
   std::span<const OptionWork> work(std::size_t place) const { return work_[place]; }
+  const std::vector<std::vector<OptionWork>>& all_work() const { return work_; }
   std::size_t places() const { return work_.size(); }
 
  private:
-  enum Sort : std::uint8_t { kPort, kCodec, kLocal };
-  static constexpr std::size_t kSorts = 3;
+  enum Sort : std::uint8_t { kPort, kCodec, kLocal, kCollective, kHost };
+  static constexpr std::size_t kSorts = 5;
+  static constexpr bool is_mean_alone(std::size_t sort) { return sort >= kLocal; }
   struct Priced {
     std::size_t line = 0;
     double weight = 0;

@@ -1,6 +1,7 @@
 #include "planner/bound_work.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -42,8 +43,9 @@ class WorkMaker {
         shape_(shape),
         ready_(ready),
         message_(machines),
-        all_reduce_(machines.profile),
-        ring_(costs::ring_costs(machines.cluster)),
+        all_reduce_(machines),
+        all_reduce_line_(all_reduce_.line()),
+        crossings_{crossings_of(machines, false), crossings_of(machines, true)},
         nodes_(machines.cluster.nodes),
         n_(nodes_) {
     const bool by_speed = ready.speeds.size() > 1 || ready.speeds.front() != 1;
@@ -183,6 +185,7 @@ class WorkMaker {
     OptionWork& work = result.work;
     const bool raw = form.algorithm == nullptr;
     add_loads(slices, first_load, last_load, ring, work);
+    work.host = crossings_[ring] * host_work(form, elements, longest);
     work.local = 2 * local;
     work.port_head = work.port_tail = work.codec_head = work.own_head = work.codec_tail = local;
     if (nodes_ > 1) {
@@ -228,6 +231,32 @@ class WorkMaker {
     work.codec.all = all.encode + all.decode;
     work.codec.served = (n_ - 1) * first.add;
     work.codec.served_last = (n_ - 1) * last.add;
+  }
+
+  /// Of one message per slice between two hosts.
+  double host_work(const Form& form, std::int64_t elements, std::int64_t longest) const {
+    const std::int64_t full = (elements - 1) / longest;
+    const Line& host = message_.between_hosts();
+    const auto bytes = static_cast<double>(form.bytes(longest)) * static_cast<double>(full) +
+                       static_cast<double>(form.bytes(elements - full * longest));
+    return host.a * static_cast<double>(full + 1) + host.b * bytes;
+  }
+
+  /// How many messages of a partition leave a host for another at least, the mean over hosts, where
+  /// hosts have a port that their nodes share: of ps those between the server and the nodes on
+  /// other hosts; of a ring, each of whose links but one carries two messages, those between
+  /// neighbours on different hosts.
+  static double crossings_of(const Machines& machines, bool ring) {
+    const costs::Cluster& cluster = machines.cluster;
+    if (!cluster.host_link || machines.network == sim::Network::kPort) return 0;
+    std::map<std::uint32_t, double> nodes_on;
+    double steps = 0, most = 0;
+    for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
+      most = std::max(most, ++nodes_on[cluster.host[node]]);
+      steps += cluster.host[node] != cluster.host[(node + 1) % cluster.nodes];
+    }
+    const auto hosts = static_cast<double>(nodes_on.size());
+    return (ring ? 2 * std::max(0.0, steps - 1) : 2 * (cluster.nodes - most)) / hosts;
   }
 
   /// Messages of one partition through one port, one after the other.
@@ -312,8 +341,9 @@ class WorkMaker {
   OptionWork all_reduced(std::size_t place, std::int64_t bytes) const {
     OptionWork work;
     const double local = picoseconds(costs::local_s(machines_.cluster, bytes));
-    double time = nodes_ < 2 ? 0 : picoseconds(all_reduce_.seconds(nodes_, bytes, ring_));
+    const double time = all_reduce_.time(bytes);
     work.local = 2 * local;
+    work.collective = time;
     // It takes no credit from bursts, which comes back meanwhile.
     if (!costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0) {
       work.port.average = work.port.all = time;
@@ -339,6 +369,11 @@ class WorkMaker {
       work = all_reduced(place, bytes);
       work.local = 2 * local_slope() * static_cast<double>(bytes);
       work.port.average = work.port.all = 0;
+      work.collective =
+          share * all_reduce_line_.a + all_reduce_line_.b * static_cast<double>(bytes);
+      if (!costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0) {
+        work.port.average = work.port.all = work.collective;
+      }
       return work;
     }
     // K = N: every node serves one partition, of at least this many elements of this gradient.
@@ -350,6 +385,9 @@ class WorkMaker {
       return fixed + cost.line().b * slice;
     };
     if (nodes_ > 1) work.port.average = work.port.all = 2 * (n_ - 1) * port;
+    const Line& host = message_.between_hosts();
+    work.host = n_ * crossings_[is_ring(strategy)] *
+                (share * host.a + host.b * form.bytes_per_element * slice);
     work.codec.average = work.codec.all =
         n_ * (launch(form.encode) + launch(form.decode)) + (n_ - 1) * launch(form.add);
     const std::int64_t least = (elements + nodes_ - 1) / nodes_;
@@ -446,8 +484,9 @@ class WorkMaker {
   const Shape& shape_;
   const ReadyTimes& ready_;
   const LeastMessage message_;
-  const costs::AllReduceCosts all_reduce_;
-  const costs::LinkCosts ring_;
+  const LeastAllReduce all_reduce_;
+  const Line all_reduce_line_;
+  const std::array<double, 2> crossings_;  ///< of ps and of ring
   const std::uint32_t nodes_;
   const double n_;
   std::vector<Form> forms_;  // raw, then the algorithms

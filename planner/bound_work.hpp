@@ -25,6 +25,8 @@ struct OptionWork {
   Work port;              ///< of an egress (and of an ingress)
   Work codec;             ///< of a codec stream, at the fastest node's speed
   double local = 0;       ///< of the link between a node's GPUs
+  double collective = 0;  ///< of the library's all-reduces, of which a node runs one at a time
+  double host = 0;        ///< of a host's port, the mean over hosts; 0: hosts have none
   double end = 0;         ///< when the gradient can be synchronised at the earliest
   double port_head = 0;   ///< from the gradient's ready time to the first message
   double port_tail = 0;   ///< from the last message's leaving to the end

@@ -47,12 +47,26 @@ std::uint64_t resource_of(const Step& step) {
   return (static_cast<std::uint64_t>(step.resource) << 32) | step.node;
 }
 
-/// Per step, from the pattern's release until it starts, if resources are idle.
-std::vector<std::int64_t> heads_of(const Pattern& pattern) {
+/// From a step's end until all that waits for it is through.
+std::int64_t behind(const Pattern& pattern, std::uint32_t step, const StepTails& tails) {
+  std::vector<Piece> pieces;
+  const std::uint32_t last = pattern.steps[step + 1].successors;
+  for (std::uint32_t at = pattern.steps[step].successors; at < last; ++at) {
+    const std::uint32_t next = pattern.successors[at];
+    const Step& one = pattern.steps[next];
+    pieces.push_back({resource_of(one), one.work, tails[next] - one.work});
+  }
+  return least_makespan(pieces);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> step_heads(const Pattern& pattern, bool ports_in_order) {
   std::vector<std::int64_t> heads(pattern.count(), 0);
   std::map<std::uint64_t, std::int64_t> begun;
   if (begins_in_order(pattern)) {
     for (const std::uint32_t source : pattern.sources) {
+      if (!ports_in_order && pattern.steps[source].resource == Resource::kPorts) continue;
       std::int64_t& done = begun[resource_of(pattern.steps[source])];
       heads[source] = done;
       done += pattern.steps[source].work;
@@ -72,20 +86,6 @@ std::vector<std::int64_t> heads_of(const Pattern& pattern) {
   }
   return heads;
 }
-
-/// From a step's end until all that waits for it is through.
-std::int64_t behind(const Pattern& pattern, std::uint32_t step, const StepTails& tails) {
-  std::vector<Piece> pieces;
-  const std::uint32_t last = pattern.steps[step + 1].successors;
-  for (std::uint32_t at = pattern.steps[step].successors; at < last; ++at) {
-    const std::uint32_t next = pattern.successors[at];
-    const Step& one = pattern.steps[next];
-    pieces.push_back({resource_of(one), one.work, tails[next] - one.work});
-  }
-  return least_makespan(pieces);
-}
-
-}  // namespace
 
 StepTails step_tails(const Pattern& pattern) {
   StepTails tails(pattern.count());
@@ -110,7 +110,7 @@ std::int64_t least_alone(const Pattern& pattern, const StepTails& tails, std::ui
     std::uint64_t resource;
     std::int64_t head, work, behind;
   };
-  const std::vector<std::int64_t> heads = heads_of(pattern);
+  const std::vector<std::int64_t> heads = step_heads(pattern, true);
   std::vector<Visit> visits;
   std::int64_t most = 0;
   for (std::uint32_t i = 0; i < pattern.count(); ++i) {

@@ -1,0 +1,1 @@
+hipress_bench(bound LIBRARIES hipress::planner hipress::io)

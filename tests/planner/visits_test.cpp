@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "planner/bound.hpp"
+#include "planner/bound_visits.hpp"
+#include "planner/exhaustive.hpp"
+#include "planner/timeline_search.hpp"
+#include "tests/planner/few_large.hpp"
+
+namespace hipress::planner {
+namespace {
+
+TEST_CASE("A preemptive schedule does first what has the longest tail") {
+  // From 0 on A does 4 with 1 behind it, from 2 on B does 3 with 5 behind it: A 0–2, B 2–5, A 5–7;
+  // B's tail ends at 10, A's at 8.
+  std::vector<Visit> visits = {{0, 4, 1}, {2, 3, 5}};
+  CHECK(preemptive_end(visits) == 10);
+  // One after the other with an idle second between them: 1–2, 3–4, and 2 behind the last.
+  visits = {{3, 1, 2}, {1, 1, 0}};
+  CHECK(preemptive_end(visits) == 6);
+  visits = {};
+  CHECK(preemptive_end(visits) == 0);
+}
+
+/// The bound of visits alone, with nothing known.
+double by_visits_s(const Problem& problem, const Choices& choices) {
+  const ReadyTimes ready = ready_times(problem.model, problem.machines->cluster);
+  const auto work = least_work(problem.model, *problem.machines, choices, choices.shapes[0], ready);
+  VisitBound visits(problem.model, *problem.machines, choices, choices.shapes[0], ready, work, 1);
+  return visits.least(1e18, 1'000'000) * 1e-12;
+}
+
+TEST_CASE("No bound is above the optimum of models with few large gradients") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const FewLarge instance(seed, sim::Network::kPort, 5, 6);
+    CAPTURE(seed, instance.describe());
+    const Problem problem = instance.problem();
+    const Choices choices = exhaustive_choices(problem);
+    const double best_s = find_optimum(problem, choices).iteration_s;
+    const double visits_s = by_visits_s(problem, choices);
+    CHECK(visits_s <= best_s);
+    CHECK(visits_s >= 0.7 * best_s);
+    CHECK(lower_bound(problem.model, *problem.machines, choices, {.branch_nodes = 30}).seconds <=
+          best_s);
+  }
+}
+
+TEST_CASE("No bound is above plans of few large gradients whose flows share links") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const FewLarge instance(seed, sim::Network::kFair, 6, 8);
+    CAPTURE(seed, instance.describe());
+    const Problem problem = instance.problem();
+    const Choices choices = make_choices(problem);
+    const double bound_s = by_visits_s(problem, choices);
+    std::vector<std::uint16_t> options(choices.gradients.size());
+    std::mt19937_64 draws(seed);
+    for (int i = 0; i < 10; ++i) {
+      for (std::size_t g = 0; g < options.size(); ++g) {
+        options[g] = static_cast<std::uint16_t>(draws() % choices.gradients[g].size());
+      }
+      const casync::Plan plan = make_plan(problem, choices, 0, options);
+      const double plan_s = simulated_iteration_s(problem.model, plan, *problem.machines);
+      CHECK(bound_s <= plan_s);
+      Choices only = choices;
+      for (std::size_t g = 0; g < options.size(); ++g) {
+        only.gradients[g] = {choices.gradients[g][options[g]]};
+      }
+      CHECK(by_visits_s(problem, only) <= plan_s);
+    }
+  }
+}
+
+TEST_CASE("Plans of few large gradients are bounded within 3 % in the median, 10 % at p90") {
+  std::vector<double> gaps;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const FewLarge instance(seed, sim::Network::kFair);
+    Problem problem = instance.problem();
+    problem.limits.evaluations = 2000;
+    const Choices choices = make_choices(problem);
+    const SearchResult found = search_timeline(problem, choices);
+    const double found_s = simulated_iteration_s(problem.model, found.plan, *problem.machines);
+    const double bound_s = lower_bound(problem.model, *problem.machines, choices,
+                                       {.branch_nodes = 30, .known_s = found_s})
+                               .seconds;
+    CHECK(bound_s <= found_s);
+    gaps.push_back(gap(found_s, bound_s));
+  }
+  std::sort(gaps.begin(), gaps.end());
+  CHECK(gaps[14] <= 0.03);
+  CHECK(gaps[15] <= 0.03);
+  CHECK(gaps[27] <= 0.10);
+}
+
+TEST_CASE("Where everything is all-reduced, the bound is the fastest shape's time") {
+  FewLarge instance(3, sim::Network::kFair);
+  Problem problem = instance.problem();
+  problem.strategy = "allreduce";
+  problem.algorithms = {};
+  problem.grouping = Grouping::kAny;
+  const Choices choices = make_choices(problem);
+  REQUIRE(choices.shapes.size() > 10);
+  double best_s = 1e9;
+  const std::vector<std::uint16_t> options(choices.gradients.size(), 0);
+  for (std::size_t shape = 0; shape < choices.shapes.size(); ++shape) {
+    best_s = std::min(
+        best_s, simulated_iteration_s(problem.model, make_plan(problem, choices, shape, options),
+                                      *problem.machines));
+  }
+  const double bound_s =
+      lower_bound(problem.model, *problem.machines, choices, {.known_s = best_s}).seconds;
+  CHECK(bound_s <= best_s);
+  CHECK(bound_s >= best_s * (1 - 1e-6));
+}
+
+TEST_CASE("A plan of any topology without compression is bounded as well as each topology alone") {
+  // Eight GPUs on two hosts that share one link each.
+  FewLarge instance(5, sim::Network::kFair, 8, 8);
+  Problem problem = instance.problem();
+  problem.algorithms = {};
+  Machines machines = *problem.machines;
+  machines.cluster = costs::cluster_from_profile(machines.profile, 8);
+  machines.cluster.host_link = machines.cluster.link;
+  machines.cluster.host_link->bandwidth *= 20;
+  machines.cluster.host_link->bandwidth_both_ways *= 20;
+  for (std::uint32_t node = 0; node < 8; ++node) machines.cluster.host[node] = node / 4;
+  problem.machines = &machines;
+  problem.nodes = 8;
+  const auto bound_s = [&](const std::string& strategy) {
+    problem.strategy = strategy;
+    return lower_bound(problem.model, machines, make_choices(problem), {.branch_nodes = 30})
+        .seconds;
+  };
+  const double least_s = std::min({bound_s("ps"), bound_s("ring"), bound_s("allreduce")});
+  const double best_s = bound_s("best");
+  CHECK(best_s >= least_s * (1 - 1e-3));  // both are searched to 1e-4
+  // 2·(H−1)/H·S/B of a ring leave each of two hosts, less what one link of eight need not carry.
+  double bytes = 0;
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    bytes += 4.0 * static_cast<double>(gradient.elements);
+  }
+  CHECK(bound_s("ring") >= bytes / machines.cluster.link.bandwidth);
+}
+
+}  // namespace
+}  // namespace hipress::planner
