@@ -3,19 +3,23 @@
 namespace hipress::casync {
 
 /// One task per node. All start together, when the last node's gradient is complete: a Join, which
-/// stands on node 0, waits for all of them.
+/// stands on node 0, waits for all of them. In half precision the task casts, too.
 void expand_allreduce(GraphBuilder& builder, const GradientWork& work) {
   if (builder.nodes() == 1) return;
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
+  const bool casts = work.algorithm != nullptr;
+  const std::int64_t bytes = casts ? work.algorithm->encoded_bytes(work.elements)
+                                   : work.elements * static_cast<std::int64_t>(sizeof(float));
   const TaskId start = builder.add({.gradient = work.gradient, .kind = Kind::kJoin});
   for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    const TaskId reduce =
-        builder.add({.amount = work.elements * static_cast<std::int64_t>(sizeof(float)),
-                     .gradient = work.gradient,
-                     .node = node,
-                     .rotation = 1,
-                     .kind = Kind::kAllReduce});
+    const TaskId reduce = builder.add({.amount = bytes,
+                                       .gradient = work.gradient,
+                                       .node = node,
+                                       .rotation = 1,
+                                       .kind = Kind::kAllReduce,
+                                       .algorithm = work.algorithm_index,
+                                       .flags = casts ? kDivideOwn : std::uint8_t{0}});
     builder.edge(start, reduce);
     builder.edge(work.ready[node], reduce);
   }

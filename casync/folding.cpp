@@ -24,7 +24,7 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
   Foldability verdict;
   for (const std::uint32_t index : layout.order) {
     const Unit& unit = layout.units[index];
-    if (unit.strategy->form == Strategy::Form::kRawAndWhole) continue;
+    if (unit.strategy->form == Strategy::Form::kWhole) continue;
     if (unit.partitions % static_cast<std::int64_t>(plan.nodes) != 0) {
       return {Foldability::kImpossible,
               describe(layout, index) + " has " + std::to_string(unit.partitions) +

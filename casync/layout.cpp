@@ -72,14 +72,8 @@ class LayoutMaker {
       throw std::invalid_argument(quoted(model_, g) + ": K must be at least 1, got " +
                                   std::to_string(decision.partitions));
     }
-    if (decision.algorithm != kRaw && strategy.form == Strategy::Form::kRawAndWhole) {
-      throw std::invalid_argument(
-          quoted(model_, g) + " is compressed with " +
-          plan_.algorithms.at(static_cast<std::size_t>(decision.algorithm)).name + ", but " +
-          std::string(strategy.name) +
-          " sends gradients as fp32; take ps or ring, or leave the gradient raw");
-    }
-    const bool whole = strategy.form == Strategy::Form::kRawAndWhole;
+    const bool whole = strategy.form == Strategy::Form::kWhole;
+    if (whole && decision.algorithm != kRaw) require_half_precision(g, strategy);
     layout_.units.push_back({.name = gradient.name,
                              .elements = gradient.elements,
                              .algorithm = decision.algorithm,
@@ -87,6 +81,17 @@ class LayoutMaker {
                              .strategy = &strategy,
                              .members = {g},
                              .ready_s = gradient.ready_s});
+  }
+
+  void require_half_precision(std::uint32_t g, const Strategy& strategy) const {
+    const Algorithm& algorithm =
+        plan_.algorithms.at(static_cast<std::size_t>(plan_.decisions[g].algorithm));
+    if (algorithm.half_precision) return;
+    throw std::invalid_argument(
+        quoted(model_, g) + " is compressed with " + algorithm.name + ", but " +
+        std::string(strategy.name) +
+        " adds gradients as they travel, which fp16, bf16 and raw ones allow; take ps or ring, one "
+        "of these algorithms, or leave the gradient raw");
   }
 
   void group_by_hand() {
@@ -167,7 +172,7 @@ class LayoutMaker {
     for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
     const std::int64_t multiple = kSliceWord * plan_.nodes;
     unit.elements = (unit.elements + multiple - 1) / multiple * multiple;
-    const bool whole = unit.strategy->form == Strategy::Form::kRawAndWhole;
+    const bool whole = unit.strategy->form == Strategy::Form::kWhole;
     unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);
     unit.ready_s = model_.gradients[members.back()].ready_s;
     unit.members = std::move(members);

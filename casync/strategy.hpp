@@ -33,7 +33,8 @@ struct Strategy {
   double (*tasks_per_partition)(double nodes, bool compressed);
   enum class Form : std::uint8_t {
     kAny,
-    kRawAndWhole,  ///< fp32 alone, and K is 1 whatever the plan says
+    kWhole,  ///< values are added as they lie, raw or in half precision, and K is 1 whatever the
+             ///< plan says
   };
   Form form = Form::kAny;
 };

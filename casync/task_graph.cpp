@@ -105,10 +105,15 @@ void check_collectives(const TaskGraph& graph) {
     count.resize(graph.orbits(), 0);
     last[graph.orbit(task.node)] = id;
     ++count[graph.orbit(task.node)];
-    if (task.amount != graph[last.front()].amount) {
+    const Task& other = graph[last.front()];
+    if (task.amount != other.amount) {
       reject(describe(graph, id) + " is of " + std::to_string(task.amount) +
-             " bytes, but that on node " + std::to_string(graph[last.front()].node) + " of " +
-             std::to_string(graph[last.front()].amount));
+             " bytes, but that on node " + std::to_string(other.node) + " of " +
+             std::to_string(other.amount));
+    }
+    if (task.algorithm != other.algorithm) {
+      reject(describe(graph, id) + " is of another algorithm than that on node " +
+             std::to_string(other.node) + "; a library sums numbers of one type");
     }
   }
   for (const auto& [key, count] : counts) {

@@ -32,8 +32,10 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///    slice.
 ///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it.
 ///  - Merge: adds a raw message to the slice.
-///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm. A collective:
-///    every node has such a task, and on each they follow one another in the same order.
+///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm; unless
+///    `algorithm == kRaw`, of the slice's N-th as an Encode casts it, and cast back as by a Decode.
+///    A collective: every node has such a task, and on each they follow one another in the same
+///    order.
 ///  - LocalReduce: sums the gradient over its node's GPUs, each of which then holds a G-th of it,
 ///  on which it works from then on; LocalBroadcast: gathers these on all of them. (Only where nodes
 ///  have several; `amount` is bytes. For simulators only.)
@@ -69,8 +71,8 @@ inline constexpr std::int8_t kRaw = -1;
 inline constexpr std::uint8_t kAccumulate =
     1;  ///< Decode: add to the slice instead of overwriting it
 inline constexpr std::uint8_t kDivideOwn = 2;  ///< the slice is divided by TaskGraph::divisor, N,
-                                               ///< before it is used; an Encode divides what it
-                                               ///< reads, not the slice
+                                               ///< before it is used; an Encode, or an AllReduce
+                                               ///< that casts, divides what it reads, not the slice
 inline constexpr std::uint8_t kDivideSum = 4;  ///< the result is divided by N: the sum is complete
 inline constexpr std::uint8_t kLeader = 8;  ///< runs a batch: its own work and its members', in one
                                             ///< launch; `amount` is the sum
@@ -85,9 +87,9 @@ inline constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 /// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
 struct Task {
   std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
-                               ///< (Send, Recv), of the slice (AllReduce) or of the gradient
-                               ///< (LocalReduce, LocalBroadcast), picoseconds at speed 1 (Forward,
-                               ///< Backward)
+                               ///< (Send, Recv), of the slice as it is summed (AllReduce) or of
+                               ///< the gradient (LocalReduce, LocalBroadcast), picoseconds at speed
+                               ///< 1 (Forward, Backward)
   std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
   std::uint32_t node = 0;      ///< where it runs
@@ -200,6 +202,20 @@ class GraphBuilder {
 /// non-negative, every Send has exactly one Recv as successor, on the node that it is sent to, with
 /// the same bytes, and every Recv exactly one Send.
 void check(const TaskGraph& graph);
+
+/// An AllReduce in half precision, which casts before it sums and after.
+inline bool casts(const Task& task) {
+  return task.kind == Kind::kAllReduce && task.algorithm != kRaw;
+}
+
+/// The Encode (kind kEncode) or Decode that an AllReduce that casts stands for. Its elements are
+/// counted by the bytes, two for each: one more than the slice has if that is odd, since messages
+/// are padded.
+inline Task cast_of(Task all_reduce, Kind kind) {
+  all_reduce.kind = kind;
+  all_reduce.amount /= 2;
+  return all_reduce;
+}
 
 /// Whether an Encode really divides what it reads: it multiplies with a power of two's reciprocal,
 /// which is exact and costs next to nothing.

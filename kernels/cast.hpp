@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/item.hpp"
 #include "kernels/lanes.hpp"
 
 /// IEEE conversions between fp32 and the two 16-bit formats: to nearest even, overflow to infinity,
@@ -16,6 +17,7 @@ HIPRESS_LANES std::int64_t cast_message_bytes(std::int64_t elements) {
 
 struct Fp16 {
   static constexpr const char* kName = "fp16";
+  static constexpr ValueType kValues = ValueType::kFloat16;
   static constexpr const char* kHelp = "IEEE half precision, element by element";
 
   template <class F>
@@ -77,6 +79,7 @@ struct Fp16 {
 
 struct Bf16 {
   static constexpr const char* kName = "bf16";
+  static constexpr ValueType kValues = ValueType::kBfloat16;
   static constexpr const char* kHelp =
       "bfloat16 (fp32's range, 8 bits of precision), element by element";
 

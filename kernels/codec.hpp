@@ -32,6 +32,8 @@ struct DecodeItem {
 /// What does not depend on parameters' values.
 struct CodecTraits {
   bool half_precision = false;  ///< fp16, bf16: strategies divide before they add
+  /// With half precision: of what a message is an array, so that messages can be added as numbers.
+  ValueType message_values = ValueType::kFloat32;
   bool additive =
       false;       ///< messages are arrays of fp32 whose sum over nodes is the message of the sum
   int rounds = 1;  ///< dependent exchanges per synchronisation

@@ -96,7 +96,7 @@ template <class Format>
 class CudaCast : public Codec {
  public:
   const CodecTraits& traits() const override {
-    static constexpr CodecTraits kTraits = cast_traits();
+    static constexpr CodecTraits kTraits = cast_traits<Format>();
     return kTraits;
   }
 

@@ -96,7 +96,7 @@ class HostCast : public Codec {
   explicit HostCast(Isa isa) : isa_(isa) {}
 
   const CodecTraits& traits() const override {
-    static constexpr CodecTraits kTraits = cast_traits();
+    static constexpr CodecTraits kTraits = cast_traits<Format>();
     return kTraits;
   }
 

@@ -10,9 +10,11 @@
 /// The Codec interface over compiled algorithms and the host loops; registry.cpp makes these.
 namespace hipress::kernels {
 
+template <class Format>
 constexpr CodecTraits cast_traits() {
   CodecTraits traits;
   traits.half_precision = true;
+  traits.message_values = Format::kValues;
   return traits;
 }
 

@@ -139,7 +139,7 @@ class WorkMaker {
     const std::int64_t elements = model_.gradients[g].elements;
     const casync::Strategy& strategy = strategy_of(decision);
     const Form& form = forms_[form_of(decision)];
-    if (strategy.form == casync::Strategy::Form::kRawAndWhole) {
+    if (strategy.form == casync::Strategy::Form::kWhole) {
       return all_reduced(place, elements * static_cast<std::int64_t>(sizeof(float)));
     }
     const bool ring = is_ring(strategy);
@@ -334,7 +334,7 @@ class WorkMaker {
     const Form& form = forms_[form_of(decision)];
     const double share = 1 / group_size_[place];
     OptionWork work;
-    if (strategy.form == casync::Strategy::Form::kRawAndWhole) {
+    if (strategy.form == casync::Strategy::Form::kWhole) {
       const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
       work = all_reduced(place, bytes);
       work.local = 2 * local_slope() * static_cast<double>(bytes);

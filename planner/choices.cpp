@@ -93,28 +93,6 @@ casync::Picoseconds share_of_backward(const Problem& problem, int part) {
   return casync::from_seconds(models::backward_s(problem.model) / part);
 }
 
-/// Off, then thresholds with what groups wait for at most.
-std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
-  std::vector<casync::Aggregation> rules = {{}};
-  if (problem.grouping == Grouping::kNone || problem.nodes == 1) return rules;
-  std::int64_t largest = 0;
-  for (const models::Gradient& gradient : problem.model.gradients) {
-    largest = std::max(largest, gradient.elements * models::size_of(gradient.dtype));
-  }
-  const bool timed = models::backward_s(problem.model) > 0;
-  for (std::int64_t kib = 64; kib <= 256 << 10; kib *= 4) {
-    const std::int64_t threshold = kib << 10;
-    for (const int part : {64, 16, 4, 1}) {
-      if (timed) {
-        rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, part)});
-      }
-    }
-    rules.push_back({.threshold_bytes = threshold, .limit_bytes = 4 * threshold});
-    if (threshold > largest) break;  // all are below it
-  }
-  return rules;
-}
-
 /// Patterns (pattern.hpp) know no batches, so they are left out where only folded plans are
 /// affordable.
 std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
@@ -151,7 +129,7 @@ std::vector<Ways> ways(const Problem& problem) {
   if (problem.strategy != "best" || problem.nodes == 1) return found;
   for (const std::string& strategy : strategies_of(problem)) {
     for (const casync::Strategy& raw : casync::strategies()) {
-      if (raw.form == casync::Strategy::Form::kRawAndWhole) {
+      if (raw.form == casync::Strategy::Form::kWhole) {
         found.push_back({strategy, std::string(raw.name)});
       }
     }
@@ -178,6 +156,27 @@ std::vector<Shape> make_shapes(const Problem& problem) {
 }
 
 }  // namespace
+
+std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
+  std::vector<casync::Aggregation> rules = {{}};
+  if (problem.grouping == Grouping::kNone || problem.nodes == 1) return rules;
+  std::int64_t largest = 0;
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    largest = std::max(largest, gradient.elements * models::size_of(gradient.dtype));
+  }
+  const bool timed = models::backward_s(problem.model) > 0;
+  for (std::int64_t kib = 64; kib <= 256 << 10; kib *= 4) {
+    const std::int64_t threshold = kib << 10;
+    for (const int part : {64, 16, 4, 1}) {
+      if (timed) {
+        rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, part)});
+      }
+    }
+    rules.push_back({.threshold_bytes = threshold, .limit_bytes = 4 * threshold});
+    if (threshold > largest) break;  // all are below it
+  }
+  return rules;
+}
 
 bool rotations_only(const Problem& problem) {
   return whole_graphs_are_too_large(problem.model, problem.nodes);

@@ -42,6 +42,10 @@ struct Choices {
 /// sends_raw_alone(): everything raw.
 Choices make_choices(const Problem& problem);
 
+/// The rules for bulk groups that plans of the problem may have: off, then thresholds with what
+/// groups wait for at most. Off alone where it allows no groups.
+std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
+
 /// Whether graphs of all nodes are too large to be simulated again and again, so that only plans
 /// whose graphs can be folded (casync/folding.hpp) are searched.
 bool rotations_only(const Problem& problem);

@@ -81,6 +81,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--evaluations", options.evaluations,
                  "Simulations for search timeline, instead of --budget")
       ->check(io::count_from(0, INT64_MAX));
+  app.add_option("--tolerance", options.tolerance,
+                 "How much longer an iteration may be, relatively, for compressing less")
+      ->check(io::number_from(0, 0.5))
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "Of the search's random moves")
       ->check(io::count_from(0))
       ->capture_default_str();
@@ -92,7 +96,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag(
       "--baselines", options.baselines,
-      "Simulate the plan and its baselines (implied by --json, --profile, --cluster, X.yaml)");
+      "Print the times of the plan and its baselines (implied by --profile, --cluster, X.yaml)");
   plans::declare(app, options.trust);
   declare(app, options.analysis);
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
@@ -131,6 +135,7 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
                            : options.transfer_order == "need" ? OrderChoice::kNeed
                                                               : OrderChoice::kReady;
   problem.limits = limits_of(options);
+  problem.tolerance = options.tolerance;
   problem.trust = options.trust;
   problem.trust.named = kernels::split_algorithms(options.algorithms);
   return problem;

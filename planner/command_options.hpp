@@ -26,6 +26,7 @@ struct Options {
   std::string network = "fair";
   std::optional<double> budget_s;
   std::optional<std::int64_t> evaluations;
+  double tolerance = kTolerance;
   std::uint64_t seed = 0;
   unsigned jobs = 1;
   std::string output = "SeCoPaPlan.txt";
@@ -35,8 +36,8 @@ struct Options {
   plans::Trust trust;
 
   bool yaml() const { return io::is_yaml_name(output); }
-  /// The drop-in for SeCoPa.py answers at once: it simulates nothing.
-  bool simulates() const {
+  /// Whether all times are printed; the drop-in for SeCoPa.py prints the verdict alone.
+  bool prints_times() const {
     return json || baselines || yaml() || !profile.empty() || !cluster.empty() || analysis.any();
   }
   /// What the report calls the plan.

@@ -87,7 +87,7 @@ Schedule Evaluator::folded(const Candidate& candidate) {
 
 bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
   const casync::Strategy* strategy = strategy_of(unit.decision, shape);
-  if (strategy->form == casync::Strategy::Form::kRawAndWhole) return true;
+  if (strategy->form == casync::Strategy::Form::kWhole) return true;
   const std::int32_t partitions = unit.decision.partitions;
   return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
          unit.elements % (casync::kSliceWord * partitions) == 0;
@@ -115,7 +115,7 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
 PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decision,
                           std::uint32_t shape, Fidelity fidelity) const {
   const casync::Strategy* strategy = strategy_of(decision, shape);
-  const bool whole = strategy->form == casync::Strategy::Form::kRawAndWhole;
+  const bool whole = strategy->form == casync::Strategy::Form::kWhole;
   return {.elements = elements,
           .partitions = whole ? 1 : decision.partitions,
           .algorithm = decision.algorithm,

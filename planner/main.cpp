@@ -2,6 +2,7 @@
 // a profile it does what SeCoPa.py did, from the same options to the same file.
 
 #include <fmt/format.h>
+#include <fmt/ostream.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "planner/bound.hpp"
 #include "planner/budget.hpp"
 #include "planner/choices.hpp"
+#include "planner/command_comparison.hpp"
 #include "planner/command_report.hpp"
 #include "planner/levels.hpp"
 #include "planner/secopa_costs.hpp"
@@ -37,7 +39,9 @@ using planner::Options;
 constexpr const char* kPublishedProfile = "sosp21";
 constexpr double kBesideBudget_s = 10;  // for simulations beside the search and the passes
 constexpr double kNoEnd_s = 1e9;
-constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
+constexpr double kShareOfLevels = 0.5;      // of the budget, where GPUs can be at one of two levels
+constexpr double kShareUncompressed = 0.5;  // of that, where compression is a choice
+constexpr double kDropInBudget_s = 0.5;     // for plans without compression beside SeCoPa's
 
 class Stopwatch {
  public:
@@ -71,6 +75,14 @@ struct Request {
   /// Else a plan is given.
   bool searches() const { return options.analysis.plan.empty(); }
   bool optimises() const { return search.optimises && searches(); }
+  /// Of the budget, for one level of GPUs.
+  double share_of_level() const { return other ? kShareOfLevels : 1; }
+  /// Of that, for a search that compresses.
+  double share_of_search() const {
+    return optimises() && search.has_budget && planner::may_compress(problem)
+               ? 1 - kShareUncompressed
+               : 1;
+  }
 
   const Options& options;
   const planner::SearchRow& search;
@@ -78,7 +90,7 @@ struct Request {
   planner::Problem problem;
   costs::Profile profile;                     ///< of the machines
   costs::Profile secopa_profile;              ///< of SeCoPa's formulas
-  std::optional<planner::Machines> machines;  ///< none: nothing is simulated
+  std::optional<planner::Machines> machines;  ///< made by read_machines()
   /// The GPUs at another level, for which half of the budget is then; null: they stay.
   std::unique_ptr<const planner::OtherLevels> other;
   std::vector<std::string> remarks;
@@ -97,7 +109,7 @@ Request::Request(const Options& given, const planner::SearchRow& row)
   problem.choices = search.choices;
   if (isatty(STDERR_FILENO) != 0) problem.limits.progress = show_progress;
   warn_of_unused(options, search);
-  if (options.simulates() || search.simulates) read_machines();
+  read_machines();
   planner::check(options.analysis, problem, search);
   if (searches()) {
     io::require_writable(options.output);
@@ -132,7 +144,8 @@ struct Outcome {
   planner::SearchResult found;
   double search_s = 0;
   const planner::Problem* problem = nullptr;  ///< that the plan is of: with GPUs at which level
-  std::optional<Comparison> comparison;       ///< none: nothing was simulated
+  Comparison comparison;
+  planner::Verdict verdict;
   planner::Analysis analysis;
 };
 
@@ -154,43 +167,23 @@ planner::SearchResult find_plan(const Request& request, const planner::Problem& 
   return found;
 }
 
-/// Simulates the plan and the baselines.
-Comparison compare(const planner::Problem& problem, planner::SearchResult& found) {
-  const planner::Machines& machines = *problem.machines;
-  const planner::AffordableTime time =
-      planner::affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
-  Comparison comparison = {.planned_s = time.iteration_s,
-                           .baselines = planner::simulate_baselines(problem, machines),
-                           .lower_bound_s = {}};
-  if (!time.remark.empty()) found.remarks.push_back("this plan: " + time.remark);
-  for (const planner::Baseline& baseline : comparison.baselines) {
-    if (!baseline.remark.empty()) {
-      found.remarks.push_back(fmt::format("{}: {}", baseline.name, baseline.remark));
-    }
-  }
-  return comparison;
-}
-
-/// A search that optimises must not be worse than the baselines: else the best of them is its
-/// result.
-void take_faster_baseline(const planner::Problem& problem, Comparison& comparison,
-                          planner::SearchResult& found) {
-  if (!comparison.planned_s) return;
-  const planner::Baseline* faster =
-      planner::faster_baseline(problem, comparison.baselines, *comparison.planned_s);
-  if (!faster) return;
-  found.remarks.push_back(
-      fmt::format("the plan is baseline {}, which the search did not improve on", faster->name));
-  found.plan = faster->plan;
-  found.transfer_order = sim::TransferOrder::kReady;
-  comparison.planned_s = faster->iteration_s;
+/// Searches the best plan without compression, which is what compression is measured by.
+void consider_uncompressed(const Request& request, const planner::Problem& problem,
+                           Comparison& comparison) {
+  if (!planner::may_compress(problem)) return;
+  planner::Limits limits =
+      planner::share_of(problem.limits, request.share_of_level() * kShareUncompressed);
+  if (!request.search.has_budget) limits.budget_s = std::min(limits.budget_s, kDropInBudget_s);
+  planner::consider_uncompressed(problem, limits, comparison);
 }
 
 /// Searches with the GPUs at another level; that plan is the outcome if it is faster.
 void search_other_levels(const Request& request, Outcome& outcome) {
   const planner::Problem& other = request.other->problem();
   planner::SearchResult& found = outcome.found;
-  planner::SearchResult result = find_plan(request, other, kShareOfLevels);
+  planner::SearchResult result =
+      find_plan(request, other, request.share_of_level() * request.share_of_search());
+  consider_uncompressed(request, other, outcome.comparison);
   const planner::AffordableTime time = planner::affordable_iteration(
       other.model, result.plan, *other.machines, result.transfer_order);
   found.evaluations += result.evaluations;
@@ -200,7 +193,7 @@ void search_other_levels(const Request& request, Outcome& outcome) {
     found.remarks.push_back("plans with other levels of GPUs are left out: " + time.remark);
     return;
   }
-  std::optional<double>& planned_s = outcome.comparison->planned_s;
+  std::optional<double>& planned_s = outcome.comparison.planned_s;
   if (planned_s && *time.iteration_s >= *planned_s) return;
   result.evaluations = found.evaluations;
   result.complete = found.complete;
@@ -214,7 +207,7 @@ void search_other_levels(const Request& request, Outcome& outcome) {
 /// Polishes the plan, and finds out what was asked about it.
 void analyse(const Request& request, Outcome& outcome) {
   const Options& options = request.options;
-  std::optional<double>& planned_s = outcome.comparison->planned_s;
+  std::optional<double>& planned_s = outcome.comparison.planned_s;
   planner::SearchResult& found = outcome.found;
   if (!planned_s) {
     if (!options.analysis.any()) return;
@@ -226,6 +219,8 @@ void analyse(const Request& request, Outcome& outcome) {
         fmt::format("{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
                     found.remarks.empty() ? "this plan was not simulated" : found.remarks.back()));
   }
+  const std::optional<planner::Contender>& raw = outcome.comparison.uncompressed;
+  const bool may_be_raw = raw && planner::may_be_plan(*outcome.problem, raw->plan.plan);
   const std::vector<planner::Baseline> none;
   const bool at_given_levels = outcome.problem == &request.problem;
   outcome.analysis =
@@ -234,7 +229,8 @@ void analyse(const Request& request, Outcome& outcome) {
                         .search_s = outcome.search_s,
                         .evaluations = found.evaluations,
                         .finalists = found.finalists,
-                        .baselines = at_given_levels ? outcome.comparison->baselines : none});
+                        .baselines = at_given_levels ? outcome.comparison.baselines : none,
+                        .uncompressed = may_be_raw ? &raw->plan : nullptr});
   const planner::Analysis& analysis = outcome.analysis;
   found.plan = analysis.plan.plan;
   found.transfer_order = analysis.plan.transfer_order;
@@ -252,33 +248,57 @@ double bound(const planner::Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
+/// Whether plans can be simulated: SeCoPa's formulas have costs for algorithms that no profile has.
+bool has_costs(const Request& request, std::vector<std::string>& remarks) {
+  if (request.search.simulates || !request.searches()) return true;
+  try {
+    for (const std::string& name : request.problem.algorithms) request.profile.codec(name);
+    return true;
+  } catch (const io::InputError& error) {
+    remarks.push_back(fmt::format("nothing was simulated: {}", error.what()));
+    return false;
+  }
+}
+
 /// Finds a plan, and whatever is to be known of it.
 Outcome find(const Request& request) {
   Outcome outcome;
-  outcome.problem = &request.problem;
+  const planner::Problem& problem = request.problem;
+  outcome.problem = &problem;
   Stopwatch watch;
-  outcome.found = find_plan(request, request.problem, request.other ? kShareOfLevels : 1);
+  outcome.found = find_plan(request, problem, request.share_of_level() * request.share_of_search());
   outcome.search_s = watch.seconds();
   planner::SearchResult& found = outcome.found;
   found.remarks.insert(found.remarks.end(), request.remarks.begin(), request.remarks.end());
-  if (!request.machines) return outcome;
-
-  outcome.comparison = compare(request.problem, found);
-  Comparison& comparison = *outcome.comparison;
-  if (request.optimises()) take_faster_baseline(request.problem, comparison, found);
+  Comparison& comparison = outcome.comparison;
+  if (has_costs(request, found.remarks)) {
+    comparison = planner::compare_with_baselines(problem, found);
+    consider_uncompressed(request, problem, comparison);
+  }
+  if (request.optimises()) planner::take_faster(problem, comparison, found);
   watch = {};
   if (request.other) search_other_levels(request, outcome);
   outcome.search_s += watch.seconds();
   const std::optional<double> least_found_s = comparison.planned_s;
+  if (least_found_s && planner::may_compress(problem)) {
+    planner::consider_compressed(problem, {found.plan, found.transfer_order, *least_found_s},
+                                 comparison);
+  }
   analyse(request, outcome);
   comparison.proved_optimal = found.proven && comparison.planned_s <= least_found_s;
-  if (request.search.simulates && request.searches()) {
-    double least_s = bound(request.problem, comparison.planned_s);
+  if (found.proven) {
+    comparison.lower_bound_s = least_found_s;
+  } else if (request.search.simulates && request.searches()) {
+    comparison.lower_bound_s = bound(problem, comparison.planned_s);
     if (request.other) {
-      least_s = std::min(least_s, bound(request.other->problem(), comparison.planned_s));
+      comparison.lower_bound_s = std::min(*comparison.lower_bound_s,
+                                          bound(request.other->problem(), comparison.planned_s));
     }
-    comparison.lower_bound_s = least_s;
   }
+  planner::add_responses(*outcome.problem, problem,
+                         {found.plan, found.transfer_order, comparison.planned_s.value_or(0)},
+                         comparison);
+  outcome.verdict = planner::judge(*outcome.problem, found.plan, comparison);
   return outcome;
 }
 
@@ -298,11 +318,13 @@ void finish(const Request& request, Outcome& outcome) {
   for (const std::string& remark : found.remarks) spdlog::info("{}", remark);
   const planner::Problem& problem = *outcome.problem;
   if (options.json) {
-    print_json(problem, found, outcome.search_s, *outcome.comparison, outcome.analysis);
+    print_json(problem, found, outcome.search_s, outcome.comparison, outcome.verdict,
+               outcome.analysis);
     return;
   }
+  fmt::print(std::cout, "{}\n", outcome.verdict.sentence);
   print_report(options, problem, found.plan);
-  if (outcome.comparison) print_table(options, problem, request.profile, *outcome.comparison);
+  if (options.prints_times()) print_table(options, problem, request.profile, outcome.comparison);
   planner::print_analysis(std::cout, options.analysis, problem, outcome.analysis);
 }
 

@@ -78,9 +78,9 @@ class Works {
     return overhead_ + checked_work(static_cast<double>(bytes) / link_.bandwidth);
   }
   std::int64_t latency() const { return latency_; }
-  std::int64_t all_reduce(std::int64_t bytes) const {
-    const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
-    return costs_.all_reduce_time(task, machines_.cluster.nodes, ring_).count();
+  std::int64_t all_reduce(const Task& task) const {
+    const costs::Cluster& cluster = machines_.cluster;
+    return costs_.all_reduce_time(task, cluster.nodes, ring_, cluster.gpus_per_node).count();
   }
   std::int64_t codec(const Task& task) const {
     const costs::Cluster& cluster = machines_.cluster;
@@ -116,7 +116,7 @@ Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
     step.shift = graph.folded ? 0 : task.rotation;
   } else if (task.kind == Kind::kAllReduce) {
     step.resource = Resource::kPorts;
-    step.work = works.all_reduce(task.amount);
+    step.work = works.all_reduce(task);
     step.shift = graph.folded ? 0 : task.rotation;
   } else if (casync::is_local(task)) {
     step.resource = Resource::kLocal;
@@ -207,7 +207,7 @@ class CoarseDraft {
     const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
     const Step local = {.work = works_.local(bytes), .resource = Resource::kLocal};
     if (gpus_ > 1) start = {draft_.add(local, {})};
-    if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kRawAndWhole) {
+    if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kWhole) {
       return all_reduced(start, local, bytes);
     }
     if (nodes_ > 1 && key_.strategy->name == "ring") {
@@ -232,7 +232,8 @@ class CoarseDraft {
   }
 
   Pattern all_reduced(const Ids& start, const Step& local, std::int64_t bytes) {
-    const Step step = {.work = works_.all_reduce(bytes), .resource = Resource::kPorts};
+    const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
+    const Step step = {.work = works_.all_reduce(task), .resource = Resource::kPorts};
     const std::uint32_t reduce = draft_.add(step, start);
     if (gpus_ > 1) draft_.add(local, {reduce});
     Pattern pattern = finish(std::move(draft_));

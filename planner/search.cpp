@@ -89,7 +89,7 @@ std::vector<std::string> strategies_of(const Problem& problem) {
 
 bool sends_raw_alone(const std::string& strategy) {
   return strategy != "best" &&
-         casync::find_strategy(strategy).form == casync::Strategy::Form::kRawAndWhole;
+         casync::find_strategy(strategy).form == casync::Strategy::Form::kWhole;
 }
 
 const std::string& raw_strategy_of(const casync::Plan& plan) {

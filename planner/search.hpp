@@ -43,6 +43,9 @@ inline bool is_interrupted(const Limits& limits) {
 
 struct Choices;
 
+/// Below what runs differ by: a plan that is faster by less is not worth compressing for.
+inline constexpr double kTolerance = 0.005;
+
 /// What is to be planned.
 struct Problem {
   const models::Model& model;
@@ -59,6 +62,9 @@ struct Problem {
   /// The option set that passes, explanations and the lower bound keep to: SearchRow::choices.
   Choices (*choices)(const Problem& problem) = nullptr;  ///< null: make_choices()
   plans::Trust trust = {};  ///< the programs that plans which are given may bring
+  /// How much longer an iteration may be, relatively, for giving up less of the gradients. Larger:
+  /// less is compressed; 0: only what costs nothing.
+  double tolerance = kTolerance;
 };
 
 /// Whether a plan may send the gradient so: with one of the problem's algorithms, or with the cast

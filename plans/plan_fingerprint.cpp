@@ -34,7 +34,7 @@ std::string timed_layout(const casync::Layout& layout, bool pipelining) {
   std::string text;
   for (const std::uint32_t index : layout.order) {
     const casync::Unit& unit = layout.units[index];
-    const bool collective = unit.strategy->form == casync::Strategy::Form::kRawAndWhole;
+    const bool collective = unit.strategy->form == casync::Strategy::Form::kWhole;
     if (layout.is_group(index)) {
       text += fmt::format("group {}\n", fmt::join(unit.members, " "));
     } else if (collective || !pipelining) {

@@ -91,7 +91,7 @@ struct Core {
   /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
   std::int64_t message_work(const Task& send, costs::Path path) {
     if (send.kind == casync::Kind::kAllReduce) {
-      return costs.all_reduce_time(send, graph.nodes, ring).count();
+      return costs.all_reduce_time(send, graph.nodes, ring, cluster.gpus_per_node).count();
     }
     return message_works.of(send.amount, static_cast<std::uint32_t>(path), [&] {
       const PathCosts& on = costs_of(path);

@@ -159,16 +159,19 @@ Interval interval(const Response& response, const costs::Spread& spread, int ite
   return {times[kReplicas / 10], times[kReplicas - kReplicas / 10 - 1]};
 }
 
-double probability_faster(const Response& first, const Response& second,
-                          const costs::Spread& spread, double margin) {
-  if (first == second && margin == 0) return 0.5;
-  std::size_t faster = 0;
+Saving saving(const Response& first, const Response& second, const costs::Spread& spread,
+              double margin) {
+  std::vector<double> saved;
   for (const Draw& draw : draws()) {
     const double a_s = time_of(first, spread, draw, spread.model * draw.error);
     const double b_s = time_of(second, spread, draw, spread.model * draw.other_error);
-    faster += a_s < b_s * (1 - margin) ? 1 : 0;
+    saved.push_back(b_s > 0 ? 1 - a_s / b_s : 0);
   }
-  return static_cast<double>(faster) / static_cast<double>(kReplicas);
+  std::sort(saved.begin(), saved.end());
+  const auto faster = saved.end() - std::upper_bound(saved.begin(), saved.end(), margin);
+  const double probability = static_cast<double>(faster) / static_cast<double>(kReplicas);
+  return {saved[kReplicas / 10], saved[kReplicas / 2], saved[kReplicas - kReplicas / 10 - 1],
+          first == second && margin == 0 ? 0.5 : probability};
 }
 
 }  // namespace hipress::sim

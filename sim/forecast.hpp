@@ -54,10 +54,14 @@ Response respond(const Scenario& scenario, const casync::TaskGraph& graph, doubl
 /// median varies; 0: infinitely many.
 Interval interval(const Response& response, const costs::Spread& spread, int iterations = 0);
 
-/// The probability that the first takes less time than 1 − `margin` of the second's on the same
-/// machines: they share the draws of host, links and compute, but not the model's error. Equal
-/// responses: 0.5.
-double probability_faster(const Response& first, const Response& second,
-                          const costs::Spread& spread, double margin = 0);
+/// What the first saves of the second's time on the same machines: they share the draws of host,
+/// links and compute, but not the model's error.
+struct Saving {
+  double p10 = 0, median = 0, p90 = 0;  ///< 1 − first/second; negative: it takes longer
+  double probability = 0.5;  ///< that it takes less than 1 − `margin` of the second's time
+};
+/// Equal responses without a margin have probability 0.5.
+Saving saving(const Response& first, const Response& second, const costs::Spread& spread,
+              double margin = 0);
 
 }  // namespace hipress::sim

@@ -146,14 +146,17 @@ Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t diviso
 }
 
 Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t nodes,
-                                       const costs::LinkCosts& link) const {
+                                       const costs::LinkCosts& link, std::uint32_t gpus) const {
   const double seconds = all_reduce_.seconds(nodes, task.amount, link);
   if (!(seconds >= 0 && seconds <= kLongest_s)) {
     throw io::InputError(
         fmt::format("AllReduce of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",
                     task.amount, seconds, kLongest_s));
   }
-  return casync::from_seconds(seconds);
+  const Picoseconds library = casync::from_seconds(seconds);
+  if (!casync::casts(task)) return library;
+  return codec_time(casync::cast_of(task, casync::Kind::kEncode), nodes, gpus) + library +
+         codec_time(casync::cast_of(task, casync::Kind::kDecode), nodes, gpus);
 }
 
 Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,

@@ -42,9 +42,11 @@ class TaskCosts {
   /// its leader what all of the batch does.
   Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor,
                          std::uint32_t gpus = 1) const;
-  /// Time of an AllReduce over `nodes` nodes with nothing else on that link.
+  /// Time of an AllReduce over `nodes` nodes with nothing else on that link: the library's for the
+  /// task's bytes, and where it casts, an encode before and a decode after at compute speed 1, each
+  /// cut among that many GPUs.
   Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
-                              const costs::LinkCosts& link) const;
+                              const costs::LinkCosts& link, std::uint32_t gpus = 1) const;
 
  private:
   std::vector<costs::CodecCosts> codecs_;

@@ -152,7 +152,8 @@ class Tally {
   /// o + bytes/B, or all the time that an all-reduce takes alone.
   double link_work(const Task& send, const costs::LinkCosts& link, double bytes) const {
     if (send.kind == Kind::kSend) return 1e12 * (link.overhead_s + bytes / link.bandwidth);
-    return static_cast<double>(costs_.all_reduce_time(send, graph_.nodes, link).count());
+    const std::uint32_t gpus = scenario_.cluster.gpus_per_node;
+    return static_cast<double>(costs_.all_reduce_time(send, graph_.nodes, link, gpus).count());
   }
 
   void add_message(const Task& send) {

@@ -76,15 +76,33 @@ class Exchange {
   virtual void finish() = 0;
 };
 
+/// How a Collective adds numbers of one type. Transports know no other types than by this.
+struct Addition {
+  std::size_t value_bytes = 0;  ///< of one number: 2 or 4
+  /// into[i] += other[i], rounded to the type. The two do not overlap.
+  void (*add)(void* into, const void* other, std::size_t values) = nullptr;
+};
+
+inline void add_floats(void* into, const void* other, std::size_t values) {
+  auto* const __restrict sums = static_cast<float*>(into);
+  const auto* const __restrict summands = static_cast<const float*>(other);
+  for (std::size_t i = 0; i < values; ++i) sums[i] += summands[i];
+}
+inline constexpr Addition kFloatAddition{sizeof(float), add_floats};
+
 /// Sums over all ranks, by a library's own algorithm where the transport has one.
 class Collective {
  public:
   virtual ~Collective() = default;
-  /// Replaces `values` on every rank by their sum over all ranks, with the same bits everywhere,
-  /// and in an order of summation that is the library's. Every rank must call it, with as many
-  /// values, and all in the same order; it waits for them. PeerError if a rank is lost meanwhile,
-  /// or does not come within JobOptions::timeout_s.
-  virtual void all_reduce(std::span<float> values) = 0;
+  /// Replaces `values`, which are numbers of the addition's type and aligned for it, on every rank
+  /// by their sum over all ranks, with the same bits everywhere, and in an order of summation that
+  /// is the library's. Every rank must call it, with as many values of the same type, and all in
+  /// the same order; it waits for them. PeerError if a rank is lost meanwhile, or does not come
+  /// within JobOptions::timeout_s.
+  virtual void all_reduce(std::span<std::byte> values, const Addition& addition) = 0;
+  void all_reduce(std::span<float> values) {
+    all_reduce(std::as_writable_bytes(values), kFloatAddition);
+  }
   /// Ends the waiting of a call on another thread; the job has then failed, unless nobody waited.
   virtual void interrupt() noexcept = 0;
 };

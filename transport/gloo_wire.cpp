@@ -4,7 +4,6 @@
 #include <gloo/allreduce.h>
 #include <gloo/common/error.h>
 #include <gloo/context.h>
-#include <gloo/math.h>
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
@@ -12,6 +11,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -123,6 +124,19 @@ class PairsContext : public gloo::Context {
   }
 };
 
+/// Of a type gloo uses but the size: it cuts between numbers, and has them added by a function.
+void set_values(gloo::AllreduceOptions& options, std::span<std::byte> values,
+                std::size_t value_bytes) {
+  const auto as = [&]<class Number>(Number* numbers) {
+    options.setOutput(numbers, values.size() / sizeof(Number));
+  };
+  if (value_bytes == sizeof(std::uint16_t)) {
+    as(reinterpret_cast<std::uint16_t*>(values.data()));
+  } else {
+    as(reinterpret_cast<std::uint32_t*>(values.data()));
+  }
+}
+
 /// Gloo's all-reduce, over connections of its own.
 class GlooCollective : public WireCollective {
  public:
@@ -130,14 +144,16 @@ class GlooCollective : public WireCollective {
                  std::shared_ptr<gloo::transport::Context> pairs, std::chrono::milliseconds timeout)
       : context_(std::move(context)), pairs_(std::move(pairs)), timeout_(timeout) {}
 
-  void all_reduce(std::span<float> values) override {
+  void all_reduce(std::span<std::byte> values, const Addition& addition) override {
     if (values.empty()) return;
     checked([&] {
       gloo::AllreduceOptions options(context_);
-      options.setOutput(values.data(), values.size());
-      options.setReduceFunction([](void* into, const void* a, const void* b, std::size_t count) {
-        gloo::sum<float>(into, a, b, count);
-      });
+      set_values(options, values, addition.value_bytes);
+      options.setReduceFunction(
+          [&addition](void* into, const void* a, const void* b, std::size_t count) {
+            if (into != a) std::memcpy(into, a, count * addition.value_bytes);
+            addition.add(into, b, count);
+          });
       options.setTimeout(timeout_);
       try {
         gloo::allreduce(options);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -74,11 +73,11 @@ struct Adder {
   std::condition_variable changed;
   bool closed = false;
   std::uint64_t sums = 0;  ///< complete
-  std::map<int, std::span<const float>> present;
+  std::map<int, std::span<const std::byte>> present;
   int to_copy = 0;
-  std::vector<float> sum;
+  std::vector<std::byte> sum;
 
-  void all_reduce(int rank, int size, std::span<float> values) {
+  void all_reduce(int rank, int size, std::span<std::byte> values, const Addition& addition) {
     std::unique_lock lock(mutex);
     const auto wait = [&](const auto& until) {
       changed.wait(lock, [&] { return closed || until(); });
@@ -88,7 +87,7 @@ struct Adder {
     const std::uint64_t mine = sums;
     present[rank] = values;
     if (static_cast<int>(present.size()) == size) {
-      add_up();
+      add_up(addition);
       to_copy = size;
       ++sums;
       changed.notify_all();
@@ -99,11 +98,11 @@ struct Adder {
     if (--to_copy == 0) changed.notify_all();
   }
 
-  void add_up() {
+  void add_up(const Addition& addition) {
     sum.assign(present.begin()->second.begin(), present.begin()->second.end());
     for (auto other = std::next(present.begin()); other != present.end(); ++other) {
       if (other->second.size() != sum.size()) throw WireClosed("ranks reduce different lengths");
-      std::ranges::transform(sum, other->second, sum.begin(), std::plus<>());
+      addition.add(sum.data(), other->second.data(), sum.size() / addition.value_bytes);
     }
     present.clear();
   }
@@ -120,7 +119,9 @@ class MemoryCollective : public WireCollective {
   MemoryCollective(int rank, int size, std::shared_ptr<Adder> adder)
       : rank_(rank), size_(size), adder_(std::move(adder)) {}
 
-  void all_reduce(std::span<float> values) override { adder_->all_reduce(rank_, size_, values); }
+  void all_reduce(std::span<std::byte> values, const Addition& addition) override {
+    adder_->all_reduce(rank_, size_, values, addition);
+  }
   void close() noexcept override { adder_->close(); }
 
  private:

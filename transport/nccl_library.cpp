@@ -14,6 +14,13 @@
 namespace hipress::transport {
 namespace {
 
+/// What NcclValues are to NCCL, in their order.
+struct Values {
+  ncclDataType_t type;
+  std::size_t bytes;
+};
+constexpr Values kValues[] = {{ncclFloat32, 4}, {ncclFloat16, 2}, {ncclBfloat16, 2}};
+
 /// NCCL's functions, from the library as it was found.
 struct Functions {
   decltype(&ncclAllReduce) all_reduce;
@@ -118,9 +125,11 @@ class SystemLink : public NcclLink {
         return nccl_.send(operation.memory, bytes, ncclChar, operation.peer, comm_, stream);
       case NcclOperation::Kind::kReceive:
         return nccl_.receive(operation.memory, bytes, ncclChar, operation.peer, comm_, stream);
-      case NcclOperation::Kind::kAllReduce:
-        return nccl_.all_reduce(operation.memory, operation.memory, bytes / sizeof(float),
-                                ncclFloat, ncclSum, comm_, stream);
+      case NcclOperation::Kind::kAllReduce: {
+        const Values& values = kValues[static_cast<std::size_t>(operation.values)];
+        return nccl_.all_reduce(operation.memory, operation.memory, bytes / values.bytes,
+                                values.type, ncclSum, comm_, stream);
+      }
     }
     return ncclInternalError;
   }

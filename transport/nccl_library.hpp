@@ -8,6 +8,9 @@
 
 namespace hipress::transport {
 
+/// What an all-reduce of NCCL's sums.
+enum class NcclValues : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
+
 /// One rank's part of a group: memory is the GPU's.
 struct NcclOperation {
   enum class Kind : std::uint8_t { kSend, kReceive, kAllReduce };
@@ -15,7 +18,8 @@ struct NcclOperation {
   int peer = 0;           ///< not of an all-reduce
   std::uint32_t tag = 0;  ///< names the message, or the all-reduce, in errors
   void* memory = nullptr;
-  std::int64_t bytes = 0;  ///< of an all-reduce: of fp32 values that are summed in place
+  std::int64_t bytes = 0;  ///< of an all-reduce: of `values`, which are summed in place
+  NcclValues values = NcclValues::kFloat32;  ///< of an all-reduce
 };
 
 enum class NcclState : std::uint8_t { kReady, kBusy, kFailed };

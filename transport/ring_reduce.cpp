@@ -18,8 +18,8 @@
 namespace hipress::transport {
 namespace {
 
-// Rank r sends the stream: its count of values, then chunks r, r − 1, r − 2 … (mod size), 2·(size −
-// 1) of them. What it receives is the same stream of rank r − 1: the count, then chunks r − 1, r −
+// Rank r sends the stream: its number of bytes, then chunks r, r − 1, r − 2 … (mod size), 2·(size −
+// 1) of them. What it receives is the same stream of rank r − 1: the number, then chunks r − 1, r −
 // 2 … So what it sends after its own chunk is what it has received, a chunk behind. In the first
 // size − 1 chunks that are received a rank adds its own values, the others it takes as they are.
 
@@ -29,15 +29,16 @@ constexpr std::size_t kStagedBytes = 64 * 1024;
 /// Which values are where in the two streams.
 class Streams {
  public:
-  Streams(int rank, int size, std::span<float> values)
-      : rank_(rank), size_(size), values_(values) {}
+  Streams(int rank, int size, std::span<std::byte> values, std::size_t value_bytes)
+      : rank_(rank), size_(size), values_(values), value_bytes_(value_bytes) {}
 
   /// The `step`th chunk that this rank sends; it receives it as the (step − 1)th.
-  std::span<float> chunk(int step) const {
+  std::span<std::byte> chunk(int step) const {
     const auto at = static_cast<std::size_t>(((rank_ - step) % size_ + size_) % size_);
-    const std::size_t count = values_.size(), ranks = static_cast<std::size_t>(size_);
+    const std::size_t count = values_.size() / value_bytes_;
+    const std::size_t ranks = static_cast<std::size_t>(size_);
     const auto begin = [&](std::size_t i) {
-      return i * (count / ranks) + std::min(i, count % ranks);
+      return value_bytes_ * (i * (count / ranks) + std::min(i, count % ranks));
     };
     return values_.subspan(begin(at), begin(at + 1) - begin(at));
   }
@@ -46,7 +47,8 @@ class Streams {
 
  private:
   const int rank_, size_;
-  const std::span<float> values_;
+  const std::span<std::byte> values_;
+  const std::size_t value_bytes_;
 };
 
 class RingReduce : public WireCollective {
@@ -57,9 +59,9 @@ class RingReduce : public WireCollective {
         timeout_(static_cast<std::int64_t>(1000 * timeout_s) + 1),
         next_(std::move(next)),
         previous_(std::move(previous)),
-        staged_(kStagedBytes / sizeof(float)) {}
+        staged_(kStagedBytes) {}
 
-  void all_reduce(std::span<float> values) override;
+  void all_reduce(std::span<std::byte> values, const Addition& addition) override;
   void close() noexcept override {
     closed_ = true;
     next_.shut_down();
@@ -67,21 +69,21 @@ class RingReduce : public WireCollective {
   }
 
  private:
-  void exchange_counts(std::uint64_t mine);
+  void exchange_lengths(std::uint64_t mine);
   /// Waits until one of the sockets that are asked for is ready.
   void wait(bool sends, bool receives);
   /// The number of bytes that went; 0 if it would have to wait.
   std::size_t send(std::span<const std::byte> bytes);
   std::size_t receive(std::span<std::byte> bytes);
   std::size_t moved(ssize_t n) const;
-  /// Receives the next bytes of `chunk`, of which `done` are there already, and adds or stores
-  /// them. Returns the number of bytes that are now in their place.
-  std::size_t take_in(std::span<float> chunk, std::size_t done, bool add);
+  /// Receives the next bytes of a chunk, whose rest `left` is, and adds or (without an addition)
+  /// stores them. Returns the number of bytes that are now in their place.
+  std::size_t take_in(std::span<std::byte> left, const Addition* addition);
 
   const int rank_, size_;
   const std::chrono::milliseconds timeout_;
   Socket next_, previous_;
-  std::vector<float> staged_;
+  std::vector<std::byte> staged_;
   std::size_t staged_bytes_ = 0;  ///< of a value that has come in part
   std::atomic<bool> closed_ = false;
 };
@@ -110,7 +112,7 @@ void RingReduce::wait(bool sends, bool receives) {
   if (ready == 0) throw WireClosed(fmt::format("nothing moved for {} s", timeout_.count() / 1e3));
 }
 
-void RingReduce::exchange_counts(std::uint64_t mine) {
+void RingReduce::exchange_lengths(std::uint64_t mine) {
   std::uint64_t theirs = 0;
   std::size_t sent = 0, received = 0;
   while (sent < sizeof mine || received < sizeof theirs) {
@@ -122,56 +124,55 @@ void RingReduce::exchange_counts(std::uint64_t mine) {
   }
   if (theirs != mine) {
     throw WireClosed(
-        fmt::format("rank {} reduces {} values, the rank before it {}", rank_, mine, theirs));
+        fmt::format("rank {} reduces {} bytes, the rank before it {}", rank_, mine, theirs));
   }
 }
 
-std::size_t RingReduce::take_in(std::span<float> chunk, std::size_t done, bool add) {
-  if (!add) return receive(std::as_writable_bytes(chunk).subspan(done));
-  const auto room = std::as_writable_bytes(std::span(staged_));
-  const std::size_t left = chunk.size_bytes() - done - staged_bytes_;
-  const std::size_t n =
-      receive(room.subspan(staged_bytes_).first(std::min(left, room.size() - staged_bytes_)));
-  const std::size_t whole = (staged_bytes_ + n) / sizeof(float);
-  float* const into = chunk.data() + done / sizeof(float);
-  for (std::size_t i = 0; i < whole; ++i) into[i] += staged_[i];
-  staged_bytes_ = staged_bytes_ + n - whole * sizeof(float);
-  std::memmove(room.data(), room.data() + whole * sizeof(float), staged_bytes_);
-  return whole * sizeof(float);
+std::size_t RingReduce::take_in(std::span<std::byte> left, const Addition* addition) {
+  if (addition == nullptr) return receive(left);
+  const std::size_t room = std::min(left.size(), staged_.size()) - staged_bytes_;
+  staged_bytes_ += receive(std::span(staged_).subspan(staged_bytes_, room));
+  const std::size_t values = staged_bytes_ / addition->value_bytes;
+  const std::size_t whole = values * addition->value_bytes;
+  addition->add(left.data(), staged_.data(), values);
+  staged_bytes_ -= whole;
+  std::memmove(staged_.data(), staged_.data() + whole, staged_bytes_);
+  return whole;
 }
 
-void RingReduce::all_reduce(std::span<float> values) {
+void RingReduce::all_reduce(std::span<std::byte> values, const Addition& addition) {
   if (closed_) throw WireClosed("closed");
   if (size_ == 1 || values.empty()) return;
-  exchange_counts(values.size());
-  const Streams streams(rank_, size_, values);
+  exchange_lengths(values.size());
+  const Streams streams(rank_, size_, values, addition.value_bytes);
   int sending = 0, receiving = 0;   // chunks; the received one will be sent as receiving + 1
   std::size_t sent = 0, taken = 0;  // bytes of these
   while (sending < streams.chunks() || receiving < streams.chunks()) {
-    const std::span<float> out = streams.chunk(sending), in = streams.chunk(receiving + 1);
+    const std::span<std::byte> out = streams.chunk(sending), in = streams.chunk(receiving + 1);
     // A chunk can be sent as far as it has been received.
-    const std::size_t sendable = sending <= receiving       ? out.size_bytes()
+    const std::size_t sendable = sending <= receiving       ? out.size()
                                  : sending == receiving + 1 ? taken
                                                             : 0;
     const bool sends = sending < streams.chunks() && sent < sendable;
     const bool receives = receiving < streams.chunks();
     std::size_t progress = 0;
     if (sends) {
-      const std::size_t n = send(std::as_bytes(out).subspan(sent, sendable - sent));
+      const std::size_t n = send(out.subspan(sent, sendable - sent));
       sent += n;
       progress += n;
     }
-    if (receives && taken < in.size_bytes()) {
-      const std::size_t n = take_in(in, taken, streams.is_added(receiving));
+    if (receives && taken < in.size()) {
+      const Addition* const added = streams.is_added(receiving) ? &addition : nullptr;
+      const std::size_t n = take_in(in.subspan(taken), added);
       taken += n;
       progress += n;
     }
-    if (sending < streams.chunks() && sent == out.size_bytes() && sending <= receiving) {
+    if (sending < streams.chunks() && sent == out.size() && sending <= receiving) {
       ++sending;
       sent = 0;
       progress = 1;
     }
-    if (receives && taken == in.size_bytes()) {
+    if (receives && taken == in.size()) {
       ++receiving;
       taken = 0;
       progress = 1;

@@ -159,9 +159,9 @@ class SessionCollective : public Collective {
   SessionCollective(std::shared_ptr<Session> session, std::shared_ptr<WireCollective> collective)
       : session_(std::move(session)), collective_(std::move(collective)) {}
 
-  void all_reduce(std::span<float> values) override {
+  void all_reduce(std::span<std::byte> values, const Addition& addition) override {
     try {
-      collective_->all_reduce(values);
+      collective_->all_reduce(values, addition);
     } catch (const WireClosed& closed) {
       session_->throw_cause(
           fmt::format("rank {} cannot reduce: {}", session_->rank(), closed.what()));

@@ -54,7 +54,7 @@ class Writer {
 class WireCollective {
  public:
   virtual ~WireCollective() = default;
-  virtual void all_reduce(std::span<float> values) = 0;
+  virtual void all_reduce(std::span<std::byte> values, const Addition& addition) = 0;
   virtual void close() noexcept = 0;
 };
 

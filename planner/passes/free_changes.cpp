@@ -12,14 +12,15 @@ using Changes = std::span<const Move::Change>;
 
 constexpr double kSketchingShare = 0.7;  // of what a pass may use; the rest is for accepting
 
-/// Changes that one after the other leave the sketched iteration no longer.
-std::vector<Move::Change> choose(const PassContext& context, Workbench& bench,
+/// Changes that one after the other leave the sketched iteration at most `slack` longer.
+std::vector<Move::Change> choose(double slack, const PassContext& context, Workbench& bench,
                                  const Preference& preference) {
   const double begin = context.budget.share();
   const double until = begin + kSketchingShare * (context.share - begin);
   std::vector<Move::Change> changes;
   Candidate current = bench.plan();
-  const std::int64_t limit = bench.sketch_base(current);
+  const auto limit =
+      static_cast<std::int64_t>(static_cast<double>(bench.sketch_base(current)) * (1 + slack));
   context.budget.count(1);
   for (const std::uint32_t g : casync::backward_order(context.problem.model)) {
     const std::uint16_t before = current.options[g];
@@ -37,11 +38,15 @@ std::vector<Move::Change> choose(const PassContext& context, Workbench& bench,
   return changes;
 }
 
-/// Accepts what leaves the iteration on the network asked for no longer.
+/// Accepts what leaves the iteration on the network asked for within a limit.
 class Acceptance {
  public:
-  Acceptance(const PassContext& context, Workbench& bench, double iteration_s)
-      : context_(context), bench_(bench), accepted_(bench.plan()), iteration_s_(iteration_s) {}
+  Acceptance(double limit_s, const PassContext& context, Workbench& bench, double iteration_s)
+      : limit_s_(limit_s),
+        context_(context),
+        bench_(bench),
+        accepted_(bench.plan()),
+        iteration_s_(iteration_s) {}
 
   void take(Changes changes) {
     if (changes.empty() || context_.over()) return;
@@ -49,7 +54,7 @@ class Acceptance {
     for (const Move::Change& change : changes) changed.options[change.gradient] = change.option;
     const std::optional<double> time_s = bench_.time_s(changed);
     context_.budget.count(1);
-    if (time_s && *time_s <= iteration_s_) {
+    if (time_s && *time_s <= limit_s_) {
       accepted_ = std::move(changed);
       iteration_s_ = *time_s;
       return;
@@ -63,6 +68,7 @@ class Acceptance {
   TimedPlan result() const { return bench_.timed(accepted_, iteration_s_); }
 
  private:
+  const double limit_s_;
   const PassContext& context_;
   Workbench& bench_;
   Candidate accepted_;
@@ -71,12 +77,13 @@ class Acceptance {
 
 }  // namespace
 
-TimedPlan change_for_free(const PassContext& context, const TimedPlan& plan,
-                          const Preference& preference) {
+TimedPlan change_within(double limit_s, const PassContext& context, const TimedPlan& plan,
+                        const Preference& preference) {
   Workbench bench(context.problem, plan);
-  const std::vector<Move::Change> changes = choose(context, bench, preference);
+  const double slack = plan.iteration_s > 0 ? limit_s / plan.iteration_s - 1 : 0;
+  const std::vector<Move::Change> changes = choose(slack, context, bench, preference);
   if (changes.empty()) return plan;
-  Acceptance acceptance(context, bench, plan.iteration_s);
+  Acceptance acceptance(limit_s, context, bench, plan.iteration_s);
   acceptance.take(changes);
   return acceptance.result();
 }

@@ -11,10 +11,11 @@ namespace hipress::planner {
 using Preference = std::function<std::vector<std::uint16_t>(const Workbench& bench, std::size_t g,
                                                             std::uint16_t option)>;
 
-/// The plan with as many gradients at a preferred option as can be without a longer iteration:
-/// gradients in the order of backward, since the first have most to hide behind. Changes are chosen
-/// by sketches, and accepted on the network asked for: all together if that goes, else in halves.
-TimedPlan change_for_free(const PassContext& context, const TimedPlan& plan,
-                          const Preference& preference);
+/// The plan with as many gradients at a preferred option as can be with an iteration of at most
+/// `limit_s`: gradients in the order of backward, since the first have most to hide behind. Changes
+/// are chosen by sketches, and accepted on the network asked for: all together if that goes, else
+/// in halves.
+TimedPlan change_within(double limit_s, const PassContext& context, const TimedPlan& plan,
+                        const Preference& preference);
 
 }  // namespace hipress::planner

@@ -21,8 +21,9 @@ constexpr double kMostCheckedTasks = 200e3;  // of a graph that is expanded to b
 constexpr std::array kPasses = {
     Pass{"shape", "other bulk groups, batches or transfer order where that is faster",
          refine_shape},
-    Pass{"more_accurate", "raw, half precision or finer algorithms where that costs nothing",
-         more_accurate},
+    Pass{"more_accurate",
+         "raw, half precision or finer algorithms where that costs no more than --tolerance",
+         more_accurate, true},
     Pass{"fewer_partitions", "smaller K where that costs nothing", fewer_partitions},
     Pass{"unused_algorithms", "algorithms that no gradient uses are dropped", unused_algorithms},
 };
@@ -68,7 +69,8 @@ PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& pla
           pass.name, wrong, pass.name));
     }
     const std::optional<double> after_s = time_s(context.problem, changed);
-    if (after_s && *after_s <= plan.iteration_s) {
+    const double slack = pass.for_accuracy ? context.problem.tolerance : 0;
+    if (after_s && *after_s <= plan.iteration_s * (1 + slack)) {
       plan = std::move(changed);
       plan.iteration_s = *after_s;
     } else {
@@ -88,7 +90,8 @@ PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& pla
 std::span<const Pass> passes() { return kPasses; }
 
 PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
-                        const std::vector<std::string>& disabled, std::span<const Pass> rows) {
+                        const std::vector<std::string>& disabled, const TimedPlan* uncompressed,
+                        std::span<const Pass> rows) {
   PolishedPlan polished = {.plan = plan, .reports = {}, .warnings = {}};
   Budget budget(problem.limits);
   std::size_t ran = 0;
@@ -97,8 +100,8 @@ PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
     if (budget.interrupted() || (simulations && simulations->over())) break;
     ++ran;
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
-    const PassContext context = {problem, budget,
-                                 static_cast<double>(ran) / static_cast<double>(rows.size())};
+    const PassContext context = {
+        problem, budget, static_cast<double>(ran) / static_cast<double>(rows.size()), uncompressed};
     polished.reports.push_back(run_pass(pass, context, polished.plan, polished.warnings));
   }
   return polished;

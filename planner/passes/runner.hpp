@@ -24,10 +24,12 @@ struct PolishedPlan {
 
 /// Runs `rows` in their order but for those named in `disabled`, within Problem::limits, and
 /// verifies each one's plan: verify(), and that its iteration on the network asked for is not
-/// longer; else it is undone and a warning names the pass. std::logic_error that names a pass whose
-/// plan is impossible.
+/// longer, or within Problem::tolerance where it is for accuracy; else it is undone and a warning
+/// names the pass. `uncompressed` is PassContext's. std::logic_error that names a pass whose plan
+/// is impossible.
 PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
                         const std::vector<std::string>& disabled,
+                        const TimedPlan* uncompressed = nullptr,
                         std::span<const Pass> rows = passes());
 
 /// "shape,more_accurate" as names of passes; io::InputError that proposes one for unknown names.

@@ -95,6 +95,21 @@ TEST_CASE("compressed and raw gradients, and those of other strategies, are grou
   CHECK(layout.units[7].strategy->name == "ring");
 }
 
+TEST_CASE("half-precision gradients that a library sums are grouped as raw ones are") {
+  Plan plan = bulk_plan();
+  plan.strategy = "allreduce";
+  plan.algorithms = {half_bytes(true)};
+  plan.decisions[2].algorithm = kRaw;
+  plan.bulk_groups = {{0, 1}};
+  const Layout layout = make_layout(small_ones(), plan);
+  CHECK(groups_of(layout) == std::vector<Members>{{5, 4, 3}, {1, 0}});
+  for (const Unit& unit : layout.units) CHECK(unit.partitions == 1);
+  CHECK(layout.units[6].algorithm == 0);
+  CHECK(layout.units[6].elements == 128);  // 3 · 10, up to a multiple of 32 · 4
+  plan.bulk_groups = {{1, 2}};
+  CHECK_THROWS_WITH(make_layout(small_ones(), plan), Contains("compressed otherwise"));
+}
+
 TEST_CASE("groups by hand come before the rule") {
   Plan plan = bulk_plan();
   plan.bulk_groups = {{0, 2}};
@@ -127,7 +142,8 @@ TEST_CASE("impossible layouts are refused with the culprit's name") {
   SECTION("a strategy that does not compress") {
     plan.strategy = "allreduce";
     CHECK_THROWS_WITH(make_layout(model, plan),
-                      Contains("gradient 'g0' is compressed with half, but allreduce sends"));
+                      Contains("gradient 'g0' is compressed with half, but allreduce adds") &&
+                          Contains("fp16, bf16") && Contains("take ps or ring"));
   }
   SECTION("an unknown strategy of raw gradients") {
     plan.raw_strategy = "mesh";

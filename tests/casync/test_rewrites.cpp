@@ -65,6 +65,26 @@ TEST_CASE("an all-reduce is one task per node that starts when the last node is 
   CHECK(count(expand(model_of({100}), plan_of("allreduce", 1, kRaw, 1)), Kind::kAllReduce) == 0);
 }
 
+TEST_CASE("an all-reduce in half precision is one task that casts, and sends half of the bytes") {
+  const TaskGraph raw = expand(model_of({100, 7}), plan_of("allreduce", 4, kRaw, 9, 2));
+  const TaskGraph half = expand(model_of({100, 7}), plan_of("allreduce", 4, 0, 9, 2, true));
+  check(half);
+  REQUIRE(half.tasks() == raw.tasks());
+  for (TaskId id = 0; id < half.tasks(); ++id) {
+    CHECK(half[id].kind == raw[id].kind);
+    if (half[id].kind != Kind::kAllReduce) continue;
+    CHECK(casts(half[id]));
+    CHECK_FALSE(casts(raw[id]));
+    CHECK(2 * half[id].amount == raw[id].amount);
+    CHECK(half[id].flags == kDivideOwn);  // so that no sum overflows
+    // 2(N-1)/N of 200 and of 14 bytes
+    CHECK(bytes_sent(half, half[id]) == (half[id].gradient == 0 ? 300 : 21));
+    CHECK(cast_of(half[id], Kind::kEncode).amount == (half[id].gradient == 0 ? 100 : 7));
+    CHECK_FALSE(encodes_quotients(cast_of(half[id], Kind::kEncode), 4));
+    CHECK(encodes_quotients(cast_of(half[id], Kind::kEncode), 3));
+  }
+}
+
 TEST_CASE("all nodes run all-reduces in the order of backward, whatever the input order") {
   models::Model model = model_of({10, 20, 30});
   model.gradients[0].ready_s = 3e-6;
@@ -95,6 +115,10 @@ TEST_CASE("an all-reduce that a node does not take part in is refused") {
   other.add({.amount = 8, .rotation = 1, .kind = Kind::kAllReduce});
   other.add({.amount = 4, .node = 1, .rotation = 1, .kind = Kind::kAllReduce});
   CHECK_THROWS_WITH(check(std::move(other).build()), Catch::Contains("of 4 bytes"));
+  GraphBuilder mixed(2);
+  mixed.add({.amount = 8, .rotation = 1, .kind = Kind::kAllReduce});
+  mixed.add({.amount = 8, .node = 1, .rotation = 1, .kind = Kind::kAllReduce, .algorithm = 0});
+  CHECK_THROWS_WITH(check(std::move(mixed).build()), Catch::Contains("of another algorithm"));
 }
 
 TEST_CASE("gradients that are ready at once share launches, level by level") {
@@ -255,6 +279,10 @@ std::pair<models::Model, Plan> random_plan(std::uint32_t seed) {
   maybe_wait(plan.batch);
   if (below(2) == 0) plan.raw_strategy = "allreduce";
   plan.pipelining = below(2) == 0;
+  if (below(4) == 0) {
+    plan.strategy = "allreduce";
+    plan.algorithms = {half_bytes(true)};
+  }
   return {model, plan};
 }
 

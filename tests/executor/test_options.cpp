@@ -101,9 +101,9 @@ class WrongLibrary : public transport::Endpoint {
    public:
     Sum(std::unique_ptr<transport::Collective> right, float error, std::size_t element)
         : right_(std::move(right)), error_(error), element_(element) {}
-    void all_reduce(std::span<float> values) override {
-      right_->all_reduce(values);
-      values[element_] += error_;
+    void all_reduce(std::span<std::byte> values, const transport::Addition& addition) override {
+      right_->all_reduce(values, addition);
+      reinterpret_cast<float*>(values.data())[element_] += error_;
     }
     void interrupt() noexcept override { right_->interrupt(); }
 

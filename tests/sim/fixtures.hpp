@@ -22,6 +22,13 @@ inline casync::Algorithm byte_codec() {
   return {.name = "byte", .encoded_bytes = [](std::int64_t elements) { return elements; }};
 }
 
+/// The same with the messages of a half-precision codec.
+inline casync::Algorithm half_codec() {
+  return {.name = "byte",
+          .encoded_bytes = [](std::int64_t elements) { return 2 * elements; },
+          .half_precision = true};
+}
+
 inline costs::Curve constant(std::int64_t picoseconds) {
   return {.pieces = {{.a_s = static_cast<double>(picoseconds) * 1e-12}}};
 }

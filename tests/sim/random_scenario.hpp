@@ -169,7 +169,9 @@ class RandomScenario {
                       .gradient = below(3),
                       .partition = 2 + builder.size(),
                       .rotation = below(cluster_.nodes),
-                      .kind = casync::Kind::kAllReduce};
+                      .kind = casync::Kind::kAllReduce,
+                      .algorithm = chance(2) ? std::int8_t{0} : casync::kRaw};
+    if (casync::casts(task)) task.flags = casync::kDivideOwn;
     for (; task.node < cluster_.nodes; ++task.node) after_some(builder, builder.add(task));
   }
 

@@ -237,6 +237,28 @@ class Reference {
     return computes(task) ? Stream::kCompute : Stream::kCodec;
   }
 
+  std::int64_t codec_work(const Task& task) const {
+    Task shard = task;  // the largest of G that are as equal as they can be
+    shard.amount = task.amount / cluster_.gpus_per_node;
+    if (task.amount % cluster_.gpus_per_node > 0) ++shard.amount;
+    return costs_.codec_time(shard, graph_.divisor).count();
+  }
+
+  /// What the library takes for so many bytes; where they are halves, also an encode and a decode
+  /// of an element for every two.
+  std::int64_t library_work(const Task& reduce) const {
+    const Task sum{.amount = reduce.amount, .kind = Kind::kAllReduce};
+    std::int64_t work = costs_.all_reduce_time(sum, graph_.nodes, ring()).count();
+    for (const Kind kind : {Kind::kEncode, Kind::kDecode}) {
+      const Task cast{.amount = reduce.amount / 2,
+                      .kind = kind,
+                      .algorithm = reduce.algorithm,
+                      .flags = reduce.flags};
+      if (reduce.algorithm != casync::kRaw) work += codec_work(cast);
+    }
+    return work;
+  }
+
   std::int64_t time_on_stream(const Task& task) const {
     const double gpus = cluster_.gpus_per_node;
     double nominal = 0;
@@ -249,10 +271,7 @@ class Reference {
     if (computes(task)) {
       nominal = static_cast<double>(task.amount);
     } else {
-      Task shard = task;  // the largest of G that are as equal as they can be
-      shard.amount = task.amount / cluster_.gpus_per_node;
-      if (task.amount % cluster_.gpus_per_node > 0) ++shard.amount;
-      nominal = static_cast<double>(costs_.codec_time(shard, graph_.divisor).count());
+      nominal = static_cast<double>(codec_work(task));
     }
     return static_cast<std::int64_t>(nominal / cluster_.compute_speed[task.node] + 0.5);
   }
@@ -385,7 +404,7 @@ class Reference {
     const costs::LinkCosts& link = way.link;
     const auto bytes = static_cast<double>(send.amount);
     const bool library = send.kind == Kind::kAllReduce;  // its time includes its work on cores
-    const std::int64_t work = library ? costs_.all_reduce_time(send, graph_.nodes, ring()).count()
+    const std::int64_t work = library ? library_work(send)
                                       : casync::from_seconds(link.overhead_s).count() +
                                             casync::from_seconds(bytes / link.bandwidth).count();
     double weight = 1 / way.part;  // links are shared by bytes per second

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/folding.hpp"
 #include "sim/utilisation.hpp"
 #include "tests/sim/fixtures.hpp"
 
@@ -137,6 +138,39 @@ TEST_CASE("an all-reduce that was not measured is an ideal ring") {
     return other;
   }();
   CHECK(iteration(ring) == iteration(scenario));
+}
+
+TEST_CASE("in half precision an all-reduce is the library's of half of the bytes, and two casts") {
+  // E + 2(N-1)·(o + (S/2)/(N·B) + L) + D; an encode that divides by N costs 1.5 times as much
+  // unless N is a power of two. Two gradients follow one another.
+  for (const std::uint32_t nodes : {2u, 3u, 4u, 6u}) {
+    for (const Network network : kNetworks) {
+      CAPTURE(nodes, to_string(network));
+      const std::int64_t elements = 32 * 100 * nodes;
+      Scenario scenario =
+          with(test_scenario(test_model({elements, elements}), "allreduce", nodes, 0, 1), network);
+      scenario.plan.algorithms = {half_codec()};
+      scenario.profile.codecs["byte"].encode_factor_quotients = 1.5;
+      scenario.cluster.link.latency_s = scenario.profile.link.latency_s = 7e-6;
+      const std::int64_t step = kOverhead + 32 * 100 * 2 * kPsPerByte + 7 * kUs;
+      const std::int64_t encode = nodes == 3 || nodes == 6 ? kEncode * 3 / 2 : kEncode;
+      const std::int64_t expected = 2 * (encode + 2 * (nodes - 1) * step + kDecode);
+      CHECK(iteration(scenario) == expected);
+      const ExpandedGraph folded = expand(scenario, Fold::kExactly);
+      CHECK(simulate(scenario, folded.graph).iteration.count() == expected);
+      // Each node sends 2(N-1)/N of 2 · 2 bytes an element.
+      const std::int64_t bytes = 2 * 2 * (nodes - 1) * (2 * elements) / nodes;
+      CHECK(simulate(scenario, expand(scenario)).bytes_sent ==
+            std::vector<std::int64_t>(nodes, bytes));
+    }
+  }
+}
+
+TEST_CASE("a measured all-reduce in half precision takes what was measured for so many bytes") {
+  Scenario scenario = test_scenario(test_model({1000}), "allreduce", 3, 0, 1);
+  scenario.plan.algorithms = {half_codec()};
+  scenario.profile.all_reduce[3].pieces = {{.a_s = 20e-6, .b_s = 1e-9}};
+  CHECK(iteration(scenario) == kEncode + 22 * kUs + kDecode);
 }
 
 TEST_CASE("compressed ps of three nodes and partitions without pipelining, by hand") {

@@ -74,6 +74,10 @@ Scenario random_scenario(std::uint32_t seed) {
   if (below(3) == 0) scenario.iterations = 2 + static_cast<int>(below(4));
   if (below(3) == 0) scenario.transfer_order = TransferOrder::kNeed;
   if (below(4) == 0) join_by_a_hierarchy(scenario.cluster, below(2) == 0);
+  if (below(5) == 0) {
+    scenario.plan.strategy = "allreduce";
+    scenario.plan.algorithms = {half_codec()};
+  }
   return scenario;
 }
 

@@ -13,6 +13,23 @@ constexpr std::size_t kMiB = 1024 * 1024;
 
 std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo", "tcp"); }
 
+/// All-reduces that many numbers, element i of rank r being i + r; std::runtime_error unless every
+/// sum is right. Whole numbers, whose sums are exact in any order.
+template <class Number>
+void require_sums(Endpoint& endpoint, Collective& collective, std::size_t length,
+                  const Addition& addition) {
+  const auto ranks = static_cast<std::size_t>(endpoint.size());
+  std::vector<Number> values(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    values[i] = static_cast<Number>(i + static_cast<std::size_t>(endpoint.rank()));
+  }
+  collective.all_reduce(std::as_writable_bytes(std::span(values)), addition);
+  for (std::size_t i = 0; i < length; ++i) {
+    const auto expected = static_cast<Number>(i * ranks + ranks * (ranks - 1) / 2);
+    if (values[i] != expected) throw std::runtime_error("a sum is wrong");
+  }
+}
+
 }  // namespace
 
 TEST_CASE("messages of all sizes go between all ranks, iteration after iteration, in any order") {
@@ -247,25 +264,16 @@ TEST_CASE("wrong use of an exchange is refused, and does no harm") {
   CHECK(refused == 2 * 10);
 }
 
-TEST_CASE("an all-reduce leaves the same sum on all ranks, call after call") {
+TEST_CASE("an all-reduce leaves the same sum on all ranks, call after call, of 4 and 2 bytes") {
   const std::string transport = any_transport();
   const int size = GENERATE(1, 2, 3, 4, 5);
   CAPTURE(transport, size);
-  // Whole numbers, whose sums are exact in any order: element i of rank r is i + r.
   const std::vector<std::size_t> lengths{0, 1, 3, 31, 4096, 300'001};
   const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
     const auto collective = endpoint.collective();
     for (const std::size_t length : lengths) {
-      std::vector<float> values(length);
-      for (std::size_t i = 0; i < length; ++i) {
-        values[i] = static_cast<float>(i + static_cast<std::size_t>(endpoint.rank()));
-      }
-      collective->all_reduce(values);
-      for (std::size_t i = 0; i < length; ++i) {
-        const auto ranks = static_cast<std::size_t>(size);
-        const auto expected = static_cast<float>(i * ranks + ranks * (ranks - 1) / 2);
-        if (values[i] != expected) throw std::runtime_error("a sum is wrong");
-      }
+      require_sums<float>(endpoint, *collective, length, kFloatAddition);
+      require_sums<std::uint16_t>(endpoint, *collective, length, kShortAddition);
     }
   });
   CHECK(errors(outcomes) == "");

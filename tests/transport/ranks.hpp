@@ -47,6 +47,16 @@ std::string errors(const std::vector<Outcome>& outcomes);
 /// equal.
 std::byte pattern(int from, int to, std::uint32_t tag, std::uint64_t iteration, std::size_t i);
 
+/// Of whole numbers of 16 bits, which wrap.
+inline constexpr Addition kShortAddition{
+    sizeof(std::uint16_t), [](void* into, const void* other, std::size_t values) {
+      auto* const sums = static_cast<std::uint16_t*>(into);
+      const auto* const summands = static_cast<const std::uint16_t*>(other);
+      for (std::size_t i = 0; i < values; ++i) {
+        sums[i] = static_cast<std::uint16_t>(sums[i] + summands[i]);
+      }
+    }};
+
 /// One rank's messages of the sizes `bytes` to and from every other rank; tag = index into `bytes`.
 class Traffic {
  public:

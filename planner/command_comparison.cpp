@@ -1,0 +1,134 @@
+#include "planner/command_comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "costs/all_reduce.hpp"
+#include "planner/forecast.hpp"
+#include "planner/timeline_search.hpp"
+#include "sim/parallel.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// Replaces the contender if this one is faster, or there is none.
+void keep_faster(std::optional<Contender>& kept, Contender contender) {
+  if (kept && kept->plan.iteration_s <= contender.plan.iteration_s) return;
+  kept = std::move(contender);
+}
+
+Contender contender_of(const Baseline& baseline) {
+  return {.name = std::string(baseline.name),
+          .plan = {baseline.plan, sim::TransferOrder::kReady, *baseline.iteration_s}};
+}
+
+/// The machines that a plan of so many nodes is for.
+const Machines& machines_of(const casync::Plan& plan, const Problem& problem,
+                            const Problem& given) {
+  return plan.nodes == problem.nodes ? *problem.machines : *given.machines;
+}
+
+}  // namespace
+
+Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
+  const Machines& machines = *problem.machines;
+  const AffordableTime time =
+      affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
+  Comparison comparison = {.planned_s = time.iteration_s,
+                           .baselines = simulate_baselines(problem, machines),
+                           .spread = costs::spread_of(machines.profile)};
+  if (!time.remark.empty()) found.remarks.push_back("this plan: " + time.remark);
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.remark.empty()) {
+      found.remarks.push_back(fmt::format("{}: {}", baseline.name, baseline.remark));
+    }
+  }
+  const std::string estimate = costs::AllReduceCosts(machines.profile).remark(problem.nodes);
+  if (!estimate.empty()) found.remarks.push_back("ddp, ddp_fp16: " + estimate);
+  return comparison;
+}
+
+bool may_compress(const Problem& problem) {
+  return problem.nodes > 1 && !problem.algorithms.empty() && !sends_raw_alone(problem.strategy);
+}
+
+void consider_uncompressed(const Problem& problem, const Limits& limits, Comparison& comparison) {
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s || compresses(problem.model, baseline.plan)) continue;
+    keep_faster(comparison.uncompressed, contender_of(baseline));
+  }
+  Problem raw = problem;
+  raw.algorithms.clear();
+  raw.grouping = Grouping::kAny;
+  raw.choices = nullptr;
+  raw.limits = limits;
+  raw.limits.progress = {};
+  SearchResult found = search_timeline(raw);
+  found.plan = in_one_strategy(std::move(found.plan));
+  const AffordableTime time =
+      affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
+  if (!time.iteration_s) return;
+  keep_faster(
+      comparison.uncompressed,
+      {.name = {}, .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s}});
+}
+
+void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison) {
+  if (compresses(problem.model, plan.plan)) {
+    keep_faster(comparison.compressed, {.name = {}, .plan = plan});
+  }
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s || !compresses(problem.model, baseline.plan)) continue;
+    if (!may_be_plan(problem, baseline.plan)) continue;
+    keep_faster(comparison.compressed, contender_of(baseline));
+  }
+}
+
+void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found) {
+  if (!comparison.planned_s) return;
+  const auto take = [&](const TimedPlan& plan, const std::string& name) {
+    found.remarks.push_back(
+        fmt::format("the plan is {}, which the search did not improve on", name));
+    found.plan = plan.plan;
+    found.transfer_order = plan.transfer_order;
+    comparison.planned_s = plan.iteration_s;
+  };
+  if (const Baseline* faster =
+          faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
+    take(contender_of(*faster).plan, fmt::format("baseline {}", faster->name));
+  }
+  if (!comparison.uncompressed) return;
+  const TimedPlan& raw = comparison.uncompressed->plan;
+  if (raw.iteration_s < *comparison.planned_s && may_be_plan(problem, raw.plan)) {
+    take(raw, "the best plan without compression");
+  }
+}
+
+void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                   Comparison& comparison) {
+  struct Wanted {
+    const casync::Plan* plan;
+    sim::TransferOrder order;
+    std::optional<double> iteration_s;
+    std::optional<sim::Response>* response;
+  };
+  std::vector<Wanted> all = {
+      {&plan.plan, plan.transfer_order, comparison.planned_s, &comparison.planned}};
+  for (std::optional<Contender>* contender : {&comparison.uncompressed, &comparison.compressed}) {
+    if (!*contender) continue;
+    const TimedPlan& timed = (*contender)->plan;
+    all.push_back({&timed.plan, timed.transfer_order, timed.iteration_s, &(*contender)->response});
+  }
+  for (Baseline& baseline : comparison.baselines) {
+    all.push_back(
+        {&baseline.plan, sim::TransferOrder::kReady, baseline.iteration_s, &baseline.response});
+  }
+  sim::run_parallel(all.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+    const Wanted& wanted = all[i];
+    *wanted.response = forecast(problem.model, *wanted.plan, wanted.order, wanted.iteration_s,
+                                machines_of(*wanted.plan, problem, given));
+  });
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,157 @@
+#include "planner/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/quantity.hpp"
+#include "planner/bound.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string sure(double probability) {
+  return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
+}
+
+/// "; PyTorch DDP takes 180ms, with its fp16 hook 143ms".
+std::string about_ddp(const Comparison& comparison) {
+  std::string text;
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s) continue;
+    const std::string time = io::format_duration(*baseline.iteration_s);
+    if (baseline.name == "ddp") text += "; PyTorch DDP takes " + time;
+    if (baseline.name == "ddp_fp16") {
+      text += (text.empty() ? "; PyTorch DDP with its fp16 hook takes " : ", with its fp16 hook ") +
+              time;
+    }
+  }
+  return text;
+}
+
+std::string name_of(const Contender& uncompressed) {
+  if (uncompressed.name == "ddp") return "PyTorch DDP";
+  return uncompressed.name.empty() ? "the best plan without compression"
+                                   : "baseline " + uncompressed.name;
+}
+
+/// What the first saves of the second; without responses, as surely as times say.
+sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first, double second_s,
+                      const std::optional<sim::Response>& second, const costs::Spread& spread,
+                      double margin = 0) {
+  if (first && second) return sim::saving(*first, *second, spread, margin);
+  const double saved = second_s > 0 ? 1 - first_s / second_s : 0;
+  return {saved, saved, saved, saved > margin ? 1.0 : 0.0};
+}
+
+/// Where the plan compresses nothing.
+Verdict without_compression(const Problem& problem, const Comparison& comparison) {
+  const double planned_s = *comparison.planned_s;
+  const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
+  Verdict verdict = {.advice = Advice::kDoNotCompress, .sentence = {}};
+  const auto because = [&](const std::string& why) {
+    verdict.sentence = fmt::format("do not compress: {} an iteration uncompressed; {}", time, why);
+    return verdict;
+  };
+  if (problem.nodes == 1) return because("one node has no other to send to");
+  if (problem.algorithms.empty()) return because("--algorithm none allows no compression");
+  if (!comparison.compressed) return because(problem.strategy + " compresses nothing");
+  const Contender& best = *comparison.compressed;
+  const double saved = 1 - best.plan.iteration_s / planned_s;
+  const double worth = saving_of(best.plan.iteration_s, best.response, planned_s,
+                                 comparison.planned, comparison.spread, problem.tolerance)
+                           .probability;
+  verdict.probability = 1 - worth;
+  return because(saved > 0 ? fmt::format("compression would save {}, which is not worth its loss "
+                                         "(tolerance {})",
+                                         percent(saved), percent(problem.tolerance))
+                           : fmt::format("compression would take {} longer", percent(-saved)));
+}
+
+/// Where the plan compresses, and so does its best rival without compression not.
+Verdict with_compression(const Problem& problem, const Comparison& comparison) {
+  const double planned_s = *comparison.planned_s;
+  const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
+  if (!comparison.uncompressed) {
+    return {
+        .advice = Advice::kTooClose,
+        .sentence = fmt::format(
+            "too close to call: {} an iteration; no plan without compression was simulated", time)};
+  }
+  const Contender& rival = *comparison.uncompressed;
+  const double rival_s = rival.plan.iteration_s;
+  const sim::Saving saving =
+      saving_of(planned_s, comparison.planned, rival_s, rival.response, comparison.spread);
+  const std::string difference =
+      fmt::format("{} of {} ({}, {:.0f} to {:.0f})",
+                  io::format_duration(std::abs(rival_s - planned_s)), io::format_duration(rival_s),
+                  percent(std::abs(1 - planned_s / rival_s)), 100 * saving.p10, 100 * saving.p90);
+  if (planned_s < rival_s * (1 - problem.tolerance) && saving.probability >= kSure) {
+    return {Advice::kCompress, saving.probability,
+            fmt::format("compress ({}): {} an iteration; saves {} over {}",
+                        sure(saving.probability), time, difference, name_of(rival))};
+  }
+  const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
+  if (1 - saving.probability >= kSure) {
+    return {Advice::kDoNotCompress, 1 - saving.probability,
+            fmt::format("do not compress ({}): {} takes {} an iteration, this plan {}",
+                        sure(1 - saving.probability), name_of(rival), rival_time, time)};
+  }
+  return {
+      Advice::kTooClose, saving.probability,
+      fmt::format("too close to call: {} an iteration, {} {} ({} {}; compression is faster with "
+                  "{:.0f} % probability)",
+                  time, name_of(rival), rival_time, percent(std::abs(1 - planned_s / rival_s)),
+                  planned_s < rival_s ? "saved" : "lost", 100 * saving.probability)};
+}
+
+}  // namespace
+
+std::optional<double> Comparison::gap() const {
+  if (!planned_s || !lower_bound_s) return std::nullopt;
+  return planner::gap(*planned_s, *lower_bound_s);
+}
+
+const char* to_string(Advice advice) {
+  switch (advice) {
+    case Advice::kCompress:
+      return "compress";
+    case Advice::kDoNotCompress:
+      return "do not compress";
+    case Advice::kTooClose:
+      break;
+  }
+  return "too close to call";
+}
+
+bool compresses(const models::Model& model, const casync::Plan& plan) {
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    if (!plans::is_raw(model.gradients[g], plan, plan.decisions[g])) return true;
+  }
+  return false;
+}
+
+std::string with_interval(double time_s, const std::optional<sim::Response>& response,
+                          const costs::Spread& spread) {
+  const std::string time = io::format_duration(time_s);
+  if (!response) return time;
+  const sim::Interval range = sim::interval(*response, spread);
+  return fmt::format("{} ({} to {})", time, io::format_duration(range.p10_s),
+                     io::format_duration(range.p90_s));
+}
+
+Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {
+  if (!comparison.planned_s) {
+    return {.advice = Advice::kTooClose,
+            .sentence = "too close to call: this plan's graph is too large to be simulated"};
+  }
+  Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, comparison)
+                                                    : without_compression(problem, comparison);
+  verdict.sentence += about_ddp(comparison);
+  return verdict;
+}
+
+}  // namespace hipress::planner
