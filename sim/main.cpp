@@ -16,6 +16,8 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
+#include "io/yaml.hpp"
+#include "planner/plan_source.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
@@ -31,6 +33,7 @@ using namespace hipress;
 struct Options {
   std::string input;
   std::string plan;
+  std::int64_t evaluations = sim::kEvaluations;
   std::string topology = "PS";
   std::uint32_t nodes = 0;  ///< 0: as the cluster file says
   std::string algorithm = "onebit";
@@ -52,17 +55,35 @@ struct Options {
   sim::Given given;  ///< what the command line named
 };
 
+/// "ddp, none_grouped …": those plans that are made for machines, but for best.
+std::string baseline_names() {
+  std::string names;
+  for (const sim::PlannedName& row : planner::plan_source().names) {
+    if (row.name == "best") continue;
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return names;
+}
+
 void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       ->required();
-  app.add_option("--plan", options.plan,
-                 "Plan file, or none, all, threshold[:ELEMENTS], or an algorithm's name")
+  app.add_option(
+         "--plan", options.plan,
+         "Plan file, or none, all, threshold[:ELEMENTS], an algorithm's name, best (which is "
+         "searched), or a baseline's of hipress-plan: " +
+             baseline_names())
       ->required();
-  app.add_option("--topology", options.topology, "PS, RING or ALLREDUCE")
+  app.add_option("--evaluations", options.evaluations,
+                 "Plans that the search for --plan best simulates; more: a better plan, later")
       ->capture_default_str()
+      ->check(io::count_from(1));
+  app.add_option("--topology", options.topology,
+                 "PS, RING or ALLREDUCE (default: what a plan YAML says, else PS)")
       ->each([&](const std::string&) { options.given.topology = true; });
-  app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
+  app.add_option("--nnodes", options.nodes,
+                 "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
       ->check(io::count_from(1, 1u << 20));
   app.add_option("--algorithm", options.algorithm, "What a y without a fifth field means")
       ->capture_default_str()
@@ -109,10 +130,24 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 
+/// As asked for; of what the command line leaves open, a cluster file decides before a plan YAML.
+std::uint32_t nodes_of(const Options& options) {
+  if (options.nodes > 0) return options.nodes;
+  const bool file_says =
+      !options.cluster.empty() && io::YamlNode::load(options.cluster).has("nodes");
+  return file_says ? 0 : plans::nodes_of_plan(options.plan).value_or(0);
+}
+
 costs::Cluster load_cluster(const Options& options, const costs::Profile& profile) {
   constexpr std::uint32_t kDefaultNodes = 16;
-  if (!options.cluster.empty()) return costs::read_cluster(options.cluster, profile, options.nodes);
-  return costs::cluster_from_profile(profile, options.nodes > 0 ? options.nodes : kDefaultNodes);
+  const std::uint32_t nodes = nodes_of(options);
+  if (!options.cluster.empty()) return costs::read_cluster(options.cluster, profile, nodes);
+  return costs::cluster_from_profile(profile, nodes > 0 ? nodes : kDefaultNodes);
+}
+
+std::string strategy_of(const Options& options) {
+  const std::string asked(casync::find_strategy(options.topology).name);
+  return options.given.topology ? asked : plans::topology_of_plan(options.plan).value_or(asked);
 }
 
 /// A plan may be for the cluster with its GPUs at another level.
@@ -125,7 +160,7 @@ costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) 
 
 sim::Scenario load(const Options& options) {
   const sim::Network network = sim::parse_network(options.network);
-  const std::string strategy(casync::find_strategy(options.topology).name);
+  const std::string strategy = strategy_of(options);
   models::Model model = models::read_model(options.input);
   costs::Profile profile = costs::read_profile(options.profile);
   costs::Cluster cluster = for_plan(load_cluster(options, profile), options.plan);
@@ -134,7 +169,11 @@ sim::Scenario load(const Options& options) {
                                       .nodes = cluster.nodes,
                                       .algorithm = options.algorithm,
                                       .trust = options.trust};
-  plans::ResolvedPlan resolved = plans::resolve_plan(options.plan, context);
+  plans::ResolvedPlan resolved = planner::resolve_plan(options.plan, context,
+                                                       {.profile = profile,
+                                                        .cluster = cluster,
+                                                        .network = network,
+                                                        .evaluations = options.evaluations});
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
   plan.gpus_per_node = cluster.gpus_per_node;
@@ -241,6 +280,19 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
   // The plan has been read: what it brings was found trusted then.
   given.trust = {.named = {options.algorithm}, .everything = options.trust.everything};
   given.replicas = options.replicas;
+  const sim::PlanSource source = planner::plan_source();
+  const sim::PlannedName* made = source.find(options.plan);
+  if (made != nullptr && made->depends_on_machines) {
+    // Another plan would have to be searched, which is not worth a warning.
+    given.topology = false;
+    given.algorithm.reset();
+    given.plan_options = {};
+  } else if (made != nullptr) {
+    given.resolve = [&](const plans::PlanContext& context) {
+      return planner::resolve_plan(options.plan, context,
+                                   {scenario.profile, scenario.cluster, scenario.network});
+    };
+  }
   const bool at_given_levels =
       load_cluster(options, scenario.profile).nodes == scenario.cluster.nodes;
   if (at_given_levels) given.cluster = options.cluster;
@@ -299,5 +351,6 @@ int run_single(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const bool sweeps = argc > 1 && argv[1] == std::string_view("sweep");
-  return sweeps ? sim::run_sweep_command(argc - 1, argv + 1) : run_single(argc, argv);
+  return sweeps ? sim::run_sweep_command(argc - 1, argv + 1, planner::plan_source())
+                : run_single(argc, argv);
 }
