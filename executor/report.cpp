@@ -124,7 +124,7 @@ void print(std::ostream& out, const Report& report) {
              report.each_iteration_s.size(), report.ranks, io::format_duration(measured.p10),
              io::format_duration(measured.p90));
   std::string bytes;
-  for (const std::int64_t sent : report.bytes_sent) bytes += " " + io::format_size(sent);
+  for (const std::int64_t sent : report.bytes_sent) bytes += " " + io::format_amount(sent);
   fmt::print(out, "sent per node:{}\n", bytes);
   fmt::print(out, "verified: {}\n", report.verified ? "yes" : "no");
 }

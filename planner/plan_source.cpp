@@ -21,7 +21,6 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::string_view kBest = "best";
 /// That plans::resolve_plan() makes.
 constexpr std::array<std::string_view, 3> kResolved = {"none", "fp16", "all"};
 /// Those that are the same on all machines.
@@ -98,7 +97,8 @@ std::optional<plans::ResolvedPlan> make(const sim::PlanningTask& task) {
                      .machines = &machines,
                      .grouping = Grouping::kAny,
                      .limits = {.evaluations = task.evaluations}};
-  if (task.name == kBest) return with_codecs(best_plan(problem));
+  if (task.name == kBestUncompressed) problem.algorithms.clear();
+  if (task.name == kBest || task.name == kBestUncompressed) return with_codecs(best_plan(problem));
   problem.algorithms = {task.algorithm};
   const BaselineRow* row = find_baseline(task.name);
   if (row == nullptr) return std::nullopt;
@@ -153,11 +153,22 @@ sim::PlanSource plan_source() {
   source.plan = make;
   source.names.push_back(
       {kBest, "the fastest that is found, with --algorithm, fp16 or nothing, in groups or not"});
+  source.names.push_back({kBestUncompressed, "the fastest that is found without compression"});
   for (const BaselineRow& row : all_baselines()) {
     if (contains(kResolved, row.name)) continue;
     source.names.push_back({row.name, row.help, !contains(kFixed, row.name)});
   }
   return source;
+}
+
+bool is_made(std::string_view name) { return plan_source().find(name) != nullptr; }
+
+std::vector<std::string_view> baseline_names() {
+  std::vector<std::string_view> names;
+  for (const sim::PlannedName& row : plan_source().names) {
+    if (row.name != kBest && row.name != kBestUncompressed) names.push_back(row.name);
+  }
+  return names;
 }
 
 }  // namespace hipress::planner

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "planner/search.hpp"
 #include "plans/plan_file.hpp"
@@ -9,9 +11,16 @@
 
 namespace hipress::planner {
 
-/// The plans that have a name and are made for machines: `best`, which is searched, and the
-/// baselines that plans::resolve_plan() does not know.
+inline constexpr std::string_view kBest = "best";
+inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
+
+/// The plans that have a name and are made for machines: `best` and `best_uncompressed`, which are
+/// searched, and the baselines that plans::resolve_plan() does not know.
 sim::PlanSource plan_source();
+
+/// Whether a name is one of them, and those of them that are baselines.
+bool is_made(std::string_view name);
+std::vector<std::string_view> baseline_names();
 
 /// What plans that are made are made for.
 struct PlanMachines {
@@ -27,7 +36,8 @@ plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::P
                                  const PlanMachines& machines);
 
 /// The fastest plan that is found: searched with half of the problem's limits with its algorithms,
-/// and with the other half without any, or a baseline that may be the plan. Needs
+/// and with the other half without any, or a baseline that may be the plan. So it is no slower than
+/// the same without algorithms, and as fast where compression brings nothing. Needs
 /// Problem::machines. With limits in evaluations, the same problem gives the same plan.
 /// io::InputError if every plan's graph is too large to simulate.
 casync::Plan best_plan(const Problem& problem);

@@ -55,6 +55,9 @@ std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
 /// for named plans. InputError as resolve_plan().
 std::optional<std::string> topology_of_plan(const std::string& path_or_name);
 
+/// "plan secopa, ring, N = 4", for titles: a file by its name without folder.
+std::string title(const std::string& path_or_name, const casync::Plan& plan);
+
 /// InputError for a gradient's name that a line of SeCoPaPlan.txt cannot hold: for what takes long
 /// to plan, before it is planned.
 void require_text_names(const models::Model& model);

@@ -82,6 +82,11 @@ std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name) {
   return static_cast<std::uint32_t>(nodes->integer(1, UINT32_MAX));
 }
 
+std::string title(const std::string& path_or_name, const casync::Plan& plan) {
+  const std::string name = std::filesystem::path(path_or_name).filename().string();
+  return fmt::format("plan {}, {}, N = {}", name, plan.strategy, plan.nodes);
+}
+
 std::optional<std::string> topology_of_plan(const std::string& path_or_name) {
   if (!io::is_yaml_name(path_or_name)) return std::nullopt;
   const auto topology = io::YamlNode::load(path_or_name).find("topology");

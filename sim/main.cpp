@@ -1,5 +1,7 @@
 // hipress-sim: predicts one iteration of a plan; `hipress-sim sweep` many.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -55,28 +57,18 @@ struct Options {
   sim::Given given;  ///< what the command line named
 };
 
-/// "ddp, none_grouped …": those plans that are made for machines, but for best.
-std::string baseline_names() {
-  std::string names;
-  for (const sim::PlannedName& row : planner::plan_source().names) {
-    if (row.name == "best") continue;
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
-  }
-  return names;
-}
-
 void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       ->required();
   app.add_option(
          "--plan", options.plan,
-         "Plan file, or none, all, threshold[:ELEMENTS], an algorithm's name, best (which is "
-         "searched), or a baseline's of hipress-plan: " +
-             baseline_names())
+         fmt::format("Plan file, or none, all, threshold[:ELEMENTS], an algorithm's name, best or "
+                     "best_uncompressed (searched), or a baseline's of hipress-plan: {}",
+                     fmt::join(planner::baseline_names(), ", ")))
       ->required();
   app.add_option("--evaluations", options.evaluations,
-                 "Plans that the search for --plan best simulates; more: a better plan, later")
+                 "Plans that a search for --plan simulates; more: a better plan, later")
       ->capture_default_str()
       ->check(io::count_from(1));
   app.add_option("--topology", options.topology,
@@ -265,10 +257,12 @@ sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   return prediction;
 }
 
-void write_trace(const std::string& path, const sim::Prediction& prediction) {
-  io::write_file(path, [&](std::ostream& out) {
-    traces::write_chrome_trace(out, prediction.graph, prediction.names,
-                               {&prediction.result.timeline});
+void write_trace(const Options& options, const sim::Scenario& scenario,
+                 const sim::Prediction& prediction) {
+  io::write_file(options.trace, [&](std::ostream& out) {
+    traces::write_chrome_trace(
+        out, prediction.graph, prediction.names, {&prediction.result.timeline},
+        {.model = scenario.model.name, .plan = plans::title(options.plan, scenario.plan)});
   });
 }
 
@@ -326,7 +320,7 @@ int run(const Options& options) {
     sim::print_report(std::cout, scenario, prediction);
   }
   // Last, so that a full disk costs nothing but the trace.
-  if (!options.trace.empty()) write_trace(options.trace, prediction);
+  if (!options.trace.empty()) write_trace(options, scenario, prediction);
   warn_of_estimates(scenario, prediction);
   warn_of_unused(scenario, prediction, options);
   return 0;
