@@ -43,7 +43,7 @@ std::map<std::string, double> times_of(std::int64_t elements) {
 TEST_CASE("Baselines are simulated as the plans that they stand for") {
   const std::int64_t elements = 32 * kNodes * 10000;
   const auto times = times_of(elements);
-  REQUIRE(times.size() == 6);
+  REQUIRE(times.size() == all_baselines().size());
   // Raw ring, K = N: 2(N−1)·(α + S/(N·B)).
   const double none = 2 * (kNodes - 1) * (kOverhead + 4.0 * elements / kNodes / kBandwidth);
   CHECK(times.at("none") == Approx(none));
@@ -66,6 +66,37 @@ TEST_CASE("Below the threshold, its baseline is none") {
   CHECK(times.at("threshold_262144") == times.at("none"));
   CHECK(times.at("all") > times.at("none"));     // five codec steps for five kilobytes
   CHECK(times.at("secopa") <= times.at("all"));  // its formulas see that too
+}
+
+TEST_CASE("DDP's baselines take what an ideal ring does of their buckets") {
+  const std::int64_t elements = 32 * kNodes * 10000;
+  const auto times = times_of(elements);
+  const auto ring_s = [&](double bytes) {
+    return 2 * (kNodes - 1) * (kOverhead + bytes / kNodes / kBandwidth);
+  };
+  CHECK(times.at("ddp") == Approx(ring_s(4.0 * elements)));
+  CHECK(times.at("ddp_fp16") == Approx(ring_s(2.0 * elements) + 2 * kCodec));
+}
+
+TEST_CASE("A grouped baseline is as good as the same ungrouped, and better with many messages") {
+  models::Model model;
+  for (int g = 0; g < 50; ++g) {
+    model.gradients.push_back({.name = "g" + std::to_string(g), .elements = 64});
+  }
+  const costs::Profile profile = simple_profile();
+  const Problem problem = {.model = model,
+                           .strategy = "ring",
+                           .nodes = kNodes,
+                           .algorithms = {"onebit", "fp16"},
+                           .profile = &profile};
+  const Machines machines = {profile, costs::cluster_from_profile(profile, kNodes),
+                             sim::Network::kFair};
+  const auto time_of = [&](const char* name) {
+    return simulate_baseline(*find_baseline(name), problem, machines).iteration_s.value();
+  };
+  for (const char* name : {"none", "fp16", "all"}) {
+    CHECK(time_of((std::string(name) + "_grouped").c_str()) < 0.2 * time_of(name));
+  }
 }
 
 }  // namespace

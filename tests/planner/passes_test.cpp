@@ -60,6 +60,7 @@ TEST_CASE("Passes never make an iteration longer, and what they predict is what 
       Problem problem = limited(random, network);
       problem.grouping = Grouping::kAny;
       problem.transfer_order = OrderChoice::kBest;
+      problem.tolerance = 0;
       const TimedPlan before = all_compressed(problem);
       const PolishedPlan polished = run_passes(problem, before, {});
       CHECK(polished.warnings.empty());
@@ -154,6 +155,7 @@ TEST_CASE("Passes after an exhaustive search stay in its option set, and not slo
     Problem problem = limited(random, sim::Network::kPort);
     problem.grouping = Grouping::kAny;
     problem.choices = find_search("exhaustive").choices;
+    problem.tolerance = 0;
     const TimedPlan before = timed(problem, search_exhaustive(problem).plan);
     const TimedPlan after = run_passes(problem, before, {}).plan;
     // The best there is cannot be beaten by what is in its option set.
@@ -165,6 +167,53 @@ TEST_CASE("Passes after an exhaustive search stay in its option set, and not slo
       CHECK((decision.partitions == 1 || decision.partitions == nodes));
     }
   }
+}
+
+TEST_CASE("No gradient is compressed that could be raw within the tolerance") {
+  int compressing = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    RandomProblem random(seed, {.least_gradients = 2, .most_gradients = 12, .most_nodes = 8});
+    Problem problem = random.problem(seed % 2 == 0 ? sim::Network::kFair : sim::Network::kPort);
+    problem.limits.evaluations = 400;
+    const TimedPlan found = timed(problem, search_timeline(problem).plan);
+    problem.limits.evaluations = 100'000;
+    const PolishedPlan polished = run_passes(problem, found, {"fewer_partitions"});
+    const auto report =
+        std::find_if(polished.reports.begin(), polished.reports.end(),
+                     [](const PassReport& pass) { return pass.name == "more_accurate"; });
+    REQUIRE(report != polished.reports.end());
+    const double limit_s = report->iteration_before_s * (1 + kTolerance);
+    CHECK(polished.plan.iteration_s <= limit_s);
+    const Choices choices = choices_of(problem);
+    for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
+      if (polished.plan.plan.decisions[g].algorithm == casync::kRaw) continue;
+      ++compressing;
+      for (const casync::Decision& option : choices.gradients[g]) {
+        if (option.algorithm != casync::kRaw) continue;
+        casync::Plan raw = polished.plan.plan;
+        raw.decisions[g] = option;
+        CHECK(timed(problem, std::move(raw)).iteration_s > limit_s);
+      }
+    }
+  }
+  CHECK(compressing > 100);
+}
+
+TEST_CASE("A plan without compression is taken where it is within the tolerance") {
+  RandomProblem random(3, kSmall);
+  Problem problem = limited(random, sim::Network::kFair);
+  const TimedPlan lossy = all_compressed(problem);
+  TimedPlan raw = lossy;
+  raw.plan.decisions.assign(raw.plan.decisions.size(),
+                            {casync::kRaw, static_cast<std::int32_t>(problem.nodes)});
+  raw = timed(problem, raw.plan);
+  problem.tolerance = 0.4;
+  TimedPlan before = lossy;
+  before.iteration_s = raw.iteration_s / 1.3;  // what the pass is to believe
+  Budget budget(problem.limits);
+  const PassContext context = {problem, budget, 1, &raw};
+  CHECK(same_plan(more_accurate(context, before), raw));
 }
 
 // ---- the runner ----
@@ -198,9 +247,9 @@ TEST_CASE("A pass that breaks the plan is named") {
   for (const Pass& broken : {Pass{"cuts", "", no_partitions}, Pass{"picks", "", no_such_algorithm},
                              Pass{"forgets", "", forgets_a_gradient}}) {
     const std::array rows = {broken};
-    CHECK_THROWS_WITH(run_passes(problem, before, {}, rows),
+    CHECK_THROWS_WITH(run_passes(problem, before, {}, nullptr, rows),
                       Contains("'" + std::string(broken.name) + "'") && Contains("internal"));
-    CHECK(run_passes(problem, before, {std::string(broken.name)}, rows).reports.empty());
+    CHECK(run_passes(problem, before, {std::string(broken.name)}, nullptr, rows).reports.empty());
   }
 }
 
@@ -209,7 +258,7 @@ TEST_CASE("A pass that makes the plan slower is undone with a warning") {
   const Problem problem = limited(random, sim::Network::kPort);
   const TimedPlan before = all_compressed(problem);
   const std::array rows = {Pass{"slows", "", thousands_of_partitions}};
-  const PolishedPlan polished = run_passes(problem, before, {}, rows);
+  const PolishedPlan polished = run_passes(problem, before, {}, nullptr, rows);
   CHECK(same_plan(polished.plan, before));
   CHECK_FALSE(polished.reports.at(0).changed);
   REQUIRE(polished.warnings.size() == 1);

@@ -1,0 +1,120 @@
+#include "planner/verdict.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "planner/ddp.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Contains;
+
+models::Model model_of(const std::vector<std::int64_t>& elements) {
+  models::Model model;
+  for (std::size_t g = 0; g < elements.size(); ++g) {
+    model.gradients.push_back({.name = "g" + std::to_string(g),
+                               .elements = elements[g],
+                               .ready_s = 1e-3 * static_cast<double>(g)});
+  }
+  return model;
+}
+
+TEST_CASE("DDP's first bucket is closed at 1 MiB, the others at 25 MiB") {
+  constexpr std::int64_t kMiB = (1 << 20) / 4;  // in elements
+  // The gradient that reaches the limit still joins the bucket.
+  const models::Model model = model_of({kMiB / 2, kMiB, 10 * kMiB, 14 * kMiB, 5 * kMiB, 1});
+  CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{0, 1}, {2, 3, 4}, {5}});
+}
+
+TEST_CASE("DDP's buckets follow the order of backward") {
+  models::Model model = model_of({1 << 20, 8, 16});
+  model.gradients[0].ready_s = 1;  // the last of backward
+  CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{1, 2, 0}});
+}
+
+/// One compressed gradient and machines whose costs are spread as said.
+struct Case {
+  models::Model model = model_of({1 << 20});
+  Problem problem = {.model = model, .nodes = 4, .algorithms = {"onebit"}};
+  casync::Plan raw = {.nodes = 4, .algorithms = {}, .decisions = {{}}};
+  casync::Plan lossy = {
+      .nodes = 4, .algorithms = {algorithm("onebit")}, .decisions = {{.algorithm = 0}}};
+
+  Contender contender(const casync::Plan& plan, double time_s) const {
+    return {.name = {},
+            .plan = {plan, sim::TransferOrder::kReady, time_s},
+            .response = sim::Response{.time_s = time_s, .links_s = time_s}};
+  }
+  /// The plan takes planned_s, the best without compression raw_s, with it lossy_s.
+  Comparison comparison(double planned_s, double raw_s, double lossy_s) const {
+    Comparison made = {.planned_s = planned_s, .baselines = {}};
+    made.planned = sim::Response{.time_s = planned_s, .links_s = planned_s};
+    made.uncompressed = contender(raw, raw_s);
+    made.compressed = contender(lossy, lossy_s);
+    made.spread = {.links = 0.1, .model = 0.03};
+    return made;
+  }
+};
+
+TEST_CASE("A plan that is clearly faster is advised") {
+  const Case one;
+  const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.1, 0.15, 0.1));
+  CHECK(verdict.advice == Advice::kCompress);
+  CHECK(verdict.probability.value() > 0.99);
+  CHECK_THAT(verdict.sentence, Contains("compress (99 % sure)") &&
+                                   Contains("saves 50ms of 150ms") && Contains("33.3 %"));
+}
+
+TEST_CASE("A plan that is faster by less than it may be wrong is too close to call") {
+  const Case one;
+  const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.1, 0.102, 0.1));
+  CHECK(verdict.advice == Advice::kTooClose);
+  CHECK(verdict.probability.value() > 0.5);
+  CHECK(verdict.probability.value() < 0.9);
+  CHECK_THAT(verdict.sentence, Contains("too close to call"));
+}
+
+TEST_CASE("A plan without compression says what compression would bring") {
+  const Case one;
+  const Verdict verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.0998));
+  CHECK(verdict.advice == Advice::kDoNotCompress);
+  CHECK_THAT(verdict.sentence, Contains("do not compress: 100ms") && Contains("would save 0.2 %"));
+  CHECK_THAT(judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.12)).sentence,
+             Contains("would take 20.0 % longer"));
+}
+
+TEST_CASE("A faster rival without compression is advised instead of the plan") {
+  const Case one;
+  const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.15, 0.1, 0.15));
+  CHECK(verdict.advice == Advice::kDoNotCompress);
+  CHECK_THAT(verdict.sentence, Contains("the best plan without compression takes 100ms"));
+}
+
+TEST_CASE("Alone, there is nobody to compress for") {
+  Case one;
+  one.problem.nodes = 1;
+  const Verdict verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
+  CHECK(verdict.advice == Advice::kDoNotCompress);
+  CHECK_THAT(verdict.sentence, Contains("one node"));
+}
+
+TEST_CASE("DDP's times stand in the verdict") {
+  const Case one;
+  Comparison comparison = one.comparison(0.1, 0.15, 0.1);
+  comparison.baselines = {
+      {.name = "ddp", .plan = one.raw, .iteration_s = 0.18, .remark = {}},
+      {.name = "ddp_fp16", .plan = one.lossy, .iteration_s = 0.14, .remark = {}}};
+  CHECK_THAT(judge(one.problem, one.lossy, comparison).sentence,
+             Contains("PyTorch DDP takes 180ms, with its fp16 hook 140ms"));
+}
+
+TEST_CASE("A plan that was not simulated has no verdict") {
+  const Case one;
+  Comparison comparison = one.comparison(0.1, 0.15, 0.1);
+  comparison.planned_s.reset();
+  CHECK_THAT(judge(one.problem, one.lossy, comparison).sentence, Contains("too large"));
+}
+
+}  // namespace
+}  // namespace hipress::planner
