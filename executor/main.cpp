@@ -20,7 +20,7 @@
 #include "io/memory.hpp"
 #include "io/tool.hpp"
 #include "models/model.hpp"
-#include "planner/plan_source.hpp"
+#include "planner/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/simulator.hpp"
@@ -132,20 +132,21 @@ std::string topology_of(const Request& request) {
 }
 
 /// Baselines are made for the costs that are predicted with, else for published ones.
-plans::ResolvedPlan resolve(const Request& request, plans::PlanContext context) {
-  context.other_names = planner::baseline_names();
-  if (!planner::is_made(request.plan)) return plans::resolve_plan(request.plan, context);
-  if (request.plan == planner::kBest || request.plan == planner::kBestUncompressed) {
+plans::ResolvedPlan resolve(const Request& request, const plans::PlanContext& context) {
+  if (planner::is_searched(request.plan)) {
     throw io::InputError(
-        "--plan " + request.plan +
-        ": searches are hipress-plan's: plan with hipress-plan --output plan.yaml, and "
-        "give --plan plan.yaml");
+        fmt::format("--plan {}: write it to a file with hipress-plan --output plan.yaml, and give "
+                    "--plan plan.yaml",
+                    request.plan));
   }
-  const costs::Profile profile =
-      costs::read_profile(request.profile.empty() ? "sosp21" : request.profile);
-  const costs::Cluster cluster = request.cluster.empty()
-                                     ? costs::cluster_from_profile(profile, context.nodes)
-                                     : costs::read_cluster(request.cluster, profile, context.nodes);
+  costs::Profile profile;
+  costs::Cluster cluster;
+  if (planner::is_named_plan(request.plan)) {
+    profile = costs::read_profile(request.profile.empty() ? "sosp21" : request.profile);
+    cluster = request.cluster.empty()
+                  ? costs::cluster_from_profile(profile, context.nodes)
+                  : costs::read_cluster(request.cluster, profile, context.nodes);
+  }
   return planner::resolve_plan(
       request.plan, context,
       {.profile = profile, .cluster = cluster, .network = sim::parse_network(request.network)});

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "casync/plan.hpp"
@@ -31,7 +30,7 @@ struct PlanContext {
       "onebit";      ///< what a `y` without a fifth field means: "tbq", "tbq(tau=0.25)"
   Trust trust = {};  ///< besides `algorithm`, the programs that a plan file may bring
   double compile_timeout_s = kernels::kCompileTimeout_s;
-  std::vector<std::string_view> other_names = {};  ///< that the caller resolves itself, for errors
+  std::string other_names = {};  ///< of plans that the caller makes itself: "ddp, best"
 };
 
 /// Reads a plan file, or makes a named plan: "none" (all raw), "all" (all compressed), "fp16" or

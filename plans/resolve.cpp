@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -62,8 +61,8 @@ void require_file(const std::string& path, const PlanContext& context) {
   throw io::InputError(fmt::format(
       "plan {} is neither a file nor a named plan: none, all, threshold[:ELEMENTS]{}{} or an "
       "algorithm ({})",
-      io::quote(path), context.other_names.empty() ? "" : ", ",
-      fmt::join(context.other_names, ", "), kernels::algorithm_names()));
+      io::quote(path), context.other_names.empty() ? "" : ", ", context.other_names,
+      kernels::algorithm_names()));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // hipress-sim: predicts one iteration of a plan; `hipress-sim sweep` many.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 #include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
-#include "planner/plan_source.hpp"
+#include "planner/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
@@ -63,9 +62,9 @@ void declare_options(CLI::App& app, Options& options) {
       ->required();
   app.add_option(
          "--plan", options.plan,
-         fmt::format("Plan file, or none, all, threshold[:ELEMENTS], an algorithm's name, best or "
-                     "best_uncompressed (searched), or a baseline's of hipress-plan: {}",
-                     fmt::join(planner::baseline_names(), ", ")))
+         "Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made for "
+         "these machines: " +
+             planner::named_plans())
       ->required();
   app.add_option("--evaluations", options.evaluations,
                  "Plans that a search for --plan simulates; more: a better plan, later")
@@ -161,11 +160,9 @@ sim::Scenario load(const Options& options) {
                                       .nodes = cluster.nodes,
                                       .algorithm = options.algorithm,
                                       .trust = options.trust};
-  plans::ResolvedPlan resolved = planner::resolve_plan(options.plan, context,
-                                                       {.profile = profile,
-                                                        .cluster = cluster,
-                                                        .network = network,
-                                                        .evaluations = options.evaluations});
+  plans::ResolvedPlan resolved = planner::resolve_plan(
+      options.plan, context, {.profile = profile, .cluster = cluster, .network = network},
+      options.evaluations);
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
   plan.gpus_per_node = cluster.gpus_per_node;
