@@ -26,7 +26,9 @@
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/tool.hpp"
+#include "models/model.hpp"
 #include "models/time_options.hpp"
+#include "planner/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/simulator.hpp"
@@ -53,6 +55,7 @@ struct Request {
   plans::Trust trust;
   int again = 3;
   bool reprobe = false;
+  bool topology_given = false;
   bool timeout_given = false;
   bool json = false;
   bool verbose = false;
@@ -62,9 +65,15 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--input", request.input,
                  "model: name,elements lines, a CSV, a YAML file, or a shipped model's name")
       ->required();
-  app.add_option("--plan", request.plan, "plan file, or none, all, fp16, threshold …")->required();
-  app.add_option("--topology", request.topology, "PS, RING or ALLREDUCE")->capture_default_str();
-  app.add_option("--nnodes", request.nnodes, "ranks; default: the launcher's")
+  app.add_option("--plan", request.plan,
+                 "plan file, none, all, an algorithm's name, threshold[:ELEMENTS], or a baseline's "
+                 "of hipress-plan: ddp, none_grouped …")
+      ->required();
+  app.add_option("--topology", request.topology,
+                 "PS, RING or ALLREDUCE (default: what a plan YAML says, else PS)")
+      ->each([&](const std::string&) { request.topology_given = true; });
+  app.add_option("--nnodes", request.nnodes,
+                 "ranks; default: the launcher's, else what a plan YAML says")
       ->check(io::count_from(1, 1024));
   app.add_option("--algorithm", request.algorithm,
                  "what compressed means where the plan does not say")
@@ -136,16 +145,41 @@ struct Job {
   std::vector<std::string> remarks = {};  ///< what was assumed of the model
 };
 
+std::string topology_of(const Request& request) {
+  if (request.topology_given) return request.topology;
+  return plans::topology_of_plan(request.plan).value_or(request.topology);
+}
+
+/// Baselines are made for the costs that are predicted with, else for published ones.
+plans::ResolvedPlan resolve(const Request& request, const plans::PlanContext& context) {
+  if (planner::is_searched(request.plan)) {
+    throw io::InputError(
+        fmt::format("--plan {}: write it to a file with hipress-plan --output plan.yaml, and give "
+                    "--plan plan.yaml",
+                    request.plan));
+  }
+  costs::Profile profile;
+  costs::Cluster cluster;
+  if (planner::is_named_plan(request.plan)) {
+    costs::LoadedMachines machines = costs::load(request.machines, context.nodes, context.nodes);
+    profile = std::move(machines.profile);
+    cluster = std::move(machines.cluster);
+  }
+  return planner::resolve_plan(
+      request.plan, context,
+      {.profile = profile, .cluster = cluster, .network = sim::parse_network(request.network)});
+}
+
 Job make_job(const Request& request, std::uint32_t nodes) {
   Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
   job.remarks = models::apply(request.times, job.model);
   plans::PlanContext context = {.model = job.model,
-                                .strategy = request.topology,
+                                .strategy = topology_of(request),
                                 .nodes = nodes,
                                 .algorithm = request.algorithm,
                                 .trust = request.trust};
   if (request.timeout_given) context.compile_timeout_s = request.replay.timeout_s;
-  job.plan = plans::resolve_plan(request.plan, context);
+  job.plan = resolve(request, context);
   if (job.plan.transfer_order.value_or(casync::TransferOrder::kReady) !=
       casync::TransferOrder::kReady) {
     throw io::InputError(request.plan +
@@ -161,11 +195,12 @@ Job make_job(const Request& request, std::uint32_t nodes) {
 /// How many ranks the job has; the launcher and --nnodes must agree.
 std::uint32_t count_ranks(const Request& request, const std::optional<io::Launch>& launch) {
   if (!launch) {
-    if (request.nnodes == 0) {
-      throw io::InputError(
-          "--nnodes is required unless a launcher (torchrun, srun, mpirun) starts the ranks");
-    }
-    return request.nnodes;
+    if (request.nnodes > 0) return request.nnodes;
+    if (const auto planned = plans::nodes_of_plan(request.plan)) return *planned;
+    throw io::InputError(
+        "--nnodes is required unless a launcher (torchrun, srun, mpirun) starts the ranks or a "
+        "plan "
+        "YAML says how many there are");
   }
   const auto size = static_cast<std::uint32_t>(launch->size);
   if (request.nnodes != 0 && request.nnodes != size) {
@@ -366,15 +401,17 @@ sim::Result report_prediction(const Request& request, const Job& job, const Fore
   return std::move(predicted.result);
 }
 
-void write_trace(const std::string& path, const Job& job, const executor::ReplayResult& replayed,
+void write_trace(const Request& request, const Job& job, const executor::ReplayResult& replayed,
                  const std::optional<sim::Result>& predicted) {
   const std::vector<std::string> names =
       casync::unit_names(casync::make_layout(job.model, job.plan.plan));
   std::vector<const traces::Timeline*> timelines;
   if (predicted) timelines.push_back(&predicted->timeline);
   timelines.push_back(&replayed.timeline);
-  io::write_file(path, [&](std::ostream& out) {
-    traces::write_chrome_trace(out, job.graph, names, timelines);
+  io::write_file(request.trace, [&](std::ostream& out) {
+    traces::write_chrome_trace(
+        out, job.graph, names, timelines,
+        {.model = job.model.name, .plan = plans::title(request.plan, job.plan.plan)});
   });
 }
 
@@ -419,7 +456,7 @@ int run(Request& request) {
     if (forecast) std::cout << "predicted for " << predicted_for << "\n";
   }
   // Last, since what was measured is worth more than a trace that cannot be written after all.
-  if (!request.trace.empty()) write_trace(request.trace, job, outcome.replayed, predicted);
+  if (!request.trace.empty()) write_trace(request, job, outcome.replayed, predicted);
   return 0;
 }
 

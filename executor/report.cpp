@@ -170,7 +170,7 @@ void print(std::ostream& out, const Report& report) {
              io::format_duration(measured.p90));
   for (const std::string& note : report.notes) fmt::print(out, "note: {}\n", note);
   std::string bytes;
-  for (const std::int64_t sent : report.bytes_sent) bytes += " " + io::format_size(sent);
+  for (const std::int64_t sent : report.bytes_sent) bytes += " " + io::format_amount(sent);
   fmt::print(out, "sent per node:{}\n", bytes);
   fmt::print(out, "verified: {}\n", report.verified ? "yes" : "no");
 }

@@ -57,7 +57,7 @@ constexpr Unit kBandwidths[] = {{"B/s"},
                                 {"Mbit/s", 1e6, 8},
                                 {"Gbit/s", 1e9, 8},
                                 {"Tbit/s", 1e12, 8}};
-constexpr std::size_t kFormattedBandwidths = 5;
+constexpr std::size_t kFormattedBandwidths = 5;  // in bytes the first, in bits the last
 
 /// A kind of quantity: its units, and how to name it with an example in messages.
 struct Dimension {
@@ -186,7 +186,15 @@ std::string format_size(std::int64_t bytes, int digits) {
       return fmt::format("{}{}", bytes / unit_bytes, unit.name);
     }
   }
+  return format_amount(bytes, digits);
+}
+
+std::string format_amount(std::int64_t bytes, int digits) {
   return format(static_cast<double>(bytes), std::span(kSizes).first(kDecimalSizes), digits);
+}
+
+std::string format_bit_rate(double bytes_per_s, int digits) {
+  return format(bytes_per_s, std::span(kBandwidths).last(kFormattedBandwidths), digits);
 }
 
 }  // namespace hipress::io

@@ -35,7 +35,18 @@ double parse_number(std::string_view text, std::string_view what);
 std::string format_bandwidth(double bytes_per_s, int digits = 4);
 std::string format_duration(double seconds, int digits = 4);
 
-/// "548MiB" where a binary unit comes out whole, otherwise decimal: "574.7MB".
+/// "548MiB" where a binary unit comes out whole, otherwise decimal: "574.7MB". For limits and
+/// thresholds, which people give so.
 std::string format_size(std::int64_t bytes, int digits = 4);
+
+// In reports, amounts stand beside each other, so that each kind has one system of units: sizes
+// are decimal, links between machines in bits, as networks are called, and everything else in
+// bytes per second.
+
+/// Decimal always: "574.7MB".
+std::string format_amount(std::int64_t bytes, int digits = 4);
+
+/// "25Gbit/s" of bytes per second.
+std::string format_bit_rate(double bytes_per_s, int digits = 4);
 
 }  // namespace hipress::io

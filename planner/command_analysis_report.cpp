@@ -6,6 +6,7 @@
 
 #include "io/quantity.hpp"
 #include "planner/command_analysis.hpp"
+#include "planner/worth.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -14,11 +15,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kManyRows = 40;  // from which a table is summarised first
 
-/// "+1.2ms", "-30us", "0".
-std::string difference(const std::optional<double>& seconds) {
-  if (!seconds) return "too large";
-  if (*seconds == 0) return "0";
-  return (*seconds > 0 ? "+" : "-") + io::format_duration(std::abs(*seconds), 3);
+/// "+1.2ms", "-30us".
+std::string difference(double seconds) {
+  return (seconds > 0 ? "+" : "-") + io::format_duration(std::abs(seconds), 3);
 }
 
 std::string percent(double value, double of) {
@@ -118,27 +117,49 @@ void print_classes(std::ostream& out, const std::vector<SizeClass>& classes) {
   }
 }
 
+/// Why a change can be worth less than nothing, where one is.
+void print_why_negative(std::ostream& out, bool sketched) {
+  fmt::print(
+      out,
+      "  Negative: the iteration would be shorter with it. The search is a heuristic, which "
+      "does not try every change{}.\n",
+      sketched ? "; and these differences are of network port, on which no plan is chosen" : "");
+}
+
 void print_explanation(std::ostream& out, const models::Model& model,
                        const Explanation& explanation) {
   fmt::print(out, "\nmemory per node: residuals {}, message buffers {}\n",
-             io::format_size(explanation.memory.residual_bytes),
-             io::format_size(explanation.memory.buffer_bytes));
-  fmt::print(out, "why, gradients as backward completes them{}:\n",
+             io::format_amount(explanation.memory.residual_bytes),
+             io::format_amount(explanation.memory.buffer_bytes));
+  fmt::print(out, "why, gradients whose decision is worth most first{}:\n",
              explanation.sketched ? " (costs of runner-ups are of network port)" : "");
   if (explanation.rows.size() > kManyRows) print_classes(out, explanation.classes);
-  const auto name = [&](const GradientRow& row) { return model.gradients[row.gradient].name; };
-  const auto other = [](const GradientRow& row) { return row.runner_up.value_or("none"); };
-  const auto option = [](const GradientRow& row) { return row.option; };
-  const std::size_t names = width_of("gradient", explanation.rows, name) + 1;
-  const std::size_t options = width_of("option", explanation.rows, option) + 2;
-  const std::size_t others = width_of("runner-up", explanation.rows, other) + 1;
-  fmt::print(out, "\n  {:<{}}{:>11}{:>11}{:>11}  {:<{}}{:<{}}{:>10}  why\n", "gradient", names,
-             "elements", "ready", "done", "option", options, "runner-up", others, "it costs");
-  for (const GradientRow& row : explanation.rows) {
+  const auto rows = by_worth(explanation.rows, &GradientRow::runner_up_cost_s);
+  const auto name = [&](const GradientRow* row) { return model.gradients[row->gradient].name; };
+  const auto other = [](const GradientRow* row) { return row->runner_up.value_or("none"); };
+  const auto option = [](const GradientRow* row) { return row->option; };
+  const std::size_t names = width_of("gradient", rows, name) + 1;
+  const std::size_t options = width_of("option", rows, option) + 2;
+  const std::size_t others = width_of("runner-up", rows, other) + 1;
+  if (!rows.empty()) {
+    fmt::print(out, "\n  {:<{}}{:>11}{:>11}{:>11}  {:<{}}{:<{}}{:>10}  why\n", "gradient", names,
+               "elements", "ready", "done", "option", options, "runner-up", others, "it costs");
+  }
+  for (const GradientRow* row : rows) {
+    const std::string cost = row->runner_up_cost_s ? difference(*row->runner_up_cost_s)
+                             : row->runner_up      ? "unknown"
+                                                   : "";
     fmt::print(out, "  {:<{}}{:>11}{:>11}{:>11}  {:<{}}{:<{}}{:>10}  {}\n", name(row), names,
-               model.gradients[row.gradient].elements, io::format_duration(row.ready_s),
-               io::format_duration(row.done_s), row.option, options, other(row), others,
-               row.runner_up ? difference(row.runner_up_cost_s) : "", row.why());
+               model.gradients[row->gradient].elements, io::format_duration(row->ready_s),
+               io::format_duration(row->done_s), row->option, options, other(row), others, cost,
+               row->why());
+  }
+  if (const std::size_t left = explanation.rows.size() - rows.size(); left > 0) {
+    fmt::print(out, "  {}{} gradient{}, whose runner-up would take as long\n", left,
+               rows.empty() ? "" : " more", left == 1 ? "" : "s");
+  }
+  if (has_negative(explanation.rows, &GradientRow::runner_up_cost_s)) {
+    print_why_negative(out, explanation.sketched);
   }
 }
 
@@ -174,15 +195,15 @@ constexpr Figure kFigures[] = {
      [](const PlanFigures& f) { return f.iteration_s; }},
     {"exposed communication", [](const PlanFigures& f) { return io::format_duration(f.exposed_s); },
      [](const PlanFigures& f) { return f.exposed_s; }},
-    {"sent per node", [](const PlanFigures& f) { return io::format_size(f.bytes_per_node); },
+    {"sent per node", [](const PlanFigures& f) { return io::format_amount(f.bytes_per_node); },
      [](const PlanFigures& f) { return static_cast<double>(f.bytes_per_node); }},
     {"compressed gradients", [](const PlanFigures& f) { return std::to_string(f.compressed); },
      [](const PlanFigures& f) { return static_cast<double>(f.compressed); }},
     {"residuals per node",
-     [](const PlanFigures& f) { return io::format_size(f.memory.residual_bytes); },
+     [](const PlanFigures& f) { return io::format_amount(f.memory.residual_bytes); },
      [](const PlanFigures& f) { return static_cast<double>(f.memory.residual_bytes); }},
     {"message buffers per node",
-     [](const PlanFigures& f) { return io::format_size(f.memory.buffer_bytes); },
+     [](const PlanFigures& f) { return io::format_amount(f.memory.buffer_bytes); },
      [](const PlanFigures& f) { return static_cast<double>(f.memory.buffer_bytes); }},
 };
 
@@ -198,19 +219,28 @@ void print_comparison(std::ostream& out, const std::string& first, const std::st
     fmt::print(out, "\nthe plans decide the same\n");
     return;
   }
+  const auto rows = by_worth(comparison.differences, &Difference::alone_s);
   fmt::print(out, "\n{} differences; what each alone would add to the iteration of {}{}:\n",
              comparison.differences.size(), first,
              comparison.sketched ? " (gradients: on network port)" : "");
-  const auto& rows = comparison.differences;
   const std::size_t what =
-      width_of("difference", rows, [](const Difference& d) { return d.what; }) + 2;
-  const std::size_t from = width_of(first, rows, [](const Difference& d) { return d.first; }) + 2;
-  const std::size_t to = width_of(second, rows, [](const Difference& d) { return d.second; }) + 1;
-  fmt::print(out, "  {:<{}}{:<{}}{:<{}}{:>10}\n", "difference", what, first, from, second, to,
-             "alone");
-  for (const Difference& row : rows) {
-    fmt::print(out, "  {:<{}}{:<{}}{:<{}}{:>10}\n", row.what, what, row.first, from, row.second, to,
-               difference(row.alone_s));
+      width_of("difference", rows, [](const Difference* d) { return d->what; }) + 2;
+  const std::size_t from = width_of(first, rows, [](const Difference* d) { return d->first; }) + 2;
+  const std::size_t to = width_of(second, rows, [](const Difference* d) { return d->second; }) + 1;
+  if (!rows.empty()) {
+    fmt::print(out, "  {:<{}}{:<{}}{:<{}}{:>10}\n", "difference", what, first, from, second, to,
+               "alone");
+  }
+  for (const Difference* row : rows) {
+    fmt::print(out, "  {:<{}}{:<{}}{:<{}}{:>10}\n", row->what, what, row->first, from, row->second,
+               to, row->alone_s ? difference(*row->alone_s) : "unknown");
+  }
+  if (const std::size_t left = comparison.differences.size() - rows.size(); left > 0) {
+    fmt::print(out, "  {}{} that alone change{} nothing\n", left, rows.empty() ? "" : " more",
+               left == 1 ? "s" : "");
+  }
+  if (has_negative(comparison.differences, &Difference::alone_s)) {
+    print_why_negative(out, comparison.sketched);
   }
 }
 

@@ -30,6 +30,7 @@ struct PlanContext {
       "onebit";      ///< what a `y` without a fifth field means: "tbq", "tbq(tau=0.25)"
   Trust trust = {};  ///< besides `algorithm`, the programs that a plan file may bring
   double compile_timeout_s = kernels::kCompileTimeout_s;
+  std::string other_names = {};  ///< of plans that the caller makes itself: "ddp, best"
 };
 
 /// Reads a plan file, or makes a named plan: "none" (all raw), "all" (all compressed), "fp16" or
@@ -48,6 +49,13 @@ ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& co
 /// How many nodes a plan YAML says that it is for; none for other files and for named plans.
 /// InputError as resolve_plan().
 std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
+
+/// The row of casync::strategies() that a plan YAML says that it is for; none for other files and
+/// for named plans. InputError as resolve_plan().
+std::optional<std::string> topology_of_plan(const std::string& path_or_name);
+
+/// "plan secopa, ring, N = 4", for titles: a file by its name without folder.
+std::string title(const std::string& path_or_name, const casync::Plan& plan);
 
 /// InputError for a gradient's name that a line of SeCoPaPlan.txt cannot hold: for what takes long
 /// to plan, before it is planned.

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/yaml.hpp"
@@ -52,21 +54,22 @@ ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
 }
 
 /// A word that is neither a plan's name nor the name of a file.
-void require_file(const std::string& path) {
+void require_file(const std::string& path, const PlanContext& context) {
   std::error_code error;
   const bool looks_like_a_path = path.find_first_of("/.") != std::string::npos;
   if (looks_like_a_path || std::filesystem::exists(path, error)) return;
   throw io::InputError(fmt::format(
-      "plan {} is neither a file nor a named plan: none, all, threshold[:ELEMENTS] or an algorithm "
-      "({})",
-      io::quote(path), kernels::algorithm_names()));
+      "plan {} is neither a file nor a named plan: none, all, threshold[:ELEMENTS]{}{} or an "
+      "algorithm ({})",
+      io::quote(path), context.other_names.empty() ? "" : ", ", context.other_names,
+      kernels::algorithm_names()));
 }
 
 }  // namespace
 
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context) {
   if (const auto named = parse_name(path_or_name, context)) return make_named(*named, context);
-  require_file(path_or_name);
+  require_file(path_or_name, context);
   return io::is_yaml_name(path_or_name) ? read_plan_yaml(path_or_name, context)
                                         : read_plan_text(path_or_name, context);
 }
@@ -76,6 +79,22 @@ std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name) {
   const auto nodes = io::YamlNode::load(path_or_name).find("nodes");
   if (!nodes) return std::nullopt;
   return static_cast<std::uint32_t>(nodes->integer(1, UINT32_MAX));
+}
+
+std::string title(const std::string& path_or_name, const casync::Plan& plan) {
+  const std::string name = std::filesystem::path(path_or_name).filename().string();
+  return fmt::format("plan {}, {}, N = {}", name, plan.strategy, plan.nodes);
+}
+
+std::optional<std::string> topology_of_plan(const std::string& path_or_name) {
+  if (!io::is_yaml_name(path_or_name)) return std::nullopt;
+  const auto topology = io::YamlNode::load(path_or_name).find("topology");
+  if (!topology) return std::nullopt;
+  try {
+    return std::string(casync::find_strategy(topology->text()).name);
+  } catch (const std::invalid_argument& error) {
+    topology->fail(error.what());
+  }
 }
 
 }  // namespace hipress::plans

@@ -182,7 +182,7 @@ void print(const Profile& profile, const std::string& path) {
     fmt::print("{:12} {:12.2f} {:12.2f} {:12.2f}\n", name, rate(costs.encode) / 1e9,
                rate(costs.decode) / 1e9, rate(costs.decode_add) / 1e9);
   }
-  using hipress::io::format_bandwidth, hipress::io::format_duration;
+  using hipress::io::format_bit_rate, hipress::io::format_duration;
   fmt::print("{:12} {:>12} {:>12} {:12.2f}\n\n", "raw merge", "", "", rate(profile.merge) / 1e9);
   if (profile.device == "cuda") {
     fmt::print(
@@ -193,7 +193,7 @@ void print(const Profile& profile, const std::string& path) {
         profile.overlap.compute_transfer, profile.overlap.codec_transfer);
   }
   fmt::print("one flow {}, per message {} and {} of latency\n",
-             format_bandwidth(profile.link.bandwidth), format_duration(profile.link.overhead_s),
+             format_bit_rate(profile.link.bandwidth), format_duration(profile.link.overhead_s),
              format_duration(profile.link.latency_s));
   fmt::print("a byte costs {:.3f} ns of a core, a message {}; {} cores\n",
              profile.link.core_s_per_byte * 1e9, format_duration(profile.link.core_s_per_message),

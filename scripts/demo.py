@@ -329,7 +329,7 @@ def write_results(path: pathlib.Path, job: Job, notes: list[str], cases: list[Ca
 def draw(trace: pathlib.Path, picture: pathlib.Path) -> None:
     """Draws the timeline, or says why not: the picture is an extra, and matplotlib may be missing."""
     try:
-        plot(read(trace), picture)
+        plot(*read(trace), picture)
     except ImportError as reason:
         print(f"{picture} not drawn: {reason} (Debian package python3-matplotlib)")
         return

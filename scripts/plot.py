@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Draws the speed-up of a sweep over bandwidth and nodes.
 
-usage: plot.py SWEEP.csv PICTURE.png [COLUMN=VALUE ...]
+usage: plot.py SWEEP.csv PICTURE.png [over=PLAN] [COLUMN=VALUE ...]
 
 The CSV is one that `hipress-sim sweep` wrote. One heat map per model, topology, algorithm and whatever else the
-sweep varies; the black line parts what is faster than the uncompressed plan from what is not. COLUMN=VALUE
-keeps only those rows, for sweeps that vary more than fits one picture: plot.py sweep.csv s.png model=vgg19 latency_s=5e-06
+sweep varies; the black line parts what is faster by more than 0.5 % from what is not. Where bandwidth or nodes has one
+value, lines instead, one per plan and algorithm, and what is printed is where each of them ceases to pay (its
+break-even). over=PLAN says what the speed-up is over: none (every gradient alone; the default), ddp, or any
+plan that the sweep has, such as best_uncompressed. COLUMN=VALUE keeps only those rows, for sweeps that vary more than fits
+one picture: plot.py sweep.csv s.png over=ddp model=vgg19 latency_s=5e-06
 """
 
 import csv
@@ -17,7 +20,15 @@ from picture import Refused, exit_status, pyplot, save
 
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
         "overhead_s", "compute_speed")
-NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "speedup": float}
+NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "iteration_s": float, "speedup": float}
+#: What the lines of one panel differ in.
+SERIES = ("plan", "algorithm", "partitions")
+#: What lines may go over, the first that varies: its name and how many of its units one of the CSV's is.
+LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1),
+             "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
+             "compute_speed": ("speed of computation", 1)}
+#: A plan pays that is faster by more than this; the planner's tolerance.
+PAYS = 1.005
 NEEDED = tuple(NUMBERS)
 MOST_PANELS = 36
 #: Two-sided and readable for colour-blind people: orange is slower than the uncompressed plan, purple faster.
@@ -39,8 +50,8 @@ def require_numbers(place: str, row: dict) -> None:
             raise PlotError(f"{place}: {column} must be a number, got '{row[column]}'") from error
 
 
-def read(path: pathlib.Path, conditions: dict) -> list:
-    """The rows that meet the conditions, as dictionaries of strings."""
+def read(path: pathlib.Path, conditions: dict, over: str = "none") -> list:
+    """The rows that meet the conditions, as dictionaries of strings; their speed-up is over that plan."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream)
@@ -54,7 +65,7 @@ def read(path: pathlib.Path, conditions: dict) -> list:
                         "shards, the first has the header: put their files one after the other)")
     for number, row in lines:
         require_numbers(f"{path}:{number}", row)
-    rows = [row for _, row in lines]
+    rows = speedups_over(over, [row for _, row in lines], path)
     for column, value in conditions.items():
         if column not in columns:
             raise PlotError(f"{path}: there is no column '{column}' (there are: {', '.join(columns)})")
@@ -66,18 +77,85 @@ def read(path: pathlib.Path, conditions: dict) -> list:
     return rows
 
 
+def speedups_over(over: str, rows: list, path: pathlib.Path) -> list:
+    """The rows with their speed-up over another plan at the same point, without those of that plan."""
+    if over == "none":
+        return rows
+    if over == "ddp" and all(row.get("speedup_over_ddp") for row in rows):
+        return [{**row, "speedup": row["speedup_over_ddp"]} for row in rows]
+    same = [column for column in (*AXES, "nodes", "bandwidth_bytes_per_s") if column not in SERIES]
+    base: dict = {}
+    for row in rows:
+        if row["plan"] == over:
+            point = tuple(row[column] for column in same)
+            base[point] = min(base.get(point, math.inf), float(row["iteration_s"]))
+    if not base:
+        known = ", ".join(sorted({row["plan"] for row in rows}))
+        raise PlotError(f"{path}: over={over}: the sweep has no such plan (it has: {known}); add it to axis plan")
+    return [{**row, "speedup": str(base[tuple(row[column] for column in same)] / float(row["iteration_s"]))}
+            for row in rows if row["plan"] != over]
+
+
+def axis_of_lines(rows: list) -> str | None:
+    """What lines go over, where bandwidth and nodes do not both vary."""
+    varying = [axis for axis in LINE_AXES if len({row[axis] for row in rows}) > 1]
+    return None if {"bandwidth_bytes_per_s", "nodes"} <= set(varying) else (varying or list(LINE_AXES))[0]
+
+
+def lines_of(rows: list, over: str) -> dict:
+    """{title: {label: [(number, speed-up)]}}: a panel for each combination of what neither lines nor `over` vary."""
+    varying = [axis for axis in (*AXES, "nodes") if axis != over and len({row[axis] for row in rows}) > 1]
+    panel_axes = [axis for axis in varying if axis not in SERIES]
+    shown = [axis for axis in (*AXES, "nodes") if axis in panel_axes or axis in ("model", "topology")]
+    panels: dict = {}
+    for row in rows:
+        title = ", ".join(name_of(row, axis) for axis in shown)
+        label = ", ".join(name_of(row, axis) for axis in SERIES if axis in varying) or name_of(row, "plan")
+        panels.setdefault(title, {}).setdefault(label, []).append((float(row[over]), float(row["speedup"])))
+    require_few(panels, panel_axes)
+    return {title: {label: sorted(points) for label, points in lines.items()} for title, lines in panels.items()}
+
+
+def name_of(row: dict, axis: str) -> str:
+    return row[axis] if axis in AXES[:4] else f"{axis} {row[axis]}"
+
+
+def break_even(points: list) -> float | None:
+    """Where a line ceases to pay, or begins to, between two points; None where that is not exactly once."""
+    found = []
+    for (x, y), (next_x, next_y) in zip(points, points[1:]):
+        if (y > PAYS) != (next_y > PAYS):
+            share = (y - PAYS) / (y - next_y)
+            found.append(x + share * (next_x - x) if x <= 0 else x * (next_x / x) ** share)
+    return found[0] if len(found) == 1 else None
+
+
+def describe_break_even(points: list, axis: str) -> str:
+    """"pays below 37.2 Gbit/s", or how else the line lies."""
+    place = break_even(points)
+    if place is None:
+        pays = [y > PAYS for _, y in points]
+        return "pays everywhere" if all(pays) else "pays here and there" if any(pays) else "pays nowhere"
+    name, scale = LINE_AXES[axis]
+    return f"pays {'below' if points[0][1] > PAYS else 'above'} {place * scale:.3g} {name.split(', ')[-1]}"
+
+
+def require_few(panels: dict, axes: list) -> None:
+    if len(panels) > MOST_PANELS:
+        raise PlotError(f"{len(panels)} panels (over {', '.join(axes)}) are more than the {MOST_PANELS} that fit; "
+                        "choose, such as model=vgg19")
+
+
 def split(rows: list) -> dict:
     """{title: {(bandwidth, nodes): speed-up}}: a panel for each combination of what varies beside those two."""
     varying = [axis for axis in AXES if len({row[axis] for row in rows}) > 1]
     shown = [axis for axis in AXES if axis in varying or axis in ("model", "topology", "algorithm")]
     panels: dict = {}
     for row in rows:
-        title = ", ".join(row[axis] if axis in AXES[:4] else f"{axis} {row[axis]}" for axis in shown)
+        title = ", ".join(name_of(row, axis) for axis in shown)
         point = float(row["bandwidth_bytes_per_s"]), int(row["nodes"])
         panels.setdefault(title, {})[point] = float(row["speedup"])
-    if len(panels) > MOST_PANELS:
-        raise PlotError(f"{len(panels)} panels (over {', '.join(varying)}) are more than the {MOST_PANELS} that fit; "
-                        "choose, such as model=vgg19")
+    require_few(panels, varying)
     return panels
 
 
@@ -86,10 +164,10 @@ def bandwidth_name(bytes_per_s: float) -> str:
 
 
 def draw_border(axes, speedups: list) -> None:
-    """A black line along the edges of cells between those that are faster than the uncompressed plan and others."""
+    """A black line along the edges of cells between those that pay and others."""
     def faster(x: int, y: int):
         inside = 0 <= y < len(speedups) and 0 <= x < len(speedups[0])
-        return speedups[y][x] > 1 if inside and not math.isnan(speedups[y][x]) else None
+        return speedups[y][x] > PAYS if inside and not math.isnan(speedups[y][x]) else None
 
     for y, line in enumerate(speedups):
         for x in range(len(line)):
@@ -126,7 +204,46 @@ def draw_panel(axes, title: str, panel: dict, scale):
     return image
 
 
-def plot(panels: dict, picture: pathlib.Path) -> None:
+def draw_lines(axes, title: str, lines: dict, axis: str) -> None:
+    name, scale = LINE_AXES[axis]
+    for label, points in lines.items():
+        axes.plot([x * scale for x, _ in points], [y for _, y in points], marker="o", markersize=4,
+                  label=f"{label}: {describe_break_even(points, axis)}")
+    axes.axhline(1, color="black", linewidth=1)
+    numbers = sorted({x * scale for points in lines.values() for x, _ in points})
+    if numbers[0] > 0 and numbers[-1] >= 4 * numbers[0]:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(numbers, [f"{number:.4g}" for number in numbers], fontsize=8)
+        axes.minorticks_off()
+    axes.set_xlabel(name)
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.legend(fontsize=8, frameon=False)
+
+
+def plot_lines(panels: dict, axis: str, over: str, picture: pathlib.Path) -> None:
+    """Writes the picture, and prints where every line pays."""
+    plt = pyplot()
+    across = columns(len(panels))
+    down = math.ceil(len(panels) / across)
+    figure, grid = plt.subplots(down, across, squeeze=False, sharey=True, layout="constrained",
+                                figsize=(1 + 5 * across, 0.6 + 3.2 * down))
+    for axes in grid.flat[len(panels):]:
+        axes.axis("off")
+    for axes, (title, lines) in zip(grid.flat, panels.items()):
+        draw_lines(axes, title, lines, axis)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(f"speed-up over {describe(over)}")
+    save(figure, picture, dpi=110)
+    for title, lines in panels.items():
+        for label, points in lines.items():
+            print(f"{title}: {label} {describe_break_even(points, axis)}")
+
+
+def describe(over: str) -> str:
+    return "every gradient alone, uncompressed" if over == "none" else f"plan {over}"
+
+
+def plot(panels: dict, over: str, picture: pathlib.Path) -> None:
     """Writes the picture of all panels on one scale of colours, which is symmetric about 1."""
     plt = pyplot()
     farthest = max((abs(math.log2(value)) for panel in panels.values() for value in panel.values() if value > 0),
@@ -144,9 +261,17 @@ def plot(panels: dict, picture: pathlib.Path) -> None:
         axes.set_xlabel("bandwidth, Gbit/s")
     for axes in grid[:, 0]:
         axes.set_ylabel("nodes")
-    bar = figure.colorbar(image, ax=grid, label="speed-up over the uncompressed plan")
+    bar = figure.colorbar(image, ax=grid, label=f"speed-up over {describe(over)}")
     bar.ax.yaxis.set_major_formatter(lambda power, _: f"{2 ** power:.3g}")
     save(figure, picture, dpi=110)
+
+
+def draw(rows: list, over: str, picture: pathlib.Path) -> None:
+    axis = axis_of_lines(rows)
+    if axis is None:
+        plot(split(rows), over, picture)
+    else:
+        plot_lines(lines_of(rows, axis), axis, over, picture)
 
 
 def main() -> int:
@@ -159,7 +284,8 @@ def main() -> int:
         return 2
     source, picture = map(pathlib.Path, arguments[:2])
     conditions = dict(condition.split("=", 1) for condition in arguments[2:])
-    return exit_status("plot.py", picture, lambda: plot(split(read(source, conditions)), picture))
+    over = conditions.pop("over", "none")
+    return exit_status("plot.py", picture, lambda: draw(read(source, conditions, over), over, picture))
 
 
 if __name__ == "__main__":

@@ -134,14 +134,18 @@ bool given_in(const io::YamlNode& cluster, std::string_view key) {
   return group && group->has(key.substr(dot + 1));
 }
 
+plans::ResolvedPlan resolve(const Given& given, const plans::PlanContext& context) {
+  return given.resolve ? given.resolve(context) : plans::resolve_plan(given.plan, context);
+}
+
 /// Whether a plan decides the same whatever `--algorithm` says.
 bool ignores_algorithm(const Scenario& scenario, const Given& given) {
   const std::string other = given.algorithm->starts_with("onebit") ? "fp16" : "onebit";
-  const casync::Plan changed = plans::resolve_plan(given.plan, {.model = scenario.model,
-                                                                .strategy = scenario.plan.strategy,
-                                                                .nodes = scenario.plan.nodes,
-                                                                .algorithm = other,
-                                                                .trust = given.trust})
+  const casync::Plan changed = resolve(given, {.model = scenario.model,
+                                               .strategy = scenario.plan.strategy,
+                                               .nodes = scenario.plan.nodes,
+                                               .algorithm = other,
+                                               .trust = given.trust})
                                    .plan;
   const auto name = [](const casync::Plan& plan, std::size_t g) -> std::string_view {
     const std::int8_t algorithm = plan.decisions[g].algorithm;
@@ -269,7 +273,7 @@ class Search {
     context.trust = given_.trust;
     if (given_.algorithm) context.algorithm = *given_.algorithm;
     return unless_refused([&] {
-      plans::ResolvedPlan resolved = plans::resolve_plan(given_.plan, context);
+      plans::ResolvedPlan resolved = resolve(given_, context);
       plans::apply(options, context, resolved);
       resolved.plan.gpus_per_node = scenario_.plan.gpus_per_node;
       casync::make_layout(scenario_.model, resolved.plan);

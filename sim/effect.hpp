@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,9 @@ namespace hipress::sim {
 /// Parameters that were asked for explicitly, which should therefore have mattered. A default that
 /// has no effect misleads nobody.
 struct Given {
-  std::string plan = {};                      ///< as resolve_plan takes it
+  std::string plan = {};  ///< as `resolve` takes it
+  /// Reads or makes `plan` again; empty: plans::resolve_plan().
+  std::function<plans::ResolvedPlan(const plans::PlanContext&)> resolve = {};
   plans::PlanOptions plan_options = {};       ///< with which it was changed
   std::optional<std::string> algorithm = {};  ///< what a `y` without a fifth field was to mean
   plans::Trust trust = {};                    ///< with which the plan was read

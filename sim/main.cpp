@@ -1,5 +1,6 @@
 // hipress-sim: predicts one iteration of a plan; `hipress-sim sweep` many.
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -18,7 +19,9 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
+#include "io/yaml.hpp"
 #include "models/time_options.hpp"
+#include "planner/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
@@ -34,6 +37,7 @@ using namespace hipress;
 struct Options {
   std::string input;
   std::string plan;
+  std::int64_t evaluations = sim::kEvaluations;
   std::string topology = "PS";
   std::uint32_t nodes = 0;  ///< 0: as the cluster file says
   std::string algorithm = "onebit";
@@ -59,13 +63,21 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       ->required();
-  app.add_option("--plan", options.plan,
-                 "Plan file, or none, all, threshold[:ELEMENTS], or an algorithm's name")
+  app.add_option(
+         "--plan", options.plan,
+         "Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made for "
+         "these machines: " +
+             planner::named_plans())
       ->required();
-  app.add_option("--topology", options.topology, "PS, RING or ALLREDUCE")
+  app.add_option("--evaluations", options.evaluations,
+                 "Plans that a search for --plan simulates; more: a better plan, later")
       ->capture_default_str()
+      ->check(io::count_from(1));
+  app.add_option("--topology", options.topology,
+                 "PS, RING or ALLREDUCE (default: what a plan YAML says, else PS)")
       ->each([&](const std::string&) { options.given.topology = true; });
-  app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
+  app.add_option("--nnodes", options.nodes,
+                 "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
       ->check(io::count_from(1, 1u << 20));
   app.add_option("--algorithm", options.algorithm, "What a y without a fifth field means")
       ->capture_default_str()
@@ -111,13 +123,26 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 
+/// As asked for; of what the command line leaves open, a cluster file decides before a plan YAML.
+std::uint32_t nodes_of(const Options& options) {
+  if (options.nodes > 0) return options.nodes;
+  const std::string& file = options.machines.cluster;
+  const bool file_says = !file.empty() && io::YamlNode::load(file).has("nodes");
+  return file_says ? 0 : plans::nodes_of_plan(options.plan).value_or(0);
+}
+
 costs::LoadedMachines load_machines(const Options& options) {
   constexpr std::uint32_t kDefaultNodes = 16;
-  return costs::load(options.machines, options.nodes, kDefaultNodes);
+  return costs::load(options.machines, nodes_of(options), kDefaultNodes);
 }
 
 void say(const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) spdlog::info("{}", remark);
+}
+
+std::string strategy_of(const Options& options) {
+  const std::string asked(casync::find_strategy(options.topology).name);
+  return options.given.topology ? asked : plans::topology_of_plan(options.plan).value_or(asked);
 }
 
 /// A plan may be for the cluster with its GPUs at another level.
@@ -130,7 +155,7 @@ costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) 
 
 sim::Scenario load(const Options& options) {
   const sim::Network network = sim::parse_network(options.network);
-  const std::string strategy(casync::find_strategy(options.topology).name);
+  const std::string strategy = strategy_of(options);
   models::Model model = models::read_model(options.input);
   say(models::apply(options.times, model));
   costs::LoadedMachines machines = load_machines(options);
@@ -142,7 +167,9 @@ sim::Scenario load(const Options& options) {
                                       .nodes = cluster.nodes,
                                       .algorithm = options.algorithm,
                                       .trust = options.trust};
-  plans::ResolvedPlan resolved = plans::resolve_plan(options.plan, context);
+  plans::ResolvedPlan resolved = planner::resolve_plan(
+      options.plan, context, {.profile = machines.profile, .cluster = cluster, .network = network},
+      options.evaluations);
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
   plan.gpus_per_node = cluster.gpus_per_node;
@@ -237,10 +264,12 @@ sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
   return prediction;
 }
 
-void write_trace(const std::string& path, const sim::Prediction& prediction) {
-  io::write_file(path, [&](std::ostream& out) {
-    traces::write_chrome_trace(out, prediction.graph, prediction.names,
-                               {&prediction.result.timeline});
+void write_trace(const Options& options, const sim::Scenario& scenario,
+                 const sim::Prediction& prediction) {
+  io::write_file(options.trace, [&](std::ostream& out) {
+    traces::write_chrome_trace(
+        out, prediction.graph, prediction.names, {&prediction.result.timeline},
+        {.model = scenario.model.name, .plan = plans::title(options.plan, scenario.plan)});
   });
 }
 
@@ -253,6 +282,19 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
   given.trust = {.named = {options.algorithm}, .everything = options.trust.everything};
   given.replicas = options.replicas;
   given.profile = !options.machines.profile.empty();
+  const sim::PlanSource source = planner::plan_source();
+  const sim::PlannedName* made = source.find(options.plan);
+  if (made != nullptr && made->depends_on_machines) {
+    // Another plan would have to be searched, which is not worth a warning.
+    given.topology = false;
+    given.algorithm.reset();
+    given.plan_options = {};
+  } else if (made != nullptr) {
+    given.resolve = [&](const plans::PlanContext& context) {
+      return planner::resolve_plan(options.plan, context,
+                                   {scenario.profile, scenario.cluster, scenario.network});
+    };
+  }
   const bool at_given_levels = load_machines(options).cluster.nodes == scenario.cluster.nodes;
   if (at_given_levels) given.cluster = options.machines.cluster;
   for (const std::string& sentence :
@@ -289,7 +331,7 @@ int run(const Options& options) {
     sim::print_report(std::cout, scenario, prediction);
   }
   // Last, so that a full disk costs nothing but the trace.
-  if (!options.trace.empty()) write_trace(options.trace, prediction);
+  if (!options.trace.empty()) write_trace(options, scenario, prediction);
   warn_of_estimates(scenario, prediction);
   warn_of_unused(scenario, prediction, options);
   return 0;
@@ -314,5 +356,6 @@ int run_single(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const bool sweeps = argc > 1 && argv[1] == std::string_view("sweep");
-  return sweeps ? sim::run_sweep_command(argc - 1, argv + 1) : run_single(argc, argv);
+  return sweeps ? sim::run_sweep_command(argc - 1, argv + 1, planner::plan_source())
+                : run_single(argc, argv);
 }

@@ -125,8 +125,8 @@ void print_path(std::ostream& out, const Prediction& prediction) {
 /// "33.7MB", or "33.7MB to 40.1MB" where nodes differ visibly.
 std::string describe_bytes_sent(const std::vector<std::int64_t>& bytes_sent) {
   const auto [least, most] = std::minmax_element(bytes_sent.begin(), bytes_sent.end());
-  const std::string low = io::format_size(*least);
-  const std::string high = io::format_size(*most);
+  const std::string low = io::format_amount(*least);
+  const std::string high = io::format_amount(*most);
   return low == high ? low : low + " to " + high;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <functional>
 #include <limits>
 #include <map>
@@ -11,8 +12,10 @@
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
@@ -42,6 +45,10 @@ std::size_t machines(const SweepSpec& spec) {
   return product;
 }
 
+/// What is simulated at a point: its own plan, or a baseline that it is compared with.
+enum class Role : std::uint8_t { kPoint, kNone, kDdp };
+constexpr std::string_view kDdpName = "ddp";
+
 struct Outcome {
   Picoseconds iteration{};
   Picoseconds forward{};
@@ -51,7 +58,7 @@ struct Outcome {
 /// A task graph that several simulations share; it exists from the first to the last of them.
 struct SharedGraph {
   Point point{};                                          // one of those that it belongs to
-  bool baseline = false;                                  // that point's baseline instead of itself
+  Role role = Role::kPoint;                               // what it is at that point
   double tasks = 0;                                       // that are simulated, as estimated
   std::vector<std::size_t> on;                            // the machines that it is simulated on
   std::unordered_map<std::size_t, std::size_t> index_on;  // of each of them in `on`
@@ -64,6 +71,17 @@ struct SharedGraph {
   casync::Plan plan;
 };
 
+bool alike(const costs::Cluster& machines) {
+  return machines.nodes > 1 && difference_between_nodes(machines).empty();
+}
+
+/// How often this one would run while the other does once.
+double speedup(const Outcome& outcome, const Outcome& baseline) {
+  if (outcome.iteration.count() == 0) return 1;
+  return static_cast<double>(baseline.iteration.count()) /
+         static_cast<double>(outcome.iteration.count());
+}
+
 /// One simulation: the graph, and which of its machines.
 struct Job {
   SharedGraph* graph = nullptr;
@@ -74,10 +92,9 @@ struct Job {
 
 class Sweep::State {
  public:
-  State(const SweepSpec& spec, const Shard& shard);
+  State(const SweepSpec& spec, const Shard& shard, const Planning& planning);
   void require_room(unsigned jobs, std::int64_t memory_bytes) const;
-  std::vector<SweepRow> run(unsigned jobs,
-                            const std::function<void(std::int64_t, std::int64_t)>& progress);
+  std::vector<SweepRow> run(unsigned jobs, const Progress& progress);
   SweepSize size;
 
  private:
@@ -86,15 +103,39 @@ class Sweep::State {
     std::size_t graph = kNone;
     std::size_t index = 0;
   };
+  /// What a plan that is made depends on: the values of some axes, and its name.
+  struct PlanKey {
+    std::vector<std::uint32_t> values;
+    std::string_view name;
+    auto operator<=>(const PlanKey&) const = default;
+  };
+  /// None where there is no such plan, or what was wrong with it.
+  struct Planned {
+    Point point{};
+    std::optional<plans::ResolvedPlan> plan;
+    std::string complaint;
+  };
 
   const AxisValue& value(const Point& point, Axis axis) const {
     return spec_.values[axis][point[axis]];
   }
   void load();
-  plans::ResolvedPlan resolve(const Point& point, bool baseline) const;
-  std::size_t find_graph(const Point& point, bool baseline);
-  Source source(const Point& point, bool baseline);
-  void require_codecs(const Point& point, const casync::Plan& plan) const;
+  const PlannedName* planned_name(const Point& point, Role role) const;
+  PlanKey plan_key(const Point& point, const PlannedName& name) const;
+  void make_plans(const Planning& planning);
+  void make_plan(const PlanKey& key, std::int64_t evaluations, Planned& planned) const;
+  bool is_possible(const Point& point, Role role) const;
+  plans::ResolvedPlan made(const Point& point, const PlannedName& name) const;
+  plans::ResolvedPlan named_or_read(const Point& point, const plans::PlanContext& context) const;
+  plans::ResolvedPlan resolve(const Point& point, Role role) const;
+  std::string_view plan_name(const Point& point, Role role) const {
+    if (role == Role::kPoint) return value(point, kPlan).text;
+    return role == Role::kNone ? "none" : kDdpName;
+  }
+  std::vector<std::uint32_t> graph_key(const Point& point, Role role) const;
+  std::size_t find_graph(const Point& point, Role role);
+  Source source(const Point& point, Role role);
+  void require_codecs(const Point& point, Role role, const casync::Plan& plan) const;
   double whole_tasks(const Point& point, const casync::Plan& plan) const;
   costs::Cluster base_cluster(const Point& point) const;
   const costs::Cluster& base_cluster_of(const Point& point) const {
@@ -107,21 +148,26 @@ class Sweep::State {
   SweepRow row(std::int64_t index) const;
 
   const SweepSpec& spec_;
+  const PlanSource source_;
   std::int64_t begin_, end_;
   std::vector<models::Model> models_;     // per value of their axis
   std::vector<costs::Profile> profiles_;  // the same
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, costs::Cluster>
       clusters_;  // by value of profile, cluster and nodes
+  std::map<PlanKey, Planned> planned_;
   std::map<std::tuple<std::uint32_t, std::string, bool>, std::size_t>
       graph_of_plan_;  // by model, the plan's fingerprint, and whether it is folded
   std::map<std::vector<std::uint32_t>, std::size_t> graph_of_point_;
   std::vector<std::unique_ptr<SharedGraph>> graphs_;
-  std::vector<Point> machine_points_;        // per machine a point that has it
-  std::vector<Source> sources_, baselines_;  // per point of the shard
+  std::vector<Point> machine_points_;               // per machine a point that has it
+  std::vector<Source> sources_, baselines_, ddps_;  // per point of the shard
 };
 
-Sweep::State::State(const SweepSpec& spec, const Shard& shard)
-    : spec_(spec), begin_(shard.begin(spec.points())), end_(shard.end(spec.points())) {
+Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& planning)
+    : spec_(spec),
+      source_(planning.source),
+      begin_(shard.begin(spec.points())),
+      end_(shard.end(spec.points())) {
   load();
   machine_points_.resize(machines(spec));
   for (std::int64_t index = begin_; index < end_; ++index) {
@@ -129,10 +175,16 @@ Sweep::State::State(const SweepSpec& spec, const Shard& shard)
     machine_points_[machine_of(spec, at)] = at;
     const auto key = std::tuple(at[kProfile], at[kCluster], at[kNodes]);
     if (!clusters_.contains(key)) clusters_.emplace(key, base_cluster(at));
-    sources_.push_back(source(at, false));
-    baselines_.push_back(source(at, true));
+  }
+  make_plans(planning);
+  for (std::int64_t index = begin_; index < end_; ++index) {
+    const Point at = point(spec, index);
+    sources_.push_back(source(at, Role::kPoint));
+    baselines_.push_back(source(at, Role::kNone));
+    ddps_.push_back(is_possible(at, Role::kDdp) ? source(at, Role::kDdp) : Source{});
   }
   size.points = end_ - begin_;
+  size.planned = static_cast<std::int64_t>(planned_.size());
   size.graphs = static_cast<std::int64_t>(graphs_.size());
   for (const auto& graph : graphs_) {
     size.simulations += static_cast<std::int64_t>(graph->on.size());
@@ -155,41 +207,127 @@ void Sweep::State::load() {
   load_axis(kProfile, profiles_, costs::read_profile);
 }
 
-plans::ResolvedPlan Sweep::State::resolve(const Point& point, bool baseline) const {
+/// The name by which the plan is made; null: it is named or read.
+const PlannedName* Sweep::State::planned_name(const Point& point, Role role) const {
+  if (role == Role::kNone) return nullptr;
+  return source_.find(role == Role::kDdp ? kDdpName : value(point, kPlan).text);
+}
+
+/// Baselines do not depend on the algorithm, and some plans not on the machines.
+Sweep::State::PlanKey Sweep::State::plan_key(const Point& point, const PlannedName& name) const {
+  PlanKey key{{point[kModel], point[kTopology], point[kNodes]}, name.name};
+  if (name.name != kDdpName) key.values.push_back(point[kAlgorithm]);
+  const std::size_t axes = name.depends_on_machines ? kAxes : kGraphAxes;
+  for (std::size_t axis = kGraphAxes; axis < axes; ++axis) key.values.push_back(point[axis]);
+  return key;
+}
+
+/// Makes the plans of all points, several at a time.
+void Sweep::State::make_plans(const Planning& planning) {
+  for (std::int64_t index = begin_; index < end_; ++index) {
+    const Point at = point(spec_, index);
+    for (const Role role : {Role::kPoint, Role::kDdp}) {
+      if (const PlannedName* name = planned_name(at, role)) {
+        planned_.try_emplace(plan_key(at, *name),
+                             Planned{.point = at, .plan = {}, .complaint = {}});
+      }
+    }
+  }
+  std::vector<std::pair<const PlanKey, Planned>*> queue;
+  for (auto& entry : planned_) queue.push_back(&entry);
+  std::mutex mutex;
+  std::int64_t done = 0;
+  run_parallel(queue.size(), planning.jobs, [&](std::size_t i, unsigned) {
+    make_plan(queue[i]->first, planning.evaluations, queue[i]->second);
+    const std::lock_guard lock(mutex);
+    if (planning.progress) planning.progress(++done, static_cast<std::int64_t>(queue.size()));
+  });
+}
+
+/// Complaints are kept for the first point that needs the plan: for a baseline, that is none.
+void Sweep::State::make_plan(const PlanKey& key, std::int64_t evaluations, Planned& planned) const {
+  const Point& at = planned.point;
+  try {
+    planned.plan = source_.plan({.name = key.name,
+                                 .model = models_[at[kModel]],
+                                 .strategy = value(at, kTopology).text,
+                                 .algorithm = value(at, kAlgorithm).text,
+                                 .profile = profiles_[at[kProfile]],
+                                 .cluster = cluster(at),
+                                 .network = parse_network(value(at, kNetwork).text),
+                                 .evaluations = evaluations});
+  } catch (const io::InputError& error) {
+    planned.complaint = error.what();
+  }
+}
+
+/// Whether a baseline exists for the point.
+bool Sweep::State::is_possible(const Point& point, Role role) const {
+  const PlannedName* name = planned_name(point, role);
+  return name != nullptr && planned_.at(plan_key(point, *name)).plan.has_value();
+}
+
+plans::ResolvedPlan Sweep::State::made(const Point& point, const PlannedName& name) const {
+  const Planned& planned = planned_.at(plan_key(point, name));
+  if (planned.plan) return *planned.plan;
+  throw io::InputError(!planned.complaint.empty()
+                           ? planned.complaint
+                           : fmt::format("there is no such plan for topology {}: leave one of the "
+                                         "two out",
+                                         value(point, kTopology).text));
+}
+
+/// The point's plan where it is not made: a file or a name, with the partitions of that axis.
+plans::ResolvedPlan Sweep::State::named_or_read(const Point& point,
+                                                const plans::PlanContext& context) const {
+  // A spec is no command line: it may name files of plans, but no programs of its own.
+  const std::string named = plans::trusted_algorithm(spec_.path(value(point, kPlan)), spec_.trust);
+  plans::ResolvedPlan resolved = plans::resolve_plan(named, context);
+  if (resolved.transfer_order.value_or(TransferOrder::kReady) != TransferOrder::kReady) {
+    throw io::InputError("the plan is for transfer_order need, which sweeps do not simulate");
+  }
+  if (const auto partitions = value(point, kPartitions).number) {
+    for (casync::Decision& decision : resolved.plan.decisions) {
+      decision.partitions = static_cast<std::int32_t>(*partitions);
+    }
+  }
+  return resolved;
+}
+
+plans::ResolvedPlan Sweep::State::resolve(const Point& point, Role role) const {
   const plans::PlanContext context = {
       .model = models_[point[kModel]],
       .strategy = value(point, kTopology).text,
       .nodes = static_cast<std::uint32_t>(*value(point, kNodes).number),
       .algorithm = value(point, kAlgorithm).text,
       .trust = spec_.trust};
-  const std::uint32_t gpus = base_cluster_of(point).gpus_per_node;
-  if (baseline) {
-    plans::ResolvedPlan none = plans::resolve_plan("none", context);
-    none.plan.gpus_per_node = gpus;
-    return none;
-  }
-  const AxisValue& plan = value(point, kPlan);
+  plans::ResolvedPlan resolved;
   try {
-    // A spec is no command line: it may name files of plans, but no programs of its own.
-    const std::string named = plans::trusted_algorithm(spec_.path(plan), spec_.trust);
-    plans::ResolvedPlan resolved = plans::resolve_plan(named, context);
-    if (resolved.transfer_order.value_or(TransferOrder::kReady) != TransferOrder::kReady) {
-      throw io::InputError("the plan is for transfer_order need, which sweeps do not simulate");
-    }
-    if (const auto partitions = value(point, kPartitions).number) {
-      for (casync::Decision& decision : resolved.plan.decisions) {
-        decision.partitions = static_cast<std::int32_t>(*partitions);
+    if (role == Role::kNone) {
+      resolved = plans::resolve_plan("none", context);
+    } else if (const PlannedName* name = planned_name(point, role)) {
+      if (role == Role::kPoint && value(point, kPartitions).number) {
+        throw io::InputError(
+            "is made with partitions of its own: leave out axis partitions, or give it the value "
+            "'plan' alone");
       }
+      resolved = made(point, *name);
+    } else {
+      resolved = named_or_read(point, context);
     }
-    resolved.plan.gpus_per_node = gpus;
-    return resolved;
   } catch (const io::InputError& error) {
-    spec_.fail(kPlan, plan, error.what());
+    spec_.fail(kPlan, value(point, kPlan), error.what());
   }
+  resolved.plan.gpus_per_node = base_cluster_of(point).gpus_per_node;
+  return resolved;
 }
 
-void Sweep::State::require_codecs(const Point& point, const casync::Plan& plan) const {
+/// A plan that is made for machines must run on these, any other on all of the sweep's.
+void Sweep::State::require_codecs(const Point& point, Role role, const casync::Plan& plan) const {
+  const PlannedName* name = planned_name(point, role);
+  const bool on_its_own = name != nullptr && name->depends_on_machines;
   for (std::size_t p = 0; p < profiles_.size(); ++p) {
+    if (on_its_own && p != point[kProfile]) continue;
     for (const casync::Algorithm& algorithm : plan.algorithms) {
       try {
         profiles_[p].codec(algorithm.name);
@@ -212,38 +350,52 @@ double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) c
   }
 }
 
-/// The graph of a point or of its baseline: points whose plans decide the same have one, or two
-/// where the nodes of some clusters are alike and those of others are not.
-std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
+/// Points with equal keys have one graph.
+std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role) const {
+  const PlannedName* name = planned_name(point, role);
+  std::vector<std::uint32_t> key;
+  if (name != nullptr) {
+    key = plan_key(point, *name).values;
+  } else if (role == Role::kNone) {
+    key = {point[kModel], point[kTopology], point[kNodes]};
+  } else {
+    key.assign(point.begin(), point.begin() + kGraphAxes);
+  }
+  key.push_back(static_cast<std::uint32_t>(role));
+  key.push_back(name != nullptr && role == Role::kPoint ? point[kPlan] : 0);
   const costs::Cluster& machines = base_cluster_of(point);
-  const bool alike = machines.nodes > 1 && difference_between_nodes(machines).empty();
-  std::vector<std::uint32_t> key(point.begin(), point.begin() + kGraphAxes);
-  if (baseline) key = {point[kModel], point[kTopology], point[kNodes]};
   key.push_back(machines.gpus_per_node);
-  key.push_back(alike ? 1 : 0);
+  key.push_back(alike(machines) ? 1 : 0);
+  return key;
+}
+
+/// The graph of a point or of a baseline: points whose plans decide the same have one, or two where
+/// the nodes of some clusters are alike and those of others are not.
+std::size_t Sweep::State::find_graph(const Point& point, Role role) {
+  const std::vector<std::uint32_t> key = graph_key(point, role);
   const auto known = graph_of_point_.find(key);
   if (known != graph_of_point_.end()) return known->second;
 
   const models::Model& model = models_[point[kModel]];
-  const casync::Plan plan = resolve(point, baseline).plan;
-  require_codecs(point, plan);
+  const casync::Plan plan = resolve(point, role).plan;
+  require_codecs(point, role, plan);
   const double whole = whole_tasks(point, plan);
-  const bool folds = alike && casync::foldable(model, plan).kind == casync::Foldability::kExact;
+  const bool folds = alike(base_cluster_of(point)) &&
+                     casync::foldable(model, plan).kind == casync::Foldability::kExact;
   const double tasks = whole / (folds ? plan.nodes : 1);
   if (tasks > kMostTasks) {
     spec_.fail(
         kNodes, value(point, kNodes),
         fmt::format("model {} with plan {} makes a graph of about {:.2g} tasks, more than {:g};"
                     " give fewer nodes or partitions",
-                    value(point, kModel).text, baseline ? "none" : value(point, kPlan).text, tasks,
-                    kMostTasks));
+                    value(point, kModel).text, plan_name(point, role), tasks, kMostTasks));
   }
   const auto [entry, added] = graph_of_plan_.try_emplace(
       {point[kModel], plans::plan_fingerprint(model, plan), folds}, graphs_.size());
   if (added) {
     auto graph = std::make_unique<SharedGraph>();
     graph->point = point;
-    graph->baseline = baseline;
+    graph->role = role;
     graph->tasks = tasks;
     graph->folding = folds ? casync::Folding::kFolded : casync::Folding::kNone;
     graphs_.push_back(std::move(graph));
@@ -251,8 +403,8 @@ std::size_t Sweep::State::find_graph(const Point& point, bool baseline) {
   return graph_of_point_[key] = entry->second;
 }
 
-Sweep::State::Source Sweep::State::source(const Point& point, bool baseline) {
-  const std::size_t index = find_graph(point, baseline);
+Sweep::State::Source Sweep::State::source(const Point& point, Role role) {
+  const std::size_t index = find_graph(point, role);
   SharedGraph& graph = *graphs_[index];
   const std::size_t machine = machine_of(spec_, point);
   const auto [entry, added] = graph.index_on.try_emplace(machine, graph.on.size());
@@ -308,7 +460,7 @@ void Sweep::State::simulate_one(const Job& job) {
   {
     const std::lock_guard lock(shared.mutex);
     if (!shared.graph) {
-      shared.plan = resolve(shared.point, shared.baseline).plan;
+      shared.plan = resolve(shared.point, shared.role).plan;
       shared.graph = casync::expand(models_[shared.point[kModel]], shared.plan, shared.folding);
       shared.whole_tasks = casync::whole_tasks(*shared.graph);
     }
@@ -343,16 +495,15 @@ SweepRow Sweep::State::row(std::int64_t index) const {
   row.iteration = outcome.iteration;
   row.compute = outcome.compute;
   row.synchronisation = outcome.iteration - outcome.forward;
-  if (outcome.iteration.count() > 0) {
-    row.speedup = static_cast<double>(baseline.iteration.count()) /
-                  static_cast<double>(outcome.iteration.count());
+  row.speedup = speedup(outcome, baseline);
+  if (const Source& ddp = ddps_[i]; ddp.graph != kNone) {
+    row.speedup_over_ddp = speedup(outcome, graphs_[ddp.graph]->outcomes[ddp.index]);
   }
   row.tasks = graph.whole_tasks;
   return row;
 }
 
-std::vector<SweepRow> Sweep::State::run(
-    unsigned jobs, const std::function<void(std::int64_t, std::int64_t)>& progress) {
+std::vector<SweepRow> Sweep::State::run(unsigned jobs, const Progress& progress) {
   std::vector<Job> queue;
   for (const auto& graph : graphs_) {
     graph->outcomes.resize(graph->on.size());
@@ -413,15 +564,14 @@ Shard parse_shard(std::string_view text) {
   }
 }
 
-Sweep::Sweep(const SweepSpec& spec, const Shard& shard)
-    : state_(std::make_unique<State>(spec, shard)) {}
+Sweep::Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning)
+    : state_(std::make_unique<State>(spec, shard, planning)) {}
 Sweep::~Sweep() = default;
 const SweepSize& Sweep::size() const { return state_->size; }
 void Sweep::require_room(unsigned jobs, std::int64_t memory_bytes) const {
   state_->require_room(jobs, memory_bytes);
 }
-std::vector<SweepRow> Sweep::run(unsigned jobs,
-                                 const std::function<void(std::int64_t, std::int64_t)>& progress) {
+std::vector<SweepRow> Sweep::run(unsigned jobs, const Progress& progress) {
   return state_->run(jobs, progress);
 }
 

@@ -4,9 +4,11 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "sim/plan_source.hpp"
 #include "sim/simulator.hpp"
 #include "sim/sweep_spec.hpp"
 
@@ -32,27 +34,41 @@ struct SweepRow {
   Picoseconds iteration{};
   Picoseconds compute{};
   Picoseconds synchronisation{};
-  double speedup = 1;      ///< baseline's iteration time over this one
+  double speedup = 1;                           ///< iteration time of plan `none` over this one's
+  std::optional<double> speedup_over_ddp = {};  ///< the same of plan `ddp`; none: there is no such
   std::int64_t tasks = 0;  ///< of the whole graph, of which one node's share may be simulated
 };
 
 /// What a sweep comes to, known before anything is simulated.
 struct SweepSize {
   std::int64_t points = 0;
+  std::int64_t planned = 0;      ///< plans that were made for it
   std::int64_t graphs = 0;       ///< that are expanded, once each
   std::int64_t simulations = 0;  ///< points and baselines, equal ones counted once
   double tasks = 0;              ///< of all simulations together
 };
 
-/// A sweep, or a shard of it. The baseline of a point is the plan `none` with everything else, but
-/// for plan, algorithm and partitions, as the point has it; it is simulated once for all its
-/// points.
+/// Called with how many are done and how many there are, by one thread at a time. May be empty.
+using Progress = std::function<void(std::int64_t done, std::int64_t all)>;
+
+/// How a sweep's plans are made.
+struct Planning {
+  PlanSource source = {};
+  std::int64_t evaluations = kEvaluations;  ///< of each search
+  unsigned jobs = 1;                        ///< plans at a time; they do not depend on it
+  Progress progress = {};
+};
+
+/// A sweep, or a shard of it. The baselines of a point are plan `none`, which sends every gradient
+/// alone, and, if it can be planned, `ddp`; with everything else, but for plan, algorithm and
+/// partitions, as the point has it. They are simulated once for all their points.
 class Sweep {
  public:
-  /// Loads what the spec names and resolves every plan. InputError at the line of the spec for what
-  /// cannot be loaded, a plan that does not fit its model, an algorithm that a profile lacks, a
-  /// cluster of another size, and a graph of more than 100 million tasks.
-  Sweep(const SweepSpec& spec, const Shard& shard);
+  /// Loads what the spec names, and resolves or makes every plan; those of PlanSource::names are
+  /// made for the machines of each of their points. InputError at the line of the spec for what
+  /// cannot be loaded, a plan that does not fit its model or that cannot be made, an algorithm that
+  /// a profile lacks, a cluster of another size, and a graph of more than 100 million tasks.
+  Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning = {});
   ~Sweep();
 
   const SweepSize& size() const;
@@ -62,9 +78,8 @@ class Sweep {
   void require_room(unsigned jobs, std::int64_t memory_bytes) const;
 
   /// Simulates with `jobs` threads, each with one graph at a time; the rows do not depend on their
-  /// number. `progress` is called with simulations done and in all, by one thread at a time.
-  std::vector<SweepRow> run(unsigned jobs,
-                            const std::function<void(std::int64_t, std::int64_t)>& progress);
+  /// number. `progress` is of simulations.
+  std::vector<SweepRow> run(unsigned jobs, const Progress& progress);
 
  private:
   class State;

@@ -30,7 +30,8 @@ std::string field(const std::string& text) {
 
 void write_header(std::ostream& out) {
   for (const AxisRow& axis : axes()) out << axis.column << ',';
-  out << "iteration_s,synchronisation_s,compute_s,exposed_communication_s,speedup,tasks\n";
+  out << "iteration_s,synchronisation_s,compute_s,exposed_communication_s,speedup,tasks,"
+         "speedup_over_ddp\n";
 }
 
 std::string axis_field(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
@@ -53,9 +54,10 @@ void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
   if (shard.index == 1) write_header(out);
   for (const SweepRow& row : rows) {
     for (std::size_t axis = 0; axis < kAxes; ++axis) out << axis_field(spec, row, axis) << ',';
-    fmt::print(out, "{},{},{},{},{:.6g},{}\n", exact_seconds(row.iteration),
+    fmt::print(out, "{},{},{},{},{:.6g},{},{}\n", exact_seconds(row.iteration),
                exact_seconds(row.synchronisation), exact_seconds(row.compute),
-               exact_seconds(row.iteration - row.compute), row.speedup, row.tasks);
+               exact_seconds(row.iteration - row.compute), row.speedup, row.tasks,
+               row.speedup_over_ddp ? fmt::format("{:.6g}", *row.speedup_over_ddp) : "");
   }
 }
 

@@ -87,8 +87,10 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
     {"model", "model", "shipped models and files: vgg19", "", "required", parse_text, false},
     {"topology", "topology", "ps, ring", "ps", "", parse_topology, false},
     {"nodes", "nodes", "numbers of nodes N: 16", "16", "", parse_nodes, true},
-    {"plan", "plan", "plan files, none, all, threshold[:ELEMENTS] or an algorithm's name", "all",
-     "", parse_text, false},
+    {"plan", "plan",
+     "plan files, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
+     "(below)",
+     "all", "", parse_text, false},
     {"algorithm", "algorithm", "what a plan that names none compresses with: onebit", "onebit", "",
      parse_algorithm, false},
     {"partitions", "partitions", "K of every gradient, or 'plan': as the plan says", kAsPlanned, "",

@@ -62,7 +62,13 @@ class EventWriter {
     out_ << (first_ ? "\n" : ",\n") << event.dump();
     first_ = false;
   }
-  void finish() { out_ << "\n]}\n"; }
+  void finish(const TraceSubject& subject) {
+    out_ << "\n]";
+    if (!subject.model.empty() || !subject.plan.empty()) {
+      out_ << R"(,"otherData":)" << Json{{"model", subject.model}, {"plan", subject.plan}}.dump();
+    }
+    out_ << "}\n";
+  }
 
  private:
   std::ostream& out_;
@@ -248,7 +254,8 @@ void require_names(const TaskGraph& graph, const std::vector<std::string>& gradi
 
 void write_chrome_trace(std::ostream& out, const TaskGraph& graph,
                         const std::vector<std::string>& gradient_names,
-                        const std::vector<const Timeline*>& timelines) {
+                        const std::vector<const Timeline*>& timelines,
+                        const TraceSubject& subject) {
   require_names(graph, gradient_names);
   for (const Timeline* timeline : timelines) require_same_graph(graph, *timeline);
   EventWriter events(out);
@@ -256,7 +263,7 @@ void write_chrome_trace(std::ostream& out, const TaskGraph& graph,
     TimelineWriter(events, graph, gradient_names, *timelines[index], index, timelines.size())
         .write();
   }
-  events.finish();
+  events.finish(subject);
 }
 
 }  // namespace hipress::traces

@@ -76,10 +76,54 @@ std::string operator_file(const Options& options) {
   return (std::filesystem::path(options.folder) / name).string();
 }
 
-/// Writes a file and prints its name.
-void write(const std::string& path, const std::string& text) {
+/// Writes a file, prints its name, and says on stderr what it is.
+void write(const std::string& path, const std::string& text, const std::string& what) {
   io::write_file(path, [&](std::ostream& out) { out << text; });
   fmt::print("{}\n", path);
+  fmt::print(stderr, "{}: {}\n", path, what);
+}
+
+std::string describe_operator(const Options& options) {
+  switch (part_of(options)) {
+    case compll::WrapperPart::kWrapper:
+      return fmt::format("functions on {}'s tensors; -r writes what registers them",
+                         options.framework);
+    case compll::WrapperPart::kRegistration:
+      return fmt::format("registers the functions that -w writes with {}", options.framework);
+    case compll::WrapperPart::kBoth:
+      break;
+  }
+  return fmt::format("all of an operator of {} (docs/README.md says how to build and call it)",
+                     options.framework);
+}
+
+/// "mean_ternary, a quantiser for CPUs and GPUs; parameters: bits (2)"
+std::string describe(const compll::Program& program) {
+  std::string text = fmt::format("{}, {} for {}", compll::export_name(program),
+                                 program.quantizer              ? "a quantiser"
+                                 : compll::is_selector(program) ? "a selector"
+                                                                : "a program of arrays",
+                                 compll::runs_on_gpus(program) ? "CPUs and GPUs" : "CPUs");
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    const compll::ProgramParameter& parameter = program.parameters[i];
+    text += fmt::format(
+        "{} {} ({})", i == 0 ? "; parameters:" : ",", parameter.name,
+        parameter.value ? fmt::format("{:g}", *parameter.value) : std::string("to be given"));
+  }
+  return text;
+}
+
+/// What the program is, and how to use it.
+void say(const Options& options, const compll::Program& program) {
+  fmt::print(stderr, "{}: {}\n", options.file, describe(program));
+  if (!program.decoder) {
+    fmt::print(stderr, "it has no decoder yet, so that it can only be checked and read\n");
+    return;
+  }
+  fmt::print(stderr,
+             "use it where algorithms are named: hipress-profile --algorithm {0}, then "
+             "hipress-plan, hipress-sim or hipress-exec --algorithm {0} --profile profile.yaml\n",
+             options.file);
 }
 
 void write_all(const Options& options, const compll::Compiled& compiled) {
@@ -88,8 +132,13 @@ void write_all(const Options& options, const compll::Compiled& compiled) {
     operators =
         compll::wrap(compiled, options.file, stem_of(options), options.framework, part_of(options));
   }
-  if (options.body) write(body_file(options), compiled.code);
-  if (wraps(options)) write(operator_file(options), operators);
+  if (options.body) {
+    const bool cuda = body_file(options).ends_with(".cu");
+    write(body_file(options), compiled.code,
+          fmt::format("the body in {}, which compiles alone with -std=c++20 -I<project root>",
+                      cuda ? "CUDA" : "C++"));
+  }
+  if (wraps(options)) write(operator_file(options), operators, describe_operator(options));
 }
 
 int run(const Options& options) {
@@ -101,6 +150,7 @@ int run(const Options& options) {
     for (const std::string& note : compiled.notes) fmt::print(stderr, "{}\n", note);
     check(options, compiled.program);
     write_all(options, compiled);
+    say(options, compiled.program);
     return 0;
   } catch (const compll::CompileError& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -85,7 +85,7 @@ class Scale:
     time: float
 
 
-GRADIENT = re.compile(r"- \{name: (?P<name>.*), elements: (?P<elements>\d+), ready: (?P<ready>\d+)us\}")
+GRADIENT = re.compile(r"- \{name: (?P<name>.*), elements: (?P<elements>\d+), ready: (?P<ready>[\d.]+)us\}")
 
 
 def scale_of(text: str, rate: int | str) -> Scale:
@@ -97,6 +97,14 @@ def scale_of(text: str, rate: int | str) -> Scale:
     return Scale(size, size * EMULATED_RATE / rate)
 
 
+def gradients_of(text: str) -> dict:
+    """Of such a model, scaled or not: {"forward_s", "gradients": [{"elements", "ready_s"}]}, in the order of backward."""
+    forward = re.search(r"^forward: ([0-9.]+)ms$", text, re.MULTILINE)
+    return {"forward_s": float(forward[1]) / 1e3,
+            "gradients": [{"elements": int(match["elements"]), "ready_s": float(match["ready"]) / 1e6}
+                          for match in GRADIENT.finditer(text)]}
+
+
 def scaled_model(text: str, scale: Scale) -> str:
     """A shipped model's YAML with scaled sizes and times; no gradient vanishes."""
     lines = []
@@ -105,7 +113,7 @@ def scaled_model(text: str, scale: Scale) -> str:
         if gradient:
             elements = max(1, round(int(gradient["elements"]) * scale.size))
             lines.append(f"- {{name: {gradient['name']}, elements: {elements}, "
-                         f"ready: {int(gradient['ready']) * scale.time:.3f}us}}")
+                         f"ready: {float(gradient['ready']) * scale.time:.3f}us}}")
         elif line.startswith("forward:"):
             lines.append(f"forward: {float(re.search(r'[0-9.]+', line)[0]) * scale.time:.6f}ms")
         elif line.startswith(("name:", "gradients:")):

@@ -11,6 +11,8 @@ import time
 PREFIX = "hipress"
 #: In the command lines of programs that make networks.
 MAKERS = (b"validate", b"demo.py")
+#: The only one of a host.
+INTERFACE = "eth0"
 #: What shapes each end of a cable. A bucket of 96 KB: with less, offloaded packets of 64 KiB are split, with a timer's
 #: wake-up for each part, and the cores become the bottleneck.
 BURST, QUEUE = "96kb", "20ms"
@@ -84,13 +86,13 @@ class Network:
         call("ip", "-n", self.switch, "link", "set", "bridge0", "up")
         for host, name in enumerate(self.names):
             call("ip", "netns", "add", name)
-            call("ip", "-n", self.switch, "link", "add", f"port{host}", "type", "veth", "peer", "name", "eth0",
+            call("ip", "-n", self.switch, "link", "add", f"port{host}", "type", "veth", "peer", "name", INTERFACE,
                  "netns", name)
             call("ip", "-n", self.switch, "link", "set", f"port{host}", "master", "bridge0")
             call("ip", "-n", self.switch, "link", "set", f"port{host}", "up")
-            call("ip", "-n", name, "addr", "add", f"{self.address(host)}/24", "dev", "eth0")
+            call("ip", "-n", name, "addr", "add", f"{self.address(host)}/24", "dev", INTERFACE)
             call("ip", "-n", name, "link", "set", "lo", "up")
-            call("ip", "-n", name, "link", "set", "eth0", "up")
+            call("ip", "-n", name, "link", "set", INTERFACE, "up")
             self.set(host, "tcp_congestion_control", CONGESTION_CONTROL)
             # Or connections would begin with what those before them learned, of a network with other limits.
             self.set(host, "tcp_no_metrics_save", 1)
@@ -108,14 +110,14 @@ class Network:
         limit = ("root", "tbf", "rate", f"{mbits}mbit", "burst", BURST, "latency", QUEUE)
         self.set_receive_buffers(mbits)
         for host, name in enumerate(self.names):
-            call("tc", "-n", name, "qdisc", "replace", "dev", "eth0", *limit)
+            call("tc", "-n", name, "qdisc", "replace", "dev", INTERFACE, *limit)
             call("tc", "-n", self.switch, "qdisc", "replace", "dev", f"port{host}", *limit)
 
     def lift(self, mbits: int) -> None:
         """Removes the limits; buffers stay those of a network of so many Mbit/s."""
         self.set_receive_buffers(mbits)
         for host, name in enumerate(self.names):
-            attempt("tc", "-n", name, "qdisc", "del", "dev", "eth0", "root")
+            attempt("tc", "-n", name, "qdisc", "del", "dev", INTERFACE, "root")
             attempt("tc", "-n", self.switch, "qdisc", "del", "dev", f"port{host}", "root")
 
     def remove(self) -> None:
@@ -126,7 +128,7 @@ def remove_namespaces(names: list[str]) -> None:
     """Cables first: a namespace that is deleted with a shaped cable in it may keep it for long."""
     for name in names:
         if not name.endswith("-switch"):
-            attempt("ip", "-n", name, "link", "del", "eth0")
+            attempt("ip", "-n", name, "link", "del", INTERFACE)
     for name in names:
         attempt("ip", "netns", "del", name)
 

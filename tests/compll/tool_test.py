@@ -43,6 +43,22 @@ class Tool(unittest.TestCase):
         self.assertEqual(body.name, "TernGradEncode.cpp")
         self.compiles(CXX, "-std=c++20", f"-I{ROOT}", "-c", str(body), "-o", f"{body}.o")
 
+    def test_it_says_what_it_made_and_how_to_use_it(self):
+        program = f"{ROOT}/kernels/algorithms/TerngradEncode.pse"
+        done = run(TOOL, program, "-b", "--target", "cpp", "-o", str(self.out))
+        body = self.out / "TerngradEncode.cpp"
+        self.assertEqual(done.stdout, f"{body}\n")
+        for said in (f"{body}: the body in C++, which compiles alone with -std=c++20",
+                     f"{program}: terngrad, a quantiser for CPUs and GPUs; parameters: bitwidth (2)",
+                     f"hipress-profile --algorithm {program}"):
+            self.assertIn(said, done.stderr)
+        done = run(TOOL, program, "-w", "-r", "-f", "pytorch", "-o", str(self.out))
+        self.assertIn("all of an operator of pytorch", done.stderr)
+        checked = run(TOOL, program)
+        self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+        self.assertIn("terngrad, a quantiser", checked.stderr)
+        self.assertIn("no decoder yet", run(TOOL, f"{ROOT}/{SEED}").stderr)
+
     def test_a_decoder_brings_its_encoder(self):
         body = self.body("kernels/algorithms/TbqDecode.pse", "cpp")
         self.assertEqual(body.name, "TbqDecode.cpp")

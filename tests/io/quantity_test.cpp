@@ -141,6 +141,11 @@ TEST_CASE("quantities are shown in the largest unit that keeps the number at lea
   CHECK(format_size(548 * 1024 * 1024) == "548MiB");
   CHECK(format_size(574656160) == "574.7MB");  // no whole binary unit
   CHECK(format_size(0) == "0B");
+  CHECK(format_amount(548 * 1024 * 1024) == "574.6MB");  // decimal, whole or not
+  CHECK(format_amount(65536) == "65.54kB");
+  CHECK(format_bit_rate(3.125e9) == "25Gbit/s");
+  CHECK(format_bit_rate(25e6) == "200Mbit/s");
+  CHECK(parse_bandwidth(format_bit_rate(12.5e9)) == 12.5e9);
 }
 
 TEST_CASE("what is shown reads back") {

@@ -7,6 +7,7 @@
 #include "casync/strategy.hpp"
 #include "planner/compare.hpp"
 #include "planner/timeline_search.hpp"
+#include "planner/worth.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {
@@ -161,6 +162,17 @@ TEST_CASE("Members of bulk groups are said to be") {
     // Another K would change nothing.
     CHECK(row.runner_up.value_or("raw, K = 1").substr(0, 6) != "onebit");
   }
+}
+
+TEST_CASE("Rows are sorted by what they are worth, without those that are worth nothing") {
+  const std::vector<Difference> rows = {{"a", "", "", 0.0}, {"b", "", "", 2.0},
+                                        {"c", "", "", {}},  {"d", "", "", -3.0},
+                                        {"e", "", "", 2.0}, {"f", "", "", 1e-9}};
+  std::string order;
+  for (const Difference* row : by_worth(rows, &Difference::alone_s)) order += row->what;
+  CHECK(order == "dbefc");
+  CHECK(has_negative(rows, &Difference::alone_s));
+  CHECK(!has_negative(std::vector<Difference>{rows[1], rows[2]}, &Difference::alone_s));
 }
 
 TEST_CASE("Size classes count every gradient once") {

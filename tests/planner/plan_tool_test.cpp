@@ -526,6 +526,9 @@ TEST_CASE_METHOD(PlanFixture, "Two plans are laid side by side") {
   REQUIRE(text.status == 0);
   CHECK_THAT(text.out, Contains("38 differences") && Contains("exposed communication") &&
                            Contains("sent per node"));
+  // The last gradients of backward, of which communication is exposed, are worth most, and those
+  // hidden behind the others nothing.
+  CHECK_THAT(text.out, !Contains(" 0\n"));
   const ToolRun json = run(arguments + "none --json");
   REQUIRE(json.status == 0);
   const nlohmann::json report = nlohmann::json::parse(json.out);

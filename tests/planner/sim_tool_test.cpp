@@ -496,6 +496,72 @@ TEST_CASE_METHOD(SimFixture, "Wrong requests of a sweep are refused and leave no
   refuse("wrong.yaml --output all.csv", "wrong.yaml:6: axis 'nods'");
 }
 
+TEST_CASE_METHOD(SimFixture, "Plans that are made for machines have names") {
+  const auto seconds = [&](const std::string& arguments) {
+    const ToolRun done = run("hipress-sim --json --evaluations 50 " + kTwo + arguments);
+    CAPTURE(arguments, done.err);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out).at("iteration_s").get<double>();
+  };
+  // One bucket, complete at 1 + 3 ms and all-reduced as an ideal ring does: 2 steps of half of
+  // 257280 bytes, 10 + 128.64 + 5 us each.
+  CHECK(seconds("--plan ddp") == Approx(4e-3 + 2 * 143.64e-6).epsilon(1e-12));
+  const double best = seconds("--plan best");
+  CHECK(best == seconds("--plan best"));
+  for (const char* other : {"none", "all", "best_uncompressed", "none_grouped", "all_grouped",
+                            "secopa", "secopa_grouped", "greedy", "threshold_262144"}) {
+    CHECK(best <= 1.005 * seconds("--plan " + std::string(other)));
+  }
+  CHECK_THAT(run("hipress-sim --plan ddp " + kTwo).err, Contains("--topology has no effect"));
+  refuses("--plan bets " + kTwo, "bets", "best, best_uncompressed, threshold_262144");
+  // An all-reduce carries nothing compressed.
+  refuses("--plan all_grouped --input model.yaml --profile cheap.yaml --topology ALLREDUCE",
+          "all_grouped", "");
+}
+
+TEST_CASE_METHOD(SimFixture, "A plan YAML says topology and nodes unless the command line does") {
+  const std::string head = "--input model.yaml --profile cheap.yaml ";
+  REQUIRE(run("hipress-plan " + head +
+              "--algorithm onebit --topology RING --nnodes 2 --evaluations 50 --output plan.yaml")
+              .status == 0);
+  const ToolRun silent = run("hipress-sim --json --plan plan.yaml " + head);
+  const ToolRun said = run("hipress-sim --json --plan plan.yaml " + kTwo);
+  CAPTURE(silent.err);
+  REQUIRE(silent.status == 0);
+  const auto seconds = [](const ToolRun& run) {
+    return nlohmann::json::parse(run.out).at("iteration_s").get<double>();
+  };
+  CHECK(seconds(silent) == seconds(said));
+  write("links.yaml", "link: {latency: 5us}\n");
+  CHECK(run("hipress-sim --plan plan.yaml --cluster links.yaml " + head).status == 0);
+  refuses("--plan plan.yaml --topology PS " + head, "'ring', not ps", "--topology ring");
+  refuses("--plan plan.yaml --nnodes 3 " + head, "2 nodes, not 3", "--nnodes 2");
+  write("three.yaml", "nodes: 3\n");
+  refuses("--plan plan.yaml --cluster three.yaml " + head, "2 nodes, not 3", "--nnodes 2");
+}
+
+TEST_CASE_METHOD(SimFixture, "A trace names model and plan") {
+  REQUIRE(run("hipress-sim --plan all --trace trace.json " + kTwo).status == 0);
+  CHECK(nlohmann::json::parse(read("trace.json")).at("otherData") ==
+        nlohmann::json({{"model", "two"}, {"plan", "plan all, ring, N = 2"}}));
+}
+
+TEST_CASE_METHOD(SimFixture, "A sweep plans for the machines of each point") {
+  write("spec.yaml",
+        "model: model.yaml\nprofile: cheap.yaml\ntopology: ring\nnodes: 2\n"
+        "plan: [best_uncompressed, best, ddp]\nbandwidth: [10MB/s, 1GB/s]\n");
+  const ToolRun done =
+      run("hipress-sim sweep spec.yaml --output sweep.csv --evaluations 50 --jobs 2");
+  CAPTURE(done.err);
+  REQUIRE(done.status == 0);
+  CHECK_THAT(done.err, Contains("6 points, 5 plans made"));
+  const std::string csv = read("sweep.csv");
+  CHECK_THAT(csv, Contains("model.yaml,ring,2,ddp,onebit,plan,cheap.yaml,,fair,1000000000,"));
+  CHECK(run("hipress-sim sweep spec.yaml --output again.csv --evaluations 50 --jobs 1").status ==
+        0);
+  CHECK(read("again.csv") == csv);
+}
+
 TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with their remedy") {
   SECTION("no input") { refuses("--plan none", "--input", "required"); }
   SECTION("no plan") { refuses("--input model.yaml", "--plan", "required"); }

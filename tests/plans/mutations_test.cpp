@@ -182,6 +182,7 @@ TEST_CASE("Mutated plans are read, or refused by name") {
   const PlanContext context = {.model = model, .strategy = "ps", .nodes = 4};
   const auto read = [&](const std::string& file) {
     nodes_of_plan(file);
+    topology_of_plan(file);
     const ResolvedPlan resolved = resolve_plan(file, context);
     plan_fingerprint(model, resolved.plan);
   };

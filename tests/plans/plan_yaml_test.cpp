@@ -6,6 +6,7 @@
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
 #include "plans/plan_file.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/plans/small_model.hpp"
 
 using namespace hipress;
@@ -185,4 +186,23 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   SECTION("a truncated file") {
     CHECK_THAT(with("- {name: a, elements: 10"), Catch::StartsWith("p.yaml:5: not valid YAML: "));
   }
+}
+
+TEST_CASE("what a plan YAML is for can be asked before it is resolved") {
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.file("p.yaml", "topology: RING\nnodes: 4\n");
+  CHECK(topology_of_plan(file) == "ring");
+  CHECK(nodes_of_plan(file) == 4);
+  CHECK(!topology_of_plan(folder.file("silent.yaml", "gradients: []\n")));
+  CHECK(!topology_of_plan("all"));
+  CHECK(!topology_of_plan("SeCoPaPlan.txt"));
+  const std::string wrong = folder.file("wrong.yaml", "nodes: 4\ntopology: mesh\n");
+  CHECK_THAT(tests::complaint([&] { topology_of_plan(wrong); }),
+             Catch::Contains("wrong.yaml:2: topology: unknown topology 'mesh'"));
+}
+
+TEST_CASE("a title names a plan without its folder") {
+  const casync::Plan plan = {.strategy = "ring", .nodes = 4, .algorithms = {}, .decisions = {}};
+  CHECK(title("build/demo/secopa.txt", plan) == "plan secopa.txt, ring, N = 4");
+  CHECK(title("all", plan) == "plan all, ring, N = 4");
 }

@@ -300,8 +300,32 @@ class PlotTest(unittest.TestCase):
         for timelines in (plot_timeline.read_slices(TRACE), {}):
             with tempfile.TemporaryDirectory() as folder:
                 picture = pathlib.Path(folder) / "timeline.png"
-                plot_timeline.plot(timelines, picture)
+                plot_timeline.plot("vgg19: plan all", timelines, picture)
                 self.assertEqual(picture.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_the_subject_is_model_and_plan(self):
+        about = {"model": "vgg19", "plan": "plan all, ring, N = 4"}
+        self.assertEqual(plot_timeline.read_subject({**TRACE, "otherData": about}), "vgg19: plan all, ring, N = 4")
+        self.assertEqual(plot_timeline.read_subject({**TRACE, "otherData": {"model": "", "plan": "plan all"}}), "plan all")
+        self.assertEqual(plot_timeline.read_subject(TRACE), "")
+
+    def test_links_between_gpus_have_lanes_where_something_goes_over_them(self):
+        without = plot_timeline.read_slices(TRACE)
+        self.assertEqual(plot_timeline.resources_of(without), ["compute", "codec", "egress"])
+        local = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 9, "args": {"name": "local"}},
+                 {"ph": "X", "cat": "LocalReduce", "name": "LocalReduce g", "pid": 1, "tid": 9, "ts": 0, "dur": 1000000},
+                 {"ph": "X", "cat": "LocalBroadcast", "name": "LocalBroadcast g", "pid": 1, "tid": 9, "ts": 3e6,
+                  "dur": 1000000}]
+        timelines = plot_timeline.read_slices({"traceEvents": TRACE["traceEvents"] + local})
+        self.assertEqual(timelines["predicted"][0, "local"], [("LocalReduce", 0.0, 1.0), ("LocalBroadcast", 3.0, 1.0)])
+        self.assertEqual(plot_timeline.resources_of(timelines), ["compute", "codec", "egress", "local"])
+        with tempfile.TemporaryDirectory() as folder:
+            plot_timeline.plot("", timelines, pathlib.Path(folder) / "p.png")
+
+    def test_all_reduces_are_drawn(self):
+        reduce = {"ph": "X", "cat": "AllReduce", "name": "AllReduce g[0]", "pid": 1, "tid": 5, "ts": 2e6, "dur": 1000000}
+        timelines = plot_timeline.read_slices({"traceEvents": TRACE["traceEvents"] + [reduce]})
+        self.assertIn(("AllReduce", 2.0, 1.0), timelines["predicted"][0, "egress"])
 
     def test_what_is_no_trace_of_ours_is_refused_by_name(self):
         foreign = {"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},

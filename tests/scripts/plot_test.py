@@ -60,9 +60,11 @@ class PlotTest(unittest.TestCase):
     @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
     def test_picture_is_written(self):
         self.sweep()
-        for conditions in ((), ("nodes=2", "algorithm=onebit")):
+        for conditions, said in (((), ""), (("nodes=2", "algorithm=onebit"), "model.csv, ps: all pays "),
+                                 (("nodes=2", "bandwidth_bytes_per_s=125000000"), "model.csv, ps: algorithm fp16 pays ")):
             done = self.draw("sweep.csv", "picture.png", *conditions)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(said, done.stdout)
             self.assertEqual((self.folder / "picture.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
 
     @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
@@ -75,6 +77,59 @@ class PlotTest(unittest.TestCase):
                                  ".svg or .pdf\n"))
         self.assertEqual(self.draw("sweep.csv", "p.SVG").returncode, 0)
         self.assertIn("<svg", (self.folder / "p.SVG").read_text())
+
+    def test_where_an_axis_has_one_value_lines_are_drawn(self):
+        self.sweep()
+        rows = plot.read(self.folder / "sweep.csv", {"nodes": "2"})
+        self.assertEqual(plot.axis_of_lines(rows), "bandwidth_bytes_per_s")
+        panels = plot.lines_of(rows, "bandwidth_bytes_per_s")
+        self.assertEqual(list(panels), ["model.csv, ps"])
+        lines = panels["model.csv, ps"]
+        self.assertEqual(list(lines), ["algorithm onebit", "algorithm fp16"])
+        self.assertEqual([x for x, _ in lines["algorithm fp16"]], [1.25e8, 1.25e9])
+        self.assertEqual(plot.axis_of_lines(plot.read(self.folder / "sweep.csv", {"bandwidth_bytes_per_s": "125000000"})),
+                         "nodes")
+        self.assertIsNone(plot.axis_of_lines(plot.read(self.folder / "sweep.csv", {})))
+
+    def test_the_break_even_lies_between_the_points_beside_it(self):
+        # In the logarithm of 1 to 4, half-way from 1.105 to 0.905 through 1.005.
+        self.assertAlmostEqual(plot.break_even([(1, 1.105), (4, 0.905)]), 2)
+        self.assertAlmostEqual(plot.break_even([(0, 1.105), (4, 0.905)]), 2)  # 0 has no logarithm
+        gbit = 1.25e8
+        for speedups, said in (((1.105, 0.905), "pays below 2 Gbit/s"), ((0.905, 1.105), "pays above 2 Gbit/s"),
+                               ((1.2, 1.1), "pays everywhere"), ((1.0, 1.004), "pays nowhere")):
+            points = list(zip((gbit, 4 * gbit), speedups))
+            self.assertEqual(plot.describe_break_even(points, "bandwidth_bytes_per_s"), said)
+        self.assertEqual(plot.describe_break_even([(1, 1.1), (2, 1.0), (3, 1.1)], "nodes"), "pays here and there")
+
+    def test_the_speedup_is_over_the_plan_that_is_asked_for(self):
+        point = {**dict.fromkeys(plot.AXES + plot.NEEDED, "1"), "speedup_over_ddp": "3"}
+        rows = [{**point, "plan": plan, "nodes": nodes, "iteration_s": time}
+                for plan, nodes, time in (("none_grouped", "2", "4"), ("best", "2", "2"), ("none_grouped", "4", "9"),
+                                          ("best", "4", "3"))]
+        path = pathlib.Path("s.csv")
+        self.assertEqual([(row["plan"], row["speedup"]) for row in plot.speedups_over("none_grouped", rows, path)],
+                         [("best", "2.0"), ("best", "3.0")])
+        self.assertEqual([row["speedup"] for row in plot.speedups_over("ddp", rows, path)], ["3"] * 4)
+        self.assertEqual(plot.speedups_over("none", rows, path), rows)
+        with self.assertRaisesRegex(plot.PlotError, r"s.csv: over=fp16: .*it has: best, none_grouped"):
+            plot.speedups_over("fp16", rows, path)
+
+    @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+    def test_break_even_from_plans_made_for_each_point(self):
+        self.sweep()  # writes the model
+        (self.folder / "spec.yaml").write_text("model: model.csv\nnodes: 2\nbandwidth: [1Gbps, 10Gbps]\n"
+                                               "plan: [best_uncompressed, best, ddp]\n")
+        done = subprocess.run([SIM, "sweep", "spec.yaml", "--output", "sweep.csv", "--evaluations", "50"], cwd=self.folder,
+                              text=True, capture_output=True, timeout=100, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # Two searches for each of two links, ddp for both, as a plan and as what is compared with.
+        self.assertIn("6 points, 5 plans made", done.stderr)
+        rows = plot.read(self.folder / "sweep.csv", {}, "best_uncompressed")
+        self.assertTrue(all(float(row["speedup"]) >= 1 for row in rows if row["plan"] == "best"))
+        drawn = self.draw("sweep.csv", "p.png", "over=best_uncompressed", "plan=best")
+        self.assertEqual((drawn.returncode, drawn.stderr), (0, ""))
+        self.assertRegex(drawn.stdout, "^model.csv, ps: best pays (below|everywhere)")
 
     def test_wrong_requests_name_the_remedy(self):
         self.sweep("--shard", "2/2")

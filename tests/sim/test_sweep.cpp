@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <optional>
 #include <sstream>
 
+#include "io/error.hpp"
 #include "sim/graph_size.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sweep.hpp"
@@ -83,13 +86,13 @@ TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up
   CHECK(header ==
         "model,topology,nodes,plan,algorithm,partitions,profile,cluster,network,"
         "bandwidth_bytes_per_s,latency_s,overhead_s,compute_speed,iteration_s,synchronisation_s,"
-        "compute_s,exposed_communication_s,speedup,tasks");
+        "compute_s,exposed_communication_s,speedup,tasks,speedup_over_ddp");
   // 3 computing tasks a node, per gradient and partition 5(N−1) = 5 raw, 7(N−1)+2 = 9 compressed.
   CHECK(none ==
         "two.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,1e-05,1,"
-        "0.004286,0.003286,0.004,0.000286,1,26");
+        "0.004286,0.003286,0.004,0.000286,1,26,");
   CHECK_THAT(all, StartsWith("two.yaml,ring,2,all,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,"));
-  CHECK_THAT(all, Catch::Matchers::EndsWith(",42"));
+  CHECK_THAT(all, Catch::Matchers::EndsWith(",42,"));
 }
 
 TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with the same rows") {
@@ -205,7 +208,110 @@ TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
   row.compute = Picoseconds(1'500'000'000'000);
   std::ostringstream out;
   write_sweep(out, read, {}, {row});
-  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0\n"));
+  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0,\n"));
+}
+
+/// `best` is none on links of at least 500 MB/s and all on slower ones, `ddp` all-reduces.
+PlanSource fake_source(std::atomic<int>* made = nullptr) {
+  const auto plan = [made](const PlanningTask& task) -> std::optional<plans::ResolvedPlan> {
+    if (made) ++*made;
+    if (task.name == "impossible") return std::nullopt;
+    if (task.name == "refused") throw io::InputError("no plan today");
+    const bool ddp = task.name == "ddp";
+    const bool raw = ddp || task.cluster.link.bandwidth >= 500e6;
+    return plans::resolve_plan(raw ? "none" : "all", {.model = task.model,
+                                                      .strategy = ddp ? "allreduce" : task.strategy,
+                                                      .nodes = task.cluster.nodes,
+                                                      .algorithm = task.algorithm});
+  };
+  return {.names = {{"best", "help", true},
+                    {"ddp", "help", false},
+                    {"impossible", "", true},
+                    {"refused", "", true}},
+          .plan = plan};
+}
+
+const std::string kPlanned = kBase +
+                             "topology: ring\nnodes: [2, 3]\nplan: [none, all, best, ddp]\n"
+                             "bandwidth: [1GB/s, 100MB/s]\n";
+
+TEST_CASE_METHOD(SweepFixture, "a plan that is made is made for the machines of each point") {
+  const SweepSpec read = read_sweep(spec(kPlanned));
+  std::atomic<int> made = 0;
+  Sweep sweep(read, {}, {.source = fake_source(&made)});
+  // best for 2 numbers of nodes and 2 links; ddp does not depend on links.
+  CHECK(made == 2 * 2 + 2);
+  CHECK(sweep.size().planned == 2 * 2 + 2);
+  // What is made decides as none or all does, and shares their graphs.
+  CHECK(sweep.size().graphs == 2 * 3);
+  const std::vector<SweepRow> rows = sweep.run(1, {});
+  REQUIRE(rows.size() == 2 * 4 * 2);
+  const auto row = [&](std::size_t nodes, std::size_t plan, std::size_t bandwidth) {
+    return rows[(nodes * 4 + plan) * 2 + bandwidth];
+  };
+  for (const std::size_t nodes : {0u, 1u}) {
+    CHECK(row(nodes, 2, 0).iteration == row(nodes, 0, 0).iteration);
+    CHECK(row(nodes, 2, 1).iteration == row(nodes, 1, 1).iteration);
+    CHECK(row(nodes, 2, 1).iteration != row(nodes, 0, 1).iteration);
+  }
+}
+
+TEST_CASE_METHOD(SweepFixture, "the speed-up over DDP is beside that over none") {
+  const SweepSpec read = read_sweep(spec(kPlanned));
+  const std::vector<SweepRow> rows = Sweep(read, {}, {.source = fake_source()}).run(1, {});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const SweepRow& ddp = rows[i / 8 * 8 + 6 + i % 2];
+    REQUIRE(ddp.speedup_over_ddp == 1.0);
+    CHECK(*rows[i].speedup_over_ddp == Approx(static_cast<double>(ddp.iteration.count()) /
+                                              static_cast<double>(rows[i].iteration.count())));
+  }
+  // An all-reduce that was not measured is an ideal ring: 'late' with two nodes, 2 steps of 10 +
+  // 128 + 5 us behind 4 ms, as the raw ring.
+  CHECK(rows[0].speedup_over_ddp == 1.0);
+}
+
+TEST_CASE_METHOD(SweepFixture, "plans that are made are the same for any jobs, and in shards") {
+  const auto csv_of = [&](unsigned jobs, const Shard& shard) {
+    const SweepSpec read = read_sweep(spec(kPlanned));
+    std::int64_t calls = 0;
+    Sweep sweep(read, shard,
+                {.source = fake_source(), .jobs = jobs, .progress = [&](std::int64_t done, auto) {
+                   CHECK(done == ++calls);
+                 }});
+    CHECK(calls == sweep.size().planned);
+    std::ostringstream out;
+    write_sweep(out, read, shard, sweep.run(jobs, {}));
+    return out.str();
+  };
+  const std::string whole = csv_of(1, {});
+  CHECK(csv_of(3, {}) == whole);
+  std::string joined;
+  for (std::int64_t index = 1; index <= 5; ++index) {
+    joined += csv_of(2, {.index = index, .count = 5});
+  }
+  CHECK(joined == whole);
+}
+
+TEST_CASE_METHOD(SweepFixture, "a plan that cannot be made is refused at its line") {
+  const auto refusal = [&](const std::string& text) {
+    const SweepSpec read = read_sweep(spec(kBase + text));
+    return complaint([&] { Sweep(read, {}, {.source = fake_source()}); });
+  };
+  CHECK_THAT(refusal("topology: ring\nplan: [none, impossible]\n"),
+             Contains("spec.yaml:4: plan 'impossible'") && Contains("topology ring"));
+  CHECK_THAT(refusal("plan: refused\n"), Contains("spec.yaml:3: plan 'refused': no plan today"));
+  CHECK_THAT(refusal("plan: best\npartitions: [plan, 2]\n"),
+             Contains("spec.yaml:3: plan 'best'") && Contains("leave out axis partitions"));
+  // Without a source there are no such names.
+  refuses(kBase + "plan: best\n", 3, "best", "threshold");
+}
+
+TEST_CASE_METHOD(SweepFixture, "without a plan ddp there is no speed-up over it") {
+  PlanSource source = fake_source();
+  source.plan = [](const PlanningTask&) { return std::nullopt; };
+  const SweepSpec read = read_sweep(spec(kBase + "nodes: 2\nplan: none\n"));
+  CHECK(!Sweep(read, {}, {.source = source}).run(1, {}).front().speedup_over_ddp);
+  CHECK(!Sweep(read, {}).run(1, {}).front().speedup_over_ddp);
 }
 
 TEST_CASE_METHOD(SweepFixture, "axes without effect are found") {

@@ -19,6 +19,14 @@ std::string text(const casync::TaskGraph& graph, const std::vector<std::string>&
   return out.str();
 }
 
+/// What the trace says that it is of.
+json subject_in(const casync::TaskGraph& graph, const Timeline& timeline,
+                const TraceSubject& subject) {
+  std::ostringstream out;
+  write_chrome_trace(out, graph, {"fc6.weight"}, {&timeline}, subject);
+  return json::parse(out.str()).value("otherData", json());
+}
+
 json events(const casync::TaskGraph& graph, const std::vector<const Timeline*>& timelines) {
   return json::parse(text(graph, {"fc6.weight"}, timelines)).at("traceEvents");
 }
@@ -153,6 +161,14 @@ TEST_CASE("no tasks and no timelines are a trace without slices") {
   CHECK(of_phase(trace, "X").empty());
   CHECK(names(trace, "process_name").size() == 2);
   CHECK(json::parse(text(one_message(), {"fc6.weight"}, {})).at("traceEvents").empty());
+}
+
+TEST_CASE("a trace says what it is of, where that is known") {
+  const auto graph = one_message();
+  const Timeline predicted = predicted_one_message();
+  CHECK(subject_in(graph, predicted, {"vgg19", "plan all, ring, N = 2"}) ==
+        json({{"model", "vgg19"}, {"plan", "plan all, ring, N = 2"}}));
+  CHECK(subject_in(graph, predicted, {}).is_null());
 }
 
 TEST_CASE("what does not belong to the graph is refused before anything is written") {

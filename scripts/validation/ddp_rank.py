@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""One rank of PyTorch's DistributedDataParallel over gloo, with made-up gradients that become ready when a file says.
+
+Needs torch. Started by validate_ddp.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import sys
+import time
+
+import torch
+import torch.distributed
+from torch.nn.parallel import DistributedDataParallel
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from validation.network import INTERFACE  # noqa: E402  (found through the path above)
+
+
+class Clock:
+    """Time since forward or backward began, in seconds."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.began = time.perf_counter()
+
+    def wait_until(self, seconds: float) -> None:
+        time.sleep(max(0.0, self.began + seconds - time.perf_counter()))
+
+
+class Layer(torch.autograd.Function):
+    """Uses one parameter, whose gradient is complete so many seconds after backward began; each of its elements is
+    `value`."""
+
+    @staticmethod
+    def forward(ctx, carried, parameter, clock, ready_s, value):
+        ctx.clock, ctx.ready_s, ctx.value, ctx.elements = clock, ready_s, value, parameter.numel()
+        return carried.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        made = torch.full((ctx.elements,), ctx.value)
+        ctx.clock.wait_until(ctx.ready_s)
+        return gradient, made, None, None, None
+
+
+class Model(torch.nn.Module):
+    """Gradients as {"elements", "ready_s"}, in the order of backward; the first layer of forward has the last of them."""
+
+    def __init__(self, gradients: list[dict], value: float):
+        super().__init__()
+        self.layers = [*reversed(gradients)]
+        self.weights = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros(layer["elements"])) for layer in self.layers)
+        self.clock = Clock()
+        self.value = value
+
+    def forward(self, carried):
+        for weight, layer in zip(self.weights, self.layers):
+            carried = Layer.apply(carried, weight, self.clock, layer["ready_s"], self.value)
+        return carried
+
+
+def iterate(model: DistributedDataParallel, forward_s: float) -> float:
+    """Seconds from the start of forward until all gradients are synchronised here."""
+    for weight in model.module.weights:
+        weight.grad = None
+    torch.distributed.barrier()
+    started = time.perf_counter()
+    model.module.clock.begin()
+    loss = model(torch.zeros(1, requires_grad=True)).sum()
+    model.module.clock.wait_until(forward_s)
+    model.module.clock.begin()
+    loss.backward()
+    return time.perf_counter() - started
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=pathlib.Path, required=True, help='JSON: {"forward_s", "gradients"}')
+    parser.add_argument("--warmups", type=int, required=True, help="the first makes DDP sort its buckets anew")
+    parser.add_argument("--iterations", type=int, required=True)
+    parser.add_argument("--rendezvous", required=True, help="file:///folder that all ranks share")
+    parser.add_argument("--interface", help="address; taken for that of the network's interface")
+    parser.add_argument("--json", action="store_true", help="taken for granted")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse_arguments()
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"{options.rendezvous}/ddp", rank=rank, world_size=size,
+                                         timeout=datetime.timedelta(seconds=60))
+    described = json.loads(options.model.read_text())
+    model = DistributedDataParallel(Model(described["gradients"], float(rank)))
+    for _ in range(options.warmups):
+        iterate(model, described["forward_s"])
+    seconds = torch.tensor([iterate(model, described["forward_s"]) for _ in range(options.iterations)],
+                           dtype=torch.float64)
+    mean = (size - 1) / 2  # of the ranks' values 0, 1, …
+    verified = all(bool(torch.all(weight.grad == mean)) for weight in model.module.weights)
+    torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MAX)
+    if rank == 0:
+        buckets = model._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+        print(json.dumps({"iterations_s": seconds.tolist(), "verified": verified, "torch": torch.__version__,
+                          "bucket_bytes": [int(size) for size in buckets.split(",")]}))
+    torch.distributed.barrier()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Tests of scripts/validate_ddp.py: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test
+says. No rights needed.
+
+Usage: validate_ddp_test.py
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import validate_ddp  # noqa: E402  (found through the path above)
+from validation import cases  # noqa: E402
+
+#: `ip netns exec NAME command` runs the command; all else succeeds.
+FAKE_IP = """#!/bin/sh
+if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
+"""
+
+FAKE_TOOL = """#!{python}
+import json, pathlib, sys
+with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
+    print(pathlib.Path(sys.argv[0]).name, *sys.argv[1:], file=calls)
+if "--output" in sys.argv:
+    pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("schema: hipress.profile/1\\n")
+print(json.dumps({{"iteration_s": 2.04, "iteration_s_p10": 1.9, "iteration_s_p90": 2.1}}))
+"""
+
+#: As a rank; asked with -c, it has torch unless the environment says otherwise.
+FAKE_PYTHON = """#!{python}
+import json, os, sys
+if sys.argv[1] == "-c":
+    sys.exit("NO_TORCH" in os.environ)
+assert os.environ["WORLD_SIZE"] and "--rendezvous" in sys.argv
+model = json.load(open(sys.argv[sys.argv.index("--model") + 1]))
+assert model["forward_s"] > 0 and model["gradients"][0]["elements"] >= 1
+if os.environ["RANK"] == "0":
+    print(json.dumps({{"iterations_s": [2.0, 2.2, 1.9], "verified": "WRONG" not in os.environ, "torch": "1",
+                       "bucket_bytes": [1]}}))
+"""
+
+
+class DdpTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for name, text in (("ip", FAKE_IP), ("tc", "#!/bin/sh\n"), ("hipress-sim", FAKE_TOOL),
+                           ("hipress-profile", FAKE_TOOL), ("python_with_torch", FAKE_PYTHON)):
+            tool = self.folder / "bin" / name
+            tool.parent.mkdir(exist_ok=True)
+            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
+            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+
+    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        bin_folder = self.folder / "bin"
+        said = io.StringIO()
+        with mock.patch.object(sys, "argv", ["validate_ddp.py", "--tools", str(bin_folder), "--output",
+                                             str(self.folder / "out"), "--again", "0", *arguments]), \
+             mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
+             mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
+             contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
+             mock.patch("validation.command.real_time_allowed", return_value=False):
+            status = validate_ddp.main()
+        return status, said.getvalue()
+
+    def test_predictions_are_laid_beside_measurements(self):
+        report = self.folder / "report.json"
+        status, said = self.run_it("--json", str(report))
+        self.assertEqual(status, 0, said)
+        found = json.loads(report.read_text())
+        self.assertEqual([(case["model"], case["nnodes"]) for case in found["cases"]],
+                         [("resnet50", 2), ("bert_base", 2), ("resnet50", 4), ("bert_base", 4)])
+        case = found["cases"][0]
+        self.assertEqual((case["measured_s"], case["predicted_s"], case["predicted_s_p90"]), (2.0, 2.04, 2.1))
+        self.assertAlmostEqual(case["error"], 0.02)
+        self.assertAlmostEqual(found["worst_abs_error"], 0.02)
+        self.assertIn("error: median 2.0 %, worst 2.0 %", said)
+        calls = (self.folder / "bin/calls").read_text()
+        self.assertEqual(calls.count("hipress-sim"), 4)
+        self.assertEqual(calls.count("--plan ddp"), 4)
+        self.assertIn("--transport gloo", calls)
+
+    def test_wrong_means_are_a_failure(self):
+        status, said = self.run_it("--models", "resnet50", "--nnodes", "2", WRONG="1")
+        self.assertEqual(status, 1)
+        self.assertIn(" WRONG", said)
+
+    def test_without_torch_it_is_skipped_with_the_reason(self):
+        self.assertEqual(self.run_it(NO_TORCH="1"),
+                         (0, "skipped: no python3 has torch with gloo (Debian package python3-torch)\n"))
+
+    def test_lists_take_what_there_is(self):
+        parse = validate_ddp.some_of((2, 4), int)
+        self.assertEqual(parse("4,2"), [4, 2])
+        with self.assertRaisesRegex(argparse.ArgumentTypeError, "must be some of 2, 4, got '3'"):
+            parse("2,3")
+
+    def test_the_ranks_get_what_the_simulator_gets(self):
+        text = (ROOT / "models/resnet50.yaml").read_text()
+        scaled = cases.gradients_of(cases.scaled_model(text, cases.Scale(0.5, 2)))
+        whole = cases.gradients_of(text)
+        self.assertEqual(len(scaled["gradients"]), len(whole["gradients"]))
+        self.assertAlmostEqual(scaled["forward_s"], 2 * whole["forward_s"])
+        self.assertAlmostEqual(scaled["gradients"][-1]["ready_s"], 2 * whole["gradients"][-1]["ready_s"])
+        self.assertEqual(scaled["gradients"][1]["elements"], 1024000)
+
+
+if __name__ == "__main__":
+    unittest.main()
