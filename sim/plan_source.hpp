@@ -23,8 +23,8 @@ struct PlannedName {
   bool depends_on_machines = true;  ///< else one plan serves for all profiles, clusters, networks
 };
 
-/// Plans that a search simulates unless the command line says how many: some tenths of a second.
-inline constexpr std::int64_t kEvaluations = 2000;
+/// Plans that a search simulates unless the command line says how many: a second or a few.
+inline constexpr std::int64_t kEvaluations = 300;
 
 /// What such a plan is made for.
 struct PlanningTask {
