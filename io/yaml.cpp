@@ -96,8 +96,8 @@ bool is_yaml_name(std::string_view path) {
 
 YamlNode YamlNode::load(const std::string& path) {
   // Parsed, a file takes many times its size.
-  constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
-  return parse(read_file(path, {.most_bytes = kMostBytes}), path);
+  constexpr std::int64_t kMostFileBytes = std::int64_t{64} << 20;
+  return parse(read_file(path, {.most_bytes = kMostFileBytes}), path);
 }
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -321,7 +322,17 @@ Outcome find(const Request& request) {
                          {found.plan, found.transfer_order, comparison.planned_s.value_or(0)},
                          comparison);
   outcome.verdict = planner::judge(*outcome.problem, found.plan, comparison);
+  const std::string missing = models::missing_times(request.model);
+  if (!missing.empty()) outcome.verdict.sentence += "; but " + missing;
   return outcome;
+}
+
+/// Profile, links and compute time, and why this profile.
+std::string machines_of(const Request& request, const planner::Problem& problem) {
+  const bool given = !request.options.machines.profile.empty();
+  const std::string machines =
+      costs::describe_machines(request.profile, problem.machines->cluster, request.model);
+  return given ? machines : machines + "; " + costs::describe_origin(request.profile, given);
 }
 
 /// Writes a plan that was searched, and prints what is known of it.
@@ -345,6 +356,7 @@ void finish(const Request& request, Outcome& outcome) {
     return;
   }
   fmt::print(std::cout, "{}\n", outcome.verdict.sentence);
+  fmt::print(std::cout, "{}\n", machines_of(request, problem));
   print_report(options, problem, found.plan);
   if (options.prints_times()) print_table(options, problem, request.profile, outcome.comparison);
   planner::print_analysis(std::cout, options.analysis, problem, outcome.analysis);

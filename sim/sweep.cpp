@@ -46,7 +46,7 @@ std::size_t machines(const SweepSpec& spec) {
 }
 
 /// What is simulated at a point: its own plan, or a baseline that it is compared with.
-enum class Role : std::uint8_t { kPoint, kNone, kDdp };
+enum class Role : std::uint8_t { kPoint, kUncompressed, kDdp };
 constexpr std::string_view kDdpName = "ddp";
 
 struct Outcome {
@@ -130,7 +130,7 @@ class Sweep::State {
   plans::ResolvedPlan resolve(const Point& point, Role role) const;
   std::string_view plan_name(const Point& point, Role role) const {
     if (role == Role::kPoint) return value(point, kPlan).text;
-    return role == Role::kNone ? "none" : kDdpName;
+    return role == Role::kUncompressed ? "none" : kDdpName;
   }
   std::vector<std::uint32_t> graph_key(const Point& point, Role role) const;
   std::size_t find_graph(const Point& point, Role role);
@@ -180,7 +180,7 @@ Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& p
   for (std::int64_t index = begin_; index < end_; ++index) {
     const Point at = point(spec, index);
     sources_.push_back(source(at, Role::kPoint));
-    baselines_.push_back(source(at, Role::kNone));
+    baselines_.push_back(source(at, Role::kUncompressed));
     ddps_.push_back(is_possible(at, Role::kDdp) ? source(at, Role::kDdp) : Source{});
   }
   size.points = end_ - begin_;
@@ -209,7 +209,7 @@ void Sweep::State::load() {
 
 /// The name by which the plan is made; null: it is named or read.
 const PlannedName* Sweep::State::planned_name(const Point& point, Role role) const {
-  if (role == Role::kNone) return nullptr;
+  if (role == Role::kUncompressed) return nullptr;
   return source_.find(role == Role::kDdp ? kDdpName : value(point, kPlan).text);
 }
 
@@ -303,7 +303,7 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, Role role) const {
       .trust = spec_.trust};
   plans::ResolvedPlan resolved;
   try {
-    if (role == Role::kNone) {
+    if (role == Role::kUncompressed) {
       resolved = plans::resolve_plan("none", context);
     } else if (const PlannedName* name = planned_name(point, role)) {
       if (role == Role::kPoint && value(point, kPartitions).number) {
@@ -356,7 +356,7 @@ std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role
   std::vector<std::uint32_t> key;
   if (name != nullptr) {
     key = plan_key(point, *name).values;
-  } else if (role == Role::kNone) {
+  } else if (role == Role::kUncompressed) {
     key = {point[kModel], point[kTopology], point[kNodes]};
   } else {
     key.assign(point.begin(), point.begin() + kGraphAxes);
