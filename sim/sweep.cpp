@@ -122,6 +122,7 @@ class Sweep::State {
   void load();
   const PlannedName* planned_name(const Point& point, Role role) const;
   PlanKey plan_key(const Point& point, const PlannedName& name) const;
+  void require_own_partitions(const Point& point) const;
   void make_plans(const Planning& planning);
   void make_plan(const PlanKey& key, std::int64_t evaluations, Planned& planned) const;
   bool is_possible(const Point& point, Role role) const;
@@ -222,12 +223,21 @@ Sweep::State::PlanKey Sweep::State::plan_key(const Point& point, const PlannedNa
   return key;
 }
 
+/// What is made has partitions of its own.
+void Sweep::State::require_own_partitions(const Point& point) const {
+  if (!value(point, kPartitions).number) return;
+  spec_.fail(kPlan, value(point, kPlan),
+             "is made with partitions of its own: leave out axis partitions, or give it the value "
+             "'plan' alone");
+}
+
 /// Makes the plans of all points, several at a time.
 void Sweep::State::make_plans(const Planning& planning) {
   for (std::int64_t index = begin_; index < end_; ++index) {
     const Point at = point(spec_, index);
     for (const Role role : {Role::kPoint, Role::kDdp}) {
       if (const PlannedName* name = planned_name(at, role)) {
+        if (role == Role::kPoint) require_own_partitions(at);
         planned_.try_emplace(plan_key(at, *name),
                              Planned{.point = at, .plan = {}, .complaint = {}});
       }
@@ -306,11 +316,6 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, Role role) const {
     if (role == Role::kUncompressed) {
       resolved = plans::resolve_plan("none", context);
     } else if (const PlannedName* name = planned_name(point, role)) {
-      if (role == Role::kPoint && value(point, kPartitions).number) {
-        throw io::InputError(
-            "is made with partitions of its own: leave out axis partitions, or give it the value "
-            "'plan' alone");
-      }
       resolved = made(point, *name);
     } else {
       resolved = named_or_read(point, context);
