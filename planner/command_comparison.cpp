@@ -88,8 +88,9 @@ void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparis
   }
   for (const Baseline& baseline : comparison.baselines) {
     if (!baseline.iteration_s || !compresses(problem.model, baseline.plan)) continue;
-    if (!may_be_plan(problem, baseline.plan)) continue;
-    keep_faster(comparison.compressed, contender_of(baseline));
+    if (!allows(problem, baseline.plan)) continue;
+    const bool may_be = may_be_plan(problem, baseline.plan);
+    keep_faster(may_be ? comparison.compressed : comparison.elsewhere, contender_of(baseline));
   }
 }
 
@@ -122,7 +123,8 @@ void add_responses(const Problem& problem, const Problem& given, const TimedPlan
   };
   std::vector<Wanted> all = {
       {&plan.plan, plan.transfer_order, comparison.planned_s, &comparison.planned}};
-  for (std::optional<Contender>* contender : {&comparison.uncompressed, &comparison.compressed}) {
+  for (std::optional<Contender>* contender :
+       {&comparison.uncompressed, &comparison.compressed, &comparison.elsewhere}) {
     if (!*contender) continue;
     const TimedPlan& timed = (*contender)->plan;
     all.push_back({&timed.plan, timed.transfer_order, timed.iteration_s, &(*contender)->response});

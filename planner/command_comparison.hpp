@@ -17,7 +17,8 @@ bool may_compress(const Problem& problem);
 std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
                                    Comparison& comparison);
 
-/// Keeps the plan, or a faster baseline of the problem's algorithms, as Comparison::compressed.
+/// Keeps the plan, or a faster baseline of the problem's algorithms, as Comparison::compressed, and
+/// those that cannot be the plan as Comparison::elsewhere.
 void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison);
 
 /// A search that optimises must not be worse than what it is compared with: else the best of these

@@ -33,16 +33,17 @@ std::string about_ddp(const Comparison& comparison) {
   return text + " (" + comparison.all_reduce_remark + ")";
 }
 
-std::string name_of(const Contender& uncompressed) {
-  if (uncompressed.name == "ddp") return "PyTorch DDP";
-  return uncompressed.name.empty() ? "the best plan without compression"
-                                   : "baseline " + uncompressed.name;
+std::string name_of(const Contender& rival) {
+  if (rival.name == "ddp") return "PyTorch DDP";
+  if (rival.name == "ddp_fp16") return "PyTorch DDP with its fp16 hook";
+  return rival.name.empty() ? "the best plan without compression" : "baseline " + rival.name;
 }
 
 /// What it takes for the rival to be the plan, where that is its groups alone.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
-  if (rival.name == "ddp" || may_be_plan(problem, rival.plan.plan)) return "";
-  return " (groups: take --output X.yaml)";
+  if (rival.name.starts_with("ddp") || may_be_plan(problem, rival.plan.plan)) return "";
+  const bool topology = problem.strategy != "best" && rival.plan.plan.strategy != problem.strategy;
+  return topology ? " (take --topology BEST)" : " (groups: take --output X.yaml)";
 }
 
 /// What the first saves of the second; without responses, as surely as times say.
@@ -122,6 +123,33 @@ Verdict with_compression(const Problem& problem, const Comparison& comparison) {
                   100 * saving.probability)};
 }
 
+/// Where compression pays, but not by this plan; none: it does not.
+std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparison& comparison) {
+  if (!comparison.elsewhere) return std::nullopt;
+  const Contender& best = *comparison.elsewhere;
+  const double planned_s = *comparison.planned_s;
+  const bool plan_is_faster =
+      !comparison.uncompressed || planned_s <= comparison.uncompressed->plan.iteration_s;
+  const double rival_s = plan_is_faster ? planned_s : comparison.uncompressed->plan.iteration_s;
+  const double probability =
+      saving_of(best.plan.iteration_s, best.response, rival_s,
+                plan_is_faster ? comparison.planned : comparison.uncompressed->response,
+                comparison.spread, problem.tolerance)
+          .probability;
+  if (best.plan.iteration_s >= rival_s * (1 - problem.tolerance) || probability < kSure) {
+    return std::nullopt;
+  }
+  std::string text =
+      fmt::format("compress, but otherwise ({}): {}{} takes {} an iteration, this plan {}",
+                  sure(probability), name_of(best), how_to_say(problem, best),
+                  with_interval(best.plan.iteration_s, best.response, comparison.spread),
+                  with_interval(planned_s, comparison.planned, comparison.spread));
+  if (!plan_is_faster) {
+    text += fmt::format(", {} {}", name_of(*comparison.uncompressed), io::format_duration(rival_s));
+  }
+  return Verdict{Advice::kCompress, probability, text};
+}
+
 }  // namespace
 
 std::optional<double> Comparison::gap() const {
@@ -164,6 +192,9 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
   }
   Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, comparison)
                                                     : without_compression(problem, comparison);
+  if (verdict.advice != Advice::kCompress) {
+    verdict = compress_elsewhere(problem, comparison).value_or(verdict);
+  }
   verdict.sentence += about_ddp(comparison);
   return verdict;
 }

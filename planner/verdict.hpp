@@ -23,8 +23,11 @@ struct Comparison {
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
   std::optional<Contender> uncompressed = {};  ///< the fastest plan known without compression
-  std::optional<TimedPlan> raw = {};           ///< the fastest of those that may be the plan
-  std::optional<Contender> compressed = {};    ///< the fastest known with compression
+  /// The fastest compressing baseline that the algorithms allow and the topology or the kind of
+  /// plan file does not.
+  std::optional<Contender> elsewhere = {};
+  std::optional<TimedPlan> raw = {};         ///< the fastest of those that may be the plan
+  std::optional<Contender> compressed = {};  ///< the fastest known with compression
   costs::Spread spread = {};
   /// What DDP's times rest on where its all-reduce was not measured: "taken as …"; else empty.
   std::string all_reduce_remark = {};
@@ -52,7 +55,8 @@ inline constexpr double kSure = 0.9;
 
 /// The verdict on a plan, which is known by `comparison`. Compression has to earn its loss: it is
 /// advised where the plan compresses and is faster than the best plan without with probability
-/// kSure, and advised against where the saving is within Problem::tolerance.
+/// kSure, or a baseline that could not be the plan does; and advised against where the saving is
+/// within Problem::tolerance.
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
 /// Whether the plan compresses anything, beyond the casts of half-precision gradients.

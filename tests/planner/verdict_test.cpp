@@ -9,6 +9,7 @@ namespace hipress::planner {
 namespace {
 
 using Catch::Contains;
+using Catch::StartsWith;
 
 models::Model model_of(const std::vector<std::int64_t>& elements) {
   models::Model model;
@@ -98,6 +99,21 @@ TEST_CASE("A faster rival without compression is advised instead of the plan") {
   CHECK(verdict.probability.value() > 0.99);
   CHECK_THAT(verdict.sentence,
              Contains("the best plan without compression") && Contains("50.0 % longer"));
+}
+
+TEST_CASE("Where a baseline that cannot be the plan pays, it is advised") {
+  const Case one;
+  Comparison comparison = one.comparison(0.15, 0.1, 0.15);
+  comparison.elsewhere = one.contender(one.lossy, 0.07);
+  comparison.elsewhere->name = "ddp_fp16";
+  const Verdict verdict = judge(one.problem, one.lossy, comparison);
+  CHECK(verdict.advice == Advice::kCompress);
+  CHECK_THAT(verdict.sentence, StartsWith("compress, but otherwise") &&
+                                   Contains("PyTorch DDP with its fp16 hook takes 70ms") &&
+                                   Contains("this plan 150ms"));
+  comparison.elsewhere->plan.iteration_s = 0.0998;
+  comparison.elsewhere->response->links_s = 0.0998;
+  CHECK(judge(one.problem, one.lossy, comparison).advice == Advice::kDoNotCompress);
 }
 
 TEST_CASE("Alone, there is nobody to compress for") {
