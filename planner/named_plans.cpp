@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/memory.hpp"
 #include "io/processors.hpp"
@@ -167,12 +168,12 @@ sim::PlanSource plan_source() {
 
 plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::PlanContext& context,
                                  const Machines& machines, std::int64_t evaluations) {
-  std::optional<plans::ResolvedPlan> plan =
-      named_plan(path_or_name, {.model = context.model,
-                                .strategy = context.strategy,
-                                .algorithm = context.algorithm,
-                                .machines = machines,
-                                .limits = {.evaluations = evaluations}});
+  std::optional<plans::ResolvedPlan> plan = named_plan(
+      path_or_name, {.model = context.model,
+                     .strategy = std::string(casync::find_strategy(context.strategy).name),
+                     .algorithm = context.algorithm,
+                     .machines = machines,
+                     .limits = {.evaluations = evaluations}});
   if (plan) return std::move(*plan);
   plans::PlanContext with_names = context;
   with_names.other_names = named_plans();

@@ -120,24 +120,24 @@ def name_of(row: dict, axis: str) -> str:
     return row[axis] if axis in AXES[:4] else f"{axis} {row[axis]}"
 
 
-def break_even(points: list) -> float | None:
-    """Where a line ceases to pay, or begins to, between two points; None where that is not exactly once."""
-    found = []
-    for (x, y), (next_x, next_y) in zip(points, points[1:]):
-        if (y > PAYS) != (next_y > PAYS):
-            share = (y - PAYS) / (y - next_y)
-            found.append(x + share * (next_x - x) if x <= 0 else x * (next_x / x) ** share)
+def break_even(points: list) -> tuple[float, float] | None:
+    """The points between which a line ceases to pay, or begins to; None where that is not exactly once."""
+    found = [(x, next_x) for (x, y), (next_x, next_y) in zip(points, points[1:]) if (y > PAYS) != (next_y > PAYS)]
     return found[0] if len(found) == 1 else None
 
 
 def describe_break_even(points: list, axis: str) -> str:
-    """"pays below 37.2 Gbit/s", or how else the line lies."""
-    place = break_even(points)
-    if place is None:
+    """"pays at 16, no longer at 32 Gbit/s", or how else the line lies."""
+    between = break_even(points)
+    if between is None:
         pays = [y > PAYS for _, y in points]
         return "pays everywhere" if all(pays) else "pays here and there" if any(pays) else "pays nowhere"
     name, scale = LINE_AXES[axis]
-    return f"pays {'below' if points[0][1] > PAYS else 'above'} {place * scale:.3g} {name.split(', ')[-1]}"
+    below, above = (f"{x * scale:.4g}" for x in between)
+    unit = name.split(", ")[-1]
+    if points[0][1] > PAYS:
+        return f"pays at {below}, no longer at {above} {unit}"
+    return f"pays at {above}, not yet at {below} {unit}"
 
 
 def require_few(panels: dict, axes: list) -> None:
@@ -215,6 +215,10 @@ def draw_lines(axes, title: str, lines: dict, axis: str) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xticks(numbers, [f"{number:.4g}" for number in numbers], fontsize=8)
         axes.minorticks_off()
+    speedups = [y for points in lines.values() for _, y in points]
+    if min(speedups) > 0 and max(speedups) >= 4 * min(speedups):
+        axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter(lambda speedup, _: f"{speedup:g}")
     axes.set_xlabel(name)
     axes.set_title(title, loc="left", fontsize=10)
     axes.legend(fontsize=8, frameon=False)

@@ -93,6 +93,31 @@ class Exec(unittest.TestCase):
         self.assertIsNone(report["predicted_iteration_s"])
         self.assertIsNone(report["relative_error"])
 
+    def test_baselines_are_replayed_by_name(self):
+        for plan in ("ddp", "none_grouped", "secopa"):
+            with self.subTest(plan=plan):
+                done = subprocess.run(self.command("--json", "--iterations", "1", plan=plan, nodes=2),
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIs(json.loads(done.stdout)["verified"], True)
+        self.refused(self.command(plan="best"), "--plan best", "hipress-plan --output plan.yaml")
+        self.refused(self.command(plan="ddq"), "neither a file nor a named plan", "ddp, ddp_fp16")
+
+    def test_a_plan_yaml_says_topology_and_ranks_unless_the_command_line_does(self):
+        model = self.write("two.txt", "a,64000\nb,320\n")
+        plan = self.write("plan.yaml", "schema: hipress.plan/1\ntopology: ring\nnodes: 2\ngradients:\n"
+                                       "  - {name: a, elements: 64000, algorithm: onebit, K: 2}\n"
+                                       "  - {name: b, elements: 320, algorithm: none, K: 1}\n")
+        command = [EXEC, "--input", model, "--plan", plan, "--iterations", "1"]
+        trace = self.path("trace.json")
+        done = subprocess.run([*command, "--json", "--trace", trace], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["ranks"], 2)
+        with open(trace, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["otherData"], {"model": "two", "plan": "plan plan.yaml, ring, N = 2"})
+        self.refused([*command, "--topology", "PS"], "'ring', not ps", "--topology ring")
+        self.refused([*command, "--nnodes", "3"], "2 nodes, not 3", "--nnodes 2")
+
     def test_more_threads_than_the_soft_limit_of_descriptors_has_room_for(self):
         # 12 ranks have 2 * 11 connections each: 264 sockets, and some to connect and to send with.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

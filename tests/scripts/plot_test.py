@@ -91,15 +91,14 @@ class PlotTest(unittest.TestCase):
                          "nodes")
         self.assertIsNone(plot.axis_of_lines(plot.read(self.folder / "sweep.csv", {})))
 
-    def test_the_break_even_lies_between_the_points_beside_it(self):
-        # In the logarithm of 1 to 4, half-way from 1.105 to 0.905 through 1.005.
-        self.assertAlmostEqual(plot.break_even([(1, 1.105), (4, 0.905)]), 2)
-        self.assertAlmostEqual(plot.break_even([(0, 1.105), (4, 0.905)]), 2)  # 0 has no logarithm
+    def test_the_break_even_lies_between_two_points(self):
         gbit = 1.25e8
-        for speedups, said in (((1.105, 0.905), "pays below 2 Gbit/s"), ((0.905, 1.105), "pays above 2 Gbit/s"),
+        for speedups, said in (((1.105, 0.905), "pays at 1, no longer at 4 Gbit/s"),
+                               ((0.905, 1.105), "pays at 4, not yet at 1 Gbit/s"),
                                ((1.2, 1.1), "pays everywhere"), ((1.0, 1.004), "pays nowhere")):
             points = list(zip((gbit, 4 * gbit), speedups))
             self.assertEqual(plot.describe_break_even(points, "bandwidth_bytes_per_s"), said)
+        self.assertEqual(plot.break_even([(1, 1.2), (2, 1.1), (3, 1.0)]), (2, 3))
         self.assertEqual(plot.describe_break_even([(1, 1.1), (2, 1.0), (3, 1.1)], "nodes"), "pays here and there")
 
     def test_the_speedup_is_over_the_plan_that_is_asked_for(self):
@@ -129,7 +128,7 @@ class PlotTest(unittest.TestCase):
         self.assertTrue(all(float(row["speedup"]) >= 1 for row in rows if row["plan"] == "best"))
         drawn = self.draw("sweep.csv", "p.png", "over=best_uncompressed", "plan=best")
         self.assertEqual((drawn.returncode, drawn.stderr), (0, ""))
-        self.assertRegex(drawn.stdout, "^model.csv, ps: best pays (below|everywhere)")
+        self.assertRegex(drawn.stdout, "^model.csv, ps: best pays (at|everywhere)")
 
     def test_wrong_requests_name_the_remedy(self):
         self.sweep("--shard", "2/2")
