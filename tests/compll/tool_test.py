@@ -49,7 +49,7 @@ class Tool(unittest.TestCase):
         body = self.out / "TerngradEncode.cpp"
         self.assertEqual(done.stdout, f"{body}\n")
         for said in (f"{body}: the body in C++, which compiles alone with -std=c++20",
-                     f"{program}: terngrad, a quantiser for CPUs and GPUs; parameters: bitwidth (2)",
+                     f"{program}: terngrad, a quantiser for CPUs and GPUs; parameters: b (2)",
                      f"hipress-profile --algorithm {program}"):
             self.assertIn(said, done.stderr)
         done = run(TOOL, program, "-w", "-r", "-f", "pytorch", "-o", str(self.out))
@@ -57,7 +57,9 @@ class Tool(unittest.TestCase):
         checked = run(TOOL, program)
         self.assertEqual((checked.returncode, checked.stdout), (0, ""))
         self.assertIn("terngrad, a quantiser", checked.stderr)
-        self.assertIn("no decoder yet", run(TOOL, f"{ROOT}/{SEED}").stderr)
+        alone = self.out / "TernGradEncode.pse"
+        alone.write_bytes(pathlib.Path(ROOT, SEED).read_bytes())
+        self.assertIn("no decoder yet", run(TOOL, str(alone)).stderr)
 
     def test_a_decoder_brings_its_encoder(self):
         body = self.body("kernels/algorithms/TbqDecode.pse", "cpp")

@@ -61,7 +61,7 @@ class PlotTest(unittest.TestCase):
     def test_picture_is_written(self):
         self.sweep()
         for conditions, said in (((), ""), (("nodes=2", "algorithm=onebit"), "model.csv, ps: all pays "),
-                                 (("nodes=2", "bandwidth_bytes_per_s=125000000"), "model.csv, ps: algorithm fp16 pays ")):
+                                 (("nodes=2", "bandwidth_bytes_per_s=125000000"), "model.csv, ps: fp16 pays ")):
             done = self.draw("sweep.csv", "picture.png", *conditions)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn(said, done.stdout)
@@ -85,8 +85,8 @@ class PlotTest(unittest.TestCase):
         panels = plot.lines_of(rows, "bandwidth_bytes_per_s")
         self.assertEqual(list(panels), ["model.csv, ps"])
         lines = panels["model.csv, ps"]
-        self.assertEqual(list(lines), ["algorithm onebit", "algorithm fp16"])
-        self.assertEqual([x for x, _ in lines["algorithm fp16"]], [1.25e8, 1.25e9])
+        self.assertEqual(list(lines), ["onebit", "fp16"])
+        self.assertEqual([x for x, _ in lines["fp16"]], [1.25e8, 1.25e9])
         self.assertEqual(plot.axis_of_lines(plot.read(self.folder / "sweep.csv", {"bandwidth_bytes_per_s": "125000000"})),
                          "nodes")
         self.assertIsNone(plot.axis_of_lines(plot.read(self.folder / "sweep.csv", {})))
