@@ -93,9 +93,7 @@ std::string_view origin_of(const Profile& profile) {
 std::string describe_origin(const Profile& profile, bool given) {
   const std::string text = fmt::format("profile {} ({})", profile.name, origin_of(profile));
   if (given) return text;
-  return text +
-         ", since no --profile was given: take one for your GPU and network, such as h100-100g "
-         "(estimated), or measure your machines with hipress-profile";
+  return text + ", " + std::string(kWhyDefault);
 }
 
 std::string foreign_costs(const Profile& profile, const std::string& algorithm) {

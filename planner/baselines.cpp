@@ -138,14 +138,12 @@ std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casy
   return rules;
 }
 
-/// None, with the reason, for an algorithm that the profile lacks and the problem does not have: it
-/// is not the user's.
+/// None, with the reason, for an algorithm that the profile lacks.
 AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::TransferOrder order,
                        const Machines& machines) {
   try {
     return affordable_iteration(problem.model, plan, machines, order);
   } catch (const io::InputError& error) {
-    if (allows(problem, plan)) throw;
     return {std::nullopt, error.what()};
   }
 }

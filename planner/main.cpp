@@ -332,7 +332,7 @@ std::string machines_of(const Request& request, const planner::Problem& problem)
   const bool given = !request.options.machines.profile.empty();
   const std::string machines =
       costs::describe_machines(request.profile, problem.machines->cluster, request.model);
-  return given ? machines : machines + "; " + costs::describe_origin(request.profile, given);
+  return given ? machines : fmt::format("{}; this profile {}", machines, costs::kWhyDefault);
 }
 
 /// Writes a plan that was searched, and prints what is known of it.

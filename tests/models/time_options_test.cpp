@@ -91,7 +91,7 @@ TEST_CASE("Ready times that a model has keep their proportions") {
   }
 }
 
-TEST_CASE("--forward alone gives a CSV what it cannot say") {
+TEST_CASE("Option --forward alone gives a CSV what it cannot say") {
   Model model = timed();
   CHECK(apply({.forward = "7ms"}, model).empty());
   CHECK(model.forward_s == 7e-3);
