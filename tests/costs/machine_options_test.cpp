@@ -96,7 +96,7 @@ TEST_CASE("Options that contradict each other or are no quantities are refused b
              Contains("--gpus-per-node says that nodes have several GPUs") && Contains(flat));
 }
 
-TEST_CASE("--gpu-bandwidth without several GPUs is warned of") {
+TEST_CASE("Option --gpu-bandwidth without several GPUs is warned of") {
   CHECK(load({.gpu_bandwidth = "300GB/s"}, 4, 16).warnings ==
         std::vector<std::string>{
             "--gpu-bandwidth has no effect: nodes have one GPU (--gpus-per-node)"});
