@@ -134,8 +134,8 @@ class WholeFileTest(unittest.TestCase):
     def test_interrupted_pictures_leave_the_old_one(self):
         panels = {"m, ps, onebit": {(1e9, 2): 1.5}}
         curves = {(problem, "onebit", "with"): [2.0, 1.0] for problem in ("quadratic", "classifier")}
-        for name, write in (("plot", lambda file: plot.plot(panels, file)),
-                            ("plot_timeline", lambda file: plot_timeline.plot({}, file)),
+        for name, write in (("plot", lambda file: plot.plot(panels, "none", file)),
+                            ("plot_timeline", lambda file: plot_timeline.plot("model, plan", {}, file)),
                             ("plot_training", lambda file: plot_training.draw(curves, file)),
                             ("sosp21", lambda file: sosp21.plot.draw([], file)),
                             ("validation", lambda file: validation.plot.plot([], file))):
