@@ -116,7 +116,7 @@ class WholeFileTest(unittest.TestCase):
                 make_folder(path)
 
     def test_interrupted_json_leaves_the_old_file(self):
-        case = demo.Case("ps", "none", 1, 1, 0, 1, 1, 0, True)
+        case = demo.Case("loopback", "ps", "none", 1, 1, 1, 1, 0, True, False, (), 1, 1, 0, True)
         job = demo.Job(demo.Tools(self.folder), self.folder, "m", 2, 1)
         row = {"model": "m", "topology": "ps", "bandwidth": "profile", "predicted_iteration_s": 1, "lower_bound_s": 1,
                "gap": 0}
@@ -125,7 +125,7 @@ class WholeFileTest(unittest.TestCase):
             with mock.patch.object(gaps, "plan", lambda *_: row), contextlib.redirect_stdout(io.StringIO()):
                 gaps.main(["--json", str(file)])
 
-        for name, write in (("demo", lambda file: demo.write_results(file, job, [case])), ("gaps", run_gaps),
+        for name, write in (("demo", lambda file: demo.write_results(file, job, [], [case])), ("gaps", run_gaps),
                             ("reproduce_sosp21", lambda file: reproduce_sosp21.write_json(file, {}))):
             with self.subTest(name):
                 self.require_old("results.json", mock.patch.object(pathlib.Path, "write_text", half), write)
