@@ -12,10 +12,10 @@
 namespace hipress::kernels::testing {
 
 /// The path of a program of this text. It and what is compiled for it lie in a folder of this
-/// build.
+/// build; programs of other texts have other folders, since tests run at the same time.
 inline std::string program_file(const std::string& name, const std::string& text) {
   setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
-  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs";
+  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs/" + io::fingerprint(text);
   std::filesystem::create_directories(folder);
   const std::string path = folder + "/" + name + ".pse";
   io::write_file(path, [&](std::ostream& out) { out << text; });

@@ -22,19 +22,26 @@ costs::Profile simple_profile() {
   return profile;
 }
 
+/// Machines of kNodes nodes with the simple profile, and the problem of a model on them.
+struct SimpleMachines {
+  costs::Profile profile = simple_profile();
+  Machines machines = {profile, costs::cluster_from_profile(profile, kNodes), sim::Network::kPort};
+
+  Problem problem(const models::Model& model) const {
+    return {.model = model,
+            .strategy = "ring",
+            .nodes = kNodes,
+            .algorithms = {"onebit", "fp16"},
+            .profile = &profile};
+  }
+};
+
 std::map<std::string, double> times_of(std::int64_t elements) {
   models::Model model;
   model.gradients.push_back({.name = "g", .elements = elements});
-  const costs::Profile profile = simple_profile();
-  const Problem problem = {.model = model,
-                           .strategy = "ring",
-                           .nodes = kNodes,
-                           .algorithms = {"onebit", "fp16"},
-                           .profile = &profile};
-  const Machines machines = {profile, costs::cluster_from_profile(profile, kNodes),
-                             sim::Network::kPort};
+  const SimpleMachines on;
   std::map<std::string, double> times;
-  for (const Baseline& baseline : simulate_baselines(problem, machines)) {
+  for (const Baseline& baseline : simulate_baselines(on.problem(model), on.machines)) {
     times[std::string(baseline.name)] = baseline.iteration_s.value();
   }
   return times;
@@ -83,16 +90,11 @@ TEST_CASE("A grouped baseline is as good as the same ungrouped, and better with 
   for (int g = 0; g < 50; ++g) {
     model.gradients.push_back({.name = "g" + std::to_string(g), .elements = 64});
   }
-  const costs::Profile profile = simple_profile();
-  const Problem problem = {.model = model,
-                           .strategy = "ring",
-                           .nodes = kNodes,
-                           .algorithms = {"onebit", "fp16"},
-                           .profile = &profile};
-  const Machines machines = {profile, costs::cluster_from_profile(profile, kNodes),
-                             sim::Network::kFair};
+  SimpleMachines on;
+  on.machines.network = sim::Network::kFair;
   const auto time_of = [&](const char* name) {
-    return simulate_baseline(*find_baseline(name), problem, machines).iteration_s.value();
+    return simulate_baseline(*find_baseline(name), on.problem(model), on.machines)
+        .iteration_s.value();
   };
   for (const char* name : {"none", "fp16", "all"}) {
     CHECK(time_of((std::string(name) + "_grouped").c_str()) < 0.2 * time_of(name));
