@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "io/quantity.hpp"
 #include "planner/bound.hpp"
@@ -73,13 +74,15 @@ Verdict without_compression(const Problem& problem, const Comparison& comparison
                                  comparison.planned, comparison.spread, problem.tolerance)
                            .probability;
   verdict.probability = 1 - worth;
+  constexpr double kNothing = 5e-4;  // less is 0.0 % in words
+  if (std::abs(saved) < kNothing) return because("compression would save nothing");
   return because(saved > 0 ? fmt::format("compression would save {}, which is not worth its loss "
                                          "(tolerance {})",
                                          percent(saved), percent(problem.tolerance))
                            : fmt::format("compression would take {} longer", percent(-saved)));
 }
 
-/// Where the plan compresses, and so does its best rival without compression not.
+/// Where the plan compresses: laid beside its best rival without compression.
 Verdict with_compression(const Problem& problem, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
@@ -93,18 +96,18 @@ Verdict with_compression(const Problem& problem, const Comparison& comparison) {
   const double rival_s = rival.plan.iteration_s;
   const sim::Saving saving =
       saving_of(planned_s, comparison.planned, rival_s, rival.response, comparison.spread);
-  const std::string difference =
-      fmt::format("{} of {} ({}, {:.0f} to {:.0f})",
-                  io::format_duration(std::abs(rival_s - planned_s)), io::format_duration(rival_s),
-                  percent(std::abs(1 - planned_s / rival_s)), 100 * saving.p10, 100 * saving.p90);
-  if (planned_s < rival_s * (1 - problem.tolerance) && saving.probability >= kSure) {
-    return {Advice::kCompress, saving.probability,
-            fmt::format("compress ({}): {} an iteration; saves {} over {}",
-                        sure(saving.probability), time, difference, name_of(rival))};
+  const double saved = 1 - planned_s / rival_s;
+  if (saved > problem.tolerance && saving.probability >= kSure) {
+    return {
+        Advice::kCompress, saving.probability,
+        fmt::format("compress ({}): {} an iteration; saves {} of {} ({}, {:.0f} to {:.0f}) over "
+                    "{}",
+                    sure(saving.probability), time, io::format_duration(rival_s - planned_s),
+                    io::format_duration(rival_s), percent(saved), 100 * saving.p10,
+                    100 * saving.p90, name_of(rival))};
   }
   const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
-  if (planned_s >= rival_s * (1 - problem.tolerance)) {
-    const double saved = 1 - planned_s / rival_s;
+  if (saved <= problem.tolerance) {
     const double worth = saving_of(planned_s, comparison.planned, rival_s, rival.response,
                                    comparison.spread, problem.tolerance)
                              .probability;
@@ -119,8 +122,7 @@ Verdict with_compression(const Problem& problem, const Comparison& comparison) {
       Advice::kTooClose, saving.probability,
       fmt::format("too close to call: {} an iteration, {} {} ({} saved; compression is faster with "
                   "{:.0f} % probability)",
-                  time, name_of(rival), rival_time, percent(1 - planned_s / rival_s),
-                  100 * saving.probability)};
+                  time, name_of(rival), rival_time, percent(saved), 100 * saving.probability)};
 }
 
 /// Where compression pays, but not by this plan; none: it does not.
