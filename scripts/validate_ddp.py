@@ -194,10 +194,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace, real_time: bool) -> int:
-    options.output = options.output.resolve()
-    whole_file.make_folder(options.output)
-    if options.json:
-        whole_file.require_writable(options.json)
+    options.output = whole_file.prepare(options.output, options.json)
     python = python_with_torch()
     remove_leftovers()
     bench = DdpBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,

@@ -68,6 +68,16 @@ def make_folder(path: str | os.PathLike) -> None:
         raise Unwritable(f"{path}: no files can be written there: {error.strerror}; choose another folder") from error
 
 
+def prepare(folder: pathlib.Path, results: pathlib.Path | None) -> pathlib.Path:
+    """Makes the folder of results, and refuses what cannot be written before anything takes long. Returns the folder's
+    absolute path."""
+    folder = folder.resolve()
+    make_folder(folder)
+    if results:
+        require_writable(results)
+    return folder
+
+
 def write_json(path: str | os.PathLike, value: object) -> None:
     """OSError if the file cannot be written."""
     with replacing(path) as temporary:
