@@ -13,7 +13,8 @@ struct ProbeOptions {
   bool kernels = true;  ///< copy and codec; not where a GPU codes, of which they say nothing
   /// Transport between two threads of this process; empty: not probed.
   std::string transport{transport::kDefaultTransport};
-  double timeout_s = 30;  ///< of that transport
+  /// After which a rank gives up the other: short, since one that lacks memory never comes.
+  double timeout_s = 5;
 };
 
 /// Runs a fixed piece of work for less than half a second: copies of more memory than caches hold,

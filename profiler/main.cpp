@@ -287,8 +287,7 @@ std::function<hipress::costs::Probes()> probe_of(const Arguments& arguments,
   using namespace hipress::executor;
   const ProbeOptions probes = {
       .kernels = arguments.device == "cpu",
-      .transport = arguments.transport == "nccl" ? std::string() : arguments.transport,
-      .timeout_s = arguments.timeout_s};
+      .transport = arguments.transport == "nccl" ? std::string() : arguments.transport};
   return [probes, endpoint = options.endpoint] {
     return endpoint == nullptr ? run_probes(probes) : run_probes(probes, *endpoint);
   };
