@@ -308,8 +308,9 @@ def format_drift(notes: list[str], cases: list[Case]) -> str:
     if not lines:
         return ""
     drifted = sum(case.drifted for case in cases)
-    return "\n".join([f"\nthe machine drifted: {drifted} of {len(cases)} rows were measured at another speed than was "
-                      "profiled, and tell little of how good predictions are", *(f"  {line}" for line in lines)])
+    head = (f"the machine drifted: {drifted} of {len(cases)} rows were measured at another speed than was profiled, and "
+            "tell little of how good predictions are" if drifted else "the machine was not always as fast:")
+    return "\n".join(["", head, *(f"  {line}" for line in lines)])
 
 
 def write_results(path: pathlib.Path, job: Job, notes: list[str], cases: list[Case]) -> None:
