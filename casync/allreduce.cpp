@@ -16,7 +16,7 @@ void expand_allreduce(GraphBuilder& builder, const GradientWork& work) {
     const TaskId reduce = builder.add({.amount = bytes,
                                        .gradient = work.gradient,
                                        .node = node,
-                                       .rotation = 1,
+                                       .peer_offset = 1,
                                        .kind = Kind::kAllReduce,
                                        .algorithm = work.algorithm_index,
                                        .flags = casts ? kDivideOwn : std::uint8_t{0}});

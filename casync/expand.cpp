@@ -112,8 +112,8 @@ class Expansion {
 
  private:
   /// Nodes whose tasks are added; in a folded graph, the first stands for all.
-  std::uint32_t orbits() const { return builder_.folded() ? 1 : plan_.nodes; }
-  std::uint32_t nodes_per_orbit() const { return plan_.nodes / orbits(); }
+  std::uint32_t representatives() const { return builder_.folded() ? 1 : plan_.nodes; }
+  std::uint32_t nodes_per_representative() const { return plan_.nodes / representatives(); }
 
   TaskId compute(const Task& task) {
     const TaskId id = builder_.add(task);
@@ -127,12 +127,13 @@ class Expansion {
     const std::vector<std::uint32_t> order = backward_order(model_);
     backward_.assign(model_.gradients.size(), {});
     forwards_.assign(model_.gradients.size(), {});
-    for (std::uint32_t node = 0; node < orbits(); ++node) {
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
       for (const ForwardStep& step : forward_) {
         const TaskId id =
             compute({.amount = step.length.count(), .gradient = step.gradient, .node = node});
         if (forward_.size() != model_.gradients.size()) continue;
-        forwards_[step.gradient].insert(forwards_[step.gradient].end(), nodes_per_orbit(), id);
+        forwards_[step.gradient].insert(forwards_[step.gradient].end(), nodes_per_representative(),
+                                        id);
       }
       Picoseconds reached{0};
       for (const std::uint32_t gradient : order) {
@@ -141,7 +142,7 @@ class Expansion {
                                    .gradient = gradient,
                                    .node = node,
                                    .kind = Kind::kBackward});
-        backward_[gradient].insert(backward_[gradient].end(), nodes_per_orbit(), id);
+        backward_[gradient].insert(backward_[gradient].end(), nodes_per_representative(), id);
         reached = due;
       }
     }
@@ -178,10 +179,10 @@ class Expansion {
   /// The sums over each node's GPUs, and when they are there.
   std::vector<TaskId> reduced(std::uint32_t unit, const std::vector<TaskId>& ready) {
     std::vector<TaskId> sums;
-    for (std::uint32_t node = 0; node < orbits(); ++node) {
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
       const TaskId sum = builder_.add(local_task(Kind::kLocalReduce, unit, node));
       builder_.edge(ready[node], sum);
-      sums.insert(sums.end(), nodes_per_orbit(), sum);
+      sums.insert(sums.end(), nodes_per_representative(), sum);
     }
     return sums;
   }
@@ -190,16 +191,17 @@ class Expansion {
   /// other nodes is what ends on the first for other partitions.
   void broadcast(std::uint32_t unit, const GradientWork& work) {
     std::vector<std::vector<TaskId>>& values = values_[unit];
-    for (std::uint32_t orbit = 0; orbit < orbits(); ++orbit) {
-      const TaskId last = builder_.add(local_task(Kind::kLocalBroadcast, unit, orbit));
+    for (std::uint32_t representative = 0; representative < representatives(); ++representative) {
+      const TaskId last = builder_.add(local_task(Kind::kLocalBroadcast, unit, representative));
       bool waits = false;
-      for (std::uint32_t node = orbit; node < orbit + nodes_per_orbit(); ++node) {
+      for (std::uint32_t node = representative; node < representative + nodes_per_representative();
+           ++node) {
         for (const TaskId end : values[node]) builder_.edge(end, last);
         waits = waits || !values[node].empty();
         values[node].clear();
       }
-      values[orbit] = {last};
-      if (!waits) builder_.edge(work.ready[orbit], last);
+      values[representative] = {last};
+      if (!waits) builder_.edge(work.ready[representative], last);
     }
     if (!keeps_ends_) values_[unit] = sends_[unit] = std::vector<std::vector<TaskId>>(plan_.nodes);
   }
@@ -209,10 +211,10 @@ class Expansion {
     const std::vector<std::uint32_t>& members = layout_.units[unit].members;
     if (!layout_.is_group(unit)) return backward_[members.front()];
     std::vector<TaskId> ready;
-    for (std::uint32_t node = 0; node < orbits(); ++node) {
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
       const TaskId join = builder_.add({.gradient = unit, .node = node, .kind = Kind::kJoin});
       for (const std::uint32_t member : members) builder_.edge(backward_[member][node], join);
-      ready.insert(ready.end(), nodes_per_orbit(), join);
+      ready.insert(ready.end(), nodes_per_representative(), join);
     }
     return ready;
   }

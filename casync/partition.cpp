@@ -16,41 +16,41 @@ std::uint32_t PartitionTasks::node(std::int64_t number) const {
   return static_cast<std::uint32_t>((number % nodes + nodes) % nodes);
 }
 
-TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t rotation, TaskId after,
-                              std::uint8_t flags) {
-  Task encode = task(Kind::kEncode, node, rotation, slice_.elements);
+TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t peer_offset,
+                              TaskId after, std::uint8_t flags) {
+  Task encode = task(Kind::kEncode, node, peer_offset, slice_.elements);
   encode.role = role;
   encode.flags = flags;
   return add_after(encode, after);
 }
 
 TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId message) {
-  const std::uint32_t rotation = node(std::int64_t{to} - from);
-  Task send = task(Kind::kSend, from, rotation, message_bytes_);
+  const std::uint32_t peer_offset = node(std::int64_t{to} - from);
+  Task send = task(Kind::kSend, from, peer_offset, message_bytes_);
   if (slice_.elements >= kLongElements) send.flags |= kOfLongSlice;
-  return add_after(task(Kind::kRecv, to, rotation, message_bytes_), add_after(send, message));
+  return add_after(task(Kind::kRecv, to, peer_offset, message_bytes_), add_after(send, message));
 }
 
-TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,
-                           std::uint8_t flags) {
-  Task sum = task(compressed() ? Kind::kDecode : Kind::kMerge, node, rotation, slice_.elements);
+TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other,
+                           std::uint32_t peer_offset, std::uint8_t flags) {
+  Task sum = task(compressed() ? Kind::kDecode : Kind::kMerge, node, peer_offset, slice_.elements);
   sum.flags = flags | kAccumulate;
   const TaskId id = add_after(sum, message);
   builder_.edge(other, id);
   return id;
 }
 
-TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t rotation) {
-  return add_after(task(Kind::kDecode, node, rotation, slice_.elements), message);
+TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset) {
+  return add_after(task(Kind::kDecode, node, peer_offset, slice_.elements), message);
 }
 
-Task PartitionTasks::task(Kind kind, std::uint32_t node, std::uint32_t rotation,
+Task PartitionTasks::task(Kind kind, std::uint32_t node, std::uint32_t peer_offset,
                           std::int64_t amount) const {
   return {.amount = amount,
           .gradient = work_.gradient,
           .partition = partition_,
           .node = node,
-          .rotation = rotation,
+          .peer_offset = peer_offset,
           .kind = kind,
           .algorithm = work_.algorithm_index};
 }

@@ -25,20 +25,20 @@ class PartitionTasks {
   bool divide_first() const { return compressed() && work_.algorithm->half_precision; }
   std::uint32_t node(std::int64_t number) const;  ///< number mod N, for negative numbers too
 
-  /// slice -> message. `rotation` as in Task.
-  TaskId encode(std::uint32_t node, Role role, std::uint32_t rotation, TaskId after,
+  /// slice -> message. `peer_offset` as in Task.
+  TaskId encode(std::uint32_t node, Role role, std::uint32_t peer_offset, TaskId after,
                 std::uint8_t flags = 0);
   /// The message of `message` goes from one node to another; returns the Recv.
   TaskId transfer(std::uint32_t from, std::uint32_t to, TaskId message);
   /// Adds the received message to the slice once `other` (the node's own gradient, or the sum so
   /// far) is there: a Decode that accumulates, or a Merge.
-  TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,
+  TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t peer_offset,
              std::uint8_t flags);
   /// message -> slice.
-  TaskId decode(std::uint32_t node, TaskId message, std::uint32_t rotation);
+  TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
 
  private:
-  Task task(Kind kind, std::uint32_t node, std::uint32_t rotation, std::int64_t amount) const;
+  Task task(Kind kind, std::uint32_t node, std::uint32_t peer_offset, std::int64_t amount) const;
   TaskId add_after(const Task& task, TaskId before);
 
   GraphBuilder& builder_;

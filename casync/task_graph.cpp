@@ -44,11 +44,11 @@ std::string describe_cycle(const TaskGraph& graph, const std::vector<std::uint32
   for (TaskId id = predecessor[at]; id != at; id = predecessor[id]) cycle.push_back(id);
   std::reverse(cycle.begin(), cycle.end());
   std::string names;
-  constexpr std::size_t kMostNamed = 10;
-  for (std::size_t i = 0; i < std::min(cycle.size(), kMostNamed); ++i) {
+  constexpr std::size_t kMaxNamed = 10;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMaxNamed); ++i) {
     names += (i > 0 ? " -> " : "") + describe(graph, cycle[i]);
   }
-  return names + (cycle.size() > kMostNamed ? " -> …" : "");
+  return names + (cycle.size() > kMaxNamed ? " -> …" : "");
 }
 
 void check_acyclic(const TaskGraph& graph) {
@@ -101,10 +101,10 @@ void check_collectives(const TaskGraph& graph) {
     const auto key = std::pair(task.gradient, task.partition);
     std::vector<TaskId>& last = last_of[key];
     std::vector<int>& count = counts[key];
-    last.resize(graph.orbits(), id);
-    count.resize(graph.orbits(), 0);
-    last[graph.orbit(task.node)] = id;
-    ++count[graph.orbit(task.node)];
+    last.resize(graph.representatives(), id);
+    count.resize(graph.representatives(), 0);
+    last[graph.representative(task.node)] = id;
+    ++count[graph.representative(task.node)];
     const Task& other = graph[last.front()];
     if (task.amount != other.amount) {
       reject(describe(graph, id) + " is of " + std::to_string(task.amount) +
@@ -117,7 +117,7 @@ void check_collectives(const TaskGraph& graph) {
     }
   }
   for (const auto& [key, count] : counts) {
-    for (std::uint32_t node = 0; node < graph.orbits(); ++node) {
+    for (std::uint32_t node = 0; node < graph.representatives(); ++node) {
       if (count[node] == *std::max_element(count.begin(), count.end())) continue;
       reject(describe(graph, last_of[key].front()) + " is a collective, but node " +
              std::to_string(node) + " does not take part as often as others");

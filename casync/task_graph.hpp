@@ -92,9 +92,9 @@ struct Task {
                                ///< 1 (Forward, Backward)
   std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
-  std::uint32_t node = 0;      ///< where it runs
-  std::uint32_t rotation = 0;  ///< (receiver - sender) mod N of the message that the task is, feeds
-                               ///< or comes from; 0 if none or several
+  std::uint32_t node = 0;         ///< where it runs
+  std::uint32_t peer_offset = 0;  ///< (receiver - sender) mod N of the message that the task is,
+                                  ///< feeds or comes from; 0 if none or several
   Kind kind = Kind::kForward;
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
   Role role = Role::kWorker;
@@ -122,9 +122,9 @@ struct TaskGraph {
   bool folded = false;
 
   /// How many nodes' tasks the graph holds.
-  std::uint32_t orbits() const { return folded ? 1 : nodes; }
+  std::uint32_t representatives() const { return folded ? 1 : nodes; }
   /// The node whose resources the tasks of `node` use.
-  std::uint32_t orbit(std::uint32_t node) const { return folded ? 0 : node; }
+  std::uint32_t representative(std::uint32_t node) const { return folded ? 0 : node; }
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
   /// Per value of Task::gradient: its place among those that the next forward pass needs, the last
@@ -139,7 +139,8 @@ struct TaskGraph {
   const Task& operator[](TaskId id) const { return graph[id]; }
   /// Where a Send goes or a Recv comes from, and the node whose ingress an AllReduce occupies.
   std::uint32_t peer(const Task& task) const {
-    const std::uint32_t shift = task.kind == Kind::kRecv ? nodes - task.rotation : task.rotation;
+    const std::uint32_t shift =
+        task.kind == Kind::kRecv ? nodes - task.peer_offset : task.peer_offset;
     return static_cast<std::uint32_t>((std::uint64_t{task.node} + shift) % nodes);
   }
 };
@@ -156,27 +157,27 @@ enum class Folding : std::uint8_t { kNone, kFolded };
 
 /// What a graph can have of tasks, and of edges: 2^32 − 1, so that their numbers are 32 bits and
 /// one of these means none.
-inline constexpr std::size_t kMostTasks = UINT32_MAX;
+inline constexpr std::size_t kMaxTasks = UINT32_MAX;
 
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
   /// `most` is for tests of what happens beyond it.
   explicit GraphBuilder(std::uint32_t nodes, std::uint32_t first_group = UINT32_MAX,
-                        Folding folding = Folding::kNone, std::size_t most = kMostTasks)
+                        Folding folding = Folding::kNone, std::size_t most = kMaxTasks)
       : nodes_(nodes),
         first_group_(first_group),
         folded_(folding == Folding::kFolded),
         most_(most) {}
   /// Appends a task; its id is the number of tasks added before it. std::invalid_argument if there
-  /// are kMostTasks.
+  /// are kMaxTasks.
   TaskId add(const Task& task);
-  /// `after` waits for `before`. std::invalid_argument if there are kMostTasks edges.
+  /// `after` waits for `before`. std::invalid_argument if there are kMaxTasks edges.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
   bool folded() const { return folded_; }
   /// As TaskGraph's.
-  std::uint32_t orbit(std::uint32_t node) const { return folded_ ? 0 : node; }
+  std::uint32_t representative(std::uint32_t node) const { return folded_ ? 0 : node; }
   TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
   const Task& task(TaskId id) const { return tasks_[id]; }
   Task& task(TaskId id) { return tasks_[id]; }

@@ -11,14 +11,14 @@ namespace hipress::costs {
 
 /// Least and most that a compute speed or an oversubscription may be in a file: beyond, it is a
 /// mistake, and what it slows down takes longer than times can hold.
-inline constexpr double kLeastFactor = 1e-3;
-inline constexpr double kMostFactor = 1e3;
+inline constexpr double kMinFactor = 1e-3;
+inline constexpr double kMaxFactor = 1e3;
 
 /// Most nodes that a cluster may have.
-inline constexpr std::int64_t kMostNodes = 1 << 20;
+inline constexpr std::int64_t kMaxNodes = 1 << 20;
 
 /// Most GPUs that a node may have.
-inline constexpr std::int64_t kMostGpus = 1 << 12;
+inline constexpr std::int64_t kMaxGpus = 1 << 12;
 
 /// Longest turn on a core, in seconds: sums of waits for as many threads as there can be then fit
 /// in 64 bits of picoseconds.

@@ -56,7 +56,7 @@ struct OverlapFactors {
   double codec_transfer = 1;
   bool operator==(const OverlapFactors&) const = default;
 };
-inline constexpr double kMostOverlap = 8;
+inline constexpr double kMaxOverlap = 8;
 
 /// Measured all-to-one and one-to-all transfers, x in bytes per sender; by number of nodes N.
 using GatherCosts = std::map<int, Curve>;

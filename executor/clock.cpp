@@ -63,12 +63,12 @@ nanoseconds CommonClock::estimate_offset() {
 Clock::time_point CommonClock::agree_on_start() {
   // The last rank to call may be the last to return, too, by as long as the exchange takes: be
   // generous, since waiting costs nothing that is measured.
-  constexpr nanoseconds kLeastMargin = std::chrono::milliseconds(10);
+  constexpr nanoseconds kMinMargin = std::chrono::milliseconds(10);
   struct Offer {
     nanoseconds now, margin;
   };
   const nanoseconds before = since_epoch(machine_.now());
-  const Offer mine{before + offset_, std::max(kLeastMargin, 2 * last_exchange_)};
+  const Offer mine{before + offset_, std::max(kMinMargin, 2 * last_exchange_)};
   nanoseconds latest = nanoseconds::min(), margin{};
   for (const Offer& offer : gather(endpoint_, mine)) {
     latest = std::max(latest, offer.now);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kDeviations = 2;
 /// Of the medians of short probes, though the machine is the same: a logarithm.
-constexpr double kLeastMovement = 0.10;
+constexpr double kMinMovement = 0.10;
 
 struct ProbeRow {
   const char* does;
@@ -75,7 +75,7 @@ double movement(const costs::Probes& one, const costs::Probes& other) {
 }
 
 double explained(const costs::Spread& spread) {
-  return std::max(kDeviations * spread.host, kLeastMovement);
+  return std::max(kDeviations * spread.host, kMinMovement);
 }
 
 bool is_beyond(const Drift& drift, const costs::Spread& spread) {
@@ -110,7 +110,7 @@ Watched watch(const std::function<costs::Probes()>& probe,
 }
 
 costs::Spread widened(costs::Spread spread, double moved) {
-  spread.host = std::min(std::max(spread.host, moved), costs::kMostSpread);
+  spread.host = std::min(std::max(spread.host, moved), costs::kMaxSpread);
   return spread;
 }
 

@@ -126,7 +126,7 @@ void declare(CLI::App& app, Request& request) {
          "half of them is dead. If given, the C++ compiler, too, gets no more for a program "
          "(x.pse); else it gets 120")
       ->each([&](const std::string&) { request.timeout_given = true; })
-      ->check(io::number_from(transport::kLeastTimeout_s, transport::kMostTimeout_s))
+      ->check(io::number_from(transport::kMinTimeout_s, transport::kMaxTimeout_s))
       ->capture_default_str();
   app.add_option("--seed", request.replay.seed, "of inputs and random draws")
       ->check(io::count_from(0))
@@ -142,7 +142,7 @@ struct Job {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
-  std::vector<std::string> remarks = {};  ///< what was assumed of the model
+  std::vector<std::string> diagnostics = {};  ///< what was assumed of the model
 };
 
 std::string topology_of(const Request& request) {
@@ -172,7 +172,7 @@ plans::ResolvedPlan resolve(const Request& request, const plans::PlanContext& co
 
 Job make_job(const Request& request, std::uint32_t nodes) {
   Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
-  job.remarks = models::apply(request.times, job.model);
+  job.diagnostics = models::apply(request.times, job.model);
   plans::PlanContext context = {.model = job.model,
                                 .strategy = topology_of(request),
                                 .nodes = nodes,
@@ -275,9 +275,10 @@ std::optional<Forecast> prepare_forecast(const Request& request, const Job& job)
 
 /// Says on one rank what was assumed of the inputs.
 void say(const Job& job, const std::optional<Forecast>& forecast) {
-  for (const std::string& remark : job.remarks) spdlog::info("{}", remark);
+  for (const std::string& diagnostic : job.diagnostics) spdlog::info("{}", diagnostic);
   if (!forecast) return;
-  for (const std::string& remark : forecast->machines.remarks) spdlog::info("{}", remark);
+  for (const std::string& diagnostic : forecast->machines.diagnostics)
+    spdlog::info("{}", diagnostic);
   for (const std::string& warning : forecast->machines.warnings) spdlog::warn("{}", warning);
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int kRepetitions = 7;
 /// Memory bandwidth is shared, and a synchronisation keeps more than one core busy; a machine with
 /// many needs no more to show how fast it is.
-constexpr int kMostThreads = 2;
+constexpr int kMaxThreads = 2;
 constexpr std::size_t kCopied = std::size_t{32} << 20;  // more than the cache of a few cores
 constexpr std::int64_t kEncoded = std::int64_t{1} << 21;
 constexpr std::size_t kSent = std::size_t{8} << 20;
@@ -100,9 +100,7 @@ Work encoding() {
   };
 }
 
-int probing_threads() {
-  return std::min(kMostThreads, static_cast<int>(io::usable_cores().size()));
-}
+int probing_threads() { return std::min(kMaxThreads, static_cast<int>(io::usable_cores().size())); }
 
 double encode_bandwidth() {
   const int threads = probing_threads();

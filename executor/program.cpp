@@ -195,7 +195,7 @@ void Program::assign_order() {
   std::iota(by_order.begin(), by_order.end(), 0u);
   const auto key = [this](std::uint32_t index) {
     const LocalTask& local = tasks_[index];
-    return std::tuple(local.task.gradient, local.task.rotation, local.task.partition,
+    return std::tuple(local.task.gradient, local.task.peer_offset, local.task.partition,
                       local.task.kind, local.id);
   };
   std::sort(by_order.begin(), by_order.end(),

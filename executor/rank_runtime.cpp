@@ -54,10 +54,10 @@ std::unique_ptr<transport::Exchange> prepare_exchange(transport::Endpoint& endpo
 
 std::chrono::nanoseconds patience(double timeout_s, Blame blame, int rank) {
   constexpr double kPerRank = 0.01;
-  constexpr int kMostRanks = 10;
+  constexpr int kMaxRanks = 10;
   const double timeouts = blame == Blame::kSelf     ? 1
-                          : blame == Blame::kSender ? 1.1 + kPerRank * std::min(rank, kMostRanks)
-                                                    : 1.3 + kPerRank * std::min(rank, kMostRanks);
+                          : blame == Blame::kSender ? 1.1 + kPerRank * std::min(rank, kMaxRanks)
+                                                    : 1.3 + kPerRank * std::min(rank, kMaxRanks);
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(timeout_s * timeouts));
 }

@@ -18,13 +18,13 @@ using casync::TaskId;
 /// A message or an all-reduce that nothing but earlier rounds holds up.
 struct Candidate {
   std::int64_t ready_ps = 0;
-  std::uint32_t gradient = 0, rotation = 0, partition = 0;
+  std::uint32_t gradient = 0, peer_offset = 0, partition = 0;
   TaskId id = 0;  ///< of the Send, or of the all-reduce's first task
   bool operator>(const Candidate& other) const { return key() > other.key(); }
 
  private:
   std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t, TaskId> key() const {
-    return {ready_ps, gradient, rotation, partition, id};
+    return {ready_ps, gradient, peer_offset, partition, id};
   }
 };
 
@@ -128,7 +128,7 @@ class Rounds {
     const Task& task = graph_[id];
     if (takes_known_time(id)) return finish(id, ready_ps_[id] + duration_ps(task));
     if (task.kind == Kind::kSend) {
-      return candidates_.push({ready_ps_[id], task.gradient, task.rotation, task.partition, id});
+      return candidates_.push({ready_ps_[id], task.gradient, task.peer_offset, task.partition, id});
     }
     Reduce& reduce = reduces_.at(slice_of(id));
     reduce.ready_ps = std::max(reduce.ready_ps, ready_ps_[id]);

@@ -224,7 +224,7 @@ void Runtime::run(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
   // Only what holds nothing that those who move bytes wait for, busily as gloo does.
   const bool codes = local.task.kind != Kind::kSend && local.task.kind != Kind::kAllReduce;
-  const GiveWay give_way(codes && local.task.amount >= casync::kLongElements);
+  const ScopedYield scoped_yield(codes && local.task.amount >= casync::kLongElements);
   intervals_[index].start = Clock::now();
   try {
     std::vector<std::uint32_t> batch{index};

@@ -22,14 +22,14 @@ bool shift_priority(int by) noexcept {
 
 }  // namespace
 
-GiveWay::GiveWay(bool wanted) noexcept : lowered_(wanted && shift_priority(-1)) {
+ScopedYield::ScopedYield(bool wanted) noexcept : lowered_(wanted && shift_priority(-1)) {
   // Who lowers itself comes before those who wait at that priority already.
   if (lowered_) sched_yield();
 }
 
-bool GiveWay::possible() noexcept { return GiveWay(true).lowered_; }
+bool ScopedYield::possible() noexcept { return ScopedYield(true).lowered_; }
 
-GiveWay::~GiveWay() {
+ScopedYield::~ScopedYield() {
   if (lowered_) shift_priority(+1);
 }
 

@@ -14,14 +14,14 @@ inline constexpr auto kTurn = std::chrono::microseconds(1000);
 /// While it lives, a thread of real-time priority leaves its core to any other of its process that
 /// wakes up. For tasks that compute for long where cores are few: those who move bytes need a core
 /// for little, but at once. Ordinary threads, which take turns anyway, are left as they are.
-class GiveWay {
+class ScopedYield {
  public:
-  explicit GiveWay(bool wanted) noexcept;
-  ~GiveWay();
+  explicit ScopedYield(bool wanted) noexcept;
+  ~ScopedYield();
   /// Whether it does anything for the calling thread.
   static bool possible() noexcept;
-  GiveWay(const GiveWay&) = delete;
-  GiveWay& operator=(const GiveWay&) = delete;
+  ScopedYield(const ScopedYield&) = delete;
+  ScopedYield& operator=(const ScopedYield&) = delete;
 
  private:
   bool lowered_ = false;

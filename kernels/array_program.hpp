@@ -41,7 +41,7 @@
 namespace hipress::kernels {
 
 /// Indices in messages have 32 bits.
-inline constexpr std::int64_t kMostArrayElements = (std::int64_t{1} << 32) - 1;
+inline constexpr std::int64_t kMaxArrayElements = (std::int64_t{1} << 32) - 1;
 
 /// How an element of a message's array is stored.
 enum class PartKind : std::uint8_t { kFloat, kInt, kByte, kWord };
@@ -100,7 +100,7 @@ struct ArrayLayout {
 // ---- arrays ----
 
 inline std::int64_t checked_length(std::int64_t length) {
-  if (length > kMostArrayElements) {
+  if (length > kMaxArrayElements) {
     throw std::length_error("a program asks for an array of 2^32 elements or more");
   }
   return length < 0 ? 0 : length;
@@ -466,7 +466,7 @@ struct ArrayFunctions {
   }
 
   static void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
-    if (item.elements > kMostArrayElements) {
+    if (item.elements > kMaxArrayElements) {
       throw std::invalid_argument("a slice of 2^32 elements or more; cut it into partitions");
     }
     const ArrayLayout layout = algorithm(bound).layout(item.elements);
@@ -526,7 +526,7 @@ struct ArrayFunctions {
 
   static std::size_t decode(const BoundAlgorithm& bound, const DecodeItem& item) {
     const std::size_t messages = item.messages.size();
-    if (item.elements > kMostArrayElements && messages > 0) return 0;
+    if (item.elements > kMaxArrayElements && messages > 0) return 0;
     const ArrayLayout layout = algorithm(bound).layout(item.elements);
     std::vector<std::vector<float>> terms;
     for (std::size_t i = 0; i < messages; ++i) {

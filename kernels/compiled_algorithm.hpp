@@ -21,11 +21,11 @@ struct DeclaredParameter {
   bool whole;
 };
 
-inline constexpr int kMostParameters = 32;
+inline constexpr int kMaxParameters = 32;
 
 /// An algorithm with its parameters bound: plain data that the algorithm's own code understands.
 struct BoundAlgorithm {
-  alignas(8) std::byte bytes[kMostParameters * 8];
+  alignas(8) std::byte bytes[kMaxParameters * 8];
 };
 
 struct CompiledAlgorithm {

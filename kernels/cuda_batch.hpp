@@ -31,15 +31,15 @@ inline constexpr std::size_t kParameterBytes = 4096;
 /// blocks that the slices before it have.
 template <class Slice>
 struct Batch {
-  static constexpr int kMost = static_cast<int>((kParameterBytes - 64) / sizeof(Slice));
+  static constexpr int kMax = static_cast<int>((kParameterBytes - 64) / sizeof(Slice));
 
-  Slice slices[kMost];
+  Slice slices[kMax];
   int count = 0;
   std::int64_t blocks = 0;
 
   /// Adds a slice; false if there is no room.
   bool add(const Slice& slice) {
-    if (count == kMost) return false;
+    if (count == kMax) return false;
     slices[count] = slice;
     slices[count].first_block = blocks;
     blocks += (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;

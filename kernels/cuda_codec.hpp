@@ -16,16 +16,17 @@ std::unique_ptr<Codec> make_cuda_quantizer(const CompiledAlgorithm& program,
                                            const CudaQuantizerKernels& kernels,
                                            const double* values);
 
-/// A selector likewise.
-std::unique_ptr<Codec> make_cuda_selector(const CompiledAlgorithm& program,
-                                          const CudaSelectorKernels& kernels, const double* values);
+/// A sparsifier likewise.
+std::unique_ptr<Codec> make_cuda_sparsifier(const CompiledAlgorithm& program,
+                                            const CudaSparsifierKernels& kernels,
+                                            const double* values);
 
 /// Whichever of them the kernels are for.
 inline std::unique_ptr<Codec> make_cuda_algorithm(const CompiledAlgorithm& program,
                                                   const CudaKernels& kernels,
                                                   const double* values) {
-  return kernels.kind == CudaKind::kSelector
-             ? make_cuda_selector(program, kernels.selector, values)
+  return kernels.kind == CudaKind::kSparsifier
+             ? make_cuda_sparsifier(program, kernels.sparsifier, values)
              : make_cuda_quantizer(program, kernels.quantizer, values);
 }
 

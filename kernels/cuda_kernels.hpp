@@ -1,8 +1,8 @@
 #pragma once
 
 #include "kernels/cuda_quantizer_kernels.hpp"
-#include "kernels/cuda_selector_kernels.hpp"
 #include "kernels/cuda_shape.hpp"
+#include "kernels/cuda_sparsifier_kernels.hpp"
 
 namespace hipress::kernels {
 
@@ -10,7 +10,7 @@ namespace hipress::kernels {
 struct CudaKernels {
   CudaKind kind = CudaKind::kNone;
   CudaQuantizerKernels quantizer = {};
-  CudaSelectorKernels selector = {};
+  CudaSparsifierKernels sparsifier = {};
 };
 
 }  // namespace hipress::kernels

@@ -76,10 +76,10 @@ __device__ void load_owed_levels(const Algorithm& algorithm, const EncodeSlice& 
 template <class Algorithm>
 __device__ float level_of_value(const Algorithm& algorithm, float value, std::int64_t element,
                                 const float* levels) {
-  bool code[Algorithm::kMostPlanes] = {};
+  bool code[Algorithm::kMaxPlanes] = {};
   algorithm.coder(typename Algorithm::Scalars(), DrawStream())
-      .template code<Algorithm::kMostPlanes, float>(value, element, code);
-  return level_of<Algorithm::kMostPlanes, float>(code, levels);
+      .template code<Algorithm::kMaxPlanes, float>(value, element, code);
+  return level_of<Algorithm::kMaxPlanes, float>(code, levels);
 }
 
 /// One word of a tile in a measuring pass, as this lane sees it.
@@ -96,7 +96,7 @@ struct MeasureRow {
   const std::int64_t first_element;  ///< of the tile, plus the lane
   const float* owed;
   std::uint32_t flags = 0;
-  TileCodes<Algorithm::kMostPlanes> codes = {};
+  TileCodes<Algorithm::kMaxPlanes> codes = {};
 
   __device__ Partial operator()(int row) {
     const std::int64_t element = first_element + row * kWordElements;
@@ -111,8 +111,8 @@ struct MeasureRow {
     }
     const float value = slice.rule(input, residual);
     if constexpr (kCodes) {
-      bool code[Algorithm::kMostPlanes] = {};
-      coder.template code<Algorithm::kMostPlanes, float>(value, element, code);
+      bool code[Algorithm::kMaxPlanes] = {};
+      coder.template code<Algorithm::kMaxPlanes, float>(value, element, code);
       codes.take(code, row, inside, algorithm.planes());
     }
     if constexpr (kFeedback == CudaFeedback::kDeferred) {
@@ -159,7 +159,7 @@ __global__ void measure_tiles(const Algorithm algorithm, const Batch<EncodeSlice
                               void* tile_results, void* slice_results) {
   using Wide = PartialOf<Algorithm, kPass, double>;
   const EncodeSlice& slice = batch.slice_of(blockIdx.x);
-  __shared__ float owed[1 << Algorithm::kMostPlanes];
+  __shared__ float owed[1 << Algorithm::kMaxPlanes];
   if constexpr (kFeedback == CudaFeedback::kDeferred) load_owed_levels(algorithm, slice, owed);
   const std::int64_t tile = tile_of_warp(slice);
   if (tile * kTileElements >= slice.elements) return;
@@ -261,7 +261,7 @@ __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSli
 template <class Algorithm, ValueType kType>
 __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                              const void* slice_results) {
-  constexpr int kPlanes = Algorithm::kMostPlanes;
+  constexpr int kPlanes = Algorithm::kMaxPlanes;
   const EncodeSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t tile = tile_of_warp(slice);
   if (tile * kTileElements >= slice.elements) return;
@@ -312,14 +312,14 @@ __global__ void put_back(const Algorithm algorithm, const Batch<EncodeSlice> bat
       slice.residual[element] = slice.residual[element] - slice.rule(input, 0.0f);
     }
   }
-  TileCodes<Algorithm::kMostPlanes>().store(slice, tile, algorithm.planes());
+  TileCodes<Algorithm::kMaxPlanes>().store(slice, tile, algorithm.planes());
 }
 
 /// What Codec::settle() does.
 template <class Algorithm>
 __global__ void settle_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch) {
   const EncodeSlice& slice = batch.slice_of(blockIdx.x);
-  __shared__ float owed[1 << Algorithm::kMostPlanes];
+  __shared__ float owed[1 << Algorithm::kMaxPlanes];
   load_owed_levels(algorithm, slice, owed);
   const std::int64_t tile = tile_of_warp(slice);
   for (int row = 0; row < kTileWords; ++row) {
@@ -336,7 +336,7 @@ __global__ void settle_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
 /// A warp per tile. Lane r reads the planes of the tile's word r; all lanes get them from it.
 template <class Algorithm>
 __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice> batch) {
-  constexpr int kPlanes = Algorithm::kMostPlanes;
+  constexpr int kPlanes = Algorithm::kMaxPlanes;
   __shared__ float levels[kMessagesPerLaunch][1 << kPlanes];
   const DecodeSlice& slice = batch.slice_of(blockIdx.x);
   const int planes_used = algorithm.planes();
@@ -414,7 +414,7 @@ void add_measure(CudaPassKernels& pass) {
 template <class Algorithm, int kPass>
 void add_passes(CudaQuantizerKernels& kernels) {
   if constexpr (kPass < Algorithm::kPasses) {
-    static_assert(kPass < kMostCudaPasses);
+    static_assert(kPass < kMaxCudaPasses);
     CudaPassKernels& pass = kernels.passes[kPass];
     pass.tile_result_bytes = sizeof(TileResult<PartialOf<Algorithm, kPass, double>>);
     add_measure<Algorithm, kPass, ValueType::kFloat32>(pass);

@@ -57,7 +57,7 @@ struct DecodeSlice {
   std::int64_t first_block;
 };
 
-inline constexpr int kMostCudaPasses = 8;
+inline constexpr int kMaxCudaPasses = 8;
 inline constexpr int kValueTypes = 3;
 
 struct CudaPassKernels {
@@ -71,7 +71,7 @@ struct CudaQuantizerKernels {
   int pass_count = 0;
   int codes_after = 0;
   std::size_t slice_result_bytes = 0;
-  CudaPassKernels passes[kMostCudaPasses];
+  CudaPassKernels passes[kMaxCudaPasses];
   const void* encode[kValueTypes] = {};
   const void* put_back = nullptr;
   const void* settle = nullptr;  ///< null: never leaves a residual half done

@@ -3,9 +3,9 @@
 #include "kernels/compiled_algorithm.hpp"
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/cuda_quantizer.cuh"
-#include "kernels/cuda_selector.cuh"
+#include "kernels/cuda_sparsifier.cuh"
 
-/// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SELECTOR of export_host.hpp for GPUs. Under nvcc
+/// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SPARSIFIER of export_host.hpp for GPUs. Under nvcc
 /// they define
 ///
 ///   const CudaKernels& SYMBOL_cuda();
@@ -30,7 +30,7 @@
   HIPRESS_EXPORT_CUDA_(                                                      \
       SYMBOL, ALGORITHM,                                                     \
       {.kind = CudaKind::kQuantizer, .quantizer = cuda_quantizer_kernels<ALGORITHM>()})
-#define HIPRESS_EXPORT_SELECTOR(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
-  HIPRESS_EXPORT_CUDA_(                                                     \
-      SYMBOL, ALGORITHM,                                                    \
-      {.kind = CudaKind::kSelector, .selector = cuda_selector_kernels<ALGORITHM>()})
+#define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                                       \
+      SYMBOL, ALGORITHM,                                                      \
+      {.kind = CudaKind::kSparsifier, .sparsifier = cuda_sparsifier_kernels<ALGORITHM>()})

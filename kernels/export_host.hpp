@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/host_quantizer_body.hpp"
-#include "kernels/host_selector_body.hpp"
+#include "kernels/host_sparsifier_body.hpp"
 
 /// HIPRESS_EXPORT_QUANTIZER(SYMBOL, "name", Algorithm, …parameters), or HIPRESS_EXPORT_ARRAYS, ends
 /// a file of generated code. The file is compiled once per instruction set; what it defines is
@@ -46,9 +46,9 @@ using ExportLanes = FloatVector;
   HIPRESS_EXPORT_ALGORITHM_(                                                                   \
       SYMBOL, (::hipress::kernels::host_quantizer<ALGORITHM, ::hipress::kernels::ExportLanes>( \
                   NAME, PARAMETERS, COUNT)))
-#define HIPRESS_EXPORT_SELECTOR(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT)                   \
-  HIPRESS_EXPORT_ALGORITHM_(                                                                  \
-      SYMBOL, (::hipress::kernels::host_selector<ALGORITHM, ::hipress::kernels::ExportLanes>( \
+#define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT)                   \
+  HIPRESS_EXPORT_ALGORITHM_(                                                                    \
+      SYMBOL, (::hipress::kernels::host_sparsifier<ALGORITHM, ::hipress::kernels::ExportLanes>( \
                   NAME, PARAMETERS, COUNT)))
 
 /// Programs of arrays use the standard library, whose functions the linker shares between files. So

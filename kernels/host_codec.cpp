@@ -72,7 +72,7 @@ class HostAlgorithm : public AlgorithmCodec {
   }
 
   void decode_planes(const DecodeItem& item) const {
-    std::vector<std::array<float, kMostLevels>> levels(item.messages.size());
+    std::vector<std::array<float, kMaxLevels>> levels(item.messages.size());
     std::vector<PlaneSource> sources;
     for (std::size_t i = 0; i < levels.size(); ++i) {
       if (!program_.levels(bound_, item.messages[i], item.elements, levels[i].data())) {

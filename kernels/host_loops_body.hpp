@@ -140,7 +140,7 @@ HIPRESS_LANES void decode_with(const Readers& readers, std::size_t count, const 
 template <class F, int kPlanes = 1>
 HIPRESS_LANES void decode_slice(int planes, const PlaneSource* sources, std::size_t count,
                                 const DecodeItem& item) {
-  if constexpr (kPlanes < kMostPlanes) {
+  if constexpr (kPlanes < kMaxPlanes) {
     if (planes > kPlanes) return decode_slice<F, kPlanes + 1>(planes, sources, count, item);
   }
   const auto reader = [sources](std::size_t i) __attribute__((always_inline)) {

@@ -382,9 +382,9 @@ __attribute__((noinline)) void run_encoder(const Algorithm& algorithm, const Enc
   SliceEncoder<Algorithm, F, kPlanes, kFeedback>(algorithm, item).run();
 }
 
-template <class Algorithm, class F, int kPlanes = Algorithm::kLeastPlanes>
+template <class Algorithm, class F, int kPlanes = Algorithm::kMinPlanes>
 HIPRESS_LANES void encode_slice(const Algorithm& algorithm, const EncodeItem& item) {
-  if constexpr (kPlanes < Algorithm::kMostPlanes) {
+  if constexpr (kPlanes < Algorithm::kMaxPlanes) {
     if (algorithm.planes() > kPlanes) {
       return encode_slice<Algorithm, F, kPlanes + 1>(algorithm, item);
     }
@@ -403,11 +403,11 @@ HIPRESS_LANES void encode_slice(const Algorithm& algorithm, const EncodeItem& it
 }
 
 /// What Codec::settle() does with one slice.
-template <class Algorithm, class F, int kPlanes = Algorithm::kLeastPlanes>
+template <class Algorithm, class F, int kPlanes = Algorithm::kMinPlanes>
 HIPRESS_LANES void settle_slice(const Algorithm& algorithm, const State& state,
                                 std::int64_t elements) {
   if constexpr (kDeferrable<Algorithm>) {
-    if constexpr (kPlanes < Algorithm::kMostPlanes) {
+    if constexpr (kPlanes < Algorithm::kMaxPlanes) {
       if (algorithm.planes() > kPlanes) {
         return settle_slice<Algorithm, F, kPlanes + 1>(algorithm, state, elements);
       }

@@ -13,8 +13,8 @@
 namespace hipress::kernels {
 
 inline constexpr int kWordElements = 32;
-inline constexpr int kMostPlanes = 8;
-inline constexpr int kMostLevels = 1 << kMostPlanes;
+inline constexpr int kMaxPlanes = 8;
+inline constexpr int kMaxLevels = 1 << kMaxPlanes;
 
 HIPRESS_LANES std::int64_t words_of(std::int64_t elements) {
   return elements / kWordElements + (elements % kWordElements != 0 ? 1 : 0);

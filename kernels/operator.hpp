@@ -42,7 +42,7 @@
 namespace hipress::kernels {
 
 /// More elements than any memory holds; message lengths stay far from overflowing.
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 /// One line of text made of parts.
 template <class... Parts>
@@ -63,10 +63,10 @@ std::string shape_text(const Shape& shape) {
 /// The key of an encode's draws from the signed numbers that frameworks have.
 inline DrawKey draw_key(std::int64_t seed, std::int64_t step, std::int64_t node,
                         std::int64_t gradient) {
-  constexpr std::int64_t kMost = 0xffffffff;
-  if (node < 0 || node > kMost || gradient < 0 || gradient > kMost) {
+  constexpr std::int64_t kMax = 0xffffffff;
+  if (node < 0 || node > kMax || gradient < 0 || gradient > kMax) {
     throw std::invalid_argument(text_of("node ", node, " and gradient_number ", gradient,
-                                        " must lie between 0 and ", kMost));
+                                        " must lie between 0 and ", kMax));
   }
   DrawKey key;
   key.seed = static_cast<std::uint64_t>(seed);
@@ -121,7 +121,7 @@ class Operator {
 
   /// Bytes of the message of `elements` values; the most there can be if it varies with them.
   std::int64_t message_bytes(std::int64_t elements) const {
-    if (elements < 0 || elements > kMostElements) refuse("a gradient of ", elements, " elements");
+    if (elements < 0 || elements > kMaxElements) refuse("a gradient of ", elements, " elements");
     return elements == 0 ? 0 : program_.encoded_bytes(bound_, elements);
   }
 
@@ -265,7 +265,7 @@ class Operator {
   /// What decodes quantisers' messages; false, and nothing written, if it is damaged.
   bool decode_planes(const DecodeItem& item) const {
     const std::byte* const message = item.messages[0];
-    std::array<float, kMostLevels> levels = {};
+    std::array<float, kMaxLevels> levels = {};
     if (!program_.levels(bound_, message, item.elements, levels.data())) return false;
     const PlaneSource source = {
         reinterpret_cast<const std::uint32_t*>(message + program_.planes_offset), levels.data()};

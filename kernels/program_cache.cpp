@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr std::size_t kMostManifestBytes = 4096;
+constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxManifestBytes = 4096;
 constexpr double kLongestWork_s = 86400;
 constexpr const char* kRemedy = "set HIPRESS_CACHE to a folder of yours";
 
@@ -56,9 +56,9 @@ ProgramCache::ProgramCache()
 
 std::optional<std::string> ProgramCache::find(const std::string& key,
                                               const std::string& ending) const {
-  const auto said = folder_.read(manifest_name(key), kMostManifestBytes);
+  const auto said = folder_.read(manifest_name(key), kMaxManifestBytes);
   if (!said) return std::nullopt;
-  std::optional<std::string> program = folder_.read(key + ending, kMostBytes);
+  std::optional<std::string> program = folder_.read(key + ending, kMaxBytes);
   if (!program || *said != manifest(key, *program)) return std::nullopt;
   return program;
 }

@@ -17,7 +17,7 @@
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;        // goes into every message
-///     static constexpr int kLeastPlanes, kMostPlanes;  // bits per code, least and most
+///     static constexpr int kMinPlanes, kMaxPlanes;  // bits per code, least and most
 ///     static constexpr int kPasses;               // measuring passes, at least 1
 ///     static constexpr int kCodesAfter;           // measuring passes before codes can be given
 ///     static constexpr bool kErrorFeedback;       // keeps a residual, unless switched off

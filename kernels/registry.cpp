@@ -97,7 +97,7 @@ Entry program_entry(std::string_view help, const Programs& programs) {
     if (device == Device::kCpu) return make_host_algorithm(program, ordered.data(), isa);
     if (program.cuda.kind == CudaKind::kNone) {
       throw std::invalid_argument(fmt::format(
-          "algorithm '{}' runs on CPUs only: it is neither a quantiser nor a selector, as "
+          "algorithm '{}' runs on CPUs only: it is neither a quantiser nor a sparsifier, as "
           "kernels/compll/language.md describes them; make it one, or use the CPU",
           program.name));
     }

@@ -88,7 +88,7 @@ std::vector<std::string> compiler_command() {
 /// all its files into the cache's folder for work.
 std::string build(const std::string& path, const std::string& code, const io::PrivateFolder& work,
                   double timeout_s) {
-  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
   constexpr std::size_t kRandomBytes = 16;
   const std::string name = io::to_hex(io::random_bytes(kRandomBytes)) + ".so";
   const io::DoomedFile made(work.path() + "/" + name);
@@ -103,7 +103,7 @@ std::string build(const std::string& path, const std::string& code, const io::Pr
                                                 .input = code,
                                                 .environment = {"TMPDIR=" + work.path()},
                                                 .timeout_s = timeout_s});
-  std::optional<std::string> library = work.read(name, kMostBytes);
+  std::optional<std::string> library = work.read(name, kMaxBytes);
   if (result.start_error != 0 || result.timed_out || result.status != 0 || !library) {
     complain(path, result, timeout_s);
   }

@@ -66,8 +66,8 @@ std::vector<NamedKernel> quantizer_kernels(const CompiledAlgorithm& algorithm,
   return names.take();
 }
 
-/// Those of cuda_selector_kernels() of cuda_selector.cuh.
-std::vector<NamedKernel> selector_kernels(CudaSelectorKernels& kernels) {
+/// Those of cuda_sparsifier_kernels() of cuda_sparsifier.cuh.
+std::vector<NamedKernel> sparsifier_kernels(CudaSparsifierKernels& kernels) {
   KernelNames names;
   names.add("look_for_non_finite", kernels.look);
   names.add("sample_entries", kernels.sample);
@@ -83,8 +83,8 @@ std::vector<NamedKernel> selector_kernels(CudaSelectorKernels& kernels) {
 }
 
 std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm, CudaKernels& kernels) {
-  return algorithm.cuda.kind == CudaKind::kSelector
-             ? selector_kernels(kernels.selector)
+  return algorithm.cuda.kind == CudaKind::kSparsifier
+             ? sparsifier_kernels(kernels.sparsifier)
              : quantizer_kernels(algorithm, kernels.quantizer);
 }
 
@@ -166,11 +166,11 @@ CudaKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& cod
 }  // namespace
 
 GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability) {
-  if (program.algorithm->cuda.pass_count > kMostCudaPasses) {
+  if (program.algorithm->cuda.pass_count > kMaxCudaPasses) {
     throw io::RunError(fmt::format(
         "{}: it measures a slice in {} passes, and a GPU takes at most {}; let fewer reductions "
         "depend on each other, or use the CPU",
-        program.path, program.algorithm->cuda.pass_count, kMostCudaPasses));
+        program.path, program.algorithm->cuda.pass_count, kMaxCudaPasses));
   }
   const int architecture = nvrtc.architecture_for(capability);
   CudaKernels places;

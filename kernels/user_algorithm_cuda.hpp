@@ -14,7 +14,7 @@ GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability)
 
 /// A program's kernels for the current GPU, kept for as long as the process runs. io::RunError if
 /// there is no GPU or no NVRTC for it, if it fails, or if the program takes more measuring passes
-/// than kMostCudaPasses.
+/// than kMaxCudaPasses.
 const CudaKernels& load_kernels(const UserProgram& program);
 
 }  // namespace hipress::kernels

@@ -38,7 +38,7 @@ double backward_s(const Model& model);
 std::int64_t total_elements(const Model& model);
 
 /// Largest number of elements of a gradient, and of all gradients of a model together.
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 /// Longest ready and forward time, in seconds: a simulated iteration must fit 64-bit picoseconds.
 inline constexpr double kLongestTime_s = 1e6;

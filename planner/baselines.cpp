@@ -165,12 +165,12 @@ std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& proble
 
 Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines) {
-  Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .remark = {}};
+  Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .diagnostic = {}};
   if (problem.transfer_order == OrderChoice::kNeed) best.transfer_order = sim::TransferOrder::kNeed;
   const std::vector<std::string> strategies = strategies_of(problem, row);
   if (strategies.empty()) {
-    best.remark = row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
-                                       : "all-reduces gradients as fp32";
+    best.diagnostic = row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
+                                           : "all-reduces gradients as fp32";
   }
   for (const std::string& strategy : strategies) {
     Problem one = problem;
@@ -182,7 +182,7 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
           (time.iteration_s && (!best.iteration_s || *time.iteration_s < *best.iteration_s))) {
         best.plan = std::move(plan);
         best.iteration_s = time.iteration_s;
-        best.remark = std::move(time.remark);
+        best.diagnostic = std::move(time.diagnostic);
       }
     }
   }

@@ -46,7 +46,7 @@ struct Baseline {
   std::string_view name;
   casync::Plan plan;
   std::optional<double> iteration_s;  ///< none: impossible, or its graph is too large to simulate
-  std::string remark;                 ///< what was given up to simulate it; mostly empty
+  std::string diagnostic;             ///< what was given up to simulate it; mostly empty
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that it was simulated with
   std::optional<sim::Response> response = {};  ///< of that time; none: not asked for
 };

@@ -18,11 +18,11 @@ constexpr double kFirstStep = 1e-3;  // relative, of the search for the bound
 constexpr double kSafely = 1e-9;     // relative, more than rounding loses
 constexpr double kSecondsPerPicosecond = 1e-12;
 // Visits are looked at where gradients and families are few.
-constexpr std::size_t kMostGradients = 24;
-constexpr std::size_t kMostFamilies = 8;
+constexpr std::size_t kMaxGradients = 24;
+constexpr std::size_t kMaxFamilies = 8;
 constexpr std::size_t kVisitsPerBranchNode = 400'000;  // of all families together
-constexpr double kMostSimulated = 4e6;  // gradients, nodes and plans, where each plan is simulated
-constexpr double kGrain = 2e-4;         // relative, of the times of visits
+constexpr double kMaxSimulated = 4e6;  // gradients, nodes and plans, where each plan is simulated
+constexpr double kGrain = 2e-4;        // relative, of the times of visits
 
 /// What shapes have in common as far as the bound goes.
 struct Family {
@@ -78,7 +78,7 @@ double fastest(const models::Model& model, const Machines& machines, const Choic
                const Family& family, const std::function<bool()>& stop) {
   const double tasks = static_cast<double>(model.gradients.size()) * machines.cluster.nodes *
                        static_cast<double>(family.members.size());
-  if (tasks > kMostSimulated) return 0;
+  if (tasks > kMaxSimulated) return 0;
   const Problem problem = {
       .model = model, .nodes = machines.cluster.nodes, .algorithms = {}, .machines = &machines};
   const std::vector<std::uint16_t> options(model.gradients.size(), 0);
@@ -88,7 +88,7 @@ double fastest(const models::Model& model, const Machines& machines, const Choic
     const AffordableTime time =
         affordable_iteration(model, make_plan(problem, choices, shape, options), machines,
                              choices.shapes[shape].transfer_order);
-    if (!time.iteration_s || !time.remark.empty()) return 0;
+    if (!time.iteration_s || !time.diagnostic.empty()) return 0;
     least = std::min(least, *time.iteration_s);
   }
   return least / kSecondsPerPicosecond;
@@ -110,7 +110,7 @@ class BoundSearch {
                              ? fastest(model, machines, choices, family, limits.stop)
                              : 0);
     }
-    const bool few = ready_.order.size() <= kMostGradients && families_.size() <= kMostFamilies;
+    const bool few = ready_.order.size() <= kMaxGradients && families_.size() <= kMaxFamilies;
     if (few && limits.branch_nodes > 0 && VisitBound::holds_for(machines)) {
       bound_by_visits(model, machines, choices);
     }

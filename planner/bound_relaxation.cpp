@@ -11,7 +11,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t kMostNodesWithLines = 64;
+constexpr std::size_t kMaxNodesWithLines = 64;
 constexpr double kNear = 5e-5;     // relative; closer the program is not solved
 constexpr double kSafely = 1e-10;  // relative, more than sums in double precision lose
 constexpr double kKept = 0.5;      // of the best prices so far, when the next are tried
@@ -66,11 +66,11 @@ Relaxation::Relaxation(const ReadyTimes& ready, const Machines& machines,
   if (node_count_ < 2 || (!servers && ready.speeds.size() == 1)) return;
   nodes_.resize(node_count_);
   std::iota(nodes_.begin(), nodes_.end(), 0u);
-  if (node_count_ <= kMostNodesWithLines) return;
+  if (node_count_ <= kMaxNodesWithLines) return;
   std::stable_sort(nodes_.begin(), nodes_.end(), [&](std::uint32_t a, std::uint32_t b) {
     return ready_.speed_of[a] > ready_.speed_of[b];
   });
-  nodes_.resize(ready.speeds.size() == 1 ? 0 : kMostNodesWithLines);
+  nodes_.resize(ready.speeds.size() == 1 ? 0 : kMaxNodesWithLines);
 }
 
 Allowed Relaxation::all() const {

@@ -16,9 +16,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSafely = 1 - 1e-9;  // more than sums in double precision lose
-constexpr double kMostStepsOfOption = 3e5;
-constexpr std::size_t kMostSteps = 4'000'000;  // of all options together
-constexpr std::size_t kMostPatternBytes = std::size_t{16} << 20;
+constexpr double kMaxStepsOfOption = 3e5;
+constexpr std::size_t kMaxSteps = 4'000'000;  // of all options together
+constexpr std::size_t kMaxPatternBytes = std::size_t{16} << 20;
 
 double total(const std::vector<Visit>& visits) {
   double sum = 0;
@@ -112,7 +112,7 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
   Option option;
   const double expected =
       key.partitions * key.strategy->tasks_per_partition(nodes_, key.algorithm != casync::kRaw);
-  if (expected > kMostStepsOfOption || steps_ + static_cast<std::size_t>(expected) > kMostSteps) {
+  if (expected > kMaxStepsOfOption || steps_ + static_cast<std::size_t>(expected) > kMaxSteps) {
     return option;
   }
   const Pattern& pattern = book_.find(key);
@@ -130,7 +130,7 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
     const auto work = static_cast<double>(step.work);
     add(step, {head, work, static_cast<double>(tails[i]) - work}, ready_.order[place], lists);
   }
-  book_.trim(kMostPatternBytes);
+  book_.trim(kMaxPatternBytes);
   for (std::vector<Visit>& visits : lists) {
     visits = merged(visits);
     std::vector<Visit> alone = visits;

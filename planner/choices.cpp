@@ -12,13 +12,13 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kLeastManyBytes = 64 << 10;  // of a slice where K > N
+constexpr std::int64_t kMinManyBytes = 64 << 10;  // of a slice where K > N
 
 /// The K that are tried for a gradient.
 std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) {
   const auto nodes = static_cast<std::int32_t>(problem.nodes);
   std::vector<std::int32_t> counts;
-  if (!rotations_only(problem)) {
+  if (!folded_only(problem)) {
     for (std::int32_t k = 1; k < nodes; k *= 2) {
       if (k == 1 || elements / k >= casync::kSliceWord) counts.push_back(k);
     }
@@ -27,7 +27,7 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
   if (nodes == 1) return counts;
   for (const std::int32_t many : {2 * nodes, 4 * nodes}) {
     const std::int64_t slice_bytes = elements / many * static_cast<std::int64_t>(sizeof(float));
-    if (many <= plans::kMostPartitions && slice_bytes >= kLeastManyBytes) counts.push_back(many);
+    if (many <= plans::kMaxPartitions && slice_bytes >= kMinManyBytes) counts.push_back(many);
   }
   return counts;
 }
@@ -59,7 +59,7 @@ void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& cho
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     casync::Decision decision = plan.decisions[g];
     const auto nodes = static_cast<std::int32_t>(problem.nodes);
-    if (rotations_only(problem) && decision.partitions % nodes != 0) continue;
+    if (folded_only(problem) && decision.partitions % nodes != 0) continue;
     if (decision.algorithm != casync::kRaw) {
       const std::string& name = plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
       if (!allows(problem, problem.model.gradients[g], name)) continue;
@@ -86,7 +86,7 @@ casync::Picoseconds share_of_backward(const Problem& problem, int part) {
 /// affordable.
 std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
   std::vector<casync::Aggregation> rules = {{}};
-  if (problem.grouping == Grouping::kNone || rotations_only(problem)) return rules;
+  if (problem.grouping == Grouping::kNone || folded_only(problem)) return rules;
   for (const std::int64_t threshold : {std::int64_t{64} << 10, std::int64_t{1} << 20}) {
     rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, 64)});
   }
@@ -167,7 +167,7 @@ std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
   return rules;
 }
 
-bool rotations_only(const Problem& problem) {
+bool folded_only(const Problem& problem) {
   return whole_graphs_are_too_large(problem.model, problem.nodes);
 }
 

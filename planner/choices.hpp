@@ -35,7 +35,7 @@ struct Choices {
 /// slices stay at least 64 KiB; only K whose slices have at least 32 elements. A gradient is sent
 /// raw or with any algorithm of the problem, with each of these K; besides it may be what a
 /// baseline decides for it, so that every baseline of the problem's algorithms is one of the plans.
-/// Where rotations_only(), other K than multiples of N are left out, those of the baselines too.
+/// Where folded_only(), other K than multiples of N are left out, those of the baselines too.
 /// Shapes are all combinations of the problem's strategies, bulk and batch rules (off, and
 /// thresholds with waits of some shares of backward) and transfer orders. Strategy "best": ps and
 /// ring, for raw gradients that one or the library's all-reduce. A strategy that
@@ -48,7 +48,7 @@ std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
 
 /// Whether graphs of all nodes are too large to be simulated again and again, so that only plans
 /// whose graphs can be folded (casync/folding.hpp) are searched.
-bool rotations_only(const Problem& problem);
+bool folded_only(const Problem& problem);
 
 /// The plan with these options, one index into Choices::gradients[g] per gradient.
 casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t shape,

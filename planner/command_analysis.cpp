@@ -77,7 +77,7 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
   if (!time.iteration_s) throw sim::Stopped();
   analysis.plan = best.plan;
   analysis.plan.iteration_s = *time.iteration_s;
-  analysis.remarks.push_back(
+  analysis.diagnostics.push_back(
       fmt::format("the plan is {}, whose 90th percentile is less than the nominal plan's",
                   io::quote(best.name)));
 }
@@ -198,8 +198,8 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
 
 namespace {
 
-/// Does what was asked for unless the budget is over, or until it is; a remark then says so. A plan
-/// that was searched is not lost because its graph is too large for `option`.
+/// Does what was asked for unless the budget is over, or until it is; a diagnostic then says so. A
+/// plan that was searched is not lost because its graph is too large for `option`.
 template <class Work>
 void within_budget(const char* option, const AnalysisOptions& options, const Problem& problem,
                    Analysis& analysis, const Work& work) {
@@ -209,9 +209,9 @@ void within_budget(const char* option, const AnalysisOptions& options, const Pro
     work();
   } catch (const io::InputError& error) {
     if (!options.plan.empty()) throw;
-    analysis.remarks.push_back(fmt::format("{} was left out: {}", option, error.what()));
+    analysis.diagnostics.push_back(fmt::format("{} was left out: {}", option, error.what()));
   } catch (const sim::Stopped&) {
-    analysis.remarks.push_back(fmt::format(
+    analysis.diagnostics.push_back(fmt::format(
         "{} was left out: {}", option,
         budget->interrupted() ? "interrupted"
                               : "it takes longer than the budget; give a larger --budget"));

@@ -54,7 +54,7 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);
 /// What was found out, as far as it was asked for.
 struct Analysis {
   TimedPlan plan;  ///< after the passes, or the robust one
-  std::vector<std::string> remarks;
+  std::vector<std::string> diagnostics;
   std::vector<PassReport> passes;
   std::optional<RobustChoice> robust;
   std::optional<Explanation> explanation;

@@ -118,12 +118,12 @@ void print_classes(std::ostream& out, const std::vector<SizeClass>& classes) {
 }
 
 /// Why a change can be worth less than nothing, where one is.
-void print_why_negative(std::ostream& out, bool sketched) {
+void print_why_negative(std::ostream& out, bool estimated) {
   fmt::print(
       out,
       "  Negative: the iteration would be shorter with it. The search is a heuristic, which "
       "does not try every change{}.\n",
-      sketched ? "; and these differences are of network port, on which no plan is chosen" : "");
+      estimated ? "; and these differences are of network port, on which no plan is chosen" : "");
 }
 
 void print_explanation(std::ostream& out, const models::Model& model,
@@ -132,7 +132,7 @@ void print_explanation(std::ostream& out, const models::Model& model,
              io::format_amount(explanation.memory.residual_bytes),
              io::format_amount(explanation.memory.buffer_bytes));
   fmt::print(out, "why, gradients whose decision is worth most first{}:\n",
-             explanation.sketched ? " (costs of runner-ups are of network port)" : "");
+             explanation.estimated ? " (costs of runner-ups are of network port)" : "");
   if (explanation.rows.size() > kManyRows) print_classes(out, explanation.classes);
   const auto rows = by_worth(explanation.rows, &GradientRow::runner_up_cost_s);
   const auto name = [&](const GradientRow* row) { return model.gradients[row->gradient].name; };
@@ -159,7 +159,7 @@ void print_explanation(std::ostream& out, const models::Model& model,
                rows.empty() ? "" : " more", left == 1 ? "" : "s");
   }
   if (has_negative(explanation.rows, &GradientRow::runner_up_cost_s)) {
-    print_why_negative(out, explanation.sketched);
+    print_why_negative(out, explanation.estimated);
   }
 }
 
@@ -179,7 +179,7 @@ Json json_of(const models::Model& model, const Explanation& explanation) {
   }
   return {{"residual_bytes_per_node", explanation.memory.residual_bytes},
           {"buffer_bytes_per_node", explanation.memory.buffer_bytes},
-          {"runner_up_costs_on_network_port", explanation.sketched},
+          {"runner_up_costs_on_network_port", explanation.estimated},
           {"gradients", rows}};
 }
 
@@ -222,7 +222,7 @@ void print_comparison(std::ostream& out, const std::string& first, const std::st
   const auto rows = by_worth(comparison.differences, &Difference::alone_s);
   fmt::print(out, "\n{} differences; what each alone would add to the iteration of {}{}:\n",
              comparison.differences.size(), first,
-             comparison.sketched ? " (gradients: on network port)" : "");
+             comparison.estimated ? " (gradients: on network port)" : "");
   const std::size_t what =
       width_of("difference", rows, [](const Difference* d) { return d->what; }) + 2;
   const std::size_t from = width_of(first, rows, [](const Difference* d) { return d->first; }) + 2;
@@ -240,7 +240,7 @@ void print_comparison(std::ostream& out, const std::string& first, const std::st
                left == 1 ? "s" : "");
   }
   if (has_negative(comparison.differences, &Difference::alone_s)) {
-    print_why_negative(out, comparison.sketched);
+    print_why_negative(out, comparison.estimated);
   }
 }
 
@@ -263,7 +263,7 @@ Json json_of(const PlanComparison& comparison) {
   }
   return {{"first", json_of(comparison.first)},
           {"second", json_of(comparison.second)},
-          {"worth_on_network_port", comparison.sketched},
+          {"worth_on_network_port", comparison.estimated},
           {"differences", differences}};
 }
 

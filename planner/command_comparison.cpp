@@ -38,16 +38,16 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
   Comparison comparison = {.planned_s = time.iteration_s,
                            .baselines = simulate_baselines(problem, machines),
                            .spread = costs::spread_of(machines.profile)};
-  if (!time.remark.empty()) found.remarks.push_back("this plan: " + time.remark);
+  if (!time.diagnostic.empty()) found.diagnostics.push_back("this plan: " + time.diagnostic);
   for (const Baseline& baseline : comparison.baselines) {
-    if (!baseline.remark.empty()) {
-      found.remarks.push_back(fmt::format("{}: {}", baseline.name, baseline.remark));
+    if (!baseline.diagnostic.empty()) {
+      found.diagnostics.push_back(fmt::format("{}: {}", baseline.name, baseline.diagnostic));
     }
   }
-  if (!costs::AllReduceCosts(machines.profile).remark(problem.nodes).empty()) {
-    comparison.all_reduce_remark = machines.profile.all_reduce.empty()
-                                       ? "all-reduce not measured: an ideal ring"
-                                       : "all-reduce of so many nodes not measured: estimated";
+  if (!costs::AllReduceCosts(machines.profile).diagnostic(problem.nodes).empty()) {
+    comparison.all_reduce_diagnostic = machines.profile.all_reduce.empty()
+                                           ? "all-reduce not measured: an ideal ring"
+                                           : "all-reduce of so many nodes not measured: estimated";
   }
   return comparison;
 }
@@ -97,7 +97,7 @@ void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparis
 void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found) {
   if (!comparison.planned_s) return;
   const auto take = [&](const TimedPlan& plan, const std::string& name) {
-    found.remarks.push_back(
+    found.diagnostics.push_back(
         fmt::format("the plan is {}, which the search did not improve on", name));
     found.plan = plan.plan;
     found.transfer_order = plan.transfer_order;

@@ -5,7 +5,7 @@
 /// What hipress-plan lays beside the plan that it found.
 namespace hipress::planner {
 
-/// Simulates the plan and the baselines; what was given up for that is added to the remarks.
+/// Simulates the plan and the baselines; what was given up for that is added to the diagnostics.
 Comparison compare_with_baselines(const Problem& problem, SearchResult& found);
 
 /// Whether a plan of the problem may compress anything.

@@ -17,7 +17,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
-constexpr double kMostBudget_s = 1e6;        // 12 days
+constexpr double kMaxBudget_s = 1e6;         // 12 days
 
 /// The algorithms of a list, or none of "none".
 std::vector<std::string> allowed_algorithms(const std::string& text) {
@@ -81,7 +81,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--budget", options.budget_s,
                  "Seconds for search timeline, and the passes after it (default 2)")
-      ->check(io::number_from(0, kMostBudget_s));
+      ->check(io::number_from(0, kMaxBudget_s));
   app.add_option("--evaluations", options.evaluations,
                  "Simulations for search timeline, instead of --budget")
       ->check(io::count_from(0, INT64_MAX));

@@ -51,7 +51,7 @@ std::string algorithms_of(const models::Model& model, const casync::Plan& plan) 
 /// A text plan that compresses with one algorithm says only that it compresses; which, the tools
 /// that replay it must be told if it is not the one that they take for granted. Empty: they need
 /// not.
-std::string remark_on_algorithm(const models::Model& model, const casync::Plan& plan) {
+std::string diagnose_algorithm(const models::Model& model, const casync::Plan& plan) {
   const std::vector<std::string> used = used_algorithms(model, plan);
   if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
   return fmt::format(
@@ -197,32 +197,32 @@ void print_report(const Options& options, const Problem& problem, const casync::
                  : fmt::format("{} compressed with {}", count, algorithms_of(problem.model, plan)));
 }
 
-void add_replay_remarks(const Options& options, const models::Model& model,
-                        const costs::Profile& profile, SearchResult& found) {
+void add_replay_diagnostics(const Options& options, const models::Model& model,
+                            const costs::Profile& profile, SearchResult& found) {
   const std::string& raw = raw_strategy_of(found.plan);
   if (sends_raw_alone(raw)) {
-    const std::string estimate = costs::AllReduceCosts(profile).remark(found.plan.nodes);
-    if (!estimate.empty()) found.remarks.push_back(estimate);
+    const std::string estimate = costs::AllReduceCosts(profile).diagnostic(found.plan.nodes);
+    if (!estimate.empty()) found.diagnostics.push_back(estimate);
   }
   if (!options.yaml()) {
-    const std::string algorithm = remark_on_algorithm(model, found.plan);
-    if (!algorithm.empty()) found.remarks.push_back(algorithm);
+    const std::string algorithm = diagnose_algorithm(model, found.plan);
+    if (!algorithm.empty()) found.diagnostics.push_back(algorithm);
   }
   if (!found.plan.raw_strategy.empty() && !options.yaml()) {
-    found.remarks.push_back(fmt::format(
+    found.diagnostics.push_back(fmt::format(
         "raw gradients go by {}, which only a plan YAML says: take --output X.yaml, or replay with "
         "--topology {} --raw-allreduce",
         raw, found.plan.strategy));
   }
   if (found.transfer_order == sim::TransferOrder::kNeed) {
-    found.remarks.push_back(
+    found.diagnostics.push_back(
         options.yaml() ? "the plan is for transfer order need, in which hipress-exec cannot run it"
                        : "the plan is for --transfer-order need, which only a plan YAML says: take "
                          "--output X.yaml, or replay with hipress-sim --transfer-order need");
   }
   const bool grouped = found.plan.bulk.threshold_bytes > 0 || found.plan.batch.threshold_bytes > 0;
   if (grouped && !options.yaml()) {
-    found.remarks.push_back(
+    found.diagnostics.push_back(
         "the plan has bulk groups or batches, which only a plan YAML says: take --output X.yaml");
   }
 }

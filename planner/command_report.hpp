@@ -25,7 +25,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                  const Comparison& comparison);
 
 /// How to replay what a plan file does not say, and which of its costs nobody measured.
-void add_replay_remarks(const Options& options, const models::Model& model,
-                        const costs::Profile& profile, SearchResult& found);
+void add_replay_diagnostics(const Options& options, const models::Model& model,
+                            const costs::Profile& profile, SearchResult& found);
 
 }  // namespace hipress::planner

@@ -83,7 +83,7 @@ void add_gradients(const Problem& problem, const TimedPlan& first, const TimedPl
   }
   if (different.empty()) return;
   Swaps swaps(bench, problem, first, different.size());
-  comparison.sketched = swaps.sketched();
+  comparison.estimated = swaps.estimated();
   for (const std::uint32_t g : different) {
     const std::uint16_t option = bench.other(0).options[g];
     comparison.differences.push_back({problem.model.gradients[g].name,

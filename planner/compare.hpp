@@ -34,8 +34,8 @@ struct Difference {
 struct PlanComparison {
   PlanFigures first, second;
   std::vector<Difference>
-      differences;        ///< of the plan, then of gradients as backward completes them
-  bool sketched = false;  ///< what gradients' differences are worth is of network port
+      differences;         ///< of the plan, then of gradients as backward completes them
+  bool estimated = false;  ///< what gradients' differences are worth is of network port
 };
 
 /// Compares two plans for one problem's model and nodes; their iteration_s need not be known.

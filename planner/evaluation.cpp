@@ -14,11 +14,11 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMostWholeTasks = 4e6;  // with K = N, that are worth simulating again and again
-constexpr double kMostTasks = 8e6;       // of a graph; about 90 bytes each while it is made
-constexpr double kMostTasksBesideFolded = 2e6;  // the same where other plans' are folded anyway
-constexpr double kMostFlowTasks = 1e8;          // of the whole graph, where flows share links
-constexpr double kMostFoldedTasks = 1e8;        // of one node, where all do the same
+constexpr double kMaxWholeTasks = 4e6;  // with K = N, that are worth simulating again and again
+constexpr double kMaxTasks = 8e6;       // of a graph; about 90 bytes each while it is made
+constexpr double kMaxTasksBesideFolded = 2e6;  // the same where other plans' are folded anyway
+constexpr double kMaxFlowTasks = 1e8;          // of the whole graph, where flows share links
+constexpr double kMaxFoldedTasks = 1e8;        // of one node, where all do the same
 constexpr double kTasksPerMessage = 3.5;
 
 /// That fit in memory.
@@ -27,9 +27,8 @@ double fitting_tasks(const Machines& machines) {
 }
 
 double most_tasks(const models::Model& model, const casync::Plan& plan, const Machines& machines) {
-  return std::min(
-      whole_graphs_are_too_large(model, plan.nodes) ? kMostTasksBesideFolded : kMostTasks,
-      fitting_tasks(machines));
+  return std::min(whole_graphs_are_too_large(model, plan.nodes) ? kMaxTasksBesideFolded : kMaxTasks,
+                  fitting_tasks(machines));
 }
 
 sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
@@ -51,11 +50,12 @@ struct Treatment {
   sim::Fold fold = sim::Fold::kExactly;
   bool folds = false;
   bool possible = true;
-  std::string remark = {};
+  std::string diagnostic = {};
 };
 
 /// A graph with few tasks is simulated as it is, and folded where that changes nothing. Of one with
-/// many only an orbit is, on network port where fair could not fold it or has too many flows.
+/// many only one representative is, on network port where fair could not fold it or has too many
+/// flows.
 Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines, double tasks) {
   using casync::Foldability;
@@ -73,31 +73,31 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
   std::string on_port;
   if (machines.network == sim::Network::kFair) {
     if (machines.cluster.link.burst_bytes > 0) on_port = "fair cannot fold links with bursts";
-    if (tasks > kMostFlowTasks) on_port = "there are too many flows for fair";
+    if (tasks > kMaxFlowTasks) on_port = "there are too many flows for fair";
   }
   if (!on_port.empty()) treatment.network = sim::Network::kPort;
   if (const std::string why = why_whole(); !why.empty()) {
     treatment.possible = false;
-    treatment.remark =
+    treatment.diagnostic =
         fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})", tasks, why);
     return treatment;
   }
   const double folded = tasks / plan.nodes;
-  if (folded > std::min(kMostFoldedTasks, fitting_tasks(machines))) {
+  if (folded > std::min(kMaxFoldedTasks, fitting_tasks(machines))) {
     treatment.possible = false;
-    treatment.remark = fmt::format(
+    treatment.diagnostic = fmt::format(
         "not simulated: one node alone has about {:.0e} tasks, {}", folded,
-        folded > kMostFoldedTasks ? "which takes too long" : "which do not fit in memory");
+        folded > kMaxFoldedTasks ? "which takes too long" : "which do not fit in memory");
     return treatment;
   }
   treatment.fold = sim::Fold::kAlways;
   treatment.folds = true;
-  std::string& remark = treatment.remark;
+  std::string& diagnostic = treatment.diagnostic;
   if (verdict.kind == Foldability::kBounded) {
-    remark = "simulated with all slices as long as the longest";
+    diagnostic = "simulated with all slices as long as the longest";
   }
   if (!on_port.empty()) {
-    remark += (remark.empty() ? "simulated" : ",") + (" on network port: " + on_port);
+    diagnostic += (diagnostic.empty() ? "simulated" : ",") + (" on network port: " + on_port);
   }
   return treatment;
 }
@@ -121,7 +121,7 @@ costs::Cluster seen_by(sim::Network network, costs::Cluster cluster) {
 bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes) {
   const double n = nodes;
   const double messages = 2 * n * (n - 1) * static_cast<double>(model.gradients.size());
-  return messages * kTasksPerMessage > kMostWholeTasks;
+  return messages * kTasksPerMessage > kMaxWholeTasks;
 }
 
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
@@ -142,7 +142,7 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
   Treatment treatment = treatment_of(model, plan, machines, casync::whole_tasks(model, plan));
   how.fold = treatment.fold;
   how.possible = treatment.possible;
-  how.remark = std::move(treatment.remark);
+  how.diagnostic = std::move(treatment.diagnostic);
   if (how.scenario.network != treatment.network) {
     how.scenario.network = treatment.network;
     how.scenario.cluster = seen_by(treatment.network, machines.cluster);
@@ -153,7 +153,7 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
                                     const Machines& machines, sim::TransferOrder order) {
   const AffordableScenario how = affordable_scenario(model, plan, machines, order);
-  if (!how.possible) return {std::nullopt, how.remark};
+  if (!how.possible) return {std::nullopt, how.diagnostic};
   const bool on_port = how.scenario.network == sim::Network::kPort;
   const bool from_patterns = how.fold == sim::Fold::kAlways && on_port &&
                              nodes_are_alike(machines.cluster) && plan.bulk_groups.empty() &&
@@ -163,7 +163,7 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
                                casync::Picoseconds(folded_iteration(model, plan, machines, order)))
                          : seconds_of(how.scenario, how.fold);
   };
-  if (!machines.budget) return {simulate(), how.remark};
+  if (!machines.budget) return {simulate(), how.diagnostic};
   const Engine engine = from_patterns ? Engine::kPatterns : on_port ? Engine::kPort : Engine::kFair;
   const double tasks = simulated_tasks(model, plan, machines);
   if (const std::string why = machines.budget->objection(tasks, engine); !why.empty()) {
@@ -175,7 +175,7 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
     machines.budget->note(
         tasks, engine,
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    return {iteration_s, how.remark};
+    return {iteration_s, how.diagnostic};
   } catch (const sim::Stopped&) {
     return {std::nullopt,
             fmt::format("not simulated to the end: about {:.0e} tasks, {}", tasks,

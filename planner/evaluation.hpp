@@ -43,8 +43,8 @@ std::function<bool()> stop_of(const Machines& machines);
 struct AffordableScenario {
   sim::Scenario scenario;
   sim::Fold fold = sim::Fold::kExactly;
-  bool possible = true;     ///< false: not even folded
-  std::string remark = {};  ///< what was given up, or why it is impossible; mostly empty
+  bool possible = true;         ///< false: not even folded
+  std::string diagnostic = {};  ///< what was given up, or why it is impossible; mostly empty
 };
 AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
                                        const Machines& machines,
@@ -60,7 +60,7 @@ double simulated_tasks(const models::Model& model, const casync::Plan& plan,
 /// A time that large clusters can afford, and what was given up for it.
 struct AffordableTime {
   std::optional<double> iteration_s;  ///< none: not even so
-  std::string remark = {};            ///< empty: it is simulated_iteration_s()
+  std::string diagnostic = {};        ///< empty: it is simulated_iteration_s()
 };
 
 /// The same where a graph has so many tasks that it does not fit in memory or time: folded with all

@@ -9,7 +9,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMostPatternBytes = std::size_t{48} << 20;
+constexpr std::size_t kMaxPatternBytes = std::size_t{48} << 20;
 constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
 
 /// A group that more gradients may join; as in casync/layout.cpp.
@@ -69,7 +69,7 @@ Schedule Evaluator::coarse(const Candidate& candidate) {
 
 Schedule Evaluator::exact(const Candidate& candidate) {
   lay_out(candidate);
-  const bool fold = rotations_only(problem_) ||
+  const bool fold = folded_only(problem_) ||
                     std::all_of(units_.begin(), units_.end(),
                                 [&](const Unit& unit) { return folds(unit, candidate.shape); });
   return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
@@ -95,7 +95,7 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
 
 Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
   Schedule schedule;
-  schedule.orbits = fidelity == Fidelity::kWhole ? problem_.nodes : 1;
+  schedule.representatives = fidelity == Fidelity::kWhole ? problem_.nodes : 1;
   schedule.compute_end = compute_end_;
   schedule.transfer_order = choices_.shapes[candidate.shape].transfer_order;
   schedule.units.reserve(units_.size());
@@ -150,7 +150,7 @@ Evaluator::Load Evaluator::load(std::uint32_t shape, std::size_t gradient, std::
 }
 
 void Evaluator::trim() {
-  if (!exact_book_.trim(kMostPatternBytes)) return;
+  if (!exact_book_.trim(kMaxPatternBytes)) return;
   std::erase_if(singles_, [](const auto& row) { return row.first.second != Fidelity::kCoarse; });
 }
 

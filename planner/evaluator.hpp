@@ -36,7 +36,7 @@ class Evaluator {
   /// Coarse: for any candidate. Not to be called by two threads at once.
   Schedule coarse(const Candidate& candidate);
   /// Exact, if can_be_exact(): folded where the graph can be, or where
-  /// rotations_only() (then with every slice as long as the first), else whole. Valid until the
+  /// folded_only() (then with every slice as long as the first), else whole. Valid until the
   /// next trim(). Not to be called by two threads at once.
   Schedule exact(const Candidate& candidate);
   /// The same, and never folded.

@@ -55,7 +55,7 @@ class Simulations {
   /// Candidate::options is not asked.
   bool timed_by_units(const Candidate& candidate) const {
     return problem_.machines->network == sim::Network::kPort &&
-           evaluator_.can_be_exact(candidate) && !rotations_only(problem_);
+           evaluator_.can_be_exact(candidate) && !folded_only(problem_);
   }
 
  private:
@@ -219,7 +219,7 @@ class BranchAndBound {
 /// Refuses what would take too long. One plan tells how long simulating each would take.
 void require_few(const Problem& problem, const Choices& choices) {
   const double plans = count_plans(choices);
-  if (plans <= kMostPlans) return;
+  if (plans <= kMaxPlans) return;
   const auto begin = std::chrono::steady_clock::now();
   Simulations(problem, choices)
       .iteration({0, std::vector<std::uint16_t>(choices.gradients.size(), 0)}, kLatest);
@@ -231,7 +231,7 @@ void require_few(const Problem& problem, const Choices& choices) {
       "To simulate each, at {:.2g} s, would take {:.2g} years, and nobody knows "
       "beforehand how much of that bounds spare: take --search timeline, or fewer "
       "algorithms or gradients",
-      kMostPlans, choices.gradients.size(), plans, one_s, plans * one_s / kYear_s));
+      kMaxPlans, choices.gradients.size(), plans, one_s, plans * one_s / kYear_s));
 }
 
 }  // namespace
@@ -280,7 +280,7 @@ SearchResult search_exhaustive(const Problem& problem) {
       fmt::format("{} simulated, {} parts bounded", optimum.simulated, optimum.bounded);
   const std::string plans = fmt::format(
       "{:.3g} plans (each gradient raw or compressed, K = 1 or N)", count_plans(choices));
-  result.remarks.push_back(
+  result.diagnostics.push_back(
       optimum.proven
           ? fmt::format("the best of {}: {}", plans, counts)
           : fmt::format("not proved to be the best of {}: interrupted after {}", plans, counts));

@@ -9,7 +9,7 @@
 namespace hipress::planner {
 
 /// The most plans that an exhaustive search takes on: 12 gradients of 8 options each, 6.9e10.
-inline constexpr double kMostPlans = 68719476736.0;
+inline constexpr double kMaxPlans = 68719476736.0;
 
 /// What an exhaustive search chooses from: every gradient raw or with one of the problem's
 /// algorithms, whole (K = 1) or a slice for every node (K = N); nothing grouped. With three
@@ -33,7 +33,7 @@ struct Optimum {
 /// the best plan so far are left out. On network port, parts are prefixes (prefix_search.hpp) where
 /// the shape has neither bulk groups nor batches; else what is bounded is bound.hpp's program. Of
 /// equally fast plans it takes the one that it meets first, always the same. Limits::interrupted
-/// ends it. io::InputError for more than kMostPlans plans, with an estimate of the time that they
+/// ends it. io::InputError for more than kMaxPlans plans, with an estimate of the time that they
 /// would take.
 Optimum find_optimum(const Problem& problem, const Choices& choices);
 

@@ -76,7 +76,7 @@ class Dissection {
 
   void add_work(TaskId id, UnitUse& use) {
     const Task& task = graph_[id];
-    const double nodes = graph_.orbits();
+    const double nodes = graph_.representatives();
     if (task.kind == Kind::kSend || task.kind == Kind::kAllReduce) {
       use.bytes_s +=
           static_cast<double>(casync::bytes_sent(graph_, task)) / cluster_.link.bandwidth / nodes;
@@ -133,7 +133,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
 void add_runner_ups(const Problem& problem, const TimedPlan& plan, Explanation& explanation) {
   Workbench bench(problem, plan);
   Swaps swaps(bench, problem, plan, explanation.rows.size());
-  explanation.sketched = swaps.sketched();
+  explanation.estimated = swaps.estimated();
   for (GradientRow& row : explanation.rows) {
     const std::uint32_t g = row.gradient;
     row.option = bench.describe(g, bench.plan().options[g]);

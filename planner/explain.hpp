@@ -54,7 +54,7 @@ struct SizeClass {
 struct Explanation {
   std::vector<GradientRow> rows;   ///< as backward completes them
   std::vector<SizeClass> classes;  ///< the most elements first
-  bool sketched = false;           ///< runner-up costs are differences on network port
+  bool estimated = false;          ///< runner-up costs are differences on network port
   PlanMemory memory;
 };
 

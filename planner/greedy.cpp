@@ -8,12 +8,12 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMostExactTasks = 30e3;  // beyond, simulations are coarse
+constexpr double kMaxExactTasks = 30e3;  // beyond, simulations are coarse
 
 bool few_tasks(const Problem& problem) {
   const double nodes = problem.nodes;
   return 7 * nodes * (nodes - 1) * static_cast<double>(problem.model.gradients.size()) <=
-         kMostExactTasks;
+         kMaxExactTasks;
 }
 
 /// Options with K = N, or where there are none the first; those that send it as it is first.

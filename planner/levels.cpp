@@ -5,12 +5,12 @@
 namespace hipress::planner {
 
 std::unique_ptr<const OtherLevels> OtherLevels::of(const Problem& problem,
-                                                   std::vector<std::string>& remarks) {
+                                                   std::vector<std::string>& diagnostics) {
   const Machines& machines = *problem.machines;
   const std::optional<costs::Cluster> other = costs::in_other_levels(machines.cluster);
   if (!other) return nullptr;
   if (machines.network == sim::Network::kPort && !costs::is_uniform(*other)) {
-    remarks.push_back(
+    diagnostics.push_back(
         "plans with every GPU a node are left out: on network port, GPUs cannot share their "
         "host's link (take --network fair)");
     return nullptr;

@@ -13,10 +13,11 @@ namespace hipress::planner {
 /// sum gradients over their GPUs first, every GPU as a node, and the other way round.
 class OtherLevels {
  public:
-  /// Null where there is no other level, or where plans for it cannot be simulated, which `remarks`
-  /// then says. Problem::machines must be given; the problem's model and profile must outlive it.
+  /// Null where there is no other level, or where plans for it cannot be simulated, which
+  /// `diagnostics` then says. Problem::machines must be given; the problem's model and profile must
+  /// outlive it.
   static std::unique_ptr<const OtherLevels> of(const Problem& problem,
-                                               std::vector<std::string>& remarks);
+                                               std::vector<std::string>& diagnostics);
 
   OtherLevels(const Problem& problem, const costs::Cluster& cluster);
   OtherLevels(const OtherLevels&) = delete;

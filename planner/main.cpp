@@ -67,9 +67,9 @@ void show_progress(double share, double best_s) {
 }
 
 /// The model, with the times that the options give it.
-models::Model read_model(const Options& options, std::vector<std::string>& remarks) {
+models::Model read_model(const Options& options, std::vector<std::string>& diagnostics) {
   models::Model model = models::read_model(options.input);
-  remarks = models::apply(options.times, model);
+  diagnostics = models::apply(options.times, model);
   return model;
 }
 
@@ -93,7 +93,7 @@ struct Request {
 
   const Options& options;
   const planner::SearchRow& search;
-  std::vector<std::string> remarks;
+  std::vector<std::string> diagnostics;
   const models::Model model;
   planner::Problem problem;
   costs::Profile profile;                     ///< of the machines
@@ -111,7 +111,7 @@ struct Request {
 Request::Request(const Options& given, const planner::SearchRow& row)
     : options(given),
       search(row),
-      model(read_model(given, remarks)),
+      model(read_model(given, diagnostics)),
       problem(problem_of(given, row, model)) {
   problem.limits.interrupted = &io::InterruptScope::flag();
   problem.choices = search.choices;
@@ -126,13 +126,13 @@ Request::Request(const Options& given, const planner::SearchRow& row)
     if (!options.yaml()) plans::require_text_names(model);
   }
   if (optimises() && problem.strategy == "best" && options.yaml()) {
-    other = planner::OtherLevels::of(problem, remarks);
+    other = planner::OtherLevels::of(problem, diagnostics);
   }
 }
 
 void Request::read_machines() {
   costs::LoadedMachines loaded = costs::load(options.machines, options.nodes, problem.nodes);
-  remarks.insert(remarks.end(), loaded.remarks.begin(), loaded.remarks.end());
+  diagnostics.insert(diagnostics.end(), loaded.diagnostics.begin(), loaded.diagnostics.end());
   for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
   profile = std::move(loaded.profile);
   costs::Cluster cluster = std::move(loaded.cluster);
@@ -154,9 +154,9 @@ void Request::read_machines() {
 void Request::add_foreign_costs() {
   for (const std::string& name : problem.algorithms) {
     const bool published = problem.profile == nullptr && !search.simulates;
-    std::string remark =
-        published ? planner::remark_on_published_costs(name) : costs::foreign_costs(profile, name);
-    if (!remark.empty()) remarks.push_back(std::move(remark));
+    std::string diagnostic =
+        published ? planner::diagnose_published_costs(name) : costs::foreign_costs(profile, name);
+    if (!diagnostic.empty()) diagnostics.push_back(std::move(diagnostic));
   }
 }
 
@@ -178,7 +178,8 @@ planner::SearchResult find_plan(const Request& request, const planner::Problem& 
     planner::TimedPlan given =
         planner::read_plan(options.analysis.plan, problem, topology_of(options, request.search),
                            options.analysis.order);
-    return {.plan = std::move(given.plan), .remarks = {}, .transfer_order = given.transfer_order};
+    return {
+        .plan = std::move(given.plan), .diagnostics = {}, .transfer_order = given.transfer_order};
   }
   planner::Problem limited = problem;
   limited.limits =
@@ -213,7 +214,7 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   found.complete = found.complete && result.complete;
   found.proven = found.proven && result.proven && time.iteration_s.has_value();
   if (!time.iteration_s) {
-    found.remarks.push_back("plans with other levels of GPUs are left out: " + time.remark);
+    found.diagnostics.push_back("plans with other levels of GPUs are left out: " + time.diagnostic);
     return;
   }
   std::optional<double>& planned_s = outcome.comparison.planned_s;
@@ -221,7 +222,7 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   result.evaluations = found.evaluations;
   result.complete = found.complete;
   result.proven = found.proven;
-  result.remarks.push_back(costs::describe_levels(other.machines->cluster));
+  result.diagnostics.push_back(costs::describe_levels(other.machines->cluster));
   found = std::move(result);
   planned_s = time.iteration_s;
   outcome.problem = &other;
@@ -235,12 +236,12 @@ void analyse(const Request& request, Outcome& outcome) {
   if (!planned_s) {
     if (!options.analysis.any()) return;
     if (request.searches()) {
-      found.remarks.push_back("the plan was not simulated, so nothing more is said of it");
+      found.diagnostics.push_back("the plan was not simulated, so nothing more is said of it");
       return;
     }
-    throw io::InputError(
-        fmt::format("{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
-                    found.remarks.empty() ? "this plan was not simulated" : found.remarks.back()));
+    throw io::InputError(fmt::format(
+        "{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
+        found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
   }
   const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
   const bool may_be_raw = raw && planner::may_be_plan(*outcome.problem, raw->plan);
@@ -257,7 +258,8 @@ void analyse(const Request& request, Outcome& outcome) {
   const planner::Analysis& analysis = outcome.analysis;
   found.plan = analysis.plan.plan;
   found.transfer_order = analysis.plan.transfer_order;
-  found.remarks.insert(found.remarks.end(), analysis.remarks.begin(), analysis.remarks.end());
+  found.diagnostics.insert(found.diagnostics.end(), analysis.diagnostics.begin(),
+                           analysis.diagnostics.end());
   planned_s = analysis.plan.iteration_s;
 }
 
@@ -272,13 +274,13 @@ double bound(const planner::Problem& problem, std::optional<double> known_s) {
 }
 
 /// Whether plans can be simulated: SeCoPa's formulas have costs for algorithms that no profile has.
-bool has_costs(const Request& request, std::vector<std::string>& remarks) {
+bool has_costs(const Request& request, std::vector<std::string>& diagnostics) {
   if (request.search.simulates || !request.searches()) return true;
   try {
     for (const std::string& name : request.problem.algorithms) request.profile.codec(name);
     return true;
   } catch (const io::InputError& error) {
-    remarks.push_back(fmt::format("nothing was simulated: {}", error.what()));
+    diagnostics.push_back(fmt::format("nothing was simulated: {}", error.what()));
     return false;
   }
 }
@@ -292,9 +294,10 @@ Outcome find(const Request& request) {
   outcome.found = find_plan(request, problem, request.share_of_level() * request.share_of_search());
   outcome.search_s = watch.seconds();
   planner::SearchResult& found = outcome.found;
-  found.remarks.insert(found.remarks.end(), request.remarks.begin(), request.remarks.end());
+  found.diagnostics.insert(found.diagnostics.end(), request.diagnostics.begin(),
+                           request.diagnostics.end());
   Comparison& comparison = outcome.comparison;
-  if (has_costs(request, found.remarks)) {
+  if (has_costs(request, found.diagnostics)) {
     comparison = planner::compare_with_baselines(problem, found);
     consider_uncompressed(request, problem, outcome);
   }
@@ -340,15 +343,16 @@ void finish(const Request& request, Outcome& outcome) {
   const Options& options = request.options;
   planner::SearchResult& found = outcome.found;
   if (io::InterruptScope::interrupted()) {
-    found.remarks.push_back(found.complete ? "interrupted after the search: passes had less time"
-                                           : "interrupted: this is the best plan so far");
+    found.diagnostics.push_back(found.complete
+                                    ? "interrupted after the search: passes had less time"
+                                    : "interrupted: this is the best plan so far");
   }
   if (request.searches()) {
     found.plan = planner::in_one_strategy(std::move(found.plan));
-    add_replay_remarks(options, request.model, request.profile, found);
+    add_replay_diagnostics(options, request.model, request.profile, found);
     write_plan(options, request.model, found, request.profile, outcome.comparison);
   }
-  for (const std::string& remark : found.remarks) spdlog::info("{}", remark);
+  for (const std::string& diagnostic : found.diagnostics) spdlog::info("{}", diagnostic);
   const planner::Problem& problem = *outcome.problem;
   if (options.json) {
     print_json(problem, found, outcome.search_s, outcome.comparison, outcome.verdict,

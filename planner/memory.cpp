@@ -51,10 +51,10 @@ std::int64_t own_elements(const TaskGraph& graph, TaskId id) {
 
 PlanMemory plan_memory(const TaskGraph& graph, const std::vector<casync::Algorithm>& algorithms) {
   const std::vector<std::int64_t> state = state_bytes(algorithms);
-  std::vector<PlanMemory> nodes(graph.orbits());
+  std::vector<PlanMemory> nodes(graph.representatives());
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const Task& task = graph[id];
-    PlanMemory& node = nodes[graph.orbit(task.node)];
+    PlanMemory& node = nodes[graph.representative(task.node)];
     if (task.kind == Kind::kEncode) {
       const auto algorithm = static_cast<std::size_t>(task.algorithm);
       const std::int64_t elements = own_elements(graph, id);

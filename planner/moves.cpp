@@ -17,9 +17,9 @@ void shuffle(std::vector<Element>& elements, Neighbourhoods::Draws& draws) {
     std::swap(elements[i - 1], elements[draws() % i]);
 }
 
-constexpr std::size_t kMostClasses = 48;
-constexpr std::size_t kPairsPerGradient = 4;    // that are drawn
-constexpr std::size_t kMostListedPairs = 1500;  // up to which all are tried instead
+constexpr std::size_t kMaxClasses = 48;
+constexpr std::size_t kPairsPerGradient = 4;   // that are drawn
+constexpr std::size_t kMaxListedPairs = 1500;  // up to which all are tried instead
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) :
   const std::vector<std::uint32_t> order = casync::backward_order(problem.model);
   std::map<std::int64_t, std::vector<std::uint32_t>, std::greater<>> by_size;
   for (const std::uint32_t g : order) by_size[problem.model.gradients[g].elements].push_back(g);
-  if (by_size.size() > kMostClasses) {
+  if (by_size.size() > kMaxClasses) {
     by_size.clear();
     for (const std::uint32_t g : order) {
       const auto elements = static_cast<std::uint64_t>(problem.model.gradients[g].elements);
@@ -153,7 +153,7 @@ std::vector<Move> Neighbourhoods::all_pairs(const Candidate& candidate) const {
       for (std::uint16_t i = 0; i < choices_.gradients[a].size(); ++i) {
         for (std::uint16_t j = 0; j < choices_.gradients[b].size(); ++j) {
           if (i == candidate.options[a] || j == candidate.options[b]) continue;
-          if (moves.size() == kMostListedPairs) return {};
+          if (moves.size() == kMaxListedPairs) return {};
           moves.push_back({.changes = {{a, i}, {b, j}}});
         }
       }

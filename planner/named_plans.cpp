@@ -75,7 +75,8 @@ TimedPlan fastest(const Problem& problem, const TimedPlan* other = nullptr) {
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
   if (!time.iteration_s) {
-    throw io::InputError(fmt::format("no plan can be searched: {}; take fewer nodes", time.remark));
+    throw io::InputError(
+        fmt::format("no plan can be searched: {}; take fewer nodes", time.diagnostic));
   }
   TimedPlan plan =
       faster_baseline(problem, {std::move(found.plan), found.transfer_order, *time.iteration_s});
@@ -109,7 +110,7 @@ casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
   }
   Baseline baseline = simulate_baseline(row, problem, *problem.machines);
   if (!baseline.iteration_s) {
-    throw io::InputError(fmt::format("plan {}: {}", row.name, baseline.remark));
+    throw io::InputError(fmt::format("plan {}: {}", row.name, baseline.diagnostic));
   }
   return std::move(baseline.plan);
 }

@@ -108,16 +108,16 @@ class Works {
 };
 
 Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
-  Step step = {.node = graph.orbit(task.node)};
+  Step step = {.node = graph.representative(task.node)};
   if (task.kind == Kind::kSend) {
     step.resource = Resource::kPorts;
     step.work = works.message(task.amount);
     step.delay = works.latency();
-    step.shift = graph.folded ? 0 : task.rotation;
+    step.shift = graph.folded ? 0 : task.peer_offset;
   } else if (task.kind == Kind::kAllReduce) {
     step.resource = Resource::kPorts;
     step.work = works.all_reduce(task);
-    step.shift = graph.folded ? 0 : task.rotation;
+    step.shift = graph.folded ? 0 : task.peer_offset;
   } else if (casync::is_local(task)) {
     step.resource = Resource::kLocal;
     step.work = works.local(task.amount);
@@ -129,7 +129,7 @@ Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
 
 auto place(const TaskGraph& graph, TaskId id) {
   const Task& task = graph[id];
-  return std::tuple(task.rotation, task.partition, task.kind, id);
+  return std::tuple(task.peer_offset, task.partition, task.kind, id);
 }
 
 /// Takes no time: what comes before it counts as what comes before its successors.
@@ -323,8 +323,8 @@ std::int64_t checked_work(double seconds) {
 }
 
 void require_countable(double picoseconds) {
-  constexpr double kMost = 0x1p62;  // 53 days; sums and differences of two fit in 64 bits
-  if (picoseconds <= kMost) return;
+  constexpr double kMax = 0x1p62;  // 53 days; sums and differences of two fit in 64 bits
+  if (picoseconds <= kMax) return;
   throw io::InputError(
       "all that a plan does takes more than 53 days, which times in picoseconds do not hold: check "
       "bandwidths, overheads, latencies, compute speeds and the model's elements and times");

@@ -25,13 +25,13 @@ namespace hipress::planner {
 enum class Resource : std::uint8_t { kCodec, kLocal, kPorts };
 
 /// One task of a pattern. Steps are sorted as resources serve them among tasks of one ready time
-/// and unit: by rotation, partition, kind and id.
+/// and unit: by peer offset, partition, kind and id.
 struct Step {
   std::int64_t work = 0;         ///< ps that it occupies its resource
   std::int64_t delay = 0;        ///< ps from then until its successors may start (the wire)
   std::uint32_t successors = 0;  ///< index into Pattern::successors of the first; the next step's
                                  ///< ends them
-  std::uint32_t node = 0;        ///< before the unit's rotation
+  std::uint32_t node = 0;        ///< before the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
   Resource resource = Resource::kCodec;
 };

@@ -5,7 +5,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMostPoints = 512;  // of a frontier; more: closer, and slower to make
+constexpr std::size_t kMaxPoints = 512;  // of a frontier; more: closer, and slower to make
 
 }  // namespace
 
@@ -15,9 +15,9 @@ PrefixBound::PrefixBound(Evaluator& evaluator, std::uint32_t shape, const ReadyT
   std::size_t most = 1;
   for (const auto& options : evaluator.choices().gradients) most = std::max(most, options.size());
   for (std::size_t option = 0; option < most; ++option) read(option, work);
-  chosen_.resize(any_.orbits + 1);
-  egress_free_.resize(any_.orbits);
-  codec_free_.resize(any_.orbits);
+  chosen_.resize(any_.representatives + 1);
+  egress_free_.resize(any_.representatives);
+  codec_free_.resize(any_.representatives);
 }
 
 /// The options with this number of all gradients that have so many.
@@ -35,7 +35,7 @@ void PrefixBound::read(std::size_t option, const std::vector<std::vector<OptionW
     for (const OptionWork& least : work[place]) {
       if (least.option != option) continue;
       const std::int64_t alone =
-          least_alone(*one.pattern, *one.tails, any_.orbits) + any_.units[place].ready;
+          least_alone(*one.pattern, *one.tails, any_.representatives) + any_.units[place].ready;
       one.end = std::max(least.end, static_cast<double>(alone));
       one.port_tail = static_cast<std::int64_t>(least.port_tail);
       one.codec_tail = static_cast<std::int64_t>(least.codec_tail);
@@ -46,9 +46,9 @@ void PrefixBound::read(std::size_t option, const std::vector<std::vector<OptionW
 PrefixOption PrefixBound::read(const PlacedUnit& unit) {
   PrefixOption one = {.pattern = unit.pattern,
                       .tails = tails_of(*unit.pattern),
-                      .loads = std::vector<NodeLoad>(any_.orbits + 1),
-                      .egress_tails = std::vector<std::int64_t>(any_.orbits, 0),
-                      .codec_tails = std::vector<std::int64_t>(any_.orbits, 0)};
+                      .loads = std::vector<NodeLoad>(any_.representatives + 1),
+                      .egress_tails = std::vector<std::int64_t>(any_.representatives, 0),
+                      .codec_tails = std::vector<std::int64_t>(any_.representatives, 0)};
   NodeLoad& all = one.loads.back();
   for (std::uint32_t i = 0; i < unit.pattern->count(); ++i) {
     const Step& step = unit.pattern->steps[i];
@@ -77,7 +77,7 @@ void PrefixBound::read_tails(const PlacedUnit& unit, PrefixOption& one) const {
     return step.resource == Resource::kPorts ? &one.egress_tails[node] : nullptr;
   };
   const bool ordered = begins_in_order(pattern);
-  std::vector<NodeLoad> begun(any_.orbits);
+  std::vector<NodeLoad> begun(any_.representatives);
   const auto done = [&](const Step& step) -> std::int64_t& {
     NodeLoad& load = begun[any_.node_of(unit, step)];
     return step.resource == Resource::kCodec ? load.codec : load.egress;
@@ -115,7 +115,7 @@ bool PrefixBound::prepare(std::int64_t time) {
       least_codec_tail_ = std::min(least_codec_tail_, option.codec_tail);
     }
   }
-  const std::size_t scopes = any_.orbits + 1;
+  const std::size_t scopes = any_.representatives + 1;
   frontiers_.assign(options_.size() + 1, std::vector<std::vector<Point>>(scopes, {Point{}}));
   for (std::size_t place = options_.size(); place-- > 0;) {
     for (std::size_t scope = 0; scope < scopes; ++scope) {
@@ -137,7 +137,7 @@ std::vector<PrefixBound::Point> PrefixBound::frontier(std::size_t place, std::si
   }
   keep_least(points);
   // Neighbours are joined to one that is no more than either, until there are few enough.
-  while (points.size() > kMostPoints) {
+  while (points.size() > kMaxPoints) {
     for (std::size_t i = 0; i < points.size(); i += 2) {
       const std::size_t next = std::min(i + 1, points.size() - 1);
       points[i / 2] = {points[i].port, points[next].codec};
@@ -191,7 +191,7 @@ std::int64_t PrefixBound::now_of(const TimelineState& state) const {
 PrefixBound::Point PrefixBound::base_of(const TimelineState& state, std::int64_t now,
                                         std::uint32_t node) const {
   const auto end = [&](std::uint32_t sort, std::int64_t chosen) {
-    const TimelineState::Queue& queue = state.queues[sort * any_.orbits + node];
+    const TimelineState::Queue& queue = state.queues[sort * any_.representatives + node];
     return std::max(now, queue.until) + chosen - queue.started;
   };
   return {std::max(end(kEgress, chosen_[node].egress), end(kIngress, chosen_[node].ingress)) +
@@ -202,7 +202,7 @@ PrefixBound::Point PrefixBound::base_of(const TimelineState& state, std::int64_t
 /// What ports and codec streams still have to do, with the choice of the other options that is
 /// best for both.
 std::int64_t PrefixBound::by_work(const TimelineState& state, std::int64_t now) const {
-  const std::uint32_t nodes = any_.orbits;
+  const std::uint32_t nodes = any_.representatives;
   const auto& frontiers = frontiers_[prefix_.size()];
   std::int64_t most = 0;
   Point all;
@@ -218,7 +218,7 @@ std::int64_t PrefixBound::by_work(const TimelineState& state, std::int64_t now) 
 /// Choices that leave too much to do on one resource do not count on the other.
 const std::vector<std::int64_t>& PrefixBound::loads(const TimelineState& state,
                                                     std::int64_t limit) {
-  const std::uint32_t nodes = any_.orbits;
+  const std::uint32_t nodes = any_.representatives;
   const std::int64_t now = now_of(state);
   loads_.assign(std::size_t{kQueueSorts} * nodes, 0);
   for (std::uint32_t node = 0; node < nodes; ++node) {
@@ -267,7 +267,7 @@ std::int64_t PrefixBound::by_queue(const TimelineState::Queue& queue, std::int64
 /// Queues are served first come, first served (ports: with transfer order ready), so what is yet
 /// to come waits for all that waits now.
 std::int64_t PrefixBound::by_paths(const TimelineState& state, std::int64_t now) {
-  const std::uint32_t nodes = any_.orbits;
+  const std::uint32_t nodes = any_.representatives;
   const bool in_order = any_.transfer_order == sim::TransferOrder::kReady;
   std::int64_t most = 0;
   for (std::uint32_t node = 0; node < nodes; ++node) {
@@ -311,7 +311,7 @@ std::int64_t PrefixBound::by_paths(const TimelineState& state, std::int64_t now)
 
 std::int64_t PrefixBound::by_path(const PrefixOption& option, std::int64_t ready) const {
   auto most = static_cast<std::int64_t>(option.end);
-  for (std::uint32_t node = 0; node < any_.orbits; ++node) {
+  for (std::uint32_t node = 0; node < any_.representatives; ++node) {
     most = std::max({most, std::max(ready, egress_free_[node]) + option.egress_tails[node],
                      std::max(ready, codec_free_[node]) + option.codec_tails[node]});
   }

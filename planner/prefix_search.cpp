@@ -301,7 +301,7 @@ bool PrefixSearch::improve(Candidate& best, std::int64_t& time, const Limits& li
   Visited visited;
   Walk first(bound_, ready_, shape_, shared, visited, limits);
   std::vector<Part> parts(1);
-  parts.front().state = Timeline::beginning(bound_.any().orbits);
+  parts.front().state = Timeline::beginning(bound_.any().representatives);
   for (std::size_t place = 0; place + 1 < gradients && parts.size() < kParts; ++place) {
     std::vector<Part> divided;
     for (const Part& part : parts) first.divide(part, divided);

@@ -13,9 +13,9 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::uint32_t kLeastReplicas = 8;  // before a candidate is given up
+constexpr std::uint32_t kMinReplicas = 8;  // before a candidate is given up
 constexpr std::size_t kFinalists = 4;
-constexpr double kMostTasks = 8e6;  // of a graph, of which there is one per job
+constexpr double kMaxTasks = 8e6;  // of a graph, of which there is one per job
 
 /// One plan's iterations, in as many replicas as were simulated.
 class Trial {
@@ -30,7 +30,7 @@ class Trial {
     how.scenario.jitter = uncertainty.jitter;
     how.scenario.draws.seed = uncertainty.seed;
     scenario_ = std::move(how.scenario);
-    possible_ = how.possible && casync::whole_tasks(problem.model, plan.plan) <= kMostTasks;
+    possible_ = how.possible && casync::whole_tasks(problem.model, plan.plan) <= kMaxTasks;
   }
 
   bool possible() const { return possible_; }
@@ -110,7 +110,7 @@ RobustChoice choose_robust(const Problem& problem, std::vector<RobustCandidate> 
     choice.candidates.push_back(std::move(candidate));
   }
   const std::uint32_t all = std::max(1u, uncertainty.replicas);
-  const std::uint32_t few = std::min(all, std::max(kLeastReplicas, all / 4));
+  const std::uint32_t few = std::min(all, std::max(kMinReplicas, all / 4));
   std::vector<std::size_t> order(trials.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto simulate = [&](std::size_t i, std::uint32_t replicas) {

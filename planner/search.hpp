@@ -94,8 +94,8 @@ casync::Plan in_one_strategy(casync::Plan plan);
 /// A plan and what its search has to say about it.
 struct SearchResult {
   casync::Plan plan;
-  std::vector<std::string> remarks;  ///< for the user: what was interpolated, assumed, left out
-  std::int64_t evaluations = 0;      ///< plans that were simulated
+  std::vector<std::string> diagnostics;  ///< for the user: what was interpolated, assumed, left out
+  std::int64_t evaluations = 0;          ///< plans that were simulated
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that the plan is made for
   struct Finalist {
     casync::Plan plan;

@@ -58,10 +58,10 @@ const Formula& find_formula(std::string_view strategy) {
 }
 
 /// All K are tried up to this one; of larger ones the powers of two, and N.
-constexpr int kMostOfAll = 1 << 14;
+constexpr int kMaxOfAll = 1 << 14;
 
 int next(int partitions, int nodes) {
-  if (partitions < kMostOfAll) return partitions + 1;
+  if (partitions < kMaxOfAll) return partitions + 1;
   return partitions < nodes ? std::min(2 * partitions, nodes) : nodes + 1;
 }
 
@@ -77,32 +77,32 @@ SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
 }
 
 /// What the user should know of the costs that were used.
-std::vector<std::string> remarks_on(const Problem& problem) {
+std::vector<std::string> diagnostics_of(const Problem& problem) {
   if (problem.nodes == 1) return {"one node has nobody to send to: nothing is compressed"};
   const costs::Profile* profile = problem.profile;
   const std::vector<int> fitted = !profile ? published_nodes() : fitted_nodes(profile->fan_in);
   const std::string interpolation =
       fitted.empty() ? std::string() : describe_interpolation(problem.nodes, fitted);
-  std::vector<std::string> remarks;
-  if (problem.nodes > static_cast<std::uint32_t>(kMostOfAll)) {
-    remarks.push_back(
-        fmt::format("of more than {} partitions, only powers of two and N were tried", kMostOfAll));
+  std::vector<std::string> diagnostics;
+  if (problem.nodes > static_cast<std::uint32_t>(kMaxOfAll)) {
+    diagnostics.push_back(
+        fmt::format("of more than {} partitions, only powers of two and N were tried", kMaxOfAll));
   }
   if (problem.strategy == "ring") {
     if (!interpolation.empty()) {
-      remarks.push_back(
+      diagnostics.push_back(
           "a ring's cost per step does not depend on the number of nodes: nothing was interpolated "
           "or extrapolated");
     }
-    return remarks;
+    return diagnostics;
   }
-  if (!interpolation.empty()) remarks.push_back(interpolation);
+  if (!interpolation.empty()) diagnostics.push_back(interpolation);
   if (profile && (profile->fan_in.empty() || profile->fan_out.empty())) {
-    remarks.push_back("profile '" + profile->name +
-                      "' has no fits of fan-in and fan-out for all: derived from its link as "
-                      "latency + (N-1)·(overhead + bytes/bandwidth)");
+    diagnostics.push_back("profile '" + profile->name +
+                          "' has no fits of fan-in and fan-out for all: derived from its link as "
+                          "latency + (N-1)·(overhead + bytes/bandwidth)");
   }
-  return remarks;
+  return diagnostics;
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ SearchResult search_secopa(const Problem& problem) {
     const SecopaChoice& choice = known->second;
     builder.decide(g, choice.compress ? builder.algorithm(name) : casync::kRaw, choice.partitions);
   }
-  return {.plan = builder.take().plan, .remarks = remarks_on(problem)};
+  return {.plan = builder.take().plan, .diagnostics = diagnostics_of(problem)};
 }
 
 }  // namespace hipress::planner

@@ -121,7 +121,7 @@ SecopaCosts published_costs(std::uint32_t nodes) {
           .compressed = {of_compressed(gather), of_compressed(broadcast), of_compressed(kSend)}};
 }
 
-std::string remark_on_published_costs(const std::string& algorithm) {
+std::string diagnose_published_costs(const std::string& algorithm) {
   if (!kernels::program_file(algorithm)) return {};
   return fmt::format(
       "{} is planned with the costs that SeCoPa published for V100s, which are not its own: "

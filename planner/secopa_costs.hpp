@@ -34,7 +34,7 @@ struct SecopaCosts {
 SecopaCosts published_costs(std::uint32_t nodes);
 
 /// What a reader must know of an algorithm that is planned with them; empty for built-in ones.
-std::string remark_on_published_costs(const std::string& algorithm);
+std::string diagnose_published_costs(const std::string& algorithm);
 
 /// The same costs, in seconds, from a profile: gather and broadcast from its fan-in and fan-out
 /// fits (between numbers of nodes, seconds divided by N−1 are interpolated linearly in N, and

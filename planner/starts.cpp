@@ -44,7 +44,7 @@ Candidate compressed_from(const StartContext& context, std::int8_t algorithm,
 }
 
 std::vector<Candidate> none(const StartContext& context) {
-  return {compressed_from(context, casync::kRaw, models::kMostElements + 1)};
+  return {compressed_from(context, casync::kRaw, models::kMaxElements + 1)};
 }
 
 std::vector<Candidate> thresholds(const StartContext& context) {

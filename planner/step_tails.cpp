@@ -105,7 +105,8 @@ bool begins_in_order(const Pattern& pattern) {
 
 /// For every resource and every instant, the work that cannot begin before, and the least that
 /// follows any of it.
-std::int64_t least_alone(const Pattern& pattern, const StepTails& tails, std::uint32_t orbits) {
+std::int64_t least_alone(const Pattern& pattern, const StepTails& tails,
+                         std::uint32_t representatives) {
   struct Visit {
     std::uint64_t resource;
     std::int64_t head, work, behind;
@@ -120,7 +121,7 @@ std::int64_t least_alone(const Pattern& pattern, const StepTails& tails, std::ui
     visits.push_back(visit);
     if (step.resource != Resource::kPorts) continue;
     visits.push_back(visit);
-    visits.back().resource = kIngressSort | (step.node + step.shift) % orbits;
+    visits.back().resource = kIngressSort | (step.node + step.shift) % representatives;
   }
   std::sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) {
     return a.resource != b.resource ? a.resource < b.resource : a.head > b.head;

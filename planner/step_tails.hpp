@@ -23,8 +23,9 @@ std::vector<std::int64_t> step_heads(const Pattern& pattern, bool ports_in_order
 /// before all others of the pattern.
 bool begins_in_order(const Pattern& pattern);
 
-/// Picoseconds from a pattern's release until it is through, at the least. `orbits`: nodes that it
-/// holds; `tails`: its step_tails().
-std::int64_t least_alone(const Pattern& pattern, const StepTails& tails, std::uint32_t orbits);
+/// Picoseconds from a pattern's release until it is through, at the least. `representatives`: nodes
+/// that it holds; `tails`: its step_tails().
+std::int64_t least_alone(const Pattern& pattern, const StepTails& tails,
+                         std::uint32_t representatives);
 
 }  // namespace hipress::planner

@@ -3,24 +3,24 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMostTasks = 3e6;  // of all simulations on the network asked for together
+constexpr double kMaxTasks = 3e6;  // of all simulations on the network asked for together
 
 }  // namespace
 
 Swaps::Swaps(Workbench& bench, const Problem& problem, const TimedPlan& plan, std::size_t swaps)
     : bench_(bench), iteration_s_(plan.iteration_s) {
-  base_ = bench_.sketch_base(bench_.plan());
-  sketched_ =
-      !bench_.sketches_are_exact() &&
+  base_ = bench_.estimate_base(bench_.plan());
+  estimated_ =
+      !bench_.estimates_are_exact() &&
       simulated_tasks(problem.model, plan.plan, *problem.machines) * static_cast<double>(swaps) >
-          kMostTasks;
+          kMaxTasks;
 }
 
 std::optional<double> Swaps::cost_s(std::size_t g, std::uint16_t option) {
   Candidate swapped = bench_.plan();
   swapped.options[g] = option;
-  if (sketched_ || bench_.sketches_are_exact()) {
-    return casync::to_seconds(casync::Picoseconds(bench_.sketch(swapped) - base_));
+  if (estimated_ || bench_.estimates_are_exact()) {
+    return casync::to_seconds(casync::Picoseconds(bench_.estimate(swapped) - base_));
   }
   const std::optional<double> time_s = bench_.time_s(swapped);
   if (!time_s) return std::nullopt;
@@ -39,7 +39,8 @@ std::optional<std::uint16_t> Swaps::runner_up(std::size_t g, Membership membersh
     if (membership == Membership::kInGroup && same_algorithm) continue;
     if (same_algorithm && bench_.same_in_plan(g, i, chosen)) continue;
     swapped.options[g] = i;
-    const std::int64_t time = bench_.sketch(swapped, best_time == kNever ? kNever : best_time - 1);
+    const std::int64_t time =
+        bench_.estimate(swapped, best_time == kNever ? kNever : best_time - 1);
     if (time == kNever) continue;
     best = i;
     best_time = time;

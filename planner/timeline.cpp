@@ -24,7 +24,7 @@ std::uint32_t common_units(const Schedule& a, const Schedule& b) {
 }
 
 bool alike(const Schedule& a, const Schedule& b) {
-  return a.orbits == b.orbits && a.transfer_order == b.transfer_order &&
+  return a.representatives == b.representatives && a.transfer_order == b.transfer_order &&
          a.compute_end == b.compute_end;
 }
 
@@ -115,7 +115,7 @@ void Timeline::begin(const Schedule& schedule, const Recording* base) {
     port += unit.pattern->port_work;
   }
   if (!from) {
-    state_ = beginning(schedule.orbits);
+    state_ = beginning(schedule.representatives);
     state_.codec_left = codec;
     state_.port_left = port;
     return;
@@ -129,9 +129,9 @@ void Timeline::begin(const Schedule& schedule, const Recording* base) {
   state_.port_left += port;
 }
 
-TimelineState Timeline::beginning(std::uint32_t orbits) {
+TimelineState Timeline::beginning(std::uint32_t representatives) {
   TimelineState state;
-  state.queues.resize(std::size_t{kQueueSorts} * orbits);
+  state.queues.resize(std::size_t{kQueueSorts} * representatives);
   return state;
 }
 
@@ -146,9 +146,10 @@ void Timeline::continue_from(const Schedule& schedule, const TimelineState& from
     state_.codec_left += unit.pattern->codec_work;
     state_.port_left += unit.pattern->port_work;
   }
-  for (std::uint32_t orbit = 0; orbit < schedule.orbits; ++orbit) {
-    state_.codec_left -= queue(kCodecQueue, orbit).started;
-    state_.port_left -= queue(kIngress, orbit).started;
+  for (std::uint32_t representative = 0; representative < schedule.representatives;
+       ++representative) {
+    state_.codec_left -= queue(kCodecQueue, representative).started;
+    state_.port_left -= queue(kIngress, representative).started;
   }
 }
 
@@ -197,7 +198,7 @@ void Timeline::place_units() {
                  .successors = placed.pattern->successors.data(),
                  .tails = placed.tails,
                  .waits = waits_.data() + offset_[i],
-                 .turn = placed.index % schedule_->orbits,
+                 .turn = placed.index % schedule_->representatives,
                  .index = placed.index,
                  .is_collective = placed.pattern->is_collective()};
   }
@@ -206,7 +207,7 @@ void Timeline::place_units() {
 void Timeline::set(const Deadline& deadline) {
   too_late_ = false;
   latest_ = deadline.time;
-  most_idle_.assign(std::size_t{kQueueSorts} * schedule_->orbits, kNever);
+  most_idle_.assign(std::size_t{kQueueSorts} * schedule_->representatives, kNever);
   for (std::size_t i = 0; i < deadline.loads.size(); ++i) {
     most_idle_[i] = deadline.time - deadline.loads[i];
   }
@@ -230,8 +231,8 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
     }
   }
   std::size_t met = 0;
-  const auto orbits = static_cast<std::int64_t>(schedule_->orbits);
-  const bool limited = limit < kNever / (2 * orbits);
+  const auto representatives = static_cast<std::int64_t>(schedule_->representatives);
+  const bool limited = limit < kNever / (2 * representatives);
   while (true) {
     now_ = next_time();
     if (now_ == kNever) break;
@@ -250,7 +251,7 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
       }
     }
     const std::int64_t left = std::max(state_.codec_left, state_.port_left);
-    if (limited && (now_ > limit || left >= (limit - now_ + 1) * orbits)) return kNever;
+    if (limited && (now_ > limit || left >= (limit - now_ + 1) * representatives)) return kNever;
     while (instant()) {
     }
     if (too_late_) return kNever;
@@ -309,7 +310,7 @@ void Timeline::hold_collective(std::uint32_t unit) {
   const std::uint32_t before = collective_before_[unit];
   if (before == kNoUnit || before < state_.oldest) return;
   const std::uint32_t first = schedule_->units[before].pattern->collective;
-  for (std::uint32_t i = 0; i < schedule_->orbits; ++i) {
+  for (std::uint32_t i = 0; i < schedule_->representatives; ++i) {
     if (waits_[offset_[before] + first + i] == kDone) continue;
     ++waits_[offset_[unit] + schedule_->counterpart(before, i, unit)];
   }
@@ -318,7 +319,7 @@ void Timeline::hold_collective(std::uint32_t unit) {
 /// The node's next AllReduce may start, if its unit is ready.
 void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
   const std::uint32_t first = schedule_->units[unit].pattern->collective;
-  if (step < first || step >= first + schedule_->orbits) return;
+  if (step < first || step >= first + schedule_->representatives) return;
   waits_[offset_[unit] + step] = kDone;
   const std::uint32_t behind = collective_behind_[unit];
   if (behind >= state_.next) return;

@@ -34,30 +34,30 @@ struct PlacedUnit {
 
 /// All that a simulation depends on.
 struct Schedule {
-  std::vector<PlacedUnit> units;  ///< sorted by (ready, round)
-  std::uint32_t orbits = 1;       ///< nodes that the patterns hold: 1, or with whole ones N
-  std::int64_t compute_end = 0;   ///< ps: the last Backward's, or Forward's, end
+  std::vector<PlacedUnit> units;      ///< sorted by (ready, round)
+  std::uint32_t representatives = 1;  ///< nodes that the patterns hold: 1, or with whole ones N
+  std::int64_t compute_end = 0;       ///< ps: the last Backward's, or Forward's, end
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
 
-  /// The orbit whose codec stream, link between GPUs or egress the step takes.
+  /// The representative whose codec stream, link between GPUs or egress the step takes.
   std::uint32_t node_of(const PlacedUnit& unit, const Step& step) const {
-    return orbits == 1 ? 0 : (step.node + unit.index) % orbits;
+    return representatives == 1 ? 0 : (step.node + unit.index) % representatives;
   }
-  /// The orbit whose ingress it takes.
+  /// The representative whose ingress it takes.
   std::uint32_t receiver_of(const PlacedUnit& unit, const Step& step) const {
-    return orbits == 1 ? 0 : (step.node + unit.index + step.shift) % orbits;
+    return representatives == 1 ? 0 : (step.node + unit.index + step.shift) % representatives;
   }
   /// The AllReduce of `other` on the node that the i-th AllReduce of `unit` is on.
   std::uint32_t counterpart(std::uint32_t unit, std::uint32_t i, std::uint32_t other) const {
-    const std::uint32_t node = (i + units[unit].index) % orbits;
+    const std::uint32_t node = (i + units[unit].index) % representatives;
     return units[other].pattern->collective +
-           (node + orbits - units[other].index % orbits) % orbits;
+           (node + representatives - units[other].index % representatives) % representatives;
   }
 };
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// The queues of orbit i are at (sort)·orbits + i of a state's.
+/// The queues of representative i are at (sort)·representatives + i of a state's.
 inline constexpr std::uint32_t kCodecQueue = 0, kLocalQueue = 1, kEgress = 2, kIngress = 3;
 inline constexpr std::uint32_t kQueueSorts = 4;
 
@@ -111,10 +111,11 @@ struct TimelineState {
   std::uint32_t next = 0;    ///< the first unit that is not ready
   std::uint32_t oldest = 0;  ///< all units before are done
   std::array<Events, kEventSorts> events;
-  std::vector<Queue> queues;                   ///< by sort and orbit
-  std::vector<std::uint16_t> waits;            ///< per step of the units from `oldest` to `next`
-  std::vector<std::uint32_t> open;             ///< per unit of these: steps that are not done
-  std::int64_t codec_left = 0, port_left = 0;  ///< ps of steps that have not started, all orbits
+  std::vector<Queue> queues;         ///< by sort and representative
+  std::vector<std::uint16_t> waits;  ///< per step of the units from `oldest` to `next`
+  std::vector<std::uint32_t> open;   ///< per unit of these: steps that are not done
+  std::int64_t codec_left = 0,
+               port_left = 0;  ///< ps of steps that have not started, all representatives
 };
 
 /// What was kept of a simulation, so that others can begin, or end, with it.
@@ -128,8 +129,8 @@ struct Recording {
 /// PlacedUnit::tails, and by the work that is left on a resource when it starts a step.
 struct Deadline {
   std::int64_t time = kNever;  ///< ps
-  /// Per queue, by sort and orbit, ps: the work there of all units of the iteration, with those
-  /// that a schedule lacks, and the time that follows it; at the least. Or nothing.
+  /// Per queue, by sort and representative, ps: the work there of all units of the iteration, with
+  /// those that a schedule lacks, and the time that follows it; at the least. Or nothing.
   std::span<const std::int64_t> loads;
 };
 
@@ -149,7 +150,7 @@ class Timeline {
   Recording record(const Schedule& schedule);
 
   /// Before anything happened.
-  static TimelineState beginning(std::uint32_t orbits);
+  static TimelineState beginning(std::uint32_t representatives);
   /// From a state of a schedule that begins with the same units, on to just before the instant
   /// `until`, at which the first unit that `schedule` does not have any more may be ready. Nothing
   /// if it is given up.
@@ -174,7 +175,7 @@ class Timeline {
     const std::int64_t* tails = nullptr;
     std::uint16_t* waits = nullptr;  // per step
     std::uint32_t open = 0;          // steps that are not done
-    std::uint32_t turn = 0;          // its rotation, less than the orbits
+    std::uint32_t turn = 0;          // its peer_offset, less than the representatives
     std::uint32_t index = 0;
     bool is_collective = false;
   };
@@ -197,14 +198,14 @@ class Timeline {
   void wait(const Entry& entry, Queue& queue, std::vector<std::uint32_t>& touched);
   void leave(Queue& resource, std::vector<std::uint32_t>& touched);
   void touch(Queue& queue, std::vector<std::uint32_t>& touched);
-  std::uint32_t number_of(std::uint32_t kind, std::uint32_t orbit) const {
-    return kind * schedule_->orbits + orbit;
+  std::uint32_t number_of(std::uint32_t kind, std::uint32_t representative) const {
+    return kind * schedule_->representatives + representative;
   }
-  Queue& queue(std::uint32_t kind, std::uint32_t orbit) {
-    return state_.queues[number_of(kind, orbit)];
+  Queue& queue(std::uint32_t kind, std::uint32_t representative) {
+    return state_.queues[number_of(kind, representative)];
   }
-  Queue& stream(Resource resource, std::uint32_t orbit) {
-    return queue(resource == Resource::kCodec ? kCodecQueue : kLocalQueue, orbit);
+  Queue& stream(Resource resource, std::uint32_t representative) {
+    return queue(resource == Resource::kCodec ? kCodecQueue : kLocalQueue, representative);
   }
   /// Schedule::node_of() and receiver_of().
   std::uint32_t node_of(const Unit& unit, const Step& step) const {
@@ -213,8 +214,10 @@ class Timeline {
   std::uint32_t receiver_of(const Unit& unit, const Step& step) const {
     return rotated(rotated(step.node + step.shift) + unit.turn);
   }
-  std::uint32_t rotated(std::uint32_t orbit) const {
-    return orbit < schedule_->orbits ? orbit : orbit - schedule_->orbits;
+  std::uint32_t rotated(std::uint32_t representative) const {
+    return representative < schedule_->representatives
+               ? representative
+               : representative - schedule_->representatives;
   }
   TimelineState snapshot() const;
   void restore(const TimelineState& state);

@@ -26,8 +26,8 @@ constexpr std::size_t kVerifiedStarts = 12;
 constexpr double kExactTask_s = 4e-7;  // that a task takes on network port, until one was timed
 constexpr double kFirstTask_s = 1e-6;  // the same on the network asked for, until one was timed
 constexpr std::size_t kFinalists = 4;
-constexpr double kLeastExactRuns = 150;  // that the budget must allow for a local search with them
-constexpr std::size_t kMostExactSteps = 50000;  // the same, with a budget in evaluations
+constexpr double kMinExactRuns = 150;  // that the budget must allow for a local search with them
+constexpr std::size_t kMaxExactSteps = 50000;  // the same, with a budget in evaluations
 constexpr double kWorthLooking = 1.03;  // coarse time over the best's, up to which to look closely
 constexpr std::size_t kLookDirectly = 4;  // exact over coarse steps, up to which not to look first
 constexpr double kWarmth = 0.02;  // how much worse a local optimum may be to go on from, at first
@@ -326,9 +326,9 @@ class TimelineSearch {
   bool affords_exact(const Candidate& candidate) {
     if (!evaluator_.can_be_exact(candidate)) return false;
     if (!budget_.in_evaluations()) {
-      return budget_.affords(exact_s_, search_share_) >= kLeastExactRuns;
+      return budget_.affords(exact_s_, search_share_) >= kMinExactRuns;
     }
-    return steps_of(evaluator_.exact(candidate)) <= kMostExactSteps;
+    return steps_of(evaluator_.exact(candidate)) <= kMaxExactSteps;
   }
 
   static std::size_t steps_of(const Schedule& schedule) {
@@ -441,7 +441,7 @@ class TimelineSearch {
       }
     }
     SearchResult result = {.plan = make_plan(problem_, choices_, best.shape, best.options),
-                           .remarks = {},
+                           .diagnostics = {},
                            .evaluations = budget_.used(),
                            .transfer_order = choices_.shapes[best.shape].transfer_order};
     result.complete = !budget_.interrupted();

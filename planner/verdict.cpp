@@ -30,8 +30,8 @@ std::string about_ddp(const Comparison& comparison) {
               time;
     }
   }
-  if (text.empty() || comparison.all_reduce_remark.empty()) return text;
-  return text + " (" + comparison.all_reduce_remark + ")";
+  if (text.empty() || comparison.all_reduce_diagnostic.empty()) return text;
+  return text + " (" + comparison.all_reduce_diagnostic + ")";
 }
 
 std::string name_of(const Contender& rival) {

@@ -30,7 +30,7 @@ struct Comparison {
   std::optional<Contender> compressed = {};  ///< the fastest known with compression
   costs::Spread spread = {};
   /// What DDP's times rest on where its all-reduce was not measured: "taken as …"; else empty.
-  std::string all_reduce_remark = {};
+  std::string all_reduce_diagnostic = {};
   std::optional<double> lower_bound_s = {};  ///< of the plans that the search chose from
   /// No plan that the search could have returned takes less time than this one.
   bool proved_optimal = false;

@@ -11,8 +11,8 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMostExactSteps = 200000;  // of a schedule, for exact sketches
-constexpr int kSketchesPerTrim = 64;             // exact patterns may take much memory
+constexpr std::size_t kMaxExactSteps = 200000;  // of a schedule, for exact estimates
+constexpr int kEstimatesPerTrim = 64;           // exact patterns may take much memory
 
 std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const casync::Algorithm& wanted) {
   if (const auto found = plans::find_algorithm(algorithms, wanted.name)) return *found;
@@ -65,8 +65,8 @@ AffordableScenario required_scenario(const Problem& problem, const TimedPlan& pl
   AffordableScenario how =
       affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
   if (!how.possible) {
-    throw io::InputError(
-        fmt::format("the plan's graph is too large to {}: {}; take fewer nodes", what, how.remark));
+    throw io::InputError(fmt::format("the plan's graph is too large to {}: {}; take fewer nodes",
+                                     what, how.diagnostic));
   }
   return how;
 }
@@ -147,27 +147,27 @@ bool Workbench::affords_exact(const Candidate& candidate) {
   if (!said_by_options || !evaluator_->can_be_exact(candidate)) return false;
   std::size_t steps = 0;
   for (const PlacedUnit& unit : evaluator_->exact(candidate).units) steps += unit.pattern->count();
-  return steps <= kMostExactSteps;
+  return steps <= kMaxExactSteps;
 }
 
-std::int64_t Workbench::sketch_base(const Candidate& candidate) {
+std::int64_t Workbench::estimate_base(const Candidate& candidate) {
   ++simulations_;
   evaluator_->trim();
-  until_trim_ = kSketchesPerTrim;
+  until_trim_ = kEstimatesPerTrim;
   exact_ = affords_exact(candidate);
   base_candidate_ = candidate;
   base_ = timeline_.record(schedule(candidate));
   return base_.iteration;
 }
 
-std::int64_t Workbench::sketch(const Candidate& candidate, std::int64_t limit) {
-  if (--until_trim_ == 0) sketch_base(Candidate(base_candidate_));
+std::int64_t Workbench::estimate(const Candidate& candidate, std::int64_t limit) {
+  if (--until_trim_ == 0) estimate_base(Candidate(base_candidate_));
   ++simulations_;
   return timeline_.run(schedule(candidate), limit, &base_);
 }
 
-bool Workbench::sketches_are_exact() const {
-  return exact_ && !rotations_only(problem_) && problem_.machines->network == sim::Network::kPort;
+bool Workbench::estimates_are_exact() const {
+  return exact_ && !folded_only(problem_) && problem_.machines->network == sim::Network::kPort;
 }
 
 std::optional<double> Workbench::time_s(const Candidate& candidate) {

@@ -69,12 +69,12 @@ class Workbench {
   // ---- approximately: on network port, exactly where that is affordable, else coarsely ----
 
   /// Candidates are compared with this one from here on. Its time in ps.
-  std::int64_t sketch_base(const Candidate& candidate);
+  std::int64_t estimate_base(const Candidate& candidate);
   /// ps, or kNever where it is more than `limit`. The candidate must have batches if and only if
   /// the base has.
-  std::int64_t sketch(const Candidate& candidate, std::int64_t limit = kNever);
-  /// Whether sketches are the times on the network asked for.
-  bool sketches_are_exact() const;
+  std::int64_t estimate(const Candidate& candidate, std::int64_t limit = kNever);
+  /// Whether estimates are the times on the network asked for.
+  bool estimates_are_exact() const;
 
   // ---- on the network asked for ----
 
@@ -97,7 +97,7 @@ class Workbench {
   Timeline timeline_;
   Candidate base_candidate_;
   Recording base_;
-  bool exact_ = false;  // sketches are
+  bool exact_ = false;  // estimates are
   int until_trim_ = 0;
   std::int64_t simulations_ = 0;
 };

@@ -55,14 +55,14 @@ class Chain {
     const std::uint32_t nodes = builder_.nodes();
     Task task = on(from, Kind::kSend);
     task.amount = bytes_;
-    task.rotation = (to + nodes - from) % nodes;
+    task.peer_offset = (to + nodes - from) % nodes;
     return behind(before, task);
   }
   TaskId receive(TaskId send) {
     const std::uint32_t nodes = builder_.nodes();
     Task task = builder_.task(send);
     task.kind = Kind::kRecv;
-    task.node = (task.node + task.rotation) % nodes;
+    task.node = (task.node + task.peer_offset) % nodes;
     return behind(send, task);
   }
 

@@ -63,7 +63,7 @@ void CoreMeter::count(Counter& counter) const {
 void CoreMeter::count_for_a_while(Counter& counter) const {
   constexpr int kSteps = 256;
   std::uint64_t state = 1;
-  const executor::GiveWay give_way(leaves_ == Leaves::kForEveryMessage);
+  const executor::ScopedYield scoped_yield(leaves_ == Leaves::kForEveryMessage);
   Clock::time_point turn_ends = Clock::now() + executor::kTurn;
   while (counting_.load(std::memory_order_relaxed) && !stopping_.load(std::memory_order_relaxed)) {
     if (Clock::now() > turn_ends) {

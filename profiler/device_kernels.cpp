@@ -252,11 +252,11 @@ void balance(DeviceTimer& timer, Effort effort, const Transfers& transfers,
              std::vector<Repeated*> works) {
   const double long_s = effort == Effort::kQuick ? 4e-3 : 20e-3;
   // A few launches each, all of which a stream must take without waiting.
-  constexpr double kMostTimes = 64;
+  constexpr double kMaxTimes = 64;
   for (Repeated* const work : works) {
     timer.run(work->lane());
     const double once_s = std::max(1e-7, timer.together({work->lane()}));
-    const double times = std::clamp(long_s / once_s, 1.0, kMostTimes);
+    const double times = std::clamp(long_s / once_s, 1.0, kMaxTimes);
     work->times = static_cast<int>(transfers.least(static_cast<std::int64_t>(times)));
   }
 }
@@ -367,7 +367,7 @@ double overlap_factor(double first_s, double second_s, double together_s) {
   // alone: together = factor·shorter + (longer − shorter).
   const auto [shorter_s, longer_s] = std::minmax(first_s, second_s);
   const double factor = 1 + (together_s - longer_s) / std::max(shorter_s, 1e-9);
-  return std::clamp(factor, 1.0, costs::kMostOverlap);
+  return std::clamp(factor, 1.0, costs::kMaxOverlap);
 }
 
 void measure_device_kernels(const Options& options, const Progress& progress,

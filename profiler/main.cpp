@@ -83,8 +83,8 @@ void declare(CLI::App& app, Arguments& arguments) {
   arguments.secret.declare(app);
   app.add_option("--timeout", arguments.timeout_s,
                  "seconds without progress after which the job ends")
-      ->check(hipress::io::number_from(hipress::transport::kLeastTimeout_s,
-                                       hipress::transport::kMostTimeout_s))
+      ->check(hipress::io::number_from(hipress::transport::kMinTimeout_s,
+                                       hipress::transport::kMaxTimeout_s))
       ->capture_default_str();
   app.add_flag("--quick", arguments.quick,
                "fewer sizes and repetitions: a quarter of a minute for two algorithms");

@@ -22,7 +22,7 @@ void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
 }
 
 /// Of times in a mean.
-constexpr double kMostMedians = 2;
+constexpr double kMaxMedians = 2;
 
 std::vector<double> all_of(const std::vector<std::vector<double>>& series) {
   std::vector<double> all;
@@ -61,7 +61,7 @@ costs::Sample summarise_iterations(std::int64_t x,
   costs::Sample sample = summarise(x, all_of(iterations));
   std::vector<double> means_s;
   for (const std::vector<double>& seconds : iterations) {
-    means_s.push_back(capped_sum(seconds, kMostMedians * sample.median_s) /
+    means_s.push_back(capped_sum(seconds, kMaxMedians * sample.median_s) /
                       static_cast<double>(seconds.size()));
   }
   sample.mean_s = median_of(std::move(means_s));
@@ -70,7 +70,7 @@ costs::Sample summarise_iterations(std::int64_t x,
 
 void Interruptions::add(const std::vector<std::vector<double>>& iterations) {
   const std::vector<double> all = all_of(iterations);
-  const double most_s = kMostMedians * median_of(all);
+  const double most_s = kMaxMedians * median_of(all);
   with_s_ += capped_sum(all, most_s + kLongest_s);
   without_s_ += capped_sum(all, most_s);
 }

@@ -11,14 +11,14 @@ namespace {
 /// Of a standard normal distribution.
 constexpr double kInterquartileRange = 1.349;
 
-constexpr double kLeastHost = 0.03, kLeastLinks = 0.02, kLeastIterations = 0.01;
+constexpr double kMinHost = 0.03, kMinLinks = 0.02, kMinIterations = 0.01;
 constexpr double kCompute = 0.02;
 /// Of the simulator on networks of known speed, where predictions are off by 1 to 3 % as a rule
 /// (docs/validation.md).
 constexpr double kModel = 0.03;
 
 double between(double least, double deviation) {
-  return std::clamp(deviation, least, costs::kMostSpread);
+  return std::clamp(deviation, least, costs::kMaxSpread);
 }
 
 }  // namespace
@@ -48,12 +48,12 @@ costs::Spread Variations::spread(const Options& options) const {
   const bool new_links = options.base == nullptr || options.anew == Part::kLinks;
   // Passes and runs tell of different work, and what varies more decides.
   const double host = std::max({passes.deviation(), runs.deviation(), base.host});
-  return {.host = between(kLeastHost, host),
-          .links = between(kLeastLinks, new_links ? links.deviation() : base.links),
-          .compute = kCompute,
-          .model = kModel,
-          .iterations =
-              between(kLeastIterations, new_links ? iterations.deviation() : base.iterations)};
+  return {
+      .host = between(kMinHost, host),
+      .links = between(kMinLinks, new_links ? links.deviation() : base.links),
+      .compute = kCompute,
+      .model = kModel,
+      .iterations = between(kMinIterations, new_links ? iterations.deviation() : base.iterations)};
 }
 
 }  // namespace hipress::profiler

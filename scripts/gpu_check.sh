@@ -234,7 +234,7 @@ step_racecheck() {
   local failed=0
   # Quantisers, casts and graddrop; then dgc, whose states make other kernels.
   sanitize racecheck test_kernels "special inputs*"
-  sanitize racecheck test_kernels "states of selectors*"
+  sanitize racecheck test_kernels "states of sparsifiers*"
   return $failed
 }
 

@@ -184,7 +184,7 @@ std::uint64_t fingerprint(const casync::TaskGraph& graph, const traces::Timeline
     const casync::Task& task = graph[id];
     if (task.kind == Kind::kJoin) continue;
     std::uint64_t hash = static_cast<std::uint64_t>(task.kind);
-    for (const std::uint32_t part : {task.node, task.gradient, task.partition, task.rotation}) {
+    for (const std::uint32_t part : {task.node, task.gradient, task.partition, task.peer_offset}) {
       hash = mix(hash ^ part);
     }
     for (const Picoseconds time : {times.start[id], times.end[id]}) {

@@ -77,7 +77,7 @@ struct Core {
   /// The node whose ingress a message uses.
   std::uint32_t receiver(const Task& send) const {
     if (graph.folded) return 0;
-    const std::uint32_t sum = send.node + send.rotation;
+    const std::uint32_t sum = send.node + send.peer_offset;
     return sum < graph.nodes ? sum : sum - graph.nodes;
   }
   /// Of a message, from either of its ends, or an all-reduce.
@@ -174,7 +174,7 @@ class Engine {
       : core_(graph, costs, cluster, options),
         transfers_(core_),
         turns_(cluster),
-        streams_(3 * graph.orbits()),
+        streams_(3 * graph.representatives()),
         waiting_(graph.predecessors),
         touched_(streams_.size()) {}
 
@@ -242,7 +242,7 @@ class Engine {
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
     if (occupies_ports(task)) {
-      std::int64_t& bytes = core_.result.bytes_sent[core_.graph.orbit(task.node)];
+      std::int64_t& bytes = core_.result.bytes_sent[core_.graph.representative(task.node)];
       if (__builtin_add_overflow(bytes, casync::bytes_sent(core_.graph, task), &bytes)) {
         report_uncountable(task);
       }
@@ -280,7 +280,8 @@ class Engine {
 
   void make_ready(TaskId id) {
     const Task& task = core_.graph[id];
-    if (task.node >= core_.graph.nodes || task.rotation >= core_.graph.nodes || task.amount < 0) {
+    if (task.node >= core_.graph.nodes || task.peer_offset >= core_.graph.nodes ||
+        task.amount < 0) {
       report_impossible(core_.graph, id);
     }
     if (casync::is_instant(task)) return pass(id);
@@ -354,8 +355,8 @@ class Engine {
   }
 
   std::uint32_t stream_of(const Task& task) const {
-    const std::uint32_t node = core_.graph.orbit(task.node);
-    if (casync::is_local(task)) return 2 * core_.graph.orbits() + node;
+    const std::uint32_t node = core_.graph.representative(task.node);
+    if (casync::is_local(task)) return 2 * core_.graph.representatives() + node;
     return 2 * node + (casync::is_computation(task) ? 0 : 1);
   }
 

@@ -11,7 +11,7 @@ namespace hipress::sim {
 namespace {
 
 constexpr std::size_t kReplicas = 2000;
-constexpr double kLeastStep = 0.05;   // that costs are changed by, so that rounding does not count
+constexpr double kMinStep = 0.05;     // that costs are changed by, so that rounding does not count
 constexpr double kOfMedian = 1.2533;  // σ of a median of n draws is √(π/2)·σ/√n
 
 /// What a replica draws: standard deviations from the median.
@@ -73,7 +73,7 @@ void slow_cores(costs::LinkCosts& link, double factor) {
   link.core_s_per_message *= factor;
 }
 
-double step_of(double deviation) { return std::exp(std::max(deviation, kLeastStep)); }
+double step_of(double deviation) { return std::exp(std::max(deviation, kMinStep)); }
 
 }  // namespace
 

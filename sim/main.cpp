@@ -136,8 +136,8 @@ costs::LoadedMachines load_machines(const Options& options) {
   return costs::load(options.machines, nodes_of(options), kDefaultNodes);
 }
 
-void say(const std::vector<std::string>& remarks) {
-  for (const std::string& remark : remarks) spdlog::info("{}", remark);
+void say(const std::vector<std::string>& diagnostics) {
+  for (const std::string& diagnostic : diagnostics) spdlog::info("{}", diagnostic);
 }
 
 std::string strategy_of(const Options& options) {
@@ -159,7 +159,7 @@ sim::Scenario load(const Options& options) {
   models::Model model = models::read_model(options.input);
   say(models::apply(options.times, model));
   costs::LoadedMachines machines = load_machines(options);
-  say(machines.remarks);
+  say(machines.diagnostics);
   for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);
   costs::Cluster cluster = for_plan(machines.cluster, options.plan);
   const plans::PlanContext context = {.model = model,
@@ -306,14 +306,14 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
 /// Costs of the prediction that nobody measured.
 void warn_of_estimates(const sim::Scenario& scenario, const sim::Prediction& prediction) {
   for (const casync::Algorithm& algorithm : scenario.plan.algorithms) {
-    const std::string remark = costs::foreign_costs(scenario.profile, algorithm.name);
-    if (!remark.empty()) spdlog::warn("{}", remark);
+    const std::string diagnostic = costs::foreign_costs(scenario.profile, algorithm.name);
+    if (!diagnostic.empty()) spdlog::warn("{}", diagnostic);
   }
   for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
     if (prediction.graph[id].kind != casync::Kind::kAllReduce) continue;
     const costs::AllReduceCosts costs(scenario.profile);
-    const std::string remark = costs.remark(prediction.graph.nodes);
-    if (!remark.empty()) spdlog::warn("{}", remark);
+    const std::string diagnostic = costs.diagnostic(prediction.graph.nodes);
+    if (!diagnostic.empty()) spdlog::warn("{}", diagnostic);
     return;
   }
 }

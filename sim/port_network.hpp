@@ -14,20 +14,20 @@ class PortNetwork {
  public:
   explicit PortNetwork(Core& core)
       : core_(core),
-        egress_(core.graph.orbits()),
-        ingress_(core.graph.orbits()),
+        egress_(core.graph.representatives()),
+        ingress_(core.graph.representatives()),
         touched_egress_(egress_.size()),
         touched_ingress_(ingress_.size()) {}
 
   void add(TaskId send) {
-    const std::uint32_t node = core_.graph.orbit(core_.graph[send].node);
+    const std::uint32_t node = core_.graph.representative(core_.graph[send].node);
     egress_[node].waiting.add(core_.graph, send, core_.now, core_.sorter);
     touched_egress_.add(egress_[node], node);
   }
 
   void finish(TaskId send) {
     const Task& task = core_.graph[send];
-    const std::uint32_t sender = core_.graph.orbit(task.node);
+    const std::uint32_t sender = core_.graph.representative(task.node);
     egress_[sender].busy = false;
     touched_egress_.add(egress_[sender], sender);
     const std::uint32_t receiver = core_.receiver(task);

@@ -55,8 +55,8 @@ void check_rack(const costs::RackCosts& rack) {
 void check_overlap(const costs::OverlapFactors& overlap) {
   for (const double factor :
        {overlap.compute_codec, overlap.compute_transfer, overlap.codec_transfer}) {
-    require(factor >= 1 && factor <= costs::kMostOverlap,
-            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMostOverlap, factor));
+    require(factor >= 1 && factor <= costs::kMaxOverlap,
+            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMaxOverlap, factor));
   }
 }
 
@@ -176,7 +176,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     result.timeline.start.resize(graph.tasks());
     result.timeline.end.resize(graph.tasks());
   }
-  if (overlaps) sharing.set_overlap(cluster.overlap, graph.orbits());
+  if (overlaps) sharing.set_overlap(cluster.overlap, graph.representatives());
   if (cluster.host_link) add_path(costs::Path::kWithinHost);
   add_path(costs::Path::kBetweenHosts);
   if (cluster.rack) add_path(costs::Path::kBetweenRacks);
@@ -204,7 +204,7 @@ void Core::add_path(costs::Path path) {
 }
 
 Sharing::Place Core::place_of(const Task& task) const {
-  const std::uint32_t node = graph.orbit(task.node);
+  const std::uint32_t node = graph.representative(task.node);
   switch (task.kind) {
     case casync::Kind::kForward:
     case casync::Kind::kBackward:
@@ -249,9 +249,9 @@ void report_impossible(const TaskGraph& graph, TaskId id) {
   std::string what;
   if (task.node >= graph.nodes) {
     what = fmt::format("is on an unknown node: the graph has nodes 0 to {}", graph.nodes - 1);
-  } else if (task.rotation >= graph.nodes) {
-    what = fmt::format("has rotation {}; it must be less than the number of nodes, {}",
-                       task.rotation, graph.nodes);
+  } else if (task.peer_offset >= graph.nodes) {
+    what = fmt::format("has peer_offset {}; it must be less than the number of nodes, {}",
+                       task.peer_offset, graph.nodes);
   } else {
     what = fmt::format("has a negative amount, {}", task.amount);
   }
@@ -287,7 +287,7 @@ void report_uncountable(const Task& task) {
 }
 
 void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
-  constexpr int kMostNamed = 10;
+  constexpr int kMaxNamed = 10;
   std::vector<TaskId> blocker(graph.tasks(), graph.tasks());
   std::uint32_t stuck = 0;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -298,7 +298,7 @@ void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& wait
   std::string message =
       fmt::format("the graph cannot finish: {} of {} tasks are stuck", stuck, graph.tasks());
   int named = 0;
-  for (TaskId id = 0; id < graph.tasks() && named < kMostNamed; ++id) {
+  for (TaskId id = 0; id < graph.tasks() && named < kMaxNamed; ++id) {
     if (waiting[id] == 0 || blocker[id] == graph.tasks()) continue;
     ++named;
     message += fmt::format("\n  {} waits for {}", casync::describe(graph, id),

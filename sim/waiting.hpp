@@ -24,9 +24,9 @@ struct Waiting {
   auto operator<=>(const Waiting&) const = default;
 };
 
-/// Every resource's usual order: ready time, gradient, rotation, partition, kind, id.
+/// Every resource's usual order: ready time, gradient, peer offset, partition, kind, id.
 inline Waiting place_by_ready(const Task& task, TaskId id, std::int64_t ready) {
-  return {ready, (std::uint64_t{task.gradient} << 32) | task.rotation,
+  return {ready, (std::uint64_t{task.gradient} << 32) | task.peer_offset,
           (std::uint64_t{task.partition} << 32) | static_cast<std::uint64_t>(task.kind), id};
 }
 
@@ -35,7 +35,7 @@ inline Waiting place_by_ready(const Task& task, TaskId id, std::int64_t ready) {
 inline Waiting place_by_need(const TaskGraph& graph, TaskId id, std::int64_t ready) {
   const Task& send = graph[id];
   return {-std::int64_t{graph.need(send)}, static_cast<std::uint64_t>(ready),
-          (std::uint64_t{send.rotation} << 32) | send.partition, id};
+          (std::uint64_t{send.peer_offset} << 32) | send.partition, id};
 }
 
 /// A task and the time at which it became ready.

@@ -36,8 +36,8 @@ class QuantizerEmitter : Emitter {
     const bool by_value = !values_.draws(encoder_.code) && !values_.by_slice(encoder_.code);
     return fmt::format(
         "  static constexpr std::uint16_t kTag = {};\n"
-        "  static constexpr int kLeastPlanes = {};\n"
-        "  static constexpr int kMostPlanes = {};\n"
+        "  static constexpr int kMinPlanes = {};\n"
+        "  static constexpr int kMaxPlanes = {};\n"
         "  static constexpr bool kErrorFeedback = {};\n"
         "  static constexpr bool kCodesByValueAlone = {};\n"
         "  static constexpr int kPasses = {};\n"

@@ -10,17 +10,17 @@ namespace {
 
 using Changes = std::span<const Move::Change>;
 
-constexpr double kSketchingShare = 0.7;  // of what a pass may use; the rest is for accepting
+constexpr double kEstimatingShare = 0.7;  // of what a pass may use; the rest is for accepting
 
-/// Changes that one after the other leave the sketched iteration at most `slack` longer.
+/// Changes that one after the other leave the estimated iteration at most `slack` longer.
 std::vector<Move::Change> choose(double slack, const PassContext& context, Workbench& bench,
                                  const Preference& preference) {
   const double begin = context.budget.share();
-  const double until = begin + kSketchingShare * (context.share - begin);
+  const double until = begin + kEstimatingShare * (context.share - begin);
   std::vector<Move::Change> changes;
   Candidate current = bench.plan();
   const auto limit =
-      static_cast<std::int64_t>(static_cast<double>(bench.sketch_base(current)) * (1 + slack));
+      static_cast<std::int64_t>(static_cast<double>(bench.estimate_base(current)) * (1 + slack));
   context.budget.count(1);
   for (const std::uint32_t g : casync::backward_order(context.problem.model)) {
     const std::uint16_t before = current.options[g];
@@ -28,12 +28,12 @@ std::vector<Move::Change> choose(double slack, const PassContext& context, Workb
       if (context.budget.over(until)) return changes;
       current.options[g] = option;
       context.budget.count(1);
-      if (bench.sketch(current, limit) <= limit) break;
+      if (bench.estimate(current, limit) <= limit) break;
       current.options[g] = before;
     }
     if (current.options[g] == before) continue;
     changes.push_back({g, current.options[g]});
-    bench.sketch_base(current);
+    bench.estimate_base(current);
   }
   return changes;
 }

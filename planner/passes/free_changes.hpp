@@ -13,7 +13,7 @@ using Preference = std::function<std::vector<std::uint16_t>(const Workbench& ben
 
 /// The plan with as many gradients at a preferred option as can be with an iteration of at most
 /// `limit_s`: gradients in the order of backward, since the first have most to hide behind. Changes
-/// are chosen by sketches, and accepted on the network asked for: all together if that goes, else
+/// are chosen by estimates, and accepted on the network asked for: all together if that goes, else
 /// in halves.
 TimedPlan change_within(double limit_s, const PassContext& context, const TimedPlan& plan,
                         const Preference& preference);

@@ -23,7 +23,7 @@ std::vector<std::uint16_t> finer(const Workbench& bench, std::size_t g, std::uin
 }
 
 /// Makes one gradient after the other raw where the limit allows it, until none is left: what
-/// sketches, or changes of several at once, did not find.
+/// estimates, or changes of several at once, did not find.
 class RawOneByOne {
  public:
   RawOneByOne(double limit_s, const PassContext& context, const TimedPlan& plan)

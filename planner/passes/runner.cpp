@@ -16,7 +16,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMostCheckedTasks = 200e3;  // of a graph that is expanded to be checked
+constexpr double kMaxCheckedTasks = 200e3;  // of a graph that is expanded to be checked
 
 constexpr std::array kPasses = {
     Pass{"shape", "other bulk groups, batches or transfer order where that is faster",
@@ -41,7 +41,7 @@ std::string verify_decisions(const Problem& problem, const casync::Plan& plan) {
       return fmt::format("gradient {} has algorithm {} of {}", io::quote(gradients[g].name),
                          decision.algorithm, algorithms);
     }
-    if (decision.partitions < 1 || decision.partitions > plans::kMostPartitions) {
+    if (decision.partitions < 1 || decision.partitions > plans::kMaxPartitions) {
       return fmt::format("gradient {} has K = {}", io::quote(gradients[g].name),
                          decision.partitions);
     }
@@ -129,7 +129,7 @@ std::vector<std::string> parse_pass_names(const std::string& text) {
 std::string verify(const Problem& problem, const casync::Plan& plan) {
   if (std::string wrong = verify_decisions(problem, plan); !wrong.empty()) return wrong;
   try {
-    if (casync::whole_tasks(problem.model, plan) <= kMostCheckedTasks) {
+    if (casync::whole_tasks(problem.model, plan) <= kMaxCheckedTasks) {
       casync::check(casync::expand(problem.model, plan));
     }
   } catch (const std::invalid_argument& error) {

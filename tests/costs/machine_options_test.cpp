@@ -52,8 +52,8 @@ TEST_CASE("Short forms say what a cluster file says") {
   CHECK(machines.cluster.gpu_link == from_file.cluster.gpu_link);  // the usual one
   CHECK(machines.cluster.nodes == 8);
   CHECK(machines.warnings.empty());
-  REQUIRE(machines.remarks.size() == 1);
-  CHECK(machines.remarks[0] ==
+  REQUIRE(machines.diagnostics.size() == 1);
+  CHECK(machines.diagnostics[0] ==
         "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; --gpu-bandwidth "
         "says otherwise");
 }
@@ -76,7 +76,7 @@ TEST_CASE("Without options the default profile speaks, for as many nodes as are 
   CHECK(machines.profile.name == "sosp21");
   CHECK(machines.cluster.nodes == 16);
   CHECK(machines.cluster.link == machines.profile.link);
-  CHECK(machines.remarks.empty());
+  CHECK(machines.diagnostics.empty());
   CHECK(machines.warnings.empty());
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("Kernels are scaled from the bandwidth that they were measured at") {
   }
   CHECK(after.link == before.link);
   CHECK(after.name == "v100_100g with kernels scaled to 1.8TB/s");
-  CHECK(machines.remarks ==
+  CHECK(machines.diagnostics ==
         std::vector<std::string>{"kernels of profile v100_100g are scaled from 900GB/s to 1.8TB/s "
                                  "of memory bandwidth; what launches cost stays"});
 }

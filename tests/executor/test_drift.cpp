@@ -91,7 +91,7 @@ TEST_CASE("a machine that never settles is given up with the movement") {
              Contains("changed by 33 %") && Contains("the last of 4 times"));
   CHECK(widened(kSpread, watched.moved).host == Approx(std::log(2 / 1.5)));
   CHECK(widened(kSpread, 0.01) == kSpread);
-  CHECK(widened(kSpread, 7).host == costs::kMostSpread);
+  CHECK(widened(kSpread, 7).host == costs::kMaxSpread);
 
   Scripted once({1, 2});
   CHECK(once.watch(0).times == 1);

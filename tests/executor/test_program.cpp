@@ -20,7 +20,7 @@ struct HandMade {
   casync::TaskGraph graph;
 
   TaskId add(Kind kind, std::uint32_t node, std::int64_t amount) {
-    return builder.add({.amount = amount, .node = node, .rotation = 1, .kind = kind});
+    return builder.add({.amount = amount, .node = node, .peer_offset = 1, .kind = kind});
   }
   /// All of the slice from node 0 to node 1; returns the Recv.
   TaskId transfer() {
@@ -61,9 +61,9 @@ TEST_CASE("a server's raw receives that are merged land in buffers, the worker's
   CHECK(Program(made.graph, made.model, made.plan, 1).messages().empty());
 }
 
-TEST_CASE("tasks that are ready together are served by gradient, rotation, partition and kind") {
+TEST_CASE("tasks that are ready together are served by gradient, peer_offset, partition and kind") {
   // ps, N = 3, K = 3, raw: g0's partitions have the servers 0, 1, 2, g1's 1, 2, 0. Node 0 sends its
-  // slices of g0 to nodes 1 (rotation 1) and 2 (rotation 2) before those of g1 to 1 and 2.
+  // slices of g0 to nodes 1 (peer offset 1) and 2 (peer offset 2) before those of g1 to 1 and 2.
   const Case made = make_case("ps", 3, 3, "raw", {300, 300});
   const Program program(made.graph, made.model, made.plan, 0);
   std::vector<const LocalTask*> sends;
@@ -75,7 +75,7 @@ TEST_CASE("tasks that are ready together are served by gradient, rotation, parti
   std::ranges::sort(sends, {}, [](const LocalTask* local) { return local->order; });
   std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
   for (const LocalTask* local : sends)
-    order.emplace_back(local->task.gradient, local->task.rotation);
+    order.emplace_back(local->task.gradient, local->task.peer_offset);
   CHECK(order ==
         std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 1}, {0, 2}, {1, 1}, {1, 2}});
 }
@@ -127,13 +127,13 @@ TEST_CASE("graphs that cannot be executed are refused with the task's name") {
   }
   SECTION("a gradient that the model lacks") {
     const TaskId send =
-        made.builder.add({.amount = 256, .gradient = 7, .rotation = 1, .kind = Kind::kSend});
+        made.builder.add({.amount = 256, .gradient = 7, .peer_offset = 1, .kind = Kind::kSend});
     made.builder.edge(send, made.add(Kind::kRecv, 1, 256));
     CHECK_THROWS_WITH(made.program(0), Contains("Send g7[0]") && Contains("lacks"));
   }
   SECTION("a partition that the plan lacks") {
     const TaskId send =
-        made.builder.add({.amount = 256, .partition = 1, .rotation = 1, .kind = Kind::kSend});
+        made.builder.add({.amount = 256, .partition = 1, .peer_offset = 1, .kind = Kind::kSend});
     made.builder.edge(send, made.add(Kind::kRecv, 1, 256));
     CHECK_THROWS_WITH(made.program(0), Contains("a partition beyond the plan's 1"));
   }

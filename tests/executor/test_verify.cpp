@@ -190,14 +190,15 @@ TEST_CASE("a graph that leaves nodes different is reported") {
   casync::GraphBuilder builder(2);
   const casync::TaskId ready[] = {builder.add({.node = 0, .kind = casync::Kind::kBackward}),
                                   builder.add({.node = 1, .kind = casync::Kind::kBackward})};
-  const casync::Task transfer{.amount = 40, .node = 1, .rotation = 1, .kind = casync::Kind::kSend};
+  const casync::Task transfer{
+      .amount = 40, .node = 1, .peer_offset = 1, .kind = casync::Kind::kSend};
   const casync::TaskId send = builder.add(transfer);
   builder.edge(ready[1], send);
   const casync::TaskId recv =
-      builder.add({.amount = 40, .rotation = 1, .kind = casync::Kind::kRecv});
+      builder.add({.amount = 40, .peer_offset = 1, .kind = casync::Kind::kRecv});
   builder.edge(send, recv);
   const casync::TaskId merge = builder.add(
-      {.amount = 10, .rotation = 1, .kind = casync::Kind::kMerge, .flags = casync::kDivideSum});
+      {.amount = 10, .peer_offset = 1, .kind = casync::Kind::kMerge, .flags = casync::kDivideSum});
   builder.edge(recv, merge);
   builder.edge(ready[0], merge);
   const casync::TaskGraph graph = std::move(builder).build();

@@ -118,7 +118,7 @@ TEST_CASE("With topology all-reduce nothing is compressed, and baselines that wo
     CAPTURE(baseline.name);
     const BaselineRow& row = *find_baseline(baseline.name);
     CHECK(baseline.iteration_s.has_value() == (!row.compresses || !row.strategy.empty()));
-    if (!baseline.iteration_s) CHECK_THAT(baseline.remark, Contains("fp32"));
+    if (!baseline.iteration_s) CHECK_THAT(baseline.diagnostic, Contains("fp32"));
   }
 }
 

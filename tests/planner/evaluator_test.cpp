@@ -112,7 +112,7 @@ TEST_CASE("Folded timelines end when the simulator says, to the picosecond") {
       const Candidate candidate = rotating_candidate(problem, choices, draws);
       if (!evaluator.can_be_exact(candidate)) continue;
       const Schedule schedule = evaluator.exact(candidate);
-      if (schedule.orbits > 1) continue;
+      if (schedule.representatives > 1) continue;
       ++folded;
       CAPTURE(seed, i, candidate.shape, problem.nodes);
       const std::int64_t time = timeline.run(schedule);

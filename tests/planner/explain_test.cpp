@@ -50,7 +50,7 @@ TEST_CASE("Runner-ups cost what a simulation with them says, and none is better 
           timed(problem, one_decision(problem, {0, static_cast<std::int32_t>(problem.nodes)}));
       const Explanation explanation = explain(problem, plan);
       REQUIRE(explanation.rows.size() == problem.model.gradients.size());
-      CHECK_FALSE(explanation.sketched);
+      CHECK_FALSE(explanation.estimated);
       for (const GradientRow& row : explanation.rows) {
         REQUIRE(row.runner_up);
         const double expected = swapped_s(problem, plan.plan, row.gradient, *row.runner_up);

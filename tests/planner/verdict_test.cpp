@@ -128,8 +128,8 @@ TEST_CASE("DDP's times stand in the verdict") {
   const Case one;
   Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   comparison.baselines = {
-      {.name = "ddp", .plan = one.raw, .iteration_s = 0.18, .remark = {}},
-      {.name = "ddp_fp16", .plan = one.lossy, .iteration_s = 0.14, .remark = {}}};
+      {.name = "ddp", .plan = one.raw, .iteration_s = 0.18, .diagnostic = {}},
+      {.name = "ddp_fp16", .plan = one.lossy, .iteration_s = 0.14, .diagnostic = {}}};
   CHECK_THAT(judge(one.problem, one.lossy, comparison).sentence,
              Contains("PyTorch DDP takes 180ms, with its fp16 hook 140ms"));
 }

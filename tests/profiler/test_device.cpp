@@ -42,7 +42,7 @@ TEST_CASE("works that do not disturb each other have factor 1, those that take t
   // 1.2·0.5 side by side, and 0.5.
   CHECK(overlap_factor(1, 0.5, 1.1) == Approx(1.2));
   CHECK(overlap_factor(1, 1, 0.9) == 1);  // noise
-  CHECK(overlap_factor(1, 1, 100) == costs::kMostOverlap);
+  CHECK(overlap_factor(1, 1, 100) == costs::kMaxOverlap);
 }
 
 /// A device of little memory, for quick measurements.

@@ -162,7 +162,7 @@ class TimedDevice : public executor::Device {
       }
       now_s_ += step_s;
       for (auto& queue : queues_) {
-        if (is_running(queue) && queue.front().left_s <= kLeast_s) queue.pop_front();
+        if (is_running(queue) && queue.front().left_s <= kMin_s) queue.pop_front();
       }
     }
     host_s_ = std::max(host_s_, now_s_);  // the host has waited
@@ -170,10 +170,10 @@ class TimedDevice : public executor::Device {
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   /// Less than any difference that is not rounding.
-  static constexpr double kLeast_s = 1e-13;
+  static constexpr double kMin_s = 1e-13;
 
   bool is_there(const std::deque<Piece>& queue) const {
-    return !queue.empty() && queue.front().since_s <= now_s_ + kLeast_s;
+    return !queue.empty() && queue.front().since_s <= now_s_ + kMin_s;
   }
   bool is_running(const std::deque<Piece>& queue) const {
     return is_there(queue) && queue.front().kind != Kind::kNothing;

@@ -1,5 +1,3 @@
-#include "transport/meeting.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -16,6 +14,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/transport/ranks.hpp"
 #include "transport/file_store.hpp"
+#include "transport/rendezvous.hpp"
 #include "transport/seal.hpp"
 #include "transport/secret_file.hpp"
 
@@ -53,7 +52,7 @@ Met meet(const JobOptions& job, const std::function<void(JobOptions&)>& adapt) {
     JobOptions mine = job;
     mine.rank = rank;
     adapt(mine);
-    Meeting meeting(mine);
+    Rendezvous rendezvous(mine);
     meeting.meet();
     met.secrets[static_cast<std::size_t>(rank)] = meeting.secret();
   });
@@ -63,7 +62,7 @@ Met meet(const JobOptions& job, const std::function<void(JobOptions&)>& adapt) {
 /// What rank 0 of the job, which is alone, says instead of meeting the others.
 std::string complaint(const JobOptions& job) {
   try {
-    Meeting(job).meet();
+    Rendezvous(job).meet();
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -190,7 +189,7 @@ TEST_CASE("what is no file of a rank is an error that names it, and is neither a
     JobOptions other = job;
     other.rank = 1;
     other.timeout_s = kShort;
-    CHECK_THROWS_AS(Meeting(other).meet(), PeerError);
+    CHECK_THROWS_AS(Rendezvous(other).meet(), PeerError);
     fs::rename(card, file_of(folder, job, 0, "card"));
     CHECK_THAT(complaint(job), Contains("rank 0 of job 'transport test' is taken"));
   }
@@ -201,7 +200,7 @@ TEST_CASE("files at the rendezvous are their writer's alone, and no rank replace
   JobOptions job = thread_job(2, kShort);
   job.rendezvous = in_folder(folder);
   const ::mode_t before = ::umask(0);
-  const auto first = std::make_unique<Meeting>(job);
+  const auto first = std::make_unique<Rendezvous>(job);
   ::umask(before);
   struct stat status {};
   REQUIRE(::stat(file_of(folder, job, 0, "card").c_str(), &status) == 0);
@@ -209,7 +208,7 @@ TEST_CASE("files at the rendezvous are their writer's alone, and no rank replace
 
   // Of many ranks with one number exactly one is accepted.
   job.rank = 1;
-  const auto outcomes = run_ranks(8, [&](int) { Meeting meeting(job); });
+  const auto outcomes = run_ranks(8, [&](int) { Rendezvous rendezvous(job); });
   const auto refused = std::ranges::count_if(outcomes, [](const Outcome& outcome) {
     return outcome.other_error.find("rank 1 of job 'transport test' is taken") != std::string::npos;
   });
@@ -264,7 +263,7 @@ TEST_CASE("a rank that may open no more files says so, and blames no rendezvous"
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   std::error_code code;
   try {
-    Meeting(job).meet();
+    Rendezvous(job).meet();
   } catch (const std::system_error& error) {
     code = error.code();
   } catch (const std::exception&) {

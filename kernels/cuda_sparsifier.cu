@@ -1,4 +1,4 @@
-// Launches the kernels of selectors.
+// Launches the kernels of sparsifiers.
 
 #include <algorithm>
 #include <stdexcept>
@@ -8,16 +8,16 @@
 #include "kernels/cuda_batch.hpp"
 #include "kernels/cuda_codec.hpp"
 #include "kernels/cuda_decode.hpp"
-#include "kernels/cuda_selector_kernels.hpp"
+#include "kernels/cuda_sparsifier_kernels.hpp"
 #include "kernels/item_checks.hpp"
-#include "kernels/selector.hpp"
+#include "kernels/sparsifier.hpp"
 
 namespace hipress::kernels {
 
 namespace {
 
 /// Thread blocks that share the entries of a slice: enough to fill a GPU.
-constexpr std::int64_t kMostShares = 264;
+constexpr std::int64_t kMaxShares = 264;
 
 /// Places in temporary memory that is allocated once they are all known.
 class Layout {
@@ -39,18 +39,18 @@ struct Places {
   std::size_t work, tiles, blocks, listed, listed_at;
 };
 
-class CudaSelector : public CudaAlgorithm {
+class CudaSparsifier : public CudaAlgorithm {
  public:
-  CudaSelector(const CompiledAlgorithm& program, const CudaSelectorKernels& kernels,
-               const double* values)
+  CudaSparsifier(const CompiledAlgorithm& program, const CudaSparsifierKernels& kernels,
+                 const double* values)
       : CudaAlgorithm(program, values), kernels_(kernels) {}
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
     check_encodes(items);
     const auto on = static_cast<cudaStream_t>(stream);
-    std::vector<SelectorSlice> slices;
+    std::vector<SparsifierSlice> slices;
     for (const EncodeItem& item : items) {
-      if (item.elements > kMostSelectorElements) {
+      if (item.elements > kMaxSparsifierElements) {
         throw std::invalid_argument("a slice of 2^32 elements or more; cut it into partitions");
       }
       if (item.elements <= 0) {
@@ -62,12 +62,12 @@ class CudaSelector : public CudaAlgorithm {
     if (slices.empty()) return;
     std::vector<Places> places(slices.size());
     Layout layout;
-    for (Places& place : places) place.work = layout.add<SelectorWork>(1);
+    for (Places& place : places) place.work = layout.add<SparsifierWork>(1);
     const std::size_t work_bytes = layout.bytes();
     for (std::size_t i = 0; i < slices.size(); ++i) {
-      const SelectorSlice& slice = slices[i];
-      places[i].tiles = layout.add<SelectorTile>(parts(slice.elements, kTileElements));
-      places[i].blocks = layout.add<SelectorBlock>(parts(slice.elements, kElementsPerBlock));
+      const SparsifierSlice& slice = slices[i];
+      places[i].tiles = layout.add<SparsifierTile>(parts(slice.elements, kTileElements));
+      places[i].blocks = layout.add<SparsifierBlock>(parts(slice.elements, kElementsPerBlock));
       places[i].listed = layout.add<float>(slice.capacity);
       places[i].listed_at = layout.add<std::uint32_t>(slice.capacity);
     }
@@ -75,14 +75,14 @@ class CudaSelector : public CudaAlgorithm {
     check_cuda(cudaMemsetAsync(memory.data(), 0, work_bytes, on), "clearing temporary memory");
     auto* const begin = static_cast<std::byte*>(memory.data());
     for (std::size_t i = 0; i < slices.size(); ++i) {
-      slices[i].work = reinterpret_cast<SelectorWork*>(begin + places[i].work);
-      slices[i].tiles = reinterpret_cast<SelectorTile*>(begin + places[i].tiles);
-      slices[i].blocks = reinterpret_cast<SelectorBlock*>(begin + places[i].blocks);
+      slices[i].work = reinterpret_cast<SparsifierWork*>(begin + places[i].work);
+      slices[i].tiles = reinterpret_cast<SparsifierTile*>(begin + places[i].tiles);
+      slices[i].blocks = reinterpret_cast<SparsifierBlock*>(begin + places[i].blocks);
       slices[i].listed = reinterpret_cast<float*>(begin + places[i].listed);
       slices[i].listed_at = reinterpret_cast<std::uint32_t*>(begin + places[i].listed_at);
     }
-    for_each_batch(std::span<const SelectorSlice>(slices),
-                   [&](const Batch<SelectorSlice>& batch) { encode_batch(batch, on); });
+    for_each_batch(std::span<const SparsifierSlice>(slices),
+                   [&](const Batch<SparsifierSlice>& batch) { encode_batch(batch, on); });
   }
 
   void decode(std::span<const DecodeItem> items, void* stream) const override {
@@ -104,13 +104,13 @@ class CudaSelector : public CudaAlgorithm {
     check_cuda(cudaMemsetAsync(memory.data(), 0, spoiled_bytes, on), "clearing temporary memory");
     auto* const begin = static_cast<std::byte*>(memory.data());
 
-    std::vector<std::vector<SelectorDecodeSlice>> rounds(most_parts);
+    std::vector<std::vector<SparsifierDecodeSlice>> rounds(most_parts);
     for (std::size_t i = 0; i < items.size(); ++i) {
       const DecodeItem& item = items[i];
       if (item.elements <= 0) continue;
       void* const between = waits_in_fp32(item) ? begin + sums[i] : item.values;
       for (std::size_t part = 0; part < parts_of(item); ++part) {
-        SelectorDecodeSlice slice = {
+        SparsifierDecodeSlice slice = {
             part_of(item, part, encoded_bytes(item.elements), between, ValueType::kFloat32),
             reinterpret_cast<std::uint32_t*>(begin + spoiled[i])};
         rounds[part].push_back(slice);
@@ -118,9 +118,9 @@ class CudaSelector : public CudaAlgorithm {
     }
     // Every message of a slice is checked before one is used.
     for (const auto& slices : rounds) {
-      for_each_batch(std::span<const SelectorDecodeSlice>(slices),
-                     [&](const Batch<SelectorDecodeSlice>& batch) {
-                       const int shares = shares_of(batch, [&](const SelectorDecodeSlice& slice) {
+      for_each_batch(std::span<const SparsifierDecodeSlice>(slices),
+                     [&](const Batch<SparsifierDecodeSlice>& batch) {
+                       const int shares = shares_of(batch, [&](const SparsifierDecodeSlice& slice) {
                          return entries_at_most(slice.elements);
                        });
                        launch(kernels_.check, std::int64_t{batch.count} * shares, on, batch,
@@ -128,8 +128,8 @@ class CudaSelector : public CudaAlgorithm {
                      });
     }
     for (const auto& slices : rounds) {
-      for_each_batch(std::span<const SelectorDecodeSlice>(slices),
-                     [&](const Batch<SelectorDecodeSlice>& batch) {
+      for_each_batch(std::span<const SparsifierDecodeSlice>(slices),
+                     [&](const Batch<SparsifierDecodeSlice>& batch) {
                        launch(kernels_.decode, batch.blocks, on, batch);
                      });
     }
@@ -142,7 +142,7 @@ class CudaSelector : public CudaAlgorithm {
 
   /// A message has room for so many; up to three more than are ever sent.
   std::int64_t entries_at_most(std::int64_t elements) const {
-    return (encoded_bytes(elements) - static_cast<std::int64_t>(sizeof(SelectorHeader))) / 8;
+    return (encoded_bytes(elements) - static_cast<std::int64_t>(sizeof(SparsifierHeader))) / 8;
   }
 
   /// Sums that would be rounded between the launches that they take.
@@ -150,8 +150,8 @@ class CudaSelector : public CudaAlgorithm {
     return item.elements > 0 && item.type != ValueType::kFloat32 && parts_of(item) > 1;
   }
 
-  SelectorSlice slice_of(const EncodeItem& item) const {
-    SelectorSlice slice = {};
+  SparsifierSlice slice_of(const EncodeItem& item) const {
+    SparsifierSlice slice = {};
     slice.values = item.values;
     slice.elements = item.elements;
     slice.type = item.type;
@@ -174,20 +174,21 @@ class CudaSelector : public CudaAlgorithm {
     for (int i = 0; i < batch.count; ++i) {
       most = std::max(most, parts(amount(batch.slices[i]), kElementsPerBlock));
     }
-    return static_cast<int>(std::min(most, kMostShares));
+    return static_cast<int>(std::min(most, kMaxShares));
   }
 
-  void encode_batch(const Batch<SelectorSlice>& batch, cudaStream_t on) const {
-    const SelectorSlice* const end = batch.slices + batch.count;
+  void encode_batch(const Batch<SparsifierSlice>& batch, cudaStream_t on) const {
+    const SparsifierSlice* const end = batch.slices + batch.count;
     const auto any = [&](const auto& test) { return std::any_of(batch.slices, end, test); };
-    if (any([](const SelectorSlice& slice) { return slice.states != nullptr; })) {
+    if (any([](const SparsifierSlice& slice) { return slice.states != nullptr; })) {
       launch(kernels_.look, batch.blocks, on, batch);
     }
-    if (any([](const SelectorSlice& slice) { return slice.sample_rank > 0; })) {
+    if (any([](const SparsifierSlice& slice) { return slice.sample_rank > 0; })) {
       launch(kernels_.sample, batch.count, on, batch);
     }
     launch(kernels_.collect, batch.blocks, on, batch);
-    const int shares = shares_of(batch, [](const SelectorSlice& slice) { return slice.elements; });
+    const int shares =
+        shares_of(batch, [](const SparsifierSlice& slice) { return slice.elements; });
     for (int digit = 0; digit < kKeyDigits; ++digit) {
       launch(kernels_.count_digits, std::int64_t{batch.count} * shares, on, batch, digit, shares);
       launch(kernels_.conclude_digit, batch.count, on, batch, digit);
@@ -197,15 +198,15 @@ class CudaSelector : public CudaAlgorithm {
     launch(kernels_.write, batch.blocks, on, batch);
   }
 
-  const CudaSelectorKernels& kernels_;
+  const CudaSparsifierKernels& kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Codec> make_cuda_selector(const CompiledAlgorithm& program,
-                                          const CudaSelectorKernels& kernels,
-                                          const double* values) {
-  return std::make_unique<CudaSelector>(program, kernels, values);
+std::unique_ptr<Codec> make_cuda_sparsifier(const CompiledAlgorithm& program,
+                                            const CudaSparsifierKernels& kernels,
+                                            const double* values) {
+  return std::make_unique<CudaSparsifier>(program, kernels, values);
 }
 
 }  // namespace hipress::kernels

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "kernels/cuda_batch.hpp"
-#include "kernels/cuda_selector_kernels.hpp"
+#include "kernels/cuda_sparsifier_kernels.hpp"
 #include "kernels/cuda_threads.cuh"
 #include "kernels/draws.hpp"
-#include "kernels/selector.hpp"
+#include "kernels/sparsifier.hpp"
 
-/// The frame around a selector on a GPU; the same messages and states as on a CPU. Included by the
-/// files of one algorithm only.
+/// The frame around a sparsifier on a GPU; the same messages and states as on a CPU. Included by
+/// the files of one algorithm only.
 ///
 /// An encode is a row of kernels:
 ///
@@ -23,7 +23,7 @@
 /// From count_digits on a slice's entries come from the list. Where that is not complete (the
 /// threshold was too high or too low), or a sample would not help (few elements, or most are sent),
 /// they come from all of the slice instead; the message is the same. What a CPU remembers in
-/// State::deferred (SelectorHint) is left alone: a sample costs a GPU next to nothing.
+/// State::deferred (SparsifierHint) is left alone: a sample costs a GPU next to nothing.
 namespace hipress::kernels {
 
 template <class Algorithm>
@@ -32,16 +32,16 @@ using SelectionOf = decltype(std::declval<const Algorithm&>().selection(0));
 /// A slice's entries. kKept: it has its states.
 template <class Algorithm, bool kKept>
 struct SliceEntries {
-  static constexpr int kArrays = kKept ? kSelectorArrays<Algorithm> : 0;
+  static constexpr int kArrays = kKept ? kSparsifierArrays<Algorithm> : 0;
   static constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
-  static constexpr int kMostArrays =
-      kSelectorArrays<Algorithm> > 0 ? kSelectorArrays<Algorithm> : 1;
+  static constexpr int kMaxArrays =
+      kSparsifierArrays<Algorithm> > 0 ? kSparsifierArrays<Algorithm> : 1;
 
-  const SelectorSlice& slice;
+  const SparsifierSlice& slice;
   const SelectionOf<Algorithm> selection;
 
   /// An element's entry; its states are brought up to date.
-  __device__ float of(float input, float (&states)[kMostArrays]) const {
+  __device__ float of(float input, float (&states)[kMaxArrays]) const {
     const float value = slice.rule(input, kResidual == 1 ? states[0] : 0.0f);
     if (kResidual == 1) states[0] = value;
     return selection.template of<float>(value, states + kResidual);
@@ -49,7 +49,7 @@ struct SliceEntries {
 
   /// The same, while those in memory are not and stay as they are.
   __device__ float before(std::int64_t element) const {
-    float states[kMostArrays] = {};
+    float states[kMaxArrays] = {};
     for (int i = 0; i < kArrays; ++i) states[i] = slice.states[i * slice.stride + element];
     return of(load_value(slice.values, slice.type, element), states);
   }
@@ -63,10 +63,10 @@ struct SliceEntries {
 
 /// Calls `function(entries)`.
 template <class Algorithm, class Function>
-__device__ void with_entries(const Algorithm& algorithm, const SelectorSlice& slice,
+__device__ void with_entries(const Algorithm& algorithm, const SparsifierSlice& slice,
                              const Function& function) {
   const auto selection = algorithm.selection(slice.elements);
-  if constexpr (kSelectorArrays < Algorithm >> 0) {
+  if constexpr (kSparsifierArrays < Algorithm >> 0) {
     if (slice.states != nullptr) return function(SliceEntries<Algorithm, true>{slice, selection});
   }
   function(SliceEntries<Algorithm, false>{slice, selection});
@@ -84,20 +84,20 @@ HIPRESS_LANES constexpr std::uint64_t cleared_arrays() {
 }
 
 template <class Algorithm>
-__device__ bool keeps_states(const SelectorSlice& slice) {
-  return kSelectorArrays < Algorithm >> 0 && slice.states != nullptr;
+__device__ bool keeps_states(const SparsifierSlice& slice) {
+  return kSparsifierArrays < Algorithm >> 0 && slice.states != nullptr;
 }
 
 /// There is something to choose from, and to choose.
 template <class Algorithm>
-__device__ bool sends(const Algorithm& algorithm, const SelectorSlice& slice) {
+__device__ bool sends(const Algorithm& algorithm, const SparsifierSlice& slice) {
   return slice.work->non_finite == 0 && algorithm.count(slice.elements) > 0;
 }
 
 /// The list holds all that may be sent.
 template <class Algorithm>
-__device__ bool list_suffices(const Algorithm& algorithm, const SelectorSlice& slice) {
-  const SelectorWork& work = *slice.work;
+__device__ bool list_suffices(const Algorithm& algorithm, const SparsifierSlice& slice) {
+  const SparsifierWork& work = *slice.work;
   const auto count = static_cast<std::uint64_t>(algorithm.count(slice.elements));
   return slice.sample_rank > 0 && work.collected <= static_cast<std::uint64_t>(slice.capacity) &&
          (work.collected >= count || work.threshold <= 1);
@@ -109,8 +109,8 @@ inline constexpr int kRowsAtOnce = 8;
 
 /// A warp per tile.
 template <class Algorithm>
-__global__ void look_for_non_finite(const Algorithm, const Batch<SelectorSlice> batch) {
-  const SelectorSlice& slice = batch.slice_of(blockIdx.x);
+__global__ void look_for_non_finite(const Algorithm, const Batch<SparsifierSlice> batch) {
+  const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t tile = tile_of_warp(slice);
   if (!keeps_states<Algorithm>(slice) || tile * kTileElements >= slice.elements) return;
   const int lane = threadIdx.x % kWarpThreads;
@@ -167,12 +167,12 @@ __device__ std::uint32_t bin_of_rank(const Count* histogram, int bins, std::uint
 /// A thread block per slice: the threshold from which on entries are listed. At least 1, so that no
 /// zero is.
 template <class Algorithm>
-__global__ void sample_entries(const Algorithm algorithm, const Batch<SelectorSlice> batch) {
+__global__ void sample_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   constexpr int kSample = static_cast<int>(SelectionPlan::kSample);
-  const SelectorSlice& slice = batch.slices[blockIdx.x];
+  const SparsifierSlice& slice = batch.slices[blockIdx.x];
   if (slice.sample_rank == 0) return;
   __shared__ std::uint32_t keys[kSample];
-  __shared__ std::uint32_t histogram[kMostKeyBins];
+  __shared__ std::uint32_t histogram[kMaxKeyBins];
   with_entries(algorithm, slice, [&](const auto& entries) {
     const std::int64_t part = slice.elements / kSample;
 #pragma unroll 4
@@ -206,14 +206,14 @@ __device__ std::uint32_t bring_up_to_date(const SliceEntries<Algorithm, kKept>& 
                                           std::int64_t tile, std::uint32_t threshold,
                                           std::uint32_t& flags) {
   using Entries = SliceEntries<Algorithm, kKept>;
-  const SelectorSlice& slice = entries.slice;
+  const SparsifierSlice& slice = entries.slice;
   std::uint32_t reaching = 0;
   for (int first_row = 0; first_row < kTileWords; first_row += kRowsAtOnce) {
     const std::int64_t first =
         tile * kTileElements + first_row * kWordElements + threadIdx.x % kWarpThreads;
     float inputs[kRowsAtOnce];
     load_rows(slice.values, slice.type, first, kWordElements, slice.elements, inputs);
-    float states[Entries::kMostArrays][kRowsAtOnce] = {};
+    float states[Entries::kMaxArrays][kRowsAtOnce] = {};
 #pragma unroll
     for (int i = 0; i < Entries::kArrays; ++i) {
       load_rows(slice.states + i * slice.stride, ValueType::kFloat32, first, kWordElements,
@@ -222,15 +222,15 @@ __device__ std::uint32_t bring_up_to_date(const SliceEntries<Algorithm, kKept>& 
 #pragma unroll
     for (int row = 0; row < kRowsAtOnce; ++row) {
       flags |= non_finite_flag(inputs[row]);
-      float state[Entries::kMostArrays];
+      float state[Entries::kMaxArrays];
 #pragma unroll
-      for (int i = 0; i < Entries::kMostArrays; ++i) state[i] = states[i][row];
+      for (int i = 0; i < Entries::kMaxArrays; ++i) state[i] = states[i][row];
       const bool reaches = magnitude_key(entries.of(inputs[row], state)) >= threshold;
       if (reaches && first + row * kWordElements < slice.elements) {
         reaching |= 1u << (first_row + row);
       }
 #pragma unroll
-      for (int i = 0; i < Entries::kMostArrays; ++i) states[i][row] = state[i];
+      for (int i = 0; i < Entries::kMaxArrays; ++i) states[i][row] = state[i];
     }
 #pragma unroll
     for (int i = 0; i < Entries::kArrays; ++i) {
@@ -246,7 +246,7 @@ __device__ std::uint32_t bring_up_to_date(const SliceEntries<Algorithm, kKept>& 
 template <class Algorithm, bool kKept>
 __device__ void list_entries(const SliceEntries<Algorithm, kKept>& entries, std::int64_t tile,
                              std::uint32_t reaching) {
-  const SelectorSlice& slice = entries.slice;
+  const SparsifierSlice& slice = entries.slice;
   const int lane = threadIdx.x % kWarpThreads;
   const std::uint32_t count =
       sum_of_warp(static_cast<std::uint32_t>(__popc(static_cast<int>(reaching))));
@@ -274,8 +274,8 @@ __device__ void list_entries(const SliceEntries<Algorithm, kKept>& entries, std:
 
 /// A warp per tile.
 template <class Algorithm>
-__global__ void collect_entries(const Algorithm algorithm, const Batch<SelectorSlice> batch) {
-  const SelectorSlice& slice = batch.slice_of(blockIdx.x);
+__global__ void collect_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
+  const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t tile = tile_of_warp(slice);
   if (tile * kTileElements >= slice.elements) return;
   const bool keeps = keeps_states<Algorithm>(slice);
@@ -293,25 +293,25 @@ __global__ void collect_entries(const Algorithm algorithm, const Batch<SelectorS
 
 // ---- the smallest entry that is sent ----
 
-inline constexpr std::int64_t kLeastShare = 4096;
+inline constexpr std::int64_t kMinShare = 4096;
 
 /// `shares` thread blocks per slice, each of which counts a share of the entries.
 template <class Algorithm>
-__global__ void count_digits(const Algorithm algorithm, const Batch<SelectorSlice> batch,
+__global__ void count_digits(const Algorithm algorithm, const Batch<SparsifierSlice> batch,
                              int number, int shares) {
-  const SelectorSlice& slice = batch.slices[blockIdx.x / shares];
-  SelectorWork& work = *slice.work;
+  const SparsifierSlice& slice = batch.slices[blockIdx.x / shares];
+  SparsifierWork& work = *slice.work;
   if (!sends(algorithm, slice) || work.all != 0) return;
   const bool from_list = list_suffices(algorithm, slice);
   const std::int64_t entries_there =
       from_list ? static_cast<std::int64_t>(work.collected) : slice.elements;
   std::int64_t share = (entries_there + shares - 1) / shares;
-  if (share < kLeastShare) share = kLeastShare;
+  if (share < kMinShare) share = kMinShare;
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x % shares) * share;
   const std::int64_t end = begin + share < entries_there ? begin + share : entries_there;
   if (begin >= end) return;
 
-  __shared__ std::uint32_t histogram[kMostKeyBins];
+  __shared__ std::uint32_t histogram[kMaxKeyBins];
   const KeyDigit digit = KeyDigit::of(number);
   for (int i = threadIdx.x; i < digit.bins; i += kThreadsPerBlock) histogram[i] = 0;
   __syncthreads();
@@ -340,10 +340,10 @@ __global__ void count_digits(const Algorithm algorithm, const Batch<SelectorSlic
 
 /// A thread block per slice: one more digit of `least`.
 template <class Algorithm>
-__global__ void conclude_digit(const Algorithm algorithm, const Batch<SelectorSlice> batch,
+__global__ void conclude_digit(const Algorithm algorithm, const Batch<SparsifierSlice> batch,
                                int number) {
-  const SelectorSlice& slice = batch.slices[blockIdx.x];
-  SelectorWork& work = *slice.work;
+  const SparsifierSlice& slice = batch.slices[blockIdx.x];
+  SparsifierWork& work = *slice.work;
   if (!sends(algorithm, slice) || work.all != 0) return;
   const KeyDigit digit = KeyDigit::of(number);
   std::uint64_t rank = work.ties;
@@ -369,11 +369,11 @@ __global__ void conclude_digit(const Algorithm algorithm, const Batch<SelectorSl
 /// Calls `function(there, element, entry)` for the entries of this warp's tile that may be sent, in
 /// order, by all lanes together; not all of them have one each time.
 template <class Algorithm, class Function>
-__device__ void for_each_entry(const Algorithm& algorithm, const SelectorSlice& slice,
+__device__ void for_each_entry(const Algorithm& algorithm, const SparsifierSlice& slice,
                                std::int64_t tile, const Function& function) {
   const int lane = threadIdx.x % kWarpThreads;
   if (list_suffices(algorithm, slice)) {
-    const SelectorTile& list = slice.tiles[tile];
+    const SparsifierTile& list = slice.tiles[tile];
     for (std::uint32_t first = 0; first < list.listed; first += kWarpThreads) {
       const bool there = first + lane < list.listed;
       const std::uint64_t at = std::uint64_t{list.first} + (there ? first + lane : 0);
@@ -393,8 +393,8 @@ __device__ void for_each_entry(const Algorithm& algorithm, const SelectorSlice& 
 
 /// A warp per tile: how many of its entries are above `least`, and equal to it.
 template <class Algorithm>
-__global__ void tally_tiles(const Algorithm algorithm, const Batch<SelectorSlice> batch) {
-  const SelectorSlice& slice = batch.slice_of(blockIdx.x);
+__global__ void tally_tiles(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
+  const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
   if (!sends(algorithm, slice)) return;
   const std::uint32_t least = slice.work->least;
   const std::int64_t tile = tile_of_warp(slice);
@@ -420,7 +420,7 @@ __global__ void tally_tiles(const Algorithm algorithm, const Batch<SelectorSlice
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
-  SelectorBlock sum = {0, 0};
+  SparsifierBlock sum = {0, 0};
   for (int i = 0; i < kWarpsPerBlock; ++i) {
     sum.larger += larger_of[i];
     sum.ties += ties_of[i];
@@ -430,27 +430,27 @@ __global__ void tally_tiles(const Algorithm algorithm, const Batch<SelectorSlice
 
 /// A thread block per slice: from the entries of each thread block's tiles to those before them.
 template <class Algorithm>
-__global__ void place_blocks(const Algorithm algorithm, const Batch<SelectorSlice> batch) {
-  const SelectorSlice& slice = batch.slices[blockIdx.x];
+__global__ void place_blocks(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
+  const SparsifierSlice& slice = batch.slices[blockIdx.x];
   if (!sends(algorithm, slice)) return;
   constexpr int kEach = 8;  // consecutive ones of a thread
   const std::int64_t blocks = (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;
-  SelectorBlock before = {0, 0};
+  SparsifierBlock before = {0, 0};
   for (std::int64_t first = 0; first < blocks; first += kEach * kThreadsPerBlock) {
     const std::int64_t mine = first + static_cast<std::int64_t>(threadIdx.x) * kEach;
-    SelectorBlock part[kEach] = {};
+    SparsifierBlock part[kEach] = {};
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       if (mine + i < blocks) part[i] = slice.blocks[mine + i];
     }
-    SelectorBlock sum = {0, 0}, total = {0, 0};
+    SparsifierBlock sum = {0, 0}, total = {0, 0};
 #pragma unroll
-    for (const SelectorBlock& block : part) {
+    for (const SparsifierBlock& block : part) {
       sum.larger += block.larger;
       sum.ties += block.ties;
     }
-    SelectorBlock to = {before.larger + sum_before(sum.larger, total.larger),
-                        before.ties + sum_before(sum.ties, total.ties)};
+    SparsifierBlock to = {before.larger + sum_before(sum.larger, total.larger),
+                          before.ties + sum_before(sum.ties, total.ties)};
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       if (mine + i < blocks) slice.blocks[mine + i] = to;
@@ -461,7 +461,7 @@ __global__ void place_blocks(const Algorithm algorithm, const Batch<SelectorSlic
     before.ties += total.ties;
   }
   if (threadIdx.x == 0) {
-    const SelectorWork& work = *slice.work;
+    const SparsifierWork& work = *slice.work;
     slice.work->sent = before.larger + (before.ties < work.ties ? before.ties : work.ties);
   }
 }
@@ -473,8 +473,8 @@ struct WrittenEntries {
   std::int64_t room;  ///< of each of the two arrays, in entries
 
   __device__ static WrittenEntries of(std::byte* message, std::int64_t count) {
-    const std::int64_t bytes = selector_array_bytes(count);
-    std::byte* const arrays = message + sizeof(SelectorHeader);
+    const std::int64_t bytes = sparsifier_array_bytes(count);
+    std::byte* const arrays = message + sizeof(SparsifierHeader);
     return {reinterpret_cast<std::uint32_t*>(arrays), reinterpret_cast<float*>(arrays + bytes),
             bytes / 4};
   }
@@ -482,11 +482,11 @@ struct WrittenEntries {
 
 /// Writes the entries of this warp's tile.
 template <class Algorithm>
-__device__ void write_tile(const Algorithm& algorithm, const SelectorSlice& slice,
+__device__ void write_tile(const Algorithm& algorithm, const SparsifierSlice& slice,
                            std::int64_t tile, const WrittenEntries& to) {
-  static_assert(kSelectorArrays<Algorithm> <= 64);
+  static_assert(kSparsifierArrays<Algorithm> <= 64);
   constexpr std::uint64_t kCleared = cleared_arrays<Algorithm>();
-  const SelectorWork& work = *slice.work;
+  const SparsifierWork& work = *slice.work;
   const std::uint32_t least = work.least;
   const std::uint32_t lanes_before = first_bits(threadIdx.x % kWarpThreads);
   const std::int64_t block = static_cast<std::int64_t>(blockIdx.x) - slice.first_block;
@@ -495,7 +495,7 @@ __device__ void write_tile(const Algorithm& algorithm, const SelectorSlice& slic
     larger += slice.tiles[i].larger;
     ties += slice.tiles[i].ties;
   }
-  const SelectorTile& mine = slice.tiles[tile];
+  const SparsifierTile& mine = slice.tiles[tile];
   if (mine.larger == 0 && (mine.ties == 0 || ties >= work.ties)) return;
   const bool keeps = keeps_states<Algorithm>(slice);
   for_each_entry(algorithm, slice, tile, [&](bool there, std::int64_t element, float entry) {
@@ -513,7 +513,7 @@ __device__ void write_tile(const Algorithm& algorithm, const SelectorSlice& slic
       to.indices[at] = static_cast<std::uint32_t>(element);
       to.values[at] = entry;
 #pragma unroll
-      for (int i = 0; i < kSelectorArrays<Algorithm>; ++i) {
+      for (int i = 0; i < kSparsifierArrays<Algorithm>; ++i) {
         if (keeps && (kCleared >> i & 1) != 0) slice.states[i * slice.stride + element] = 0;
       }
     }
@@ -524,8 +524,8 @@ __device__ void write_tile(const Algorithm& algorithm, const SelectorSlice& slic
 
 /// A warp per tile, and zeros where there are no entries by all of them.
 template <class Algorithm>
-__global__ void write_entries(const Algorithm algorithm, const Batch<SelectorSlice> batch) {
-  const SelectorSlice& slice = batch.slice_of(blockIdx.x);
+__global__ void write_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
+  const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t count = algorithm.count(slice.elements);
   const WrittenEntries to = WrittenEntries::of(slice.message, count);
   const bool any = sends(algorithm, slice);
@@ -533,14 +533,14 @@ __global__ void write_entries(const Algorithm algorithm, const Batch<SelectorSli
   const std::int64_t block = static_cast<std::int64_t>(blockIdx.x) - slice.first_block;
   const std::int64_t blocks = (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;
   if (block == 0 && threadIdx.x == 0) {
-    SelectorHeader start;
+    SparsifierHeader start;
     start.header.elements = static_cast<std::uint32_t>(slice.elements);
     start.header.tag = Algorithm::kTag;
     start.header.non_finite = slice.work->non_finite != 0 ? 1 : 0;
     start.count = static_cast<std::uint32_t>(sent);
-    *reinterpret_cast<SelectorHeader*>(slice.message) = start;
+    *reinterpret_cast<SparsifierHeader*>(slice.message) = start;
     if (slice.message_bytes != nullptr) {
-      *slice.message_bytes = selector_message_bytes(slice.elements, count);
+      *slice.message_bytes = sparsifier_message_bytes(slice.elements, count);
     }
   }
   for (std::int64_t i = sent + block * kThreadsPerBlock + threadIdx.x; i < to.room;
@@ -563,11 +563,11 @@ struct ReadEntries {
   template <class Algorithm>
   __device__ static ReadEntries of(const Algorithm& algorithm, const std::byte* message,
                                    std::int64_t elements) {
-    const std::byte* const arrays = message + sizeof(SelectorHeader);
+    const std::byte* const arrays = message + sizeof(SparsifierHeader);
     return {
         reinterpret_cast<const std::uint32_t*>(arrays),
-        reinterpret_cast<const float*>(arrays + selector_array_bytes(algorithm.count(elements))),
-        static_cast<std::int64_t>(reinterpret_cast<const SelectorHeader*>(message)->count)};
+        reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(algorithm.count(elements))),
+        static_cast<std::int64_t>(reinterpret_cast<const SparsifierHeader*>(message)->count)};
   }
 
   /// The number of the first entry whose index is at least `index`, by a whole warp.
@@ -589,7 +589,7 @@ struct ReadEntries {
 template <class Algorithm>
 __device__ bool starts_soundly(const Algorithm& algorithm, const std::byte* message,
                                std::int64_t elements) {
-  const auto& start = *reinterpret_cast<const SelectorHeader*>(message);
+  const auto& start = *reinterpret_cast<const SparsifierHeader*>(message);
   return start.header.tag == Algorithm::kTag && start.header.planes == 0 &&
          start.header.non_finite == 0 &&
          static_cast<std::int64_t>(start.count) <= algorithm.count(elements) &&
@@ -599,9 +599,9 @@ __device__ bool starts_soundly(const Algorithm& algorithm, const std::byte* mess
 /// `shares` thread blocks per slice, each of which looks at a share of every message: before any is
 /// used.
 template <class Algorithm>
-__global__ void check_messages(const Algorithm algorithm, const Batch<SelectorDecodeSlice> batch,
+__global__ void check_messages(const Algorithm algorithm, const Batch<SparsifierDecodeSlice> batch,
                                int shares) {
-  const SelectorDecodeSlice& slice = batch.slices[blockIdx.x / shares];
+  const SparsifierDecodeSlice& slice = batch.slices[blockIdx.x / shares];
   bool sound = true;
   for (int message = 0; message < slice.count; ++message) {
     const std::byte* const bytes = slice.messages[message];
@@ -631,13 +631,14 @@ __device__ void for_each_in_block(int count, const Function& function) {
 /// A thread block per kElementsPerBlock elements, which it adds up in shared memory. Unless
 /// something is to be done with all elements, only those that a message has are read and written.
 template <class Algorithm>
-__global__ void decode_entries(const Algorithm algorithm, const Batch<SelectorDecodeSlice> batch) {
+__global__ void decode_entries(const Algorithm algorithm,
+                               const Batch<SparsifierDecodeSlice> batch) {
   static_assert(kMessagesPerLaunch <= kWarpsPerBlock);
   constexpr int kElements = static_cast<int>(kElementsPerBlock);
   __shared__ float sums[kElements];
   __shared__ std::uint32_t touched[kElements / kWordElements];
   __shared__ std::int64_t begins[kMessagesPerLaunch], ends[kMessagesPerLaunch];
-  const SelectorDecodeSlice& slice = batch.slice_of(blockIdx.x);
+  const SparsifierDecodeSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t first =
       (static_cast<std::int64_t>(blockIdx.x) - slice.first_block) * kElementsPerBlock;
   const std::int64_t left = slice.elements - first;
@@ -703,7 +704,7 @@ __global__ void decode_entries(const Algorithm algorithm, const Batch<SelectorDe
 #ifndef __CUDACC_RTC__  // there user_algorithm_cuda.cpp asks for the kernels by name
 
 template <class Algorithm>
-CudaSelectorKernels cuda_selector_kernels() {
+CudaSparsifierKernels cuda_sparsifier_kernels() {
   return {.look = handle_of(look_for_non_finite<Algorithm>),
           .sample = handle_of(sample_entries<Algorithm>),
           .collect = handle_of(collect_entries<Algorithm>),

@@ -7,28 +7,29 @@
 #include "kernels/codec.hpp"
 #include "kernels/compiled_algorithm.hpp"
 #include "kernels/draws.hpp"
-#include "kernels/selector.hpp"
 #include "kernels/slice.hpp"
+#include "kernels/sparsifier.hpp"
 #include "kernels/typed_values.hpp"
 #include "kernels/words.hpp"
 
-/// The frame around a selector on a CPU, for float lanes F. Included by the files of one algorithm
-/// only, each compiled for its own instruction set: whatever is not forced inline here must be a
-/// template on F, so that no function compiled for one instruction set can stand in for another's.
+/// The frame around a sparsifier on a CPU, for float lanes F. Included by the files of one
+/// algorithm only, each compiled for its own instruction set: whatever is not forced inline here
+/// must be a template on F, so that no function compiled for one instruction set can stand in for
+/// another's.
 namespace hipress::kernels {
 
 /// Memory of a thread for the entries that a first pass collects; kept, since asking the system
 /// for it costs as much as the pass.
 template <class F>
-class SelectorScratch {
+class SparsifierScratch {
  public:
-  SelectorScratch() = default;
-  SelectorScratch(const SelectorScratch&) = delete;
-  SelectorScratch& operator=(const SelectorScratch&) = delete;
-  ~SelectorScratch() { __builtin_free(data_); }
+  SparsifierScratch() = default;
+  SparsifierScratch(const SparsifierScratch&) = delete;
+  SparsifierScratch& operator=(const SparsifierScratch&) = delete;
+  ~SparsifierScratch() { __builtin_free(data_); }
 
   static std::uint32_t* numbers(std::int64_t count) {
-    SelectorScratch& mine = of_thread();
+    SparsifierScratch& mine = of_thread();
     if (count > mine.count_) {
       __builtin_free(mine.data_);
       mine.count_ = 0;
@@ -42,7 +43,7 @@ class SelectorScratch {
 
   /// Does not keep more than 256 MiB.
   static void give_back() {
-    SelectorScratch& mine = of_thread();
+    SparsifierScratch& mine = of_thread();
     if (mine.count_ <= std::int64_t{1} << 26) return;
     __builtin_free(mine.data_);
     mine.data_ = nullptr;
@@ -50,8 +51,8 @@ class SelectorScratch {
   }
 
  private:
-  static SelectorScratch& of_thread() {
-    static thread_local SelectorScratch mine;
+  static SparsifierScratch& of_thread() {
+    static thread_local SparsifierScratch mine;
     return mine;
   }
 
@@ -96,9 +97,9 @@ __attribute__((noinline)) RankedKey ranked_key(std::int64_t rank, const Each& ea
 
 /// The encoder of one slice. kKept: it has its states; otherwise they are 0 and not kept.
 template <class Algorithm, class F, bool kKept>
-class SelectorEncoder {
+class SparsifierEncoder {
  public:
-  HIPRESS_LANES SelectorEncoder(const Algorithm& algorithm, const EncodeItem& item)
+  HIPRESS_LANES SparsifierEncoder(const Algorithm& algorithm, const EncodeItem& item)
       : item_(item),
         rule_(rule_of(item)),
         selection_(algorithm.selection(item.elements)),
@@ -106,26 +107,26 @@ class SelectorEncoder {
         plan_(SelectionPlan::of(item.elements, count_)) {}
 
   HIPRESS_LANES void run() {
-    SelectorHeader start;
+    SparsifierHeader start;
     start.header.elements = static_cast<std::uint32_t>(item_.elements);
     start.header.tag = Algorithm::kTag;
     if (kKept && !all_finite()) {
       start.header.non_finite = 1;
     } else {
-      entries_ = SelectorScratch<F>::numbers(2 * (plan_.capacity + kSpare));
+      entries_ = SparsifierScratch<F>::numbers(2 * (plan_.capacity + kSpare));
       start.header.non_finite = collect(first_threshold()) ? 0 : 1;
     }
     if (start.header.non_finite == 0 && count_ > 0) start.count = write();
     finish(start);
-    SelectorScratch<F>::give_back();
+    SparsifierScratch<F>::give_back();
   }
 
  private:
-  static constexpr int kArrays = kSelectorArrays<Algorithm>;
+  static constexpr int kArrays = kSparsifierArrays<Algorithm>;
   static constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
   static constexpr std::uint32_t kAboveAll = 0x7f800000u;  ///< a magnitude_key that none reaches
   static constexpr int kSpare = 2 * kWordElements;  ///< entries that may be written past the room
-  static constexpr int kMostArrays = kArrays > 0 ? kArrays : 1;
+  static constexpr int kMaxArrays = kArrays > 0 ? kArrays : 1;
   static constexpr bool kStored = kKept && kScoreArray<Algorithm> >= 0;
   using U = UnsignedLanes<F>;
 
@@ -164,7 +165,7 @@ class SelectorEncoder {
 
   /// An element's entry; states are left as they are.
   HIPRESS_LANES float entry(std::int64_t element) const {
-    float state[kMostArrays] = {};
+    float state[kMaxArrays] = {};
     if constexpr (kKept) {
       for (int i = 0; i < kArrays; ++i) state[i] = array(i)[element];
     }
@@ -181,18 +182,18 @@ class SelectorEncoder {
   }
 
   /// What the last encode of the slice left.
-  HIPRESS_LANES SelectorHint last_hint() const {
-    SelectorHint hint;
+  HIPRESS_LANES SparsifierHint last_hint() const {
+    SparsifierHint hint;
     if (item_.state.deferred != nullptr)
       __builtin_memcpy(&hint, item_.state.deferred->wire, sizeof hint);
-    return hint.magic == SelectorHint::kMagic ? hint : SelectorHint{};
+    return hint.magic == SparsifierHint::kMagic ? hint : SparsifierHint{};
   }
 
   /// Where the first pass begins to collect: what the last encode found good, or what a sample
   /// says. At least 1, so that no zero is collected.
   HIPRESS_LANES std::uint32_t first_threshold() const {
     if (count_ <= 0) return kAboveAll;
-    if (const SelectorHint hint = last_hint(); hint.threshold > 0) return hint.threshold;
+    if (const SparsifierHint hint = last_hint(); hint.threshold > 0) return hint.threshold;
     if (plan_.sample_rank == 0) return 1;
     return sampled_threshold([&](std::int64_t element)
                                  __attribute__((always_inline)) { return entry(element); });
@@ -244,7 +245,7 @@ class SelectorEncoder {
                                   U& flags) {
     prefetch_word(from);
     const Word<F> inputs = load_word<F>(from, count);
-    Word<F> states[kMostArrays] = {};
+    Word<F> states[kMaxArrays] = {};
     if constexpr (kKept) {
       for (int i = 0; i < kArrays; ++i) states[i] = load_word<F>(array(i) + first, count);
     }
@@ -252,7 +253,7 @@ class SelectorEncoder {
     std::uint32_t chosen = 0;
     for (int v = 0; v < kVectors<F>; ++v) {
       if constexpr (!kKept) flags = flags | non_finite_flag(inputs.part[v]);
-      F state[kMostArrays];
+      F state[kMaxArrays];
       for (int i = 0; i < kArrays; ++i) state[i] = states[i].part[v];
       const F value = rule_(inputs.part[v], kResidual == 1 ? state[0] : F{});
       if constexpr (kResidual == 1) state[0] = value;
@@ -375,12 +376,12 @@ class SelectorEncoder {
   /// How the number of entries falls with their magnitude near the smallest one sent: as its
   /// -exponent-th power, says what was collected between the threshold and that one.
   HIPRESS_LANES float tail_exponent(std::uint32_t least) const {
-    constexpr float kUnknown = 8, kLeast = 2, kMost = 100;
+    constexpr float kUnknown = 8, kMin = 2, kMax = 100;
     const float more = static_cast<float>(collected_) / static_cast<float>(count_);
     const float higher = as_float(least) / as_float(threshold_);
     if (!(more > 1.02f && higher > 1.0001f)) return kUnknown;
     const float exponent = __builtin_logf(more) / __builtin_logf(higher);
-    return exponent < kLeast ? kLeast : exponent > kMost ? kMost : exponent;
+    return exponent < kMin ? kMin : exponent > kMax ? kMax : exponent;
   }
 
   /// What the smallest entry sent will be multiplied by until the next encode, if it was by
@@ -394,10 +395,10 @@ class SelectorEncoder {
   /// For the next encode, given the smallest entry sent (0: the threshold): a threshold that
   /// collects half as many entries again as are wanted, and more where they are few, as their
   /// number then varies by more.
-  HIPRESS_LANES SelectorHint next_hint(std::uint32_t least) const {
-    SelectorHint hint{SelectorHint::kMagic, 0, least > 0 ? least : threshold_};
+  HIPRESS_LANES SparsifierHint next_hint(std::uint32_t least) const {
+    SparsifierHint hint{SparsifierHint::kMagic, 0, least > 0 ? least : threshold_};
     if (count_ < 1 || collected_ < count_) return hint;
-    const SelectorHint last = last_hint();
+    const SparsifierHint last = last_hint();
     const float growth = last.least > 0 ? as_float(hint.least) / as_float(last.least) : 1;
     const float surplus = 1.5f + 4 / __builtin_sqrtf(static_cast<float>(count_));
     const float below = __builtin_powf(surplus, -1 / tail_exponent(hint.least));
@@ -410,9 +411,9 @@ class SelectorEncoder {
   HIPRESS_LANES std::uint32_t write() {
     const RankedKey least = settle_on();
     auto* const to_indices =
-        reinterpret_cast<std::uint32_t*>(item_.message + sizeof(SelectorHeader));
-    auto* const to_values = reinterpret_cast<float*>(item_.message + sizeof(SelectorHeader) +
-                                                     selector_array_bytes(count_));
+        reinterpret_cast<std::uint32_t*>(item_.message + sizeof(SparsifierHeader));
+    auto* const to_values = reinterpret_cast<float*>(item_.message + sizeof(SparsifierHeader) +
+                                                     sparsifier_array_bytes(count_));
     std::int64_t ties = count_ - least.larger;
     std::int64_t sent = 0;
     for (std::int64_t i = 0; i < collected_ && sent < count_; ++i) {
@@ -426,7 +427,7 @@ class SelectorEncoder {
     }
     if constexpr (kKept) clear(to_indices, sent);
     if (item_.state.deferred != nullptr) {
-      const SelectorHint hint = next_hint(least.key);
+      const SparsifierHint hint = next_hint(least.key);
       __builtin_memcpy(item_.state.deferred->wire, &hint, sizeof hint);
     }
     return static_cast<std::uint32_t>(sent);
@@ -441,9 +442,9 @@ class SelectorEncoder {
   }
 
   /// The header, and zeros where there are no entries.
-  HIPRESS_LANES void finish(const SelectorHeader& start) const {
+  HIPRESS_LANES void finish(const SparsifierHeader& start) const {
     __builtin_memcpy(item_.message, &start, sizeof start);
-    const std::int64_t room = selector_array_bytes(count_), used = 4 * std::int64_t{start.count};
+    const std::int64_t room = sparsifier_array_bytes(count_), used = 4 * std::int64_t{start.count};
     for (int part = 0; part < 2; ++part) {
       __builtin_memset(item_.message + sizeof start + part * room + used, 0,
                        static_cast<std::size_t>(room - used));
@@ -461,21 +462,21 @@ class SelectorEncoder {
 };
 
 template <class Algorithm, class F, bool kKept>
-__attribute__((noinline)) void run_selector(const Algorithm& algorithm, const EncodeItem& item) {
-  SelectorEncoder<Algorithm, F, kKept>(algorithm, item).run();
+__attribute__((noinline)) void run_sparsifier(const Algorithm& algorithm, const EncodeItem& item) {
+  SparsifierEncoder<Algorithm, F, kKept>(algorithm, item).run();
 }
 
 /// One message's entries, for decoding.
-struct SelectorEntries {
+struct SparsifierEntries {
   bool non_finite = false;
   std::int64_t count = 0;
   const std::uint32_t* indices = nullptr;
   const float* values = nullptr;
 };
 
-/// The functions of a selector's CompiledAlgorithm, with lanes F.
+/// The functions of a sparsifier's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
-struct HostSelectorFunctions {
+struct HostSparsifierFunctions {
   static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
                 alignof(Algorithm) <= alignof(BoundAlgorithm));
 
@@ -487,41 +488,41 @@ struct HostSelectorFunctions {
     __builtin_memcpy(bound.bytes, &made, sizeof made);
   }
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
-    return selector_message_bytes(elements, algorithm(bound).count(elements));
+    return sparsifier_message_bytes(elements, algorithm(bound).count(elements));
   }
   static void encode(const BoundAlgorithm& bound, const EncodeItem& item) {
-    if (item.elements > kMostSelectorElements) {
+    if (item.elements > kMaxSparsifierElements) {
       throw std::invalid_argument("a slice of 2^32 elements or more; cut it into partitions");
     }
     if (item.message_bytes != nullptr) *item.message_bytes = encoded_bytes(bound, item.elements);
-    if (kSelectorArrays < Algorithm >> 0 && item.state.data != nullptr) {
-      run_selector<Algorithm, F, true>(algorithm(bound), item);
+    if (kSparsifierArrays < Algorithm >> 0 && item.state.data != nullptr) {
+      run_sparsifier<Algorithm, F, true>(algorithm(bound), item);
     } else {
-      run_selector<Algorithm, F, false>(algorithm(bound), item);
+      run_sparsifier<Algorithm, F, false>(algorithm(bound), item);
     }
   }
 
-  static SelectorEntries entries_of(const Algorithm& algorithm, const std::byte* message,
-                                    std::int64_t elements) {
-    SelectorHeader start;
+  static SparsifierEntries entries_of(const Algorithm& algorithm, const std::byte* message,
+                                      std::int64_t elements) {
+    SparsifierHeader start;
     __builtin_memcpy(&start, message, sizeof start);
     const std::byte* const arrays = message + sizeof start;
     return {
         start.header.non_finite == 1, start.count, reinterpret_cast<const std::uint32_t*>(arrays),
-        reinterpret_cast<const float*>(arrays + selector_array_bytes(algorithm.count(elements)))};
+        reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(algorithm.count(elements)))};
   }
 
   /// Whether an encode can have written a message, which has as many bytes as one.
   static bool plausible(const Algorithm& algorithm, const std::byte* message,
                         std::int64_t elements) {
-    SelectorHeader start;
+    SparsifierHeader start;
     __builtin_memcpy(&start, message, sizeof start);
     if (start.header.tag != Algorithm::kTag || start.header.planes != 0 ||
         start.header.non_finite > 1 || start.count > algorithm.count(elements) ||
         start.header.elements != static_cast<std::uint32_t>(elements)) {
       return false;
     }
-    const SelectorEntries entries = entries_of(algorithm, message, elements);
+    const SparsifierEntries entries = entries_of(algorithm, message, elements);
     std::int64_t before = -1;
     for (std::int64_t i = 0; i < entries.count; ++i) {
       const std::int64_t index = entries.indices[i];
@@ -536,7 +537,7 @@ struct HostSelectorFunctions {
     const std::int64_t bytes = encoded_bytes(bound, item.elements);
     bool non_finite = false;
     for (std::size_t i = 0; i < messages; ++i) {
-      if (item.elements > kMostSelectorElements || item.message_bytes[i] != bytes ||
+      if (item.elements > kMaxSparsifierElements || item.message_bytes[i] != bytes ||
           !plausible(algorithm(bound), item.messages[i], item.elements)) {
         return i;
       }
@@ -579,7 +580,8 @@ struct HostSelectorFunctions {
                           std::int64_t first, std::int64_t count) {
     const bool adds = item.mode == DecodeMode::kAdd;
     for (std::size_t i = 0; i < item.messages.size(); ++i) {
-      const SelectorEntries entries = entries_of(algorithm(bound), item.messages[i], item.elements);
+      const SparsifierEntries entries =
+          entries_of(algorithm(bound), item.messages[i], item.elements);
       std::int64_t k = first == 0 ? 0 : first_from(entries, first);
       for (; k < entries.count && entries.indices[k] < first + count; ++k) {
         float& value = values[entries.indices[k] - first];
@@ -589,7 +591,7 @@ struct HostSelectorFunctions {
   }
 
   /// The number of the first entry whose index is at least `index`.
-  static std::int64_t first_from(const SelectorEntries& entries, std::int64_t index) {
+  static std::int64_t first_from(const SparsifierEntries& entries, std::int64_t index) {
     std::int64_t begin = 0, end = entries.count;
     while (begin < end) {
       const std::int64_t middle = (begin + end) / 2;
@@ -617,14 +619,14 @@ struct HostSelectorFunctions {
 };
 
 template <class Algorithm, class F>
-constexpr CompiledAlgorithm host_selector(const char* name, const DeclaredParameter* parameters,
-                                          int count) {
-  using Functions = HostSelectorFunctions<Algorithm, F>;
+constexpr CompiledAlgorithm host_sparsifier(const char* name, const DeclaredParameter* parameters,
+                                            int count) {
+  using Functions = HostSparsifierFunctions<Algorithm, F>;
   return {.name = name,
           .parameters = parameters,
           .parameter_count = count,
           .error_feedback = Algorithm::kErrorFeedback,
-          .state_arrays = kSelectorArrays<Algorithm>,
+          .state_arrays = kSparsifierArrays<Algorithm>,
           .deferrable = true,
           .bind = Functions::bind,
           .encoded_bytes = Functions::encoded_bytes,
@@ -634,7 +636,7 @@ constexpr CompiledAlgorithm host_selector(const char* name, const DeclaredParame
           .planes_offset = 0,
           .planes = nullptr,
           .levels = nullptr,
-          .cuda = {.kind = CudaKind::kSelector}};
+          .cuda = {.kind = CudaKind::kSparsifier}};
 }
 
 }  // namespace hipress::kernels

@@ -1,4 +1,4 @@
-// The text of a selector: a struct as kernels/selector.hpp describes it.
+// The text of a sparsifier: a struct as kernels/sparsifier.hpp describes it.
 
 #include <map>
 #include <optional>
@@ -16,19 +16,19 @@ struct NextState {
   bool cleared;
 };
 
-/// A program taken apart as a selector.
-struct Selector {
+/// A program taken apart as a sparsifier.
+struct Sparsifier {
   NodeId entry, count;
   std::vector<NextState> states;
   int score = -1;  ///< the state that holds the entry; -1: none
 };
 
-/// Decides whether a program is a selector.
-class SelectorMatch {
+/// Decides whether a program is a sparsifier.
+class SparsifierMatch {
  public:
-  explicit SelectorMatch(const Program& program) : program_(program), values_(program.values) {}
+  explicit SparsifierMatch(const Program& program) : program_(program), values_(program.values) {}
 
-  std::optional<Selector> run() const {
+  std::optional<Sparsifier> run() const {
     if (!program_.encoder || !program_.decoder || program_.domains.size() < 2) return {};
     const Encoder& encoder = *program_.encoder;
     if (!encoder.fields.empty() || !encoder.reductions.empty() || encoder.parts.size() != 2) {
@@ -40,7 +40,7 @@ class SelectorMatch {
         values_.measured(domain.count) || !sends(encoder.parts, chosen) || !puts_back()) {
       return {};
     }
-    Selector made{.entry = domain.node, .count = domain.count, .states = {}};
+    Sparsifier made{.entry = domain.node, .count = domain.count, .states = {}};
     if (!on_lanes(made.entry) || !values_.per_element(made.entry)) return {};
     for (std::size_t i = 0; i < encoder.states.size(); ++i) {
       const NextState next = next_state(encoder.states[i].next, encoder.parts[0].value);
@@ -133,22 +133,22 @@ class SelectorMatch {
   const Values& values_;
 };
 
-class SelectorEmitter : Emitter {
+class SparsifierEmitter : Emitter {
  public:
-  SelectorEmitter(const Program& program, const io::Digest& sources)
-      : Emitter(program, sources), selector_(*SelectorMatch(program).run()) {}
+  SparsifierEmitter(const Program& program, const io::Digest& sources)
+      : Emitter(program, sources), sparsifier_(*SparsifierMatch(program).run()) {}
 
   std::string run() {
     return file(properties() + parameters() + constructor() + count() + selection(),
                 "#include \"kernels/export.hpp\"\n#include \"kernels/scalars.hpp\"\n"
-                "#include \"kernels/selector.hpp\"\n",
-                "HIPRESS_EXPORT_SELECTOR");
+                "#include \"kernels/sparsifier.hpp\"\n",
+                "HIPRESS_EXPORT_SPARSIFIER");
   }
 
  private:
   std::string properties() const {
     std::string clears;
-    for (const NextState& state : selector_.states) {
+    for (const NextState& state : sparsifier_.states) {
       clears += fmt::format("{}{}", clears.empty() ? "" : ", ", state.cleared);
     }
     return fmt::format(
@@ -157,7 +157,7 @@ class SelectorEmitter : Emitter {
         "  static constexpr bool kErrorFeedback = {};\n"
         "  static constexpr int kScore = {};\n"
         "  static constexpr bool kClears[] = {{{}}};\n\n",
-        tag(), selector_.states.size(), encoder_.error_feedback, selector_.score,
+        tag(), sparsifier_.states.size(), encoder_.error_feedback, sparsifier_.score,
         clears.empty() ? "false" : clears);
   }
 
@@ -166,11 +166,11 @@ class SelectorEmitter : Emitter {
   }
 
   std::string count() const {
-    const ScalarCode code(values_, {selector_.count}, [&](NodeId id) { return size_leaf(id); });
+    const ScalarCode code(values_, {sparsifier_.count}, [&](NodeId id) { return size_leaf(id); });
     return fmt::format(
         "  HIPRESS_LANES std::int64_t count([[maybe_unused]] std::int64_t elements) const {{\n{0}"
         "    return {1} < 0 ? 0 : {1} < elements ? {1} : elements;\n  }}\n\n",
-        code.lines(), code.text(selector_.count));
+        code.lines(), code.text(sparsifier_.count));
   }
 
   bool is(NodeId id, double number) const {
@@ -209,7 +209,7 @@ class SelectorEmitter : Emitter {
 
   /// The entry of an element whose states are 0.
   std::string first() {
-    const NodeId entry = without_states(selector_.entry);
+    const NodeId entry = without_states(sparsifier_.entry);
     const LaneCode code(values_, {entry}, [&](NodeId id) { return element_leaf(id); });
     const Captured outside = captured(
         code, [&](NodeId id) { return size_leaf(id); }, "    ");
@@ -221,16 +221,16 @@ class SelectorEmitter : Emitter {
   }
 
   std::string selection() {
-    std::vector<NodeId> roots = {selector_.entry};
-    for (const NextState& state : selector_.states) roots.push_back(state.value);
+    std::vector<NodeId> roots = {sparsifier_.entry};
+    for (const NextState& state : sparsifier_.states) roots.push_back(state.value);
     const std::string without = first();
     const LaneCode code(values_, roots, [&](NodeId id) { return element_leaf(id); });
     const Captured outside = captured(
         code, [&](NodeId id) { return size_leaf(id); }, "    ");
     std::string before, after;
-    for (std::size_t i = 0; i < selector_.states.size(); ++i) {
+    for (std::size_t i = 0; i < sparsifier_.states.size(); ++i) {
       before += fmt::format("      [[maybe_unused]] const F state_{0} = state[{0}];\n", i);
-      after += fmt::format("      state[{}] = {};\n", i, code.text(selector_.states[i].value));
+      after += fmt::format("      state[{}] = {};\n", i, code.text(sparsifier_.states[i].value));
     }
     return fmt::format(
         "  struct Selection {{\n{0}"
@@ -239,19 +239,19 @@ class SelectorEmitter : Emitter {
         "{1}{2}{3}      return {4};\n    }}\n{7}  }};\n"
         "  HIPRESS_LANES Selection selection([[maybe_unused]] std::int64_t elements) const {{\n"
         "{5}    return {{{6}}};\n  }}\n",
-        outside.members, before, code.lines(), after, code.text(selector_.entry), outside.setup,
+        outside.members, before, code.lines(), after, code.text(sparsifier_.entry), outside.setup,
         outside.values, without);
   }
 
-  const Selector selector_;
+  const Sparsifier sparsifier_;
 };
 
 }  // namespace
 
-bool is_selector(const Program& program) { return SelectorMatch(program).run().has_value(); }
+bool is_sparsifier(const Program& program) { return SparsifierMatch(program).run().has_value(); }
 
-std::string emit_selector(const Program& program, const io::Digest& sources) {
-  return SelectorEmitter(program, sources).run();
+std::string emit_sparsifier(const Program& program, const io::Digest& sources) {
+  return SparsifierEmitter(program, sources).run();
 }
 
 }  // namespace hipress::compll

@@ -43,16 +43,16 @@ std::shared_ptr<T> shared_by_name(const std::string& name) {
 ///
 /// Who can write to the store could leave a card, too. With JobOptions::secret every item carries a
 /// proof that a rank of the job wrote it, and another one is refused by name.
-class Meeting {
+class Rendezvous {
  public:
   /// Opens the store and leaves this rank's card. io::InputError if there is no such store,
   /// `options` make no sense, or there is a rank of this number already. io::RunError, here and
   /// below, when the store fails, in its own words, or does not answer until the deadline;
   /// std::system_error if this process may open no more files.
-  explicit Meeting(const JobOptions& options);
-  ~Meeting() = default;
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  explicit Rendezvous(const JobOptions& options);
+  ~Rendezvous() = default;
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
 
   /// Waits for the cards of all ranks and compares them with this rank's. io::InputError if they
   /// do not fit, or a rank listens on loopback, where ranks on other hosts do not reach it.

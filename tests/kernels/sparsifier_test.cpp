@@ -1,4 +1,4 @@
-// What selectors promise: exactly the largest entries, never more, whatever helped to find them.
+// What sparsifiers promise: exactly the largest entries, never more, whatever helped to find them.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -31,7 +31,7 @@ Entries entries_of(const std::vector<std::byte>& message) {
   return entries;
 }
 
-TEST_CASE("selectors send exactly the largest entries of slices that mislead a sample") {
+TEST_CASE("sparsifiers send exactly the largest entries of slices that mislead a sample") {
   // 70000 and 200000 elements are sampled first, 3000 are not; the reference sorts everything.
   for (const std::int64_t elements : {3000, 70000, 200000}) {
     for (const auto& [name, inputs] : hard_slices(elements)) {
@@ -135,7 +135,7 @@ TEST_CASE("dgc: sent entries clear both accumulators, others keep their momentum
   CHECK(states == std::vector<float>{1.5f, 1, 2, 0, 2.5f, 1, 4, 0});
 }
 
-TEST_CASE("decoding a selector's message over old values leaves none of them") {
+TEST_CASE("decoding a sparsifier's message over old values leaves none of them") {
   const auto codec = make_codec("graddrop(rho=0.1)");
   const std::vector<float> inputs = gaussian(1000, 2);
   const auto decoded = decode(*codec, encode(*codec, inputs, 1, nullptr, {}), 1000);
@@ -143,7 +143,7 @@ TEST_CASE("decoding a selector's message over old values leaves none of them") {
   CHECK(std::count(decoded.begin(), decoded.end(), 0.0f) == 900);
 }
 
-TEST_CASE("a damaged selector's message is an error, and nothing is written") {
+TEST_CASE("a damaged sparsifier's message is an error, and nothing is written") {
   const auto codec = make_codec("graddrop(rho=0.1)");
   const std::int64_t elements = 100;
   const auto good = encode(*codec, gaussian(elements, 2), 1, nullptr, {});
@@ -187,7 +187,7 @@ TEST_CASE("decode-and-add touches the entries that were sent, and divides everyt
   }
 }
 
-TEST_CASE("a selector counts its entries as the ceiling of rho times the elements") {
+TEST_CASE("a sparsifier counts its entries as the ceiling of rho times the elements") {
   const auto bytes = [](const char* algorithm, std::int64_t elements) {
     return make_codec(algorithm)->encoded_bytes(elements);
   };

@@ -7,12 +7,12 @@
 #include "kernels/quantizer.hpp"
 #include "kernels/slice.hpp"
 
-/// Selectors: algorithms that send the entries of a slice that are largest in magnitude, as indices
-/// and values (DGC, GradDrop), and keep the others.
+/// Sparsifiers: algorithms that send the entries of a slice that are largest in magnitude, as
+/// indices and values (DGC, GradDrop), and keep the others.
 ///
-/// An algorithm says how an entry comes about; the frames (host_selector_body.hpp,
-/// cuda_selector.cuh) find the largest and write the message. hipress-compll writes algorithms from
-/// programs:
+/// An algorithm says how an entry comes about; the frames (host_sparsifier_body.hpp,
+/// cuda_sparsifier.cuh) find the largest and write the message. hipress-compll writes algorithms
+/// from programs:
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;      // goes into every message
@@ -36,25 +36,27 @@
 namespace hipress::kernels {
 
 /// Indices and counts in messages have 32 bits.
-inline constexpr std::int64_t kMostSelectorElements = (std::int64_t{1} << 32) - 1;
+inline constexpr std::int64_t kMaxSparsifierElements = (std::int64_t{1} << 32) - 1;
 
 /// The first 16 bytes of a message. Then, each with room for the most entries there can be, rounded
 /// up to a multiple of 4: their indices (32 bits each, ascending) and their values (fp32).
-struct SelectorHeader {
+struct SparsifierHeader {
   QuantizerHeader header;  ///< planes: 0
   std::uint32_t count = 0;
   std::uint32_t zero = 0;
 };
-static_assert(sizeof(SelectorHeader) == 16);
+static_assert(sizeof(SparsifierHeader) == 16);
 
 /// Bytes of the indices, or of the values, of `count` entries.
-HIPRESS_LANES std::int64_t selector_array_bytes(std::int64_t count) { return (count + 3) / 4 * 16; }
+HIPRESS_LANES std::int64_t sparsifier_array_bytes(std::int64_t count) {
+  return (count + 3) / 4 * 16;
+}
 
 /// Bytes of the message of a slice; 0 for 0 elements.
-HIPRESS_LANES std::int64_t selector_message_bytes(std::int64_t elements, std::int64_t count) {
-  return elements <= 0
-             ? 0
-             : static_cast<std::int64_t>(sizeof(SelectorHeader)) + 2 * selector_array_bytes(count);
+HIPRESS_LANES std::int64_t sparsifier_message_bytes(std::int64_t elements, std::int64_t count) {
+  return elements <= 0 ? 0
+                       : static_cast<std::int64_t>(sizeof(SparsifierHeader)) +
+                             2 * sparsifier_array_bytes(count);
 }
 
 /// Magnitudes in their order, as whole numbers; 0 for a zero and what is no finite number.
@@ -72,7 +74,7 @@ HIPRESS_LANES MaskLanes<F> is_entry(F value, F least) {
 
 /// Arrays of state, the residual among them.
 template <class Algorithm>
-inline constexpr int kSelectorArrays = Algorithm::kStates + (Algorithm::kErrorFeedback ? 1 : 0);
+inline constexpr int kSparsifierArrays = Algorithm::kStates + (Algorithm::kErrorFeedback ? 1 : 0);
 
 /// The array that holds the entries once states are up to date; -1: they must be worked out again.
 template <class Algorithm>
@@ -82,7 +84,7 @@ inline constexpr int kScoreArray = Algorithm::kScore >= 0
                                                                : -1;
 
 /// What an encode remembers for the next one, in Deferred::wire.
-struct SelectorHint {
+struct SparsifierHint {
   static constexpr std::uint32_t kMagic = 0x4c455355u;
   std::uint32_t magic = 0;
   std::uint32_t threshold = 0;  ///< magnitude_key from which on to collect; 0: not known

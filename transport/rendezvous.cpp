@@ -1,4 +1,4 @@
-#include "transport/meeting.hpp"
+#include "transport/rendezvous.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string&
   return store;
 }
 
-/// What holds the meeting has failed, no rank.
+/// What holds the rendezvous has failed, no rank.
 io::RunError lost(const JobOptions& options, const StoreLost& error) {
   return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
                                   options.rank, without_password(options.rendezvous),
@@ -108,9 +108,9 @@ void check(const JobOptions& options) {
     throw io::InputError(fmt::format("rank {} of a job of {} ranks: ranks are 0 to {}",
                                      options.rank, options.size, options.size - 1));
   }
-  if (!(options.timeout_s >= kLeastTimeout_s && options.timeout_s <= kMostTimeout_s)) {
+  if (!(options.timeout_s >= kMinTimeout_s && options.timeout_s <= kMaxTimeout_s)) {
     throw io::InputError(fmt::format("a timeout of {} s: it must be from {} to {} s",
-                                     options.timeout_s, kLeastTimeout_s, kMostTimeout_s));
+                                     options.timeout_s, kMinTimeout_s, kMaxTimeout_s));
   }
 }
 
@@ -159,7 +159,7 @@ std::uint64_t job_hash(const JobOptions& options) {
   return hash;
 }
 
-Meeting::Meeting(const JobOptions& options)
+Rendezvous::Rendezvous(const JobOptions& options)
     : options_(options),
       place_(without_password(options.rendezvous)),
       deadline_(checked_deadline(options)),
@@ -169,12 +169,12 @@ Meeting::Meeting(const JobOptions& options)
   leave_card();
 }
 
-std::string Meeting::name_of(int rank, const std::string& key) const {
+std::string Rendezvous::name_of(int rank, const std::string& key) const {
   const JobOptions job_only{.job = options_.job, .plan = {}, .rendezvous = {}, .interface = {}};
   return fmt::format("hipress/{:016x}/{}/{}", job_hash(job_only), rank, key);
 }
 
-void Meeting::meet() {
+void Rendezvous::meet() {
   std::vector<nlohmann::json> cards;
   for (int rank = 0; rank < options_.size; ++rank) {
     const std::vector<char> card = fetch(rank, "card");
@@ -185,7 +185,7 @@ void Meeting::meet() {
   agree_on_secret();
 }
 
-void Meeting::agree_on_secret() {
+void Rendezvous::agree_on_secret() {
   if (const auto given = given_secret(options_)) {
     secret_.assign(given->begin(), given->end());
     return;
@@ -193,7 +193,8 @@ void Meeting::agree_on_secret() {
   constexpr std::size_t kBytes = std::tuple_size_v<io::Digest>;
   if (options_.rank == 0) {
     const std::vector<std::byte> made = io::random_bytes(kBytes);
-    publish("secret", {reinterpret_cast<const char*>(made.data()), made.size()}, Keep::kForMeeting);
+    publish("secret", {reinterpret_cast<const char*>(made.data()), made.size()},
+            Keep::kForRendezvous);
   }
   const std::vector<char> found = fetch(0, "secret");
   if (found.size() != kBytes) {
@@ -206,7 +207,7 @@ void Meeting::agree_on_secret() {
   secret_.assign(all.begin(), all.end());
 }
 
-void Meeting::leave_card() {
+void Rendezvous::leave_card() {
   const nlohmann::json card{{"rank", options_.rank},
                             {"version", own_version()},
                             {"size", options_.size},
@@ -221,11 +222,11 @@ void Meeting::leave_card() {
           Keep::kForGood);
 }
 
-void Meeting::publish(const std::string& key, const std::vector<char>& text) {
+void Rendezvous::publish(const std::string& key, const std::vector<char>& text) {
   publish(key, {text.data(), text.size()}, Keep::kForGood);
 }
 
-void Meeting::publish(const std::string& key, std::string_view text, Keep keep) {
+void Rendezvous::publish(const std::string& key, std::string_view text, Keep keep) {
   const std::string name = name_of(options_.rank, key);
   try {
     if (store_->add(name, seal_.close(name, text), keep)) return;
@@ -243,7 +244,7 @@ void Meeting::publish(const std::string& key, std::string_view text, Keep keep) 
                   options_.rank, options_.job, place_, store_->entries()));
 }
 
-void Meeting::compare(int rank, const nlohmann::json& card) const {
+void Rendezvous::compare(int rank, const nlohmann::json& card) const {
   const auto differs = [&](const char* what, const auto& mine) {
     const auto theirs = card.is_object() ? card.value(what, nlohmann::json()) : nlohmann::json();
     if (theirs == nlohmann::json(mine)) return;
@@ -267,7 +268,7 @@ void Meeting::compare(int rank, const nlohmann::json& card) const {
   }
 }
 
-std::vector<char> Meeting::fetch(int rank, const std::string& key) {
+std::vector<char> Rendezvous::fetch(int rank, const std::string& key) {
   const std::string name = name_of(rank, key);
   try {
     if (const auto item = store_->wait_for(name, deadline_)) {
@@ -288,6 +289,6 @@ std::vector<char> Meeting::fetch(int rank, const std::string& key) {
                         rank, place_, options_.timeout_s, options_.job));
 }
 
-void Meeting::clean_up() noexcept { store_->remove_own(); }
+void Rendezvous::clean_up() noexcept { store_->remove_own(); }
 
 }  // namespace hipress::transport
