@@ -10,12 +10,12 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
-#include "planner/bound.hpp"
-#include "planner/choices.hpp"
-#include "planner/evaluation.hpp"
-#include "planner/greedy.hpp"
-#include "planner/secopa.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/problem/choices.hpp"
+#include "planner/search/greedy.hpp"
+#include "planner/search/secopa.hpp"
+#include "planner/search/timeline_search.hpp"
+#include "planner/timing/evaluation.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::bench {

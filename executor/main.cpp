@@ -28,7 +28,7 @@
 #include "io/tool.hpp"
 #include "models/model.hpp"
 #include "models/time_options.hpp"
-#include "planner/named_plans.hpp"
+#include "planner/baselines/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/simulator.hpp"

@@ -21,7 +21,7 @@
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
 #include "models/time_options.hpp"
-#include "planner/named_plans.hpp"
+#include "planner/baselines/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/baselines.hpp"
-#include "planner/bound.hpp"
-#include "planner/exhaustive.hpp"
-#include "planner/explain.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/analysis/explain.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/search/exhaustive.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/random_problem.hpp"
 #include "tests/planner/tool_run.hpp"
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/baselines.hpp"
-#include "planner/search.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/search/search.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "plans/plan_file.hpp"
 #include "tests/planner/tool_run.hpp"
 

@@ -1,10 +1,10 @@
-#include "planner/evaluation.hpp"
+#include "planner/timing/evaluation.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "planner/evaluator.hpp"
-#include "planner/search.hpp"
+#include "planner/problem/problem.hpp"
+#include "planner/timing/evaluator.hpp"
 
 namespace hipress::planner {
 namespace {

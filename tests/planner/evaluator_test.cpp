@@ -1,4 +1,4 @@
-#include "planner/evaluator.hpp"
+#include "planner/timing/evaluator.hpp"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
-#include "planner/exhaustive.hpp"
+#include "planner/search/exhaustive.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <limits>
 #include <vector>
 
-#include "planner/bound.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/random_instance.hpp"
 #include "tests/planner/random_problem.hpp"
 #include "tests/planner/tool_run.hpp"

@@ -1,13 +1,13 @@
-#include "planner/explain.hpp"
+#include "planner/analysis/explain.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "casync/strategy.hpp"
-#include "planner/compare.hpp"
-#include "planner/timeline_search.hpp"
-#include "planner/worth.hpp"
+#include "planner/analysis/compare.hpp"
+#include "planner/analysis/worth.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "planner/prefix_search.hpp"
+#include "planner/search/prefix_search.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {

@@ -1,4 +1,4 @@
-#include "planner/secopa.hpp"
+#include "planner/search/secopa.hpp"
 
 #include <catch2/catch.hpp>
 

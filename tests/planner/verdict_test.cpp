@@ -1,8 +1,8 @@
-#include "planner/verdict.hpp"
+#include "planner/analysis/verdict.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "planner/ddp.hpp"
+#include "planner/baselines/ddp.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {

@@ -1,0 +1,94 @@
+#include "planner/problem/accuracy.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "kernels/algorithm_list.hpp"
+
+namespace hipress::planner {
+namespace {
+
+struct Place {
+  std::string_view name;
+  int rank;
+};
+constexpr std::array kPlaces = {Place{"none", 0},     Place{"fp16", 1},    Place{"bf16", 1},
+                                Place{"terngrad", 2}, Place{"tbq", 2},     Place{"onebit", 3},
+                                Place{"dgc", 4},      Place{"graddrop", 4}};
+constexpr int kLeastLossy = 1, kCoarsest = 4;
+
+std::string_view without_parameters(std::string_view name) {
+  return name.substr(0, name.find('('));
+}
+
+std::optional<int> own_place(const std::map<std::string, int>& places, std::string_view name) {
+  for (const std::string_view key : {name, without_parameters(name)}) {
+    if (const auto found = places.find(std::string(key)); found != places.end()) {
+      return found->second;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> built_in_place(std::string_view name) {
+  for (const Place& place : kPlaces) {
+    if (place.name == without_parameters(name)) return place.rank;
+  }
+  return std::nullopt;
+}
+
+int parse_place(const std::string& text) {
+  const std::optional<int> rank = built_in_place(text);
+  if (rank && *rank >= kLeastLossy) return *rank;
+  return static_cast<int>(io::parse_integer(text, "place", kLeastLossy, kCoarsest));
+}
+
+}  // namespace
+
+int AccuracyOrder::coarseness(std::string_view name) const {
+  if (const std::optional<int> place = own_place(places, name)) return *place;
+  if (const std::optional<int> place = built_in_place(name)) return *place;
+  if (kernels::program_file(name)) return kCoarsest;
+  throw std::invalid_argument(
+      fmt::format("how coarse {} is, is not known; known are none, fp16, bf16, terngrad, tbq, "
+                  "onebit, dgc, graddrop, and programs (x.pse)",
+                  io::quote(name)));
+}
+
+bool AccuracyOrder::is_assumed(std::string_view name) const {
+  return kernels::program_file(name) && !own_place(places, name) && !built_in_place(name);
+}
+
+std::vector<std::string> AccuracyOrder::not_coarser(const std::vector<std::string>& algorithms,
+                                                    std::string_view coarsest) const {
+  const int limit = coarseness(coarsest);
+  std::vector<std::string> kept;
+  for (const std::string& name : algorithms) {
+    if (coarseness(name) <= limit) kept.push_back(name);
+  }
+  return kept;
+}
+
+AccuracyOrder parse_accuracy(const std::vector<std::string>& texts) {
+  AccuracyOrder order;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');  // parameters have some, too
+    try {
+      if (equals == std::string::npos || equals == 0) throw io::InputError("there is no place");
+      order.places[text.substr(0, equals)] = parse_place(text.substr(equals + 1));
+    } catch (const io::InputError& error) {
+      throw io::InputError(
+          fmt::format("--accuracy {}: {}; give an algorithm, and one that is as coarse or a place "
+                      "from {} to {}: tern.pse=terngrad, tern.pse=2",
+                      io::quote(text), error.what(), kLeastLossy, kCoarsest));
+    }
+  }
+  return order;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,237 @@
+#include "planner/timing/evaluator.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "casync/strategy.hpp"
+#include "sim/folding.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::size_t kMaxPatternBytes = std::size_t{48} << 20;
+constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
+
+/// A group that more gradients may join; as in casync/layout.cpp.
+struct OpenGroup {
+  casync::Picoseconds first_ready{};
+  std::int64_t bytes = 0;
+  std::vector<std::uint32_t> places;  ///< in the order of backward
+};
+
+}  // namespace
+
+bool nodes_are_alike(const costs::Cluster& cluster) {
+  return sim::difference_between_nodes(seen_by(sim::Network::kPort, cluster)).empty() &&
+         cluster.overlap == costs::OverlapFactors{};
+}
+
+Evaluator::Evaluator(const Problem& problem, const Choices& choices)
+    : problem_(problem),
+      choices_(choices),
+      coarse_book_(choices.algorithms, *problem.machines),
+      exact_book_(choices.algorithms, *problem.machines),
+      exact_(nodes_are_alike(problem.machines->cluster)),
+      order_(casync::backward_order(problem.model)) {
+  const std::vector<double>& speeds = problem.machines->cluster.compute_speed;
+  const double speed = *std::min_element(speeds.begin(), speeds.end());
+  const auto length = [&](std::int64_t nominal) { return at_speed(nominal, speed); };
+  compute_end_ = length(casync::from_seconds(problem.model.forward_s).count());
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    due_.push_back(casync::from_seconds(gradient.ready_s));
+  }
+  std::int64_t reached = 0;
+  std::uint32_t round = 0;
+  for (const std::uint32_t gradient : order_) {
+    const std::int64_t work = length(due_[gradient].count() - reached);
+    reached = due_[gradient].count();
+    round = work > 0 || ready_.empty() ? 0 : round + 1;
+    compute_end_ += work;
+    ready_.push_back(compute_end_);
+    round_.push_back(round);
+  }
+  first_option_ = {0};
+  for (const auto& options : choices.gradients) {
+    first_option_.push_back(first_option_.back() + options.size());
+  }
+  for (const Shape& shape : choices.shapes) {
+    const casync::Strategy& strategy = casync::find_strategy(shape.strategy);
+    const bool alike = shape.raw_strategy.empty();
+    strategies_.push_back(
+        {&strategy, alike ? &strategy : &casync::find_strategy(shape.raw_strategy)});
+  }
+}
+
+Schedule Evaluator::coarse(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kCoarse);
+}
+
+Schedule Evaluator::exact(const Candidate& candidate) {
+  lay_out(candidate);
+  const bool fold = folded_only(problem_) ||
+                    std::all_of(units_.begin(), units_.end(),
+                                [&](const Unit& unit) { return folds(unit, candidate.shape); });
+  return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
+}
+
+Schedule Evaluator::whole(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kWhole);
+}
+
+Schedule Evaluator::folded(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kFolded);
+}
+
+bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
+  const casync::Strategy* strategy = strategy_of(unit.decision, shape);
+  if (strategy->form == casync::Strategy::Form::kWhole) return true;
+  const std::int32_t partitions = unit.decision.partitions;
+  return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
+         unit.elements % (casync::kSliceWord * partitions) == 0;
+}
+
+Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
+  Schedule schedule;
+  schedule.representatives = fidelity == Fidelity::kWhole ? problem_.nodes : 1;
+  schedule.compute_end = compute_end_;
+  schedule.transfer_order = choices_.shapes[candidate.shape].transfer_order;
+  schedule.units.reserve(units_.size());
+  auto longest = static_cast<double>(compute_end_);
+  for (const Unit& unit : units_) {
+    schedule.units.push_back({.ready = ready_[unit.position],
+                              .round = round_[unit.position],
+                              .index = unit.index,
+                              .need = unit.position,
+                              .pattern = &pattern(unit, candidate.shape, fidelity)});
+    longest += schedule.units.back().pattern->longest;
+  }
+  require_countable(longest);
+  return schedule;
+}
+
+PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decision,
+                          std::uint32_t shape, Fidelity fidelity) const {
+  const casync::Strategy* strategy = strategy_of(decision, shape);
+  const bool whole = strategy->form == casync::Strategy::Form::kWhole;
+  return {.elements = elements,
+          .partitions = whole ? 1 : decision.partitions,
+          .algorithm = decision.algorithm,
+          .strategy = strategy,
+          .fidelity = fidelity};
+}
+
+const Pattern& Evaluator::pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity) {
+  if (unit.index < order_.size()) {
+    return pattern_of_gradient(unit.index, candidate_->options[unit.index], shape, fidelity);
+  }
+  return book(fidelity).find(key(unit.elements, unit.decision, shape, fidelity));
+}
+
+const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t option,
+                                              std::uint32_t shape, Fidelity fidelity) {
+  const casync::Decision& decision = choices_.gradients[g][option];
+  std::vector<const Pattern*>& known = singles_[{strategy_of(decision, shape), fidelity}];
+  if (known.empty()) known.resize(first_option_.back(), nullptr);
+  const Pattern*& entry = known[first_option_[g] + option];
+  if (!entry) {
+    entry =
+        &book(fidelity).find(key(problem_.model.gradients[g].elements, decision, shape, fidelity));
+  }
+  return *entry;
+}
+
+Evaluator::Load Evaluator::load(std::uint32_t shape, std::size_t gradient, std::uint16_t option) {
+  const Pattern& pattern =
+      pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, shape, Fidelity::kCoarse);
+  return {static_cast<double>(pattern.codec_work), static_cast<double>(pattern.port_work)};
+}
+
+void Evaluator::trim() {
+  if (!exact_book_.trim(kMaxPatternBytes)) return;
+  std::erase_if(singles_, [](const auto& row) { return row.first.second != Fidelity::kCoarse; });
+}
+
+void Evaluator::lay_out(const Candidate& candidate) {
+  candidate_ = &candidate;
+  units_.clear();
+  if (choices_.shapes[candidate.shape].bulk.threshold_bytes > 0) return group(candidate);
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    const std::uint32_t g = order_[place];
+    units_.push_back({place, g, problem_.model.gradients[g].elements,
+                      choices_.gradients[g][candidate.options[g]]});
+  }
+}
+
+/// The units of casync::make_layout(), without their names.
+void Evaluator::group(const Candidate& candidate) {
+  const casync::Aggregation& rule = choices_.shapes[candidate.shape].bulk;
+  std::map<std::int8_t, OpenGroup> open;  // by algorithm: the strategy is one
+  const std::int64_t multiple = casync::kSliceWord * problem_.nodes;
+  const auto close = [&](const OpenGroup& group) {
+    if (group.places.empty()) return;
+    const std::uint32_t first = order_[group.places.front()];
+    const casync::Decision& decision = choices_.gradients[first][candidate.options[first]];
+    if (group.places.size() == 1) {
+      units_.push_back(
+          {group.places.front(), first, problem_.model.gradients[first].elements, decision});
+      return;
+    }
+    std::int64_t elements = 0;
+    for (const std::uint32_t place : group.places) {
+      elements += problem_.model.gradients[order_[place]].elements;
+    }
+    units_.push_back({group.places.back(),
+                      kGroup,
+                      (elements + multiple - 1) / multiple * multiple,
+                      {decision.algorithm, static_cast<std::int32_t>(problem_.nodes)}});
+  };
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    const std::uint32_t g = order_[place];
+    const models::Gradient& gradient = problem_.model.gradients[g];
+    const casync::Decision& decision = choices_.gradients[g][candidate.options[g]];
+    const std::int64_t bytes = gradient.elements * models::size_of(gradient.dtype);
+    if (bytes >= rule.threshold_bytes) {
+      units_.push_back({place, g, gradient.elements, decision});
+      continue;
+    }
+    OpenGroup& group = open[decision.algorithm];
+    const bool late = rule.wait && due_[g] - group.first_ready > *rule.wait;
+    const bool large = rule.limit_bytes && group.bytes + bytes > *rule.limit_bytes;
+    if (!group.places.empty() && (late || large)) close(std::exchange(group, {}));
+    if (group.places.empty()) group.first_ready = due_[g];
+    group.places.push_back(place);
+    group.bytes += bytes;
+  }
+  for (const auto& [algorithm, group] : open) close(group);
+  std::sort(units_.begin(), units_.end(),
+            [](const Unit& a, const Unit& b) { return a.position < b.position; });
+  auto index = static_cast<std::uint32_t>(order_.size());
+  for (Unit& unit : units_) {
+    if (unit.index == kGroup) unit.index = index++;
+  }
+}
+
+std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
+                              const Machines& machines, sim::TransferOrder order) {
+  const Problem problem = {.model = model,
+                           .strategy = plan.strategy,
+                           .nodes = plan.nodes,
+                           .algorithms = {},
+                           .machines = &machines};
+  Choices only = {.algorithms = plan.algorithms,
+                  .gradients = {},
+                  .shapes = {{.strategy = plan.strategy,
+                              .raw_strategy = plan.raw_strategy,
+                              .bulk = plan.bulk,
+                              .transfer_order = order}}};
+  for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
+  const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
+  Evaluator evaluator(problem, only);
+  evaluator.set_stop(stop_of(machines));
+  return Timeline(stop_of(machines)).run(evaluator.folded(candidate));
+}
+
+}  // namespace hipress::planner

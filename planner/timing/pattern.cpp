@@ -1,0 +1,377 @@
+#include "planner/timing/pattern.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+
+/// Steps in any order, and who waits for whom.
+struct Draft {
+  std::vector<Step> steps;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+
+  std::uint32_t add(Step step, const std::vector<std::uint32_t>& after) {
+    const auto id = static_cast<std::uint32_t>(steps.size());
+    steps.push_back(step);
+    for (const std::uint32_t before : after) edges.emplace_back(before, id);
+    return id;
+  }
+};
+
+Pattern finish(Draft draft) {
+  Pattern pattern;
+  std::vector<std::uint32_t> waits(draft.steps.size(), 0);
+  for (const auto& [before, after] : draft.edges) {
+    ++waits[after];
+    ++draft.steps[before].successors;
+  }
+  std::uint32_t begin = 0;
+  for (std::size_t i = 0; i < draft.steps.size(); ++i) {
+    Step& step = draft.steps[i];
+    begin += std::exchange(step.successors, begin);
+    if (waits[i] > std::numeric_limits<std::uint16_t>::max()) {
+      throw std::length_error("a task waits for too many others");
+    }
+    pattern.waits.push_back(static_cast<std::uint16_t>(waits[i]));
+    if (waits[i] == 0) pattern.sources.push_back(static_cast<std::uint32_t>(i));
+    if (step.resource == Resource::kCodec) pattern.codec_work += step.work;
+    if (step.resource == Resource::kPorts) pattern.port_work += step.work;
+    pattern.longest += static_cast<double>(step.work) + static_cast<double>(step.delay);
+    require_countable(pattern.longest);
+  }
+  draft.steps.push_back({.successors = begin});
+  std::sort(draft.edges.begin(), draft.edges.end());
+  pattern.successors.reserve(draft.edges.size());
+  for (const auto& [before, after] : draft.edges) pattern.successors.push_back(after);
+  draft.steps.shrink_to_fit();
+  pattern.steps = std::move(draft.steps);
+  return pattern;
+}
+
+/// The work of one message, and of coding one slice, in picoseconds.
+class Works {
+ public:
+  Works(const Machines& machines, const sim::TaskCosts& costs)
+      : machines_(machines),
+        costs_(costs),
+        link_(costs::path_costs(machines.cluster, path())),
+        ring_(costs::ring_costs(machines.cluster)),
+        speed_(*std::min_element(machines.cluster.compute_speed.begin(),
+                                 machines.cluster.compute_speed.end())),
+        overhead_(checked_work(link_.overhead_s)),
+        latency_(checked_work(link_.latency_s)) {}
+
+  std::int64_t message(std::int64_t bytes) const {
+    return overhead_ + checked_work(static_cast<double>(bytes) / link_.bandwidth);
+  }
+  std::int64_t latency() const { return latency_; }
+  std::int64_t all_reduce(const Task& task) const {
+    const costs::Cluster& cluster = machines_.cluster;
+    return costs_.all_reduce_time(task, cluster.nodes, ring_, cluster.gpus_per_node).count();
+  }
+  std::int64_t codec(const Task& task) const {
+    const costs::Cluster& cluster = machines_.cluster;
+    const std::int64_t nominal =
+        costs_.codec_time(task, cluster.nodes, cluster.gpus_per_node).count();
+    return at_speed(nominal, speed_);
+  }
+  std::int64_t local(std::int64_t bytes) const {
+    return checked_work(costs::local_s(machines_.cluster, bytes));
+  }
+
+ private:
+  /// Where paths differ, that of most messages.
+  costs::Path path() const {
+    const costs::Cluster& cluster = machines_.cluster;
+    return cluster.nodes < 2 ? costs::Path::kBetweenHosts
+                             : costs::path(cluster, 0, cluster.nodes - 1);
+  }
+
+  const Machines& machines_;
+  const sim::TaskCosts& costs_;
+  const costs::LinkCosts link_, ring_;
+  const double speed_;  // the slowest node's
+  const std::int64_t overhead_, latency_;
+};
+
+Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
+  Step step = {.node = graph.representative(task.node)};
+  if (task.kind == Kind::kSend) {
+    step.resource = Resource::kPorts;
+    step.work = works.message(task.amount);
+    step.delay = works.latency();
+    step.shift = graph.folded ? 0 : task.peer_offset;
+  } else if (task.kind == Kind::kAllReduce) {
+    step.resource = Resource::kPorts;
+    step.work = works.all_reduce(task);
+    step.shift = graph.folded ? 0 : task.peer_offset;
+  } else if (casync::is_local(task)) {
+    step.resource = Resource::kLocal;
+    step.work = works.local(task.amount);
+  } else {
+    step.work = works.codec(task);
+  }
+  return step;
+}
+
+auto place(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph[id];
+  return std::tuple(task.peer_offset, task.partition, task.kind, id);
+}
+
+/// Takes no time: what comes before it counts as what comes before its successors.
+bool is_left_out(const Task& task) { return task.kind == Kind::kRecv || task.kind == Kind::kJoin; }
+
+/// Of a graph with one unit: its tasks in the order of service, without computation, Joins and
+/// Recvs, which a Send's delay stands for.
+Pattern pattern_of(const TaskGraph& graph, const Works& works) {
+  std::vector<TaskId> kept;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (!casync::is_computation(graph[id]) && !is_left_out(graph[id])) kept.push_back(id);
+  }
+  std::sort(kept.begin(), kept.end(),
+            [&](TaskId a, TaskId b) { return place(graph, a) < place(graph, b); });
+  std::vector<std::uint32_t> rank(graph.tasks());
+  for (std::uint32_t i = 0; i < kept.size(); ++i) rank[kept[i]] = i;
+  Draft draft;
+  draft.steps.reserve(kept.size());
+  for (std::uint32_t i = 0; i < kept.size(); ++i) {
+    draft.steps.push_back(step_of(graph, graph[kept[i]], works));
+    for (const TaskId next : casync::successors(graph, kept[i])) {
+      if (!is_left_out(graph[next])) {
+        draft.edges.emplace_back(i, rank[next]);
+        continue;
+      }
+      for (const TaskId last : casync::successors(graph, next)) {
+        draft.edges.emplace_back(i, rank[last]);
+      }
+    }
+  }
+  Pattern pattern = finish(std::move(draft));
+  const auto collective = std::find_if(
+      kept.begin(), kept.end(), [&](TaskId id) { return graph[id].kind == Kind::kAllReduce; });
+  if (collective != kept.end()) {
+    pattern.collective = static_cast<std::uint32_t>(collective - kept.begin());
+  }
+  return pattern;
+}
+
+/// The chunks that a phase of N−1 messages is cut into.
+constexpr std::uint32_t kChunks = 4;
+constexpr std::uint32_t kHops = 6;
+
+/// One node's mean share of a unit, phase by phase. A phase of which a node does `share` in the
+/// mean (less than all, where only K < N nodes are servers at a time) occupies its resource for
+/// that share, and takes as long as the busiest node: `stretch` times that.
+class CoarseDraft {
+ public:
+  CoarseDraft(const PatternKey& key, const casync::Algorithm* algorithm, const Machines& machines,
+              const Works& works)
+      : key_(key),
+        works_(works),
+        nodes_(machines.cluster.nodes),
+        gpus_(machines.cluster.gpus_per_node) {
+    const casync::Slice slice = casync::slice(key.elements, key.partitions, 0);
+    const std::int64_t slices = (key.elements + slice.elements - 1) / slice.elements;
+    share_ = static_cast<double>(slices) / nodes_;
+    const std::int64_t bytes = algorithm
+                                   ? algorithm->encoded_bytes(slice.elements)
+                                   : slice.elements * static_cast<std::int64_t>(sizeof(float));
+    message_ = static_cast<double>(works.message(bytes));
+    Task task = {.amount = slice.elements, .kind = Kind::kMerge, .algorithm = key.algorithm};
+    if (algorithm) {
+      task.kind = Kind::kEncode;
+      encode_ = static_cast<double>(works.codec(task));
+      task.kind = Kind::kDecode;
+      decode_ = static_cast<double>(works.codec(task));
+      task.flags = casync::kAccumulate;
+    }
+    add_ = static_cast<double>(works.codec(task));
+  }
+
+  Pattern take() {
+    std::vector<std::uint32_t> start;
+    const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
+    const Step local = {.work = works_.local(bytes), .resource = Resource::kLocal};
+    if (gpus_ > 1) start = {draft_.add(local, {})};
+    if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kWhole) {
+      return all_reduced(start, local, bytes);
+    }
+    if (nodes_ > 1 && key_.strategy->name == "ring") {
+      ring(start);
+    } else if (nodes_ > 1) {
+      servers(start);
+    }
+    if (gpus_ > 1) draft_.add(local, ends_.empty() ? start : ends_);
+    return finish(std::move(draft_));
+  }
+
+ private:
+  using Ids = std::vector<std::uint32_t>;
+
+  std::uint32_t phase(Resource resource, double work, double stretch, double latency,
+                      const Ids& after) {
+    const double delay = work * (stretch - 1) + latency;
+    return draft_.add({.work = static_cast<std::int64_t>(work + 0.5),
+                       .delay = static_cast<std::int64_t>(delay + 0.5),
+                       .resource = resource},
+                      after);
+  }
+
+  Pattern all_reduced(const Ids& start, const Step& local, std::int64_t bytes) {
+    const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
+    const Step step = {.work = works_.all_reduce(task), .resource = Resource::kPorts};
+    const std::uint32_t reduce = draft_.add(step, start);
+    if (gpus_ > 1) draft_.add(local, {reduce});
+    Pattern pattern = finish(std::move(draft_));
+    pattern.collective = reduce;
+    return pattern;
+  }
+
+  static Ids with(Ids ids, std::uint32_t id) {
+    if (id != kNone) ids.push_back(id);
+    return ids;
+  }
+
+  void servers(const Ids& start) {
+    const double waves =
+        std::max(1.0, static_cast<double>(static_cast<std::int64_t>(share_ + 0.999999)));
+    const double stretch = waves / share_;
+    const std::uint32_t chunks = std::min(kChunks, nodes_ - 1);
+    const double times = share_ * (nodes_ - 1) / chunks;  // that a node does something, per chunk
+    const auto latency = static_cast<double>(works_.latency());
+    std::uint32_t sent = kNone, added = kNone;
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      Ids message = start;
+      if (encode_ > 0) message = {phase(Resource::kCodec, times * encode_, 1, 0, start)};
+      if (stretch > 1) message = with(message, sent);
+      sent = phase(Resource::kPorts, times * message_, stretch, latency, message);
+      added = phase(Resource::kCodec, times * add_, stretch, 0, with({sent}, added));
+    }
+    Ids mean = {added};
+    if (encode_ > 0) mean = {phase(Resource::kCodec, share_ * encode_, stretch, 0, mean)};
+    sent = kNone;
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      sent = phase(Resource::kPorts, times * message_, stretch, latency,
+                   stretch > 1 ? with(mean, sent) : mean);
+      ends_.push_back(decode_ > 0 ? phase(Resource::kCodec, times * decode_, 1, 0, {sent}) : sent);
+    }
+    if (decode_ > 0) ends_.push_back(phase(Resource::kCodec, share_ * decode_, 1, 0, mean));
+  }
+
+  void ring(const Ids& start) {
+    const auto lanes = std::max<std::int64_t>(1, static_cast<std::int64_t>(share_ + 0.999999));
+    const double share = share_ / static_cast<double>(lanes);
+    for (std::int64_t lane = 0; lane < lanes; ++lane) ring_lane(start, share);
+  }
+
+  void ring_lane(const Ids& start, double share) {
+    const double stretch = 1 / share;
+    const std::uint32_t chunks = std::min(kHops, nodes_ - 1);
+    const double hops = static_cast<double>(nodes_ - 1) / chunks;
+    const double latency = hops * static_cast<double>(works_.latency());
+    Ids message = start;
+    if (encode_ > 0) message = {phase(Resource::kCodec, share * encode_, stretch, 0, start)};
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      message = {phase(Resource::kPorts, hops * share * message_, stretch, latency, message)};
+      message = {phase(Resource::kCodec, hops * share * (add_ + encode_), stretch, 0, message)};
+    }
+    if (decode_ > 0) ends_.push_back(phase(Resource::kCodec, share * decode_, stretch, 0, message));
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      message = {phase(Resource::kPorts, hops * share * message_, stretch, latency, message)};
+      const std::uint32_t end = decode_ > 0
+                                    ? phase(Resource::kCodec, hops * share * decode_, 1, 0, message)
+                                    : message.front();
+      if (decode_ > 0 || chunk + 1 == chunks) ends_.push_back(end);
+    }
+  }
+
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  const PatternKey& key_;
+  const Works& works_;
+  const std::uint32_t nodes_, gpus_;
+  double share_ = 1;                                        ///< partitions per node
+  double message_ = 0, encode_ = 0, add_ = 0, decode_ = 0;  // ps of one slice's
+  Draft draft_;
+  Ids ends_;
+};
+
+}  // namespace
+
+std::int64_t checked_work(double seconds) {
+  if (!(seconds >= 0 && seconds <= sim::kLongest_s)) {
+    throw io::InputError(fmt::format(
+        "a step of a plan takes {:.3g} s, but it must take 0 s to {:g} s: check bandwidths, "
+        "overheads, latencies, compute speeds and the model's times",
+        seconds, sim::kLongest_s));
+  }
+  return casync::from_seconds(seconds).count();
+}
+
+void require_countable(double picoseconds) {
+  constexpr double kMax = 0x1p62;  // 53 days; sums and differences of two fit in 64 bits
+  if (picoseconds <= kMax) return;
+  throw io::InputError(
+      "all that a plan does takes more than 53 days, which times in picoseconds do not hold: check "
+      "bandwidths, overheads, latencies, compute speeds and the model's elements and times");
+}
+
+std::int64_t at_speed(std::int64_t nominal, double speed) {
+  if (speed == 1) return nominal;
+  const double scaled = static_cast<double>(nominal) / speed;
+  checked_work(1e-12 * scaled);
+  return static_cast<std::int64_t>(scaled + 0.5);
+}
+
+PatternBook::PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines)
+    : algorithms_(algorithms), machines_(machines), costs_(machines.profile, algorithms) {}
+
+const Pattern& PatternBook::find(const PatternKey& key) {
+  std::unique_ptr<const Pattern>& entry = patterns_[key];
+  if (entry) return *entry;
+  const Works works(machines_, costs_);
+  if (key.fidelity == Fidelity::kCoarse) {
+    const casync::Algorithm* algorithm =
+        key.algorithm == casync::kRaw ? nullptr
+                                      : &algorithms_[static_cast<std::size_t>(key.algorithm)];
+    entry = std::make_unique<const Pattern>(CoarseDraft(key, algorithm, machines_, works).take());
+  } else {
+    if (stop_ && stop_()) throw sim::Stopped();
+    models::Model model;
+    model.gradients.push_back({.name = "unit", .elements = key.elements});
+    casync::Plan plan = {.strategy = std::string(key.strategy->name),
+                         .nodes = machines_.cluster.nodes,
+                         .gpus_per_node = machines_.cluster.gpus_per_node,
+                         .algorithms = algorithms_,
+                         .decisions = {{key.algorithm, key.partitions}}};
+    const auto folding =
+        key.fidelity == Fidelity::kFolded ? casync::Folding::kFolded : casync::Folding::kNone;
+    entry =
+        std::make_unique<const Pattern>(pattern_of(casync::expand(model, plan, folding), works));
+  }
+  bytes_ += entry->bytes();
+  return *entry;
+}
+
+bool PatternBook::trim(std::size_t most_bytes) {
+  if (bytes_ <= most_bytes) return false;
+  patterns_.clear();
+  bytes_ = 0;
+  return true;
+}
+
+}  // namespace hipress::planner
