@@ -12,8 +12,8 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
-#include "kernels/codec.hpp"
-#include "kernels/isa.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/host/isa.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "executor/cuda_product.hpp"
-#include "kernels/cuda_merge.hpp"
+#include "kernels/cuda/merge.hpp"
 
 namespace hipress::executor {
 namespace {

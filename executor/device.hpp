@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::executor {
 

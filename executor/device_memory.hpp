@@ -6,7 +6,7 @@
 #include "executor/device.hpp"
 #include "executor/device_layout.hpp"
 #include "executor/program.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::executor {
 

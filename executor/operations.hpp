@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::executor {

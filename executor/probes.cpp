@@ -13,7 +13,7 @@
 #include "executor/gather.hpp"
 #include "executor/replay.hpp"
 #include "io/processors.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::executor {
 namespace {

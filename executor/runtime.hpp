@@ -15,8 +15,8 @@
 #include "executor/program.hpp"
 #include "executor/rank_runtime.hpp"
 #include "executor/ready_tasks.hpp"
-#include "kernels/codec.hpp"
-#include "kernels/state_store.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/codec/state_store.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::executor {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"

@@ -8,7 +8,7 @@
 #include "executor/gather.hpp"
 #include "executor/inputs.hpp"
 #include "io/error.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
 #include "transport/nccl.hpp"

@@ -14,7 +14,7 @@
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"

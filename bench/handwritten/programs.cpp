@@ -5,9 +5,9 @@
 #include "bench/handwritten/onebit.hpp"
 #include "bench/handwritten/tbq.hpp"
 #include "bench/handwritten/terngrad.hpp"
-#include "kernels/host_codec.hpp"
-#include "kernels/host_quantizer_body.hpp"
-#include "kernels/host_sparsifier_body.hpp"
+#include "kernels/host/codec.hpp"
+#include "kernels/host/quantizer_body.hpp"
+#include "kernels/host/sparsifier_body.hpp"
 
 namespace hipress::bench::handwritten {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/quantizer.hpp"
+#include "kernels/frames/quantizer.hpp"
 
 namespace hipress::bench::handwritten {
 

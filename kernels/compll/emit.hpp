@@ -16,9 +16,9 @@ namespace hipress::compll {
 /// there has: `parameter_`, `v_` and `hipress_`. Its struct is called by `sources`.
 ///
 /// Three kinds, the first that fits:
-///   quantiser  kernels/quantizer.hpp: one code per element
-///   sparsifier   kernels/sparsifier.hpp: indices and values of the largest elements
-///   arrays     kernels/array_program.hpp: anything else, one loop per array
+///   quantiser  kernels/frames/quantizer.hpp: one code per element
+///   sparsifier   kernels/frames/sparsifier.hpp: indices and values of the largest elements
+///   arrays     kernels/frames/array_program.hpp: anything else, one loop per array
 /// The text of the first two compiles as C++ and as CUDA, that of the third as C++.
 std::string emit(const Program& program, const io::Digest& sources);
 

@@ -1,4 +1,4 @@
-// The text of a program of arrays: a struct as kernels/array_program.hpp describes it.
+// The text of a program of arrays: a struct as kernels/frames/array_program.hpp describes it.
 
 #include <algorithm>
 #include <map>
@@ -428,10 +428,11 @@ class ArrayEmitter : Emitter {
   ArrayEmitter(const Program& program, const io::Digest& sources) : Emitter(program, sources) {}
 
   std::string run() {
-    return file(properties() + parameters() + wire() + constructor() + finite() + layout() +
-                    encode() + decode(),
-                "#include \"kernels/array_program.hpp\"\n#include \"kernels/export.hpp\"\n",
-                "HIPRESS_EXPORT_ARRAYS");
+    return file(
+        properties() + parameters() + wire() + constructor() + finite() + layout() + encode() +
+            decode(),
+        "#include \"kernels/frames/array_program.hpp\"\n#include \"kernels/frames/export.hpp\"\n",
+        "HIPRESS_EXPORT_ARRAYS");
   }
 
  private:

@@ -1,4 +1,4 @@
-// The text of a quantiser: a struct as kernels/quantizer.hpp describes it.
+// The text of a quantiser: a struct as kernels/frames/quantizer.hpp describes it.
 
 #include <algorithm>
 #include <map>
@@ -24,9 +24,9 @@ class QuantizerEmitter : Emitter {
     for (int pass = 0; pass < passes_; ++pass) body += measure(pass);
     body += wire_of() + coder() + decoder();
     return file(body,
-                "#include \"kernels/export.hpp\"\n"
-                "#include \"kernels/quantizer.hpp\"\n"
-                "#include \"kernels/scalars.hpp\"\n",
+                "#include \"kernels/frames/export.hpp\"\n"
+                "#include \"kernels/frames/quantizer.hpp\"\n"
+                "#include \"kernels/frames/scalars.hpp\"\n",
                 "HIPRESS_EXPORT_QUANTIZER");
   }
 

@@ -1,4 +1,4 @@
-// The text of a sparsifier: a struct as kernels/sparsifier.hpp describes it.
+// The text of a sparsifier: a struct as kernels/frames/sparsifier.hpp describes it.
 
 #include <map>
 #include <optional>
@@ -140,8 +140,8 @@ class SparsifierEmitter : Emitter {
 
   std::string run() {
     return file(properties() + parameters() + constructor() + count() + selection(),
-                "#include \"kernels/export.hpp\"\n#include \"kernels/scalars.hpp\"\n"
-                "#include \"kernels/sparsifier.hpp\"\n",
+                "#include \"kernels/frames/export.hpp\"\n#include \"kernels/frames/scalars.hpp\"\n"
+                "#include \"kernels/frames/sparsifier.hpp\"\n",
                 "HIPRESS_EXPORT_SPARSIFIER");
   }
 

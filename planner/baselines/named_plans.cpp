@@ -11,7 +11,7 @@
 #include "io/error.hpp"
 #include "io/memory.hpp"
 #include "io/processors.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/search/passes/runner.hpp"

@@ -8,7 +8,7 @@
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
-#include "kernels/algorithm_list.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 
 namespace hipress::planner {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "casync/strategy.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "planner/problem/choices.hpp"
 #include "plans/plan_builder.hpp"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/algorithm_list.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 
 namespace hipress::planner {
 namespace {

@@ -10,7 +10,7 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/tool.hpp"
-#include "kernels/algorithm_list.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 #include "planner/problem/choices.hpp"
 
 namespace hipress::planner {

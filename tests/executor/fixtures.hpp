@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
 

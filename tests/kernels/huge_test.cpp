@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::kernels {
 namespace {

@@ -18,8 +18,8 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "kernels/codec.hpp"
-#include "kernels/user_algorithm_cuda.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/user/algorithm_cuda.hpp"
 #include "tests/kernels/run_time_programs.hpp"
 
 namespace hipress::kernels {

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "kernels/algorithm_list.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {

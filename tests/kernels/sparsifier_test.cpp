@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/state_store.hpp"
+#include "kernels/codec/state_store.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {

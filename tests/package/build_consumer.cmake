@@ -23,7 +23,7 @@ if(NOT printed STREQUAL "9 tasks, 3024000 ps\n")
 endif()
 
 # An installed compiler has its wrappers, and what they include, beside it.
-foreach(file kernels/compll/wrappers/pytorch.cpp kernels/operator.hpp)
+foreach(file kernels/compll/wrappers/pytorch.cpp kernels/codec/operator.hpp)
   if(NOT EXISTS ${WORK_DIR}/prefix/share/hipress/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "executor/device.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::profiler {
 
