@@ -82,7 +82,7 @@ class Expansion {
     if (again) wait_for_last_iteration();
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
       if (layout_.units[unit].members.empty()) continue;
-      const GradientWork work = work_of(unit);
+      const UnitWork work = work_of(unit);
       const TaskId first_of_unit = builder_.size();
       const std::size_t first_edge = builder_.edges().size();
       layout_.units[unit].strategy->expand(builder_, work);
@@ -158,14 +158,15 @@ class Expansion {
     }
   }
 
-  GradientWork work_of(std::uint32_t unit) {
+  UnitWork work_of(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
     const auto algorithm = static_cast<std::size_t>(what.algorithm);
-    return {.gradient = unit,
+    return {.unit = unit,
             .elements = what.elements,
             .partitions = what.partitions,
             .algorithm_index = what.algorithm,
             .algorithm = what.algorithm == kRaw ? nullptr : &plan_.algorithms.at(algorithm),
+            .root = plan_.root,
             .ready = plan_.gpus_per_node > 1 ? reduced(unit, ready_of(unit)) : ready_of(unit)};
   }
 
@@ -189,7 +190,7 @@ class Expansion {
 
   /// Hands the mean to each node's GPUs when all of it is there. In a folded graph, what ends on
   /// other nodes is what ends on the first for other partitions.
-  void broadcast(std::uint32_t unit, const GradientWork& work) {
+  void broadcast(std::uint32_t unit, const UnitWork& work) {
     std::vector<std::vector<TaskId>>& values = values_[unit];
     for (std::uint32_t representative = 0; representative < representatives(); ++representative) {
       const TaskId last = builder_.add(local_task(Kind::kLocalBroadcast, unit, representative));

@@ -2,8 +2,7 @@
 
 namespace hipress::casync {
 
-PartitionTasks::PartitionTasks(GraphBuilder& builder, const GradientWork& work,
-                               std::int64_t partition)
+PartitionTasks::PartitionTasks(GraphBuilder& builder, const UnitWork& work, std::int64_t partition)
     : builder_(builder),
       work_(work),
       partition_(static_cast<std::uint32_t>(partition)),
@@ -47,7 +46,7 @@ TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t 
 Task PartitionTasks::task(Kind kind, std::uint32_t node, std::uint32_t peer_offset,
                           std::int64_t amount) const {
   return {.amount = amount,
-          .gradient = work_.gradient,
+          .gradient = work_.unit,
           .partition = partition_,
           .node = node,
           .peer_offset = peer_offset,

@@ -17,7 +17,7 @@ inline std::int64_t partition_step(const GraphBuilder& builder) {
 /// predecessors.
 class PartitionTasks {
  public:
-  PartitionTasks(GraphBuilder& builder, const GradientWork& work, std::int64_t partition);
+  PartitionTasks(GraphBuilder& builder, const UnitWork& work, std::int64_t partition);
 
   bool empty() const { return slice_.elements == 0; }
   bool compressed() const { return work_.algorithm != nullptr; }
@@ -42,7 +42,7 @@ class PartitionTasks {
   TaskId add_after(const Task& task, TaskId before);
 
   GraphBuilder& builder_;
-  const GradientWork& work_;
+  const UnitWork& work_;
   std::uint32_t partition_;
   Slice slice_;
   std::int64_t message_bytes_;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -70,7 +71,8 @@ void declare(CLI::App& app, Request& request) {
                  "of hipress-plan: ddp, none_grouped …")
       ->required();
   app.add_option("--topology", request.topology,
-                 "PS, RING or ALLREDUCE (default: what a plan YAML says, else PS)")
+                 fmt::format("one of {} (default: what a plan YAML says, else ps)",
+                             casync::strategy_names(casync::Operation::kMean)))
       ->each([&](const std::string&) { request.topology_given = true; });
   app.add_option("--nnodes", request.nnodes,
                  "ranks; default: the launcher's, else what a plan YAML says")

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "casync/strategy.hpp"
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "costs/machine_options.hpp"
@@ -74,7 +75,8 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(io::count_from(1));
   app.add_option("--topology", options.topology,
-                 "PS, RING or ALLREDUCE (default: what a plan YAML says, else PS)")
+                 fmt::format("one of {} (default: what a plan YAML says, else ps)",
+                             casync::strategy_names(casync::Operation::kMean)))
       ->each([&](const std::string&) { options.given.topology = true; });
   app.add_option("--nnodes", options.nodes,
                  "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")

@@ -107,8 +107,8 @@ std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow
   if (baseline.compresses) {
     std::erase_if(names, sends_raw_alone);
   } else if (problem.strategy == "best" && !has_half_precision(problem.model)) {
-    for (const casync::Strategy& strategy : casync::strategies()) {
-      const std::string name(strategy.name);
+    for (const casync::Strategy* strategy : casync::strategies_for(casync::Operation::kMean)) {
+      const std::string name(strategy->name);
       if (sends_raw_alone(name)) names.push_back(name);
     }
   }

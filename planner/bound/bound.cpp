@@ -253,8 +253,25 @@ class BoundSearch {
 
 }  // namespace
 
+const casync::Strategy* strategy_without_bound(const Choices& choices) {
+  for (const Shape& shape : choices.shapes) {
+    for (const std::string& name : {shape.strategy, shape.raw_strategy}) {
+      if (name.empty()) continue;
+      const casync::Strategy& strategy = casync::find_strategy(name);
+      if (!strategy.has_bound()) return &strategy;
+    }
+  }
+  return nullptr;
+}
+
 Bound lower_bound(const models::Model& model, const Machines& machines, const Choices& choices,
                   const BoundLimits& limits) {
+  if (const casync::Strategy* const unknown = strategy_without_bound(choices)) {
+    throw io::InputError(
+        fmt::format("topology {} says nothing of what it costs at the least, so there is no lower "
+                    "bound on its plans",
+                    unknown->name));
+  }
   return BoundSearch(model, machines, choices, limits).take();
 }
 

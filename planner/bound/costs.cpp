@@ -163,6 +163,4 @@ Line LeastMessage::line() const {
   return line;
 }
 
-double LeastMessage::through_port(double work) const { return std::max(0.0, work - burst_); }
-
 }  // namespace hipress::planner

@@ -97,8 +97,8 @@ class LeastMessage {
   /// same way.
   const Line& between_hosts() const { return between_hosts_; }
   double latency() const { return latency_; }
-  /// The least time for messages of that work through one port.
-  double through_port(double work) const;
+  /// Work that a port lets through at once.
+  double burst() const { return burst_; }
 
  private:
   std::vector<costs::LinkCosts> paths_;

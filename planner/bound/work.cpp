@@ -1,7 +1,6 @@
 #include "planner/bound/work.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -17,20 +16,8 @@ namespace {
 /// (headers, the last word) does not matter.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
 
-/// What one slice costs, in picoseconds.
-struct SliceCosts {
-  double encode = 0, decode = 0, add = 0;
-  double message = 0;  ///< time alone
-  double port = 0;     ///< work on a port
-};
-
-/// The slices of one option: all as long as the first but the last.
-struct Slices {
-  std::int64_t count = 0;
-  SliceCosts first, last;
-  SliceCosts total;  ///< of all
-  bool launches_alone = true;
-};
+using casync::SliceCosts;
+using casync::Slices;
 
 /// What is looked up once for all gradients of a shape.
 class WorkMaker {
@@ -45,9 +32,9 @@ class WorkMaker {
         message_(machines),
         all_reduce_(machines),
         all_reduce_line_(all_reduce_.line()),
-        crossings_{crossings_of(machines, false), crossings_of(machines, true)},
         nodes_(machines.cluster.nodes),
-        n_(nodes_) {
+        n_(nodes_),
+        wire_{.nodes = n_, .latency = message_.latency(), .burst = message_.burst()} {
     const bool by_speed = ready.speeds.size() > 1 || ready.speeds.front() != 1;
     const auto least = [&](const costs::Curve& curve) {
       return LeastCost(curve, machines.cluster.gpus_per_node, ready.speeds.front(), by_speed);
@@ -100,8 +87,6 @@ class WorkMaker {
     return casync::find_strategy(raw ? shape_.raw_strategy : shape_.strategy);
   }
 
-  bool is_ring(const casync::Strategy& strategy) const { return strategy.name == "ring"; }
-
   bool batched(std::int64_t elements) const {
     return elements * static_cast<std::int64_t>(sizeof(float)) < shape_.batch.threshold_bytes;
   }
@@ -144,11 +129,10 @@ class WorkMaker {
     if (strategy.form == casync::Strategy::Form::kWhole) {
       return all_reduced(place, elements * static_cast<std::int64_t>(sizeof(float)));
     }
-    const bool ring = is_ring(strategy);
-    const auto key = std::make_tuple(elements, decision.algorithm, decision.partitions, ring);
+    const auto key = std::make_tuple(elements, decision.algorithm, decision.partitions, &strategy);
     auto known = memo_.find(key);
     if (known == memo_.end()) {
-      known = memo_.emplace(key, relative(form, elements, decision.partitions, ring)).first;
+      known = memo_.emplace(key, relative(form, elements, decision.partitions, strategy)).first;
     }
     OptionWork work = known->second.work;
     finish(place, known->second, work);
@@ -168,7 +152,9 @@ class WorkMaker {
                          *std::max_element(ready_.compute_end.begin(), ready_.compute_end.end())});
   }
 
-  Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions, bool ring) {
+  Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions,
+                    const casync::Strategy& strategy) {
+    const casync::BoundTerms& terms = *strategy.bound;
     const std::int64_t longest = casync::slice(elements, partitions, 0).elements;
     const std::int64_t count = (elements + longest - 1) / longest;
     const std::int64_t shortest = elements - (count - 1) * longest;
@@ -176,16 +162,16 @@ class WorkMaker {
     slices.count = count;
     slices.first = costs_of(form, longest);
     slices.last = costs_of(form, shortest);
-    const SliceCosts first_load = load_of(form, longest, slices.first);
-    const SliceCosts last_load = load_of(form, shortest, slices.last);
-    slices.total = total(count, first_load, last_load);
+    slices.first_load = load_of(form, longest, slices.first);
+    slices.last_load = load_of(form, shortest, slices.last);
+    slices.total = total(count, slices.first_load, slices.last_load);
     const double local = picoseconds(
         costs::local_s(machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
     Relative result;
     OptionWork& work = result.work;
     const bool raw = form.algorithm == nullptr;
-    add_loads(slices, first_load, last_load, ring, work);
-    work.host = crossings_[ring] * host_work(form, elements, longest);
+    add_loads(slices, terms, work);
+    work.host = crossings_of(terms) * host_work(form, elements, longest);
     work.local = 2 * local;
     work.port_head = work.port_tail = work.codec_head = work.own_head = work.codec_tail = local;
     if (nodes_ > 1) {
@@ -193,44 +179,39 @@ class WorkMaker {
       work.port_tail +=
           message_.latency() + (raw ? 0 : std::min(slices.last.decode, slices.last.add));
       if (raw) work.codec_head += first_arrival(slices);
-      if (raw) work.codec_tail += mean_behind(slices, ring);
+      if (raw) work.codec_tail += terms.spread(slices.last, wire_);
     }
-    const double chain = ring ? ring_chain(slices) : ps_chain(slices);
-    const double piped = raw || nodes_ == 1 ? 0 : ring ? ring_piped(slices) : ps_piped(slices);
+    const double piped = raw || nodes_ == 1 ? 0 : terms.piped(slices, wire_);
     const double loads = busiest(work, slices);
-    result.after_first = 2 * local + std::max({chain, piped, loads});
-    result.after_last = 2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, ring));
+    result.after_first = 2 * local + std::max({chain(slices, terms), piped, loads});
+    result.after_last = 2 * local + chain_of_last(slices, terms);
     return result;
   }
 
-  /// From the first node's ready time to the first message's arrival, at least.
-  double first_arrival(const Slices& slices) const { return hop(slices.last) + message_.latency(); }
-  /// From a partition's last sum to the mean's last arrival, at least; raw.
-  double mean_behind(const Slices& slices, bool ring) const {
-    return ring ? ring_spread(slices.last) : fan(slices.last) + message_.latency();
+  double chain(const Slices& slices, const casync::BoundTerms& terms) const {
+    return nodes_ == 1 ? slices.first.encode + slices.first.decode : terms.chain(slices, wire_);
   }
 
-  void add_loads(const Slices& slices, const SliceCosts& first, const SliceCosts& last, bool ring,
-                 OptionWork& work) const {
+  /// From the ready time of the node that is last.
+  double chain_of_last(const Slices& slices, const casync::BoundTerms& terms) const {
+    if (ready_.speeds.size() == 1) return 0;
+    const SliceCosts& slice = slices.first;
+    return nodes_ == 1 ? slice.encode + slice.decode : terms.chain_of_last(slice, wire_);
+  }
+
+  /// From the first node's ready time to the first message's arrival, at least.
+  double first_arrival(const Slices& slices) const {
+    return wire_.hop(slices.last) + wire_.latency;
+  }
+
+  void add_loads(const Slices& slices, const casync::BoundTerms& terms, OptionWork& work) const {
     const SliceCosts& all = slices.total;
+    const casync::Loads loads = terms.loads(slices, wire_);
+    work.port = loads.port;
+    work.codec = loads.codec;
+    work.servers = loads.servers;
     work.port.average = 2 * (n_ - 1) / n_ * all.port;
     work.codec.average = all.encode + all.decode + (n_ - 1) / n_ * all.add;
-    if (ring) {
-      // Where a partition starts, and where it is summed up, is one message less; where it starts,
-      // one sum less.
-      const double fewer = std::ceil(static_cast<double>(slices.count) / n_);
-      work.port.all = nodes_ == 1 ? 0 : std::max(0.0, 2 * all.port - 2 * fewer * first.port);
-      work.codec.all = all.encode + all.decode + std::max(0.0, all.add - fewer * first.add);
-      return;
-    }
-    work.servers = static_cast<std::uint32_t>(slices.count);
-    work.port.all = nodes_ == 1 ? 0 : all.port;
-    work.port.served = (n_ - 2) * first.port;
-    work.port.served_last = (n_ - 2) * last.port;
-    if (nodes_ == 1) work.port.served = work.port.served_last = 0;
-    work.codec.all = all.encode + all.decode;
-    work.codec.served = (n_ - 1) * first.add;
-    work.codec.served_last = (n_ - 1) * last.add;
   }
 
   /// Of one message per slice between two hosts.
@@ -243,76 +224,13 @@ class WorkMaker {
   }
 
   /// How many messages of a partition leave a host for another at least, the mean over hosts, where
-  /// hosts have a port that their nodes share: of ps those between the server and the nodes on
-  /// other hosts; of a ring, each of whose links but one carries two messages, those between
-  /// neighbours on different hosts.
-  static double crossings_of(const Machines& machines, bool ring) {
-    const costs::Cluster& cluster = machines.cluster;
-    if (!cluster.host_link || machines.network == sim::Network::kPort) return 0;
-    std::map<std::uint32_t, double> nodes_on;
-    double steps = 0, most = 0;
-    for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
-      most = std::max(most, ++nodes_on[cluster.host[node]]);
-      steps += cluster.host[node] != cluster.host[(node + 1) % cluster.nodes];
-    }
-    const auto hosts = static_cast<double>(nodes_on.size());
-    return (ring ? 2 * std::max(0.0, steps - 1) : 2 * (cluster.nodes - most)) / hosts;
-  }
-
-  /// Messages of one partition through one port, one after the other.
-  double fan(const SliceCosts& slice) const {
-    return message_.through_port((n_ - 1) * slice.message);
-  }
-  double hop(const SliceCosts& slice) const { return message_.through_port(slice.message); }
-
-  double ps_gathered(const SliceCosts& slice) const {
-    return slice.encode + message_.latency() +
-           std::max(hop(slice) + (n_ - 1) * slice.add, fan(slice) + slice.add);
-  }
-  double ps_spread(const SliceCosts& slice) const {
-    return slice.encode + fan(slice) + message_.latency() + slice.decode;
-  }
-  double ps_chain(const Slices& slices) const {
-    if (nodes_ == 1) return slices.first.encode + slices.first.decode;
-    return ps_gathered(slices.first) + ps_spread(slices.first);
-  }
-
-  /// A node codes one slice after the other before its last one travels, and decodes them one
-  /// after the other once the first has come.
-  double ps_piped(const Slices& slices) const {
-    const double others = std::floor(static_cast<double>(slices.count) / n_);
-    const double encodes = std::max(0.0, slices.total.encode - others * slices.first.encode);
-    const double decodes = std::max(0.0, slices.total.decode - others * slices.first.decode);
-    const SliceCosts& least = slices.last;
-    const double latency = message_.latency();
-    const double coded = encodes + hop(least) + latency + least.add + ps_spread(least);
-    const double spread = ps_gathered(least) + least.encode + hop(least) + latency + decodes;
-    return std::max(coded, spread);
-  }
-
-  double ring_reduced(const SliceCosts& slice) const {
-    return slice.encode + (n_ - 1) * (hop(slice) + message_.latency() + slice.add + slice.encode);
-  }
-  double ring_spread(const SliceCosts& slice) const {
-    return (n_ - 1) * (hop(slice) + message_.latency()) + slice.decode;
-  }
-  double ring_chain(const Slices& slices) const {
-    return ring_reduced(slices.first) + ring_spread(slices.first);
-  }
-  double ring_piped(const Slices& slices) const {
-    const double coded = slices.total.encode + ring_spread(slices.last);
-    const double spread = ring_reduced(slices.last) + slices.total.decode;
-    return std::max(coded, spread);
-  }
-
-  /// From the ready time of the node that is last.
-  double slowest_chain(const Slices& slices, bool ring) const {
-    const SliceCosts& slice = slices.first;
-    if (nodes_ == 1) return slice.encode + slice.decode;
-    if (ring) return slice.add + slice.encode + ring_spread(slice);
-    const double as_worker = slice.encode + hop(slice) + message_.latency() + slice.add;
-    const double as_server = (n_ - 1) * slice.add;
-    return std::min(as_worker, as_server) + ps_spread(slice);
+  /// hosts have a port that their nodes share.
+  double crossings_of(const casync::BoundTerms& terms) const {
+    const costs::Cluster& cluster = machines_.cluster;
+    if (!cluster.host_link || machines_.network == sim::Network::kPort) return 0;
+    const auto [known, is_new] = crossings_.try_emplace(&terms, 0.0);
+    if (is_new) known->second = terms.crossings(cluster.host);
+    return known->second;
   }
 
   /// The node with most to do has that to do.
@@ -386,8 +304,9 @@ class WorkMaker {
     };
     if (nodes_ > 1) work.port.average = work.port.all = 2 * (n_ - 1) * port;
     const Line& host = message_.between_hosts();
-    work.host = n_ * crossings_[is_ring(strategy)] *
-                (share * host.a + host.b * form.bytes_per_element * slice);
+    const casync::BoundTerms& terms = *strategy.bound;
+    work.host =
+        n_ * crossings_of(terms) * (share * host.a + host.b * form.bytes_per_element * slice);
     work.codec.average = work.codec.all =
         n_ * (launch(form.encode) + launch(form.decode)) + (n_ - 1) * launch(form.add);
     const std::int64_t least = (elements + nodes_ - 1) / nodes_;
@@ -396,7 +315,6 @@ class WorkMaker {
     slices.first = slices.last = costs_of_at_least(form, least);
     slices.total = slices.first;
     const bool raw = form.algorithm == nullptr;
-    const bool ring = is_ring(strategy);
     const double local = picoseconds(
         costs::local_s(machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
     work.local = 2 * local_slope() * static_cast<double>(elements) * sizeof(float);
@@ -407,8 +325,8 @@ class WorkMaker {
           message_.latency() + (raw ? 0 : std::min(slices.first.decode, slices.first.add));
     }
     Relative relative;
-    relative.after_first = 2 * local + (ring ? ring_chain(slices) : ps_chain(slices));
-    relative.after_last = 2 * local + (ready_.speeds.size() == 1 ? 0 : slowest_chain(slices, ring));
+    relative.after_first = 2 * local + chain(slices, terms);
+    relative.after_last = 2 * local + chain_of_last(slices, terms);
     finish(place, relative, work);
     return work;
   }
@@ -486,12 +404,14 @@ class WorkMaker {
   const LeastMessage message_;
   const LeastAllReduce all_reduce_;
   const Line all_reduce_line_;
-  const std::array<double, 2> crossings_;  ///< of ps and of ring
   const std::uint32_t nodes_;
   const double n_;
+  const casync::Wire wire_;
+  mutable std::map<const casync::BoundTerms*, double> crossings_;
   std::vector<Form> forms_;  // raw, then the algorithms
   std::vector<double> group_size_;
-  std::map<std::tuple<std::int64_t, std::int8_t, std::int32_t, bool>, Relative> memo_;
+  std::map<std::tuple<std::int64_t, std::int8_t, std::int32_t, const casync::Strategy*>, Relative>
+      memo_;
 };
 
 }  // namespace

@@ -3,21 +3,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "casync/strategy_model.hpp"
 #include "models/model.hpp"
 #include "planner/problem/choices.hpp"
 #include "planner/timing/evaluation.hpp"
 
 namespace hipress::planner {
 
-/// Work of one gradient on one sort of resource, in picoseconds. Node i has `all` and, for every
-/// partition that it serves, `served` (of the last partition, which may be shorter,
-/// `served_last`). `average` is the mean over nodes.
-struct Work {
-  double average = 0;
-  double all = 0;
-  double served = 0;
-  double served_last = 0;
-};
+using casync::Work;
 
 /// The least that one option of one gradient costs, whatever the rest of the plan does; all times
 /// in picoseconds. docs/bound.md derives every number.
@@ -52,8 +45,8 @@ struct ReadyTimes {
 ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster);
 
 /// The least work of every option of every gradient, by place in the order of backward, in plans
-/// of one shape. Gradients that may be in a bulk group have options for that too. InputError if
-/// the profile lacks an algorithm.
+/// of one shape, whose strategies have bound terms. Gradients that may be in a bulk group have
+/// options for that too. InputError if the profile lacks an algorithm.
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,
                                                 const Shape& shape, const ReadyTimes& ready);

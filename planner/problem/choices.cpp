@@ -117,9 +117,9 @@ std::vector<Ways> ways(const Problem& problem) {
   for (const std::string& strategy : strategies_of(problem)) found.push_back({strategy, ""});
   if (problem.strategy != "best" || problem.nodes == 1) return found;
   for (const std::string& strategy : strategies_of(problem)) {
-    for (const casync::Strategy& raw : casync::strategies()) {
-      if (raw.form == casync::Strategy::Form::kWhole) {
-        found.push_back({strategy, std::string(raw.name)});
+    for (const casync::Strategy* raw : casync::strategies_for(casync::Operation::kMean)) {
+      if (raw->form == casync::Strategy::Form::kWhole) {
+        found.push_back({strategy, std::string(raw->name)});
       }
     }
   }

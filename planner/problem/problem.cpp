@@ -35,8 +35,8 @@ Choices choices_of(const Problem& problem) {
 std::vector<std::string> strategies_of(const Problem& problem) {
   if (problem.strategy != "best") return {problem.strategy};
   std::vector<std::string> names;
-  for (const casync::Strategy& strategy : casync::strategies()) {
-    if (strategy.form == casync::Strategy::Form::kAny) names.emplace_back(strategy.name);
+  for (const casync::Strategy* strategy : casync::strategies_for(casync::Operation::kMean)) {
+    if (strategy->form == casync::Strategy::Form::kAny) names.emplace_back(strategy->name);
   }
   return names;
 }

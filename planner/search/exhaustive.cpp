@@ -270,6 +270,12 @@ Optimum find_optimum(const Problem& problem, const Choices& choices) {
 
 SearchResult search_exhaustive(const Problem& problem) {
   const Choices choices = exhaustive_choices(problem);
+  if (const casync::Strategy* const unknown = strategy_without_bound(choices)) {
+    throw io::InputError(
+        fmt::format("topology {} says nothing of what it costs at the least, so search exhaustive "
+                    "cannot rule plans out: take --search timeline",
+                    unknown->name));
+  }
   const Optimum optimum = find_optimum(problem, choices);
   SearchResult result;
   result.plan = make_plan(problem, choices, optimum.candidate.shape, optimum.candidate.options);

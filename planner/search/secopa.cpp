@@ -22,6 +22,7 @@ namespace {
 /// so that plans equal the published ones to the byte.
 struct Formula {
   std::string_view strategy;
+  bool by_steps;  ///< what is sent costs the same a step for any N
   double (*raw)(const SecopaCosts& costs, int nodes, double x);
   double (*compressed)(const SecopaCosts& costs, int nodes, int partitions, double x);
 };
@@ -46,15 +47,17 @@ double ring_compressed(const SecopaCosts& costs, int nodes, int, double x) {
          nodes * costs.decode(x);
 }
 
-constexpr std::array kFormulas = {Formula{"ps", ps_raw, ps_compressed},
-                                  Formula{"ring", ring_raw, ring_compressed}};
+constexpr std::array kFormulas = {Formula{"ps", false, ps_raw, ps_compressed},
+                                  Formula{"ring", true, ring_raw, ring_compressed}};
 
 const Formula& find_formula(std::string_view strategy) {
   for (const Formula& formula : kFormulas) {
     if (formula.strategy == strategy) return formula;
   }
-  throw io::InputError(
-      fmt::format("search secopa has formulas for ps and ring, not for {}", io::quote(strategy)));
+  std::vector<std::string_view> names;
+  for (const Formula& formula : kFormulas) names.push_back(formula.strategy);
+  throw io::InputError(fmt::format("search secopa has formulas for {}, not for {}",
+                                   fmt::join(names, " and "), io::quote(strategy)));
 }
 
 /// All K are tried up to this one; of larger ones the powers of two, and N.
@@ -88,7 +91,7 @@ std::vector<std::string> diagnostics_of(const Problem& problem) {
     diagnostics.push_back(
         fmt::format("of more than {} partitions, only powers of two and N were tried", kMaxOfAll));
   }
-  if (problem.strategy == "ring") {
+  if (find_formula(problem.strategy).by_steps) {
     if (!interpolation.empty()) {
       diagnostics.push_back(
           "a ring's cost per step does not depend on the number of nodes: nothing was interpolated "

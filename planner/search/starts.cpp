@@ -115,6 +115,7 @@ std::vector<Candidate> prices(const StartContext& context) {
 std::vector<Candidate> of_bound(const StartContext& context) {
   Choices choices = context.choices;
   choices.shapes = {context.choices.shapes[context.shape]};
+  if (strategy_without_bound(choices)) return {};
   const Bound bound = lower_bound(context.problem.model, *context.problem.machines, choices);
   if (bound.options.empty()) return {};
   return {{context.shape, bound.options}};

@@ -62,7 +62,12 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
   }
 }
 
+bool Evaluator::has_coarse(std::uint32_t shape) const {
+  return strategies_[shape].compressed->has_coarse() && strategies_[shape].raw->has_coarse();
+}
+
 Schedule Evaluator::coarse(const Candidate& candidate) {
+  if (!has_coarse(candidate.shape)) return exact(candidate);
   lay_out(candidate);
   return schedule(candidate, Fidelity::kCoarse);
 }
@@ -87,6 +92,7 @@ Schedule Evaluator::folded(const Candidate& candidate) {
 
 bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
   const casync::Strategy* strategy = strategy_of(unit.decision, shape);
+  if (!strategy->rotates) return false;
   if (strategy->form == casync::Strategy::Form::kWhole) return true;
   const std::int32_t partitions = unit.decision.partitions;
   return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
@@ -144,9 +150,12 @@ const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t opt
 }
 
 Evaluator::Load Evaluator::load(std::uint32_t shape, std::size_t gradient, std::uint16_t option) {
-  const Pattern& pattern =
-      pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, shape, Fidelity::kCoarse);
-  return {static_cast<double>(pattern.codec_work), static_cast<double>(pattern.port_work)};
+  const bool coarse = has_coarse(shape);
+  const double nodes = coarse ? 1 : problem_.nodes;  // that the pattern is of
+  const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, shape,
+                                               coarse ? Fidelity::kCoarse : Fidelity::kWhole);
+  return {static_cast<double>(pattern.codec_work) / nodes,
+          static_cast<double>(pattern.port_work) / nodes};
 }
 
 void Evaluator::trim() {

@@ -73,6 +73,7 @@ class Evaluator {
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
   bool folds(const Unit& unit, std::uint32_t shape) const;
+  bool has_coarse(std::uint32_t shape) const;
   PatternBook& book(Fidelity fidelity) {
     return fidelity == Fidelity::kCoarse ? coarse_book_ : exact_book_;
   }

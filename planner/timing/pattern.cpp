@@ -169,14 +169,10 @@ Pattern pattern_of(const TaskGraph& graph, const Works& works) {
   return pattern;
 }
 
-/// The chunks that a phase of N−1 messages is cut into.
-constexpr std::uint32_t kChunks = 4;
-constexpr std::uint32_t kHops = 6;
-
 /// One node's mean share of a unit, phase by phase. A phase of which a node does `share` in the
 /// mean (less than all, where only K < N nodes are servers at a time) occupies its resource for
 /// that share, and takes as long as the busiest node: `stretch` times that.
-class CoarseDraft {
+class CoarseDraft final : public casync::CoarsePattern {
  public:
   CoarseDraft(const PatternKey& key, const casync::Algorithm* algorithm, const Machines& machines,
               const Works& works)
@@ -186,52 +182,50 @@ class CoarseDraft {
         gpus_(machines.cluster.gpus_per_node) {
     const casync::Slice slice = casync::slice(key.elements, key.partitions, 0);
     const std::int64_t slices = (key.elements + slice.elements - 1) / slice.elements;
-    share_ = static_cast<double>(slices) / nodes_;
+    unit_.nodes = nodes_;
+    unit_.share = static_cast<double>(slices) / nodes_;
     const std::int64_t bytes = algorithm
                                    ? algorithm->encoded_bytes(slice.elements)
                                    : slice.elements * static_cast<std::int64_t>(sizeof(float));
-    message_ = static_cast<double>(works.message(bytes));
+    unit_.message = static_cast<double>(works.message(bytes));
+    unit_.latency = static_cast<double>(works.latency());
     Task task = {.amount = slice.elements, .kind = Kind::kMerge, .algorithm = key.algorithm};
     if (algorithm) {
       task.kind = Kind::kEncode;
-      encode_ = static_cast<double>(works.codec(task));
+      unit_.encode = static_cast<double>(works.codec(task));
       task.kind = Kind::kDecode;
-      decode_ = static_cast<double>(works.codec(task));
+      unit_.decode = static_cast<double>(works.codec(task));
       task.flags = casync::kAccumulate;
     }
-    add_ = static_cast<double>(works.codec(task));
+    unit_.add = static_cast<double>(works.codec(task));
   }
 
+  /// The strategy must have a coarse pattern.
   Pattern take() {
-    std::vector<std::uint32_t> start;
+    casync::StepIds start, ends;
     const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
     const Step local = {.work = works_.local(bytes), .resource = Resource::kLocal};
     if (gpus_ > 1) start = {draft_.add(local, {})};
     if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kWhole) {
       return all_reduced(start, local, bytes);
     }
-    if (nodes_ > 1 && key_.strategy->name == "ring") {
-      ring(start);
-    } else if (nodes_ > 1) {
-      servers(start);
-    }
-    if (gpus_ > 1) draft_.add(local, ends_.empty() ? start : ends_);
+    if (nodes_ > 1) ends = key_.strategy->coarse(*this, unit_, start);
+    if (gpus_ > 1) draft_.add(local, ends.empty() ? start : ends);
     return finish(std::move(draft_));
   }
 
- private:
-  using Ids = std::vector<std::uint32_t>;
-
-  std::uint32_t phase(Resource resource, double work, double stretch, double latency,
-                      const Ids& after) {
+  std::uint32_t add(casync::Stream stream, double work, double stretch, double latency,
+                    const casync::StepIds& after) override {
     const double delay = work * (stretch - 1) + latency;
+    const bool codec = stream == casync::Stream::kCodec;
     return draft_.add({.work = static_cast<std::int64_t>(work + 0.5),
                        .delay = static_cast<std::int64_t>(delay + 0.5),
-                       .resource = resource},
+                       .resource = codec ? Resource::kCodec : Resource::kPorts},
                       after);
   }
 
-  Pattern all_reduced(const Ids& start, const Step& local, std::int64_t bytes) {
+ private:
+  Pattern all_reduced(const casync::StepIds& start, const Step& local, std::int64_t bytes) {
     const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
     const Step step = {.work = works_.all_reduce(task), .resource = Resource::kPorts};
     const std::uint32_t reduce = draft_.add(step, start);
@@ -241,73 +235,11 @@ class CoarseDraft {
     return pattern;
   }
 
-  static Ids with(Ids ids, std::uint32_t id) {
-    if (id != kNone) ids.push_back(id);
-    return ids;
-  }
-
-  void servers(const Ids& start) {
-    const double waves =
-        std::max(1.0, static_cast<double>(static_cast<std::int64_t>(share_ + 0.999999)));
-    const double stretch = waves / share_;
-    const std::uint32_t chunks = std::min(kChunks, nodes_ - 1);
-    const double times = share_ * (nodes_ - 1) / chunks;  // that a node does something, per chunk
-    const auto latency = static_cast<double>(works_.latency());
-    std::uint32_t sent = kNone, added = kNone;
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      Ids message = start;
-      if (encode_ > 0) message = {phase(Resource::kCodec, times * encode_, 1, 0, start)};
-      if (stretch > 1) message = with(message, sent);
-      sent = phase(Resource::kPorts, times * message_, stretch, latency, message);
-      added = phase(Resource::kCodec, times * add_, stretch, 0, with({sent}, added));
-    }
-    Ids mean = {added};
-    if (encode_ > 0) mean = {phase(Resource::kCodec, share_ * encode_, stretch, 0, mean)};
-    sent = kNone;
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      sent = phase(Resource::kPorts, times * message_, stretch, latency,
-                   stretch > 1 ? with(mean, sent) : mean);
-      ends_.push_back(decode_ > 0 ? phase(Resource::kCodec, times * decode_, 1, 0, {sent}) : sent);
-    }
-    if (decode_ > 0) ends_.push_back(phase(Resource::kCodec, share_ * decode_, 1, 0, mean));
-  }
-
-  void ring(const Ids& start) {
-    const auto lanes = std::max<std::int64_t>(1, static_cast<std::int64_t>(share_ + 0.999999));
-    const double share = share_ / static_cast<double>(lanes);
-    for (std::int64_t lane = 0; lane < lanes; ++lane) ring_lane(start, share);
-  }
-
-  void ring_lane(const Ids& start, double share) {
-    const double stretch = 1 / share;
-    const std::uint32_t chunks = std::min(kHops, nodes_ - 1);
-    const double hops = static_cast<double>(nodes_ - 1) / chunks;
-    const double latency = hops * static_cast<double>(works_.latency());
-    Ids message = start;
-    if (encode_ > 0) message = {phase(Resource::kCodec, share * encode_, stretch, 0, start)};
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      message = {phase(Resource::kPorts, hops * share * message_, stretch, latency, message)};
-      message = {phase(Resource::kCodec, hops * share * (add_ + encode_), stretch, 0, message)};
-    }
-    if (decode_ > 0) ends_.push_back(phase(Resource::kCodec, share * decode_, stretch, 0, message));
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      message = {phase(Resource::kPorts, hops * share * message_, stretch, latency, message)};
-      const std::uint32_t end = decode_ > 0
-                                    ? phase(Resource::kCodec, hops * share * decode_, 1, 0, message)
-                                    : message.front();
-      if (decode_ > 0 || chunk + 1 == chunks) ends_.push_back(end);
-    }
-  }
-
-  static constexpr std::uint32_t kNone = UINT32_MAX;
-
   const PatternKey& key_;
   const Works& works_;
   const std::uint32_t nodes_, gpus_;
-  double share_ = 1;                                        ///< partitions per node
-  double message_ = 0, encode_ = 0, add_ = 0, decode_ = 0;  // ps of one slice's
+  casync::CoarseCosts unit_;  // ps
   Draft draft_;
-  Ids ends_;
 };
 
 }  // namespace

@@ -315,8 +315,15 @@ Outcome find(const Request& request) {
   if (found.proven) {
     comparison.lower_bound_s = least_found_s;
   } else if (request.search.simulates && request.searches()) {
-    comparison.lower_bound_s = bound(problem, comparison.planned_s);
-    if (request.other) {
+    const casync::Strategy* const unknown =
+        planner::strategy_without_bound(planner::choices_of(problem));
+    if (unknown) {
+      found.diagnostics.push_back(fmt::format(
+          "topology {} says nothing of what it costs at the least: no lower bound", unknown->name));
+    } else {
+      comparison.lower_bound_s = bound(problem, comparison.planned_s);
+    }
+    if (request.other && !unknown) {
       comparison.lower_bound_s = std::min(*comparison.lower_bound_s,
                                           bound(request.other->problem(), comparison.planned_s));
     }

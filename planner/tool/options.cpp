@@ -40,10 +40,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       ->capture_default_str();
-  app.add_option(
-         "--topology", options.topology,
-         "PS, RING, ALLREDUCE (nothing compressed), or BEST: all of them, and all-reduce for what "
-         "ps or ring do not compress (search timeline)")
+  app.add_option("--topology", options.topology,
+                 fmt::format("One of {} (allreduce: nothing compressed), or BEST: all of them, and "
+                             "all-reduce for what others do not compress (search timeline)",
+                             casync::strategy_names(casync::Operation::kMean)))
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
       ->check(io::count_from(1, 1u << 20));
@@ -109,12 +109,18 @@ void declare_options(CLI::App& app, Options& options) {
 std::string topology_of(const Options& options, const SearchRow& search) {
   std::string name = options.topology;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (name != "best") return std::string(casync::find_strategy(options.topology).name);
+  if (name != "best") {
+    const casync::Strategy& strategy = casync::find_strategy(options.topology);
+    if (strategy.operation == casync::Operation::kMean) return std::string(strategy.name);
+    throw io::InputError(
+        fmt::format("topology {} does not average gradients: take one of {}, or BEST",
+                    strategy.name, casync::strategy_names(casync::Operation::kMean)));
+  }
   if (!search.optimises) {
     throw io::InputError(fmt::format(
         "--topology BEST compares simulated times, which search {} does not: take --search "
-        "timeline, or PS or RING",
-        search.name));
+        "timeline, or one of {}",
+        search.name, casync::strategy_names(casync::Operation::kMean)));
   }
   return name;
 }

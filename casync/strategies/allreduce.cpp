@@ -1,20 +1,21 @@
-#include "casync/strategy.hpp"
+#include "casync/strategies/rows.hpp"
 
 namespace hipress::casync {
+namespace {
 
 /// One task per node. All start together, when the last node's gradient is complete: a Join, which
 /// stands on node 0, waits for all of them. In half precision the task casts, too.
-void expand_allreduce(GraphBuilder& builder, const GradientWork& work) {
+void expand(GraphBuilder& builder, const UnitWork& work) {
   if (builder.nodes() == 1) return;
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
   const bool casts = work.algorithm != nullptr;
   const std::int64_t bytes = casts ? work.algorithm->encoded_bytes(work.elements)
                                    : work.elements * static_cast<std::int64_t>(sizeof(float));
-  const TaskId start = builder.add({.gradient = work.gradient, .kind = Kind::kJoin});
+  const TaskId start = builder.add({.gradient = work.unit, .kind = Kind::kJoin});
   for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const TaskId reduce = builder.add({.amount = bytes,
-                                       .gradient = work.gradient,
+                                       .gradient = work.unit,
                                        .node = node,
                                        .peer_offset = 1,
                                        .kind = Kind::kAllReduce,
@@ -24,5 +25,19 @@ void expand_allreduce(GraphBuilder& builder, const GradientWork& work) {
     builder.edge(work.ready[node], reduce);
   }
 }
+
+/// The all-reduces and the Join before them.
+double tasks(double nodes, bool) { return nodes > 1 ? nodes + 1 : 0; }
+
+}  // namespace
+
+const Strategy kAllReduce = {
+    .name = "allreduce",
+    .help = "a library's own all-reduce, as measured: raw, or in half precision",
+    .expand = expand,
+    .tasks_per_partition = tasks,
+    .form = Strategy::Form::kWhole,
+    .rotates = true,
+};
 
 }  // namespace hipress::casync
