@@ -12,10 +12,6 @@
 namespace hipress::casync {
 namespace {
 
-constexpr const char* kKindNames[kKinds] = {"Forward", "Backward",    "Encode",        "Decode",
-                                            "Merge",   "Send",        "Recv",          "AllReduce",
-                                            "Join",    "LocalReduce", "LocalBroadcast"};
-
 [[noreturn]] void reject(const std::string& message) {
   throw std::invalid_argument("task graph: " + message);
 }
@@ -156,8 +152,6 @@ void check_local_tasks(const TaskGraph& graph) {
 }
 
 }  // namespace
-
-const char* to_string(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
 
 const char* to_string(Role role) {
   constexpr const char* kNames[] = {"worker", "hop", "server"};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <chrono>
@@ -54,7 +55,39 @@ enum class Kind : std::uint8_t {
   kLocalBroadcast,
 };
 inline constexpr int kKinds = 11;
-const char* to_string(Kind kind);  ///< "Forward" …
+
+/// What of its node a task occupies while it runs.
+enum class Resource : std::uint8_t {
+  kNone,
+  kCompute,
+  kCodec,
+  kLocal,  ///< the link between the node's GPUs
+  kPorts,  ///< the egress, and the peer's ingress
+};
+
+/// All that a kind is, in one place.
+struct KindRow {
+  const char* name;
+  Resource resource;
+  const char* lane;        ///< in traces
+  bool from_others;        ///< it ends when other nodes have done something, too
+};
+inline constexpr std::array<KindRow, kKinds> kKindRows{{
+    {"Forward", Resource::kCompute, "compute", false},
+    {"Backward", Resource::kCompute, "compute", false},
+    {"Encode", Resource::kCodec, "codec", false},
+    {"Decode", Resource::kCodec, "codec", false},
+    {"Merge", Resource::kCodec, "codec", false},
+    {"Send", Resource::kPorts, "egress", false},
+    {"Recv", Resource::kNone, "ingress", true},
+    {"AllReduce", Resource::kPorts, "egress", true},
+    {"Join", Resource::kNone, "codec", false},
+    {"LocalReduce", Resource::kLocal, "local", false},
+    {"LocalBroadcast", Resource::kLocal, "local", false},
+}};
+constexpr const KindRow& row_of(Kind kind) { return kKindRows[static_cast<std::size_t>(kind)]; }
+constexpr const char* to_string(Kind kind) { return row_of(kind).name; }  ///< "Forward" …
+constexpr Resource resource_of(Kind kind) { return row_of(kind).resource; }
 
 /// In which part of a strategy an Encode stands; residuals and random draws are kept apart by it.
 enum class Role : std::uint8_t {
@@ -232,13 +265,11 @@ inline bool is_instant(const Task& task) {
 }
 
 /// LocalReduce and LocalBroadcast: between the GPUs of one node.
-inline bool is_local(const Task& task) {
-  return task.kind == Kind::kLocalReduce || task.kind == Kind::kLocalBroadcast;
-}
+inline bool is_local(const Task& task) { return resource_of(task.kind) == Resource::kLocal; }
 
 /// Forward and Backward: what communication waits for, or hides behind.
 inline bool is_computation(const Task& task) {
-  return task.kind == Kind::kForward || task.kind == Kind::kBackward;
+  return resource_of(task.kind) == Resource::kCompute;
 }
 
 /// Whether a Send's message, at both ends, interrupts codec tasks: its slice is long, and so are

@@ -205,15 +205,12 @@ void Core::add_path(costs::Path path) {
 
 Sharing::Place Core::place_of(const Task& task) const {
   const std::uint32_t node = graph.representative(task.node);
-  switch (task.kind) {
-    case casync::Kind::kForward:
-    case casync::Kind::kBackward:
+  switch (casync::resource_of(task.kind)) {
+    case casync::Resource::kCompute:
       return {Sharing::Sort::kCompute, node, node};
-    case casync::Kind::kSend:
-    case casync::Kind::kAllReduce:
+    case casync::Resource::kPorts:
       return {Sharing::Sort::kTransfer, node, receiver(task)};
-    case casync::Kind::kLocalReduce:
-    case casync::Kind::kLocalBroadcast:
+    case casync::Resource::kLocal:
       return {Sharing::Sort::kTransfer, node, node};
     default:
       return {Sharing::Sort::kCodec, node, node};

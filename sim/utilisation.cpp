@@ -82,22 +82,18 @@ class Tally {
   void add(TaskId id) {
     const Task& task = graph_[id];
     NodeUse& node = use_.nodes[graph_.representative(task.node)];
-    switch (task.kind) {
-      case Kind::kForward:
-      case Kind::kBackward:
+    switch (casync::resource_of(task.kind)) {
+      case casync::Resource::kCompute:
         node.compute += length(id);
         return;
-      case Kind::kRecv:
-      case Kind::kJoin:
+      case casync::Resource::kNone:
         return;
-      case Kind::kSend:
-      case Kind::kAllReduce:
+      case casync::Resource::kPorts:
         return add_message(task);
-      case Kind::kLocalReduce:
-      case Kind::kLocalBroadcast:
+      case casync::Resource::kLocal:
         node.local += length(id);
         return;
-      default: {
+      case casync::Resource::kCodec: {
         node.codec += length(id);
         const costs::Cluster& cluster = scenario_.cluster;
         const Picoseconds nominal = costs_.codec_time(task, graph_.divisor, cluster.gpus_per_node);
