@@ -61,7 +61,7 @@ inline constexpr double kMaxOverlap = 8;
 /// Measured all-to-one and one-to-all transfers, x in bytes per sender; by number of nodes N.
 using GatherCosts = std::map<int, Curve>;
 
-/// Measured costs on named hardware: profile.yaml, schema hipress.profile/1 (costs/README.md lists
+/// Measured costs on named hardware: profile.yaml, schema hipress.profile/1 (docs/profiles.md lists
 /// the keys).
 struct Profile {
   std::string name;             ///< "sosp21"
