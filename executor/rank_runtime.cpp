@@ -17,7 +17,7 @@ std::vector<bool> held_up_by_others(const casync::TaskGraph& graph) {
   std::vector<bool> held_up(graph.tasks());
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {  // ids are a topological order
     const casync::Task& task = graph[id];
-    const bool waits = held_up[id] || task.kind == Kind::kRecv || task.kind == Kind::kAllReduce;
+    const bool waits = held_up[id] || casync::row_of(task.kind).from_others;
     for (const casync::TaskId next : casync::successors(graph, id)) {
       const bool here = graph[next].node == task.node;
       if (graph[next].kind == Kind::kRecv) {

@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "traces/timeline.hpp"
 
@@ -33,9 +35,9 @@ constexpr std::array<std::string_view, 5> kLaneNames{"compute", "codec", "egress
 constexpr int kLanesPerResource = 1 << 20;
 
 /// Index into kLaneNames.
-int lane_of(Kind kind) {
+std::size_t lane_of(Kind kind) {
   const auto found = std::ranges::find(kLaneNames, casync::row_of(kind).lane);
-  return static_cast<int>(found - kLaneNames.begin());
+  return static_cast<std::size_t>(found - kLaneNames.begin());
 }
 
 double to_microseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e6; }
@@ -120,9 +122,9 @@ class TimelineWriter {
   }
 
   int place(TaskId id) {
-    const int where = lane_of(graph_[id].kind);
+    const std::size_t where = lane_of(graph_[id].kind);
     const int lane = lanes_[graph_[id].node][where].place(timeline_.start[id], timeline_.end[id]);
-    return where * kLanesPerResource + lane;
+    return static_cast<int>(where) * kLanesPerResource + lane;
   }
 
   /// Nodes are the outer order, so that the timelines of one node lie beside each other.
@@ -145,9 +147,9 @@ class TimelineWriter {
     }
   }
 
-  void write_thread_name(std::size_t pid, int tid, const char* resource_name, int lane) {
+  void write_thread_name(std::size_t pid, int tid, std::string_view resource_name, int lane) {
     const std::string name =
-        lane == 0 ? resource_name : fmt::format("{} {}", resource_name, lane + 1);
+        lane == 0 ? std::string(resource_name) : fmt::format("{} {}", resource_name, lane + 1);
     events_.write({{"ph", "M"},
                    {"name", "thread_name"},
                    {"pid", pid},
