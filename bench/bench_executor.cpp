@@ -82,7 +82,7 @@ double count_tasks(const casync::TaskGraph& graph) {
 
 /// Seconds for the work of all tasks alone, in one thread.
 double reference_s(const Job& job) {
-  executor::Reference reference(job.graph, job.model, job.plan, 1);
+  executor::Reference reference(job.graph, job.model, job.plan, {.seed = 1});
   return seconds_of([&] {
     for (std::size_t index = 0; index < reference.partitions().size(); ++index) {
       reference.run(index, 0, [](const executor::Reference::Block&) {});

@@ -72,17 +72,22 @@ void fill_inputs(const InputKey& key, std::int64_t first_element, std::span<floa
   }
 }
 
-void fill_unit(InputKey key, const casync::Unit& unit, const models::Model& model,
-               std::int64_t first_element, std::span<float> values) {
+void fill_unit(const Inputs& inputs, std::uint64_t iteration, std::uint32_t node,
+               const casync::Unit& unit, const models::Model& model, std::int64_t first_element,
+               std::span<float> values) {
   const auto end = first_element + static_cast<std::int64_t>(values.size());
   std::int64_t reached = first_element;
   for (const casync::Member& member : casync::places(unit, model)) {
     const std::int64_t last = std::min(end, member.first + member.elements);
     if (last <= reached) continue;
-    key.gradient = member.gradient;
-    fill_inputs(key, reached - member.first,
-                values.subspan(static_cast<std::size_t>(reached - first_element),
-                               static_cast<std::size_t>(last - reached)));
+    const std::int64_t first = reached - member.first;
+    const std::span<float> part = values.subspan(static_cast<std::size_t>(reached - first_element),
+                                                 static_cast<std::size_t>(last - reached));
+    if (inputs.files) {
+      inputs.files->read(node, member.gradient, first, part);
+    } else {
+      fill_inputs({inputs.seed, iteration, node, member.gradient}, first, part);
+    }
     reached = last;
   }
   std::ranges::fill(values.subspan(static_cast<std::size_t>(reached - first_element)), 0.0f);

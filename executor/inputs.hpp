@@ -4,6 +4,7 @@
 #include <span>
 
 #include "casync/layout.hpp"
+#include "executor/gradient_files.hpp"
 
 namespace hipress::executor {
 
@@ -20,9 +21,16 @@ struct InputKey {
 /// reference make the same inputs anywhere, in any order, without storing them.
 void fill_inputs(const InputKey& key, std::int64_t first_element, std::span<float> values);
 
-/// Fills `values` with a unit's elements from `first_element` on: those of its members one after
-/// the other, then zeros. `key.gradient` does not matter.
-void fill_unit(InputKey key, const casync::Unit& unit, const models::Model& model,
-               std::int64_t first_element, std::span<float> values);
+/// Where the numbers of a replay come from.
+struct Inputs {
+  std::uint64_t seed = 1;                ///< of made-up gradients, and of all random draws
+  const GradientFiles* files = nullptr;  ///< null: gradients are made up
+};
+
+/// Fills `values` with a unit's elements from `first_element` on, as a node has them in an
+/// iteration: those of its members one after the other, then zeros.
+void fill_unit(const Inputs& inputs, std::uint64_t iteration, std::uint32_t node,
+               const casync::Unit& unit, const models::Model& model, std::int64_t first_element,
+               std::span<float> values);
 
 }  // namespace hipress::executor

@@ -16,6 +16,7 @@
 #include "executor/device_choice.hpp"
 #include "executor/drift.hpp"
 #include "executor/gather.hpp"
+#include "executor/gradient_files.hpp"
 #include "executor/prediction.hpp"
 #include "executor/probes.hpp"
 #include "executor/replay.hpp"
@@ -51,6 +52,7 @@ struct Request {
   costs::MachineOptions machines;  ///< to predict for
   models::TimeOptions times;
   std::string network = "fair";
+  std::string gradients;  ///< folder; empty: they are made up
   std::string trace;
   plans::PlanOptions plan_options;
   plans::Trust trust;
@@ -130,9 +132,20 @@ void declare(CLI::App& app, Request& request) {
       ->each([&](const std::string&) { request.timeout_given = true; })
       ->check(io::number_from(transport::kMinTimeout_s, transport::kMaxTimeout_s))
       ->capture_default_str();
-  app.add_option("--seed", request.replay.seed, "of inputs and random draws")
+  app.add_option("--seed", request.replay.seed, "of made-up gradients and random draws")
       ->check(io::count_from(0))
       ->capture_default_str();
+  app.add_option("--gradients", request.gradients,
+                 "folder with the gradients of all ranks, the same in every iteration, instead of "
+                 "made-up ones: rank{r}/{index}.f32 has those of rank r, index from 0 in the order "
+                 "of --input, as raw little-endian fp32 whatever the model's dtype. Each rank "
+                 "verifies a part of all ranks' results, so all must be able to read the whole "
+                 "folder; give processes a shared one")
+      ->check(io::file_name());
+  app.add_option("--means", request.replay.means,
+                 "folder to write what each rank ends with after the last iteration, in files as "
+                 "--gradients has them; is made if it is missing, and refused if it holds a file")
+      ->check(io::file_name());
   app.add_option("--trace", request.trace, "write the timelines as a Chrome/Perfetto trace")
       ->check(io::file_name());
   app.add_flag("--json", request.json, "print one JSON object");
@@ -293,7 +306,7 @@ std::unique_ptr<transport::Endpoint> connect(const Request& request,
       fmt::format("{} {}+{} iterations, seed {}, {} {}, backward {}",
                   plans::plan_fingerprint(job.model, job.plan.plan), request.replay.warmup,
                   request.replay.iterations, request.replay.seed, request.device, request.transport,
-                  request.backward);
+                  request.backward + (request.gradients.empty() ? "" : ", given gradients"));
   const auto node = static_cast<std::uint32_t>(launch->rank);
   executor::require_room(executor::room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
                          io::available_memory());
@@ -418,6 +431,15 @@ void write_trace(const Request& request, const Job& job, const executor::ReplayR
   });
 }
 
+/// Makes the folders of means of the ranks that this process runs.
+void prepare_means(const Request& request, const std::optional<io::Launch>& launch,
+                   std::uint32_t ranks) {
+  if (request.replay.means.empty()) return;
+  const bool threads = !launch || launch->size == 1;
+  const auto first = threads ? 0 : static_cast<std::uint32_t>(launch->rank);
+  executor::prepare_means(request.replay.means, first, threads ? ranks : 1);
+}
+
 int run(Request& request) {
   const std::optional<io::Launch> launch = io::read_launch();
   const bool reports = !launch || launch->rank == 0;
@@ -436,6 +458,10 @@ int run(Request& request) {
   request.replay.backward =
       request.backward == "spin" ? executor::Backward::kSpin : executor::Backward::kIdle;
   const std::optional<Forecast> forecast = prepare_forecast(request, job);
+  std::optional<executor::GradientFiles> gradients;
+  if (!request.gradients.empty()) gradients.emplace(request.gradients, job.model, ranks);
+  request.replay.gradients = gradients ? &*gradients : nullptr;
+  prepare_means(request, launch, ranks);
   if (reports) say(job, forecast);
   request.replay.timeline = forecast || !request.trace.empty();
   if (request.verbose) {

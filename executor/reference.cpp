@@ -6,7 +6,6 @@
 #include <string>
 #include <tuple>
 
-#include "executor/inputs.hpp"
 #include "executor/operations.hpp"
 
 namespace hipress::executor {
@@ -22,11 +21,11 @@ constexpr std::int64_t kBlock = 8192;
 }  // namespace
 
 Reference::Reference(const casync::TaskGraph& graph, const models::Model& model,
-                     const plans::ResolvedPlan& plan, std::uint64_t seed)
+                     const plans::ResolvedPlan& plan, const Inputs& inputs)
     : graph_(graph),
       model_(model),
       plan_(plan),
-      seed_(seed),
+      inputs_(inputs),
       layout_(casync::make_layout(model, plan.plan)),
       flow_(derive_dataflow(graph)) {
   collect_partitions();
@@ -127,8 +126,8 @@ void Reference::run_block(std::size_t index, std::uint64_t iteration, casync::Sl
   block_ = block;
   make_room(index);
   for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
-    fill_unit({.seed = seed_, .iteration = iteration, .node = node},
-              layout_.units[partition.gradient], model_, block_.begin, slice(node));
+    fill_unit(inputs_, iteration, node, layout_.units[partition.gradient], model_, block_.begin,
+              slice(node));
   }
   if (partition.library) return all_reduce(graph_[partition.tasks.front()]);
   float* state = states_[index].data();
@@ -175,7 +174,7 @@ std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration
   state += arrays * block_.elements;
   const std::int64_t used = executor::encode(
       task, graph_.divisor, codec(task),
-      {slice(task.node), message, kept, draw_key(task, block_.begin, seed_, iteration)});
+      {slice(task.node), message, kept, draw_key(task, block_.begin, inputs_.seed, iteration)});
   return message.first(static_cast<std::size_t>(used));
 }
 

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "executor/dataflow.hpp"
+#include "executor/inputs.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::executor {
 
 /// The serial reference: runs a graph's tasks in id order for all nodes in one thread, one
 /// partition of one gradient at a time, so that its memory is that of the largest partition (plus
-/// the encoders' states of those that it runs). Inputs are made on the spot (inputs.hpp).
+/// the encoders' states of those that it runs). Inputs are made, or read, on the spot (inputs.hpp).
 class Reference {
  public:
   /// One partition of one unit (a gradient, or a bulk group) and its tasks on all nodes, in id
@@ -38,7 +39,7 @@ class Reference {
   /// The graph, model and plan must outlive it. std::invalid_argument as slice_of and
   /// derive_dataflow; also if a message goes from one partition to another.
   Reference(const casync::TaskGraph& graph, const models::Model& model,
-            const plans::ResolvedPlan& plan, std::uint64_t seed);
+            const plans::ResolvedPlan& plan, const Inputs& inputs);
 
   const casync::Layout& layout() const { return layout_; }
   /// All that hold elements, in order of gradient and partition, with or without tasks.
@@ -81,7 +82,7 @@ class Reference {
   const casync::TaskGraph& graph_;
   const models::Model& model_;
   const plans::ResolvedPlan& plan_;
-  std::uint64_t seed_;
+  Inputs inputs_;
   casync::Layout layout_;
   Dataflow flow_;
   std::vector<Partition> partitions_;

@@ -115,7 +115,7 @@ class Replay {
         clock_(endpoint),
         sample_(kRecordBytes / (sizeof(RecordedRun::Times) * (graph.tasks() + 1))) {
     if (options.verify) {
-      verifier_ = std::make_unique<Verifier>(endpoint, graph, model, plan, options.seed);
+      verifier_ = std::make_unique<Verifier>(endpoint, graph, model, plan, inputs());
     }
   }
 
@@ -124,6 +124,10 @@ class Replay {
       run_iteration(static_cast<std::uint64_t>(i), i >= options_.warmup);
     }
     result_.verified = verifier_ != nullptr;
+    if (!options_.means.empty()) {
+      const Ordinarily ordinarily;
+      write_means(options_.means, program_.node(), model_, program_.layout(), gradients_.units());
+    }
     const auto last = static_cast<std::uint64_t>(options_.warmup + options_.iterations - 1);
     doing(endpoint_.rank(), "reporting after", last, [this] { report_timelines(); });
     return std::move(result_);
@@ -142,6 +146,8 @@ class Replay {
     double metered = 0;
   };
   Spent spent() const { return {process_cpu_s(), options_.meter ? options_.meter() : 0}; }
+
+  Inputs inputs() const { return {.seed = options_.seed, .files = options_.gradients}; }
 
   std::unique_ptr<RankRuntime> make_runtime() {
     if (!options_.device) {
@@ -186,8 +192,8 @@ class Replay {
   void fill(std::uint64_t iteration) {
     const Ordinarily ordinarily;
     for (std::uint32_t u = 0; u < gradients_.units().size(); ++u) {
-      fill_unit({.seed = options_.seed, .iteration = iteration, .node = program_.node()},
-                program_.layout().units[u], model_, 0, gradients_.units()[u]);
+      fill_unit(inputs(), iteration, program_.node(), program_.layout().units[u], model_, 0,
+                gradients_.units()[u]);
     }
   }
 

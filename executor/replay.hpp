@@ -8,6 +8,7 @@
 
 #include "casync/task_graph.hpp"
 #include "executor/device.hpp"
+#include "executor/gradient_files.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
 #include "traces/timeline.hpp"
@@ -26,9 +27,13 @@ struct ReplayOptions {
   int warmup = 1;      ///< iterations that are run and verified, but not reported
   int iterations = 3;  ///< measured ones
   Backward backward = Backward::kIdle;
-  bool verify = true;     ///< off only for the profiler's calibration graphs
-  double timeout_s = 30;  ///< without progress for so long, the job ends
-  std::uint64_t seed = 1;
+  bool verify = true;      ///< off only for the profiler's calibration graphs
+  double timeout_s = 30;   ///< without progress for so long, the job ends
+  std::uint64_t seed = 1;  ///< of made-up gradients, and of all random draws
+  /// What the ranks synchronise, in every iteration alike; null: made-up gradients, new ones in
+  /// every iteration.
+  const GradientFiles* gradients = nullptr;
+  std::string means = {};  ///< folder to write what ranks end with (write_means); empty: none
   std::function<void(int iteration)> progress;  ///< called on each rank as an iteration begins
   /// Makes the device that a rank runs on; none: its CPU.
   std::function<std::unique_ptr<Device>(int rank)> device = {};

@@ -32,7 +32,7 @@ class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
   Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
-           const models::Model& model, const plans::ResolvedPlan& plan, std::uint64_t seed);
+           const models::Model& model, const plans::ResolvedPlan& plan, const Inputs& inputs);
 
   /// Compares one rank's units (as Runtime has them) after an iteration; called by all ranks, after
   /// every iteration. Throws VerificationError that names gradient, node and element, and what was
@@ -69,7 +69,7 @@ class Verifier {
 
   transport::Endpoint& endpoint_;
   const models::Model& model_;
-  std::uint64_t seed_;
+  Inputs inputs_;
   std::uint32_t nodes_;
   Reference reference_;
   std::vector<Stretch> stretches_;  ///< all there are

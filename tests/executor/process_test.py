@@ -8,6 +8,7 @@ import os
 import pathlib
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,26 @@ LAUNCHERS = {  # the variables of rank r of n
 #: What a rank may take beyond its timeout before it is too late: it takes milliseconds, but machines are busy.
 MARGIN_S = 30
 GRADIENTS = "a,100003\nb,31\nc,4096\n"
+
+
+def fp32(value):
+    """The value rounded to fp32."""
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+class Onebit:
+    """An encoder of onebit with error feedback; returns what its message decodes to."""
+
+    def __init__(self, elements):
+        self.residual = [0.0] * elements
+
+    def code(self, gradient):
+        values = [fp32(a + b) for a, b in zip(gradient, self.residual)]
+        negative, others = [v for v in values if v < 0], [v for v in values if not v < 0]
+        means = [fp32(sum(half) / len(half)) if half else 0.0 for half in (negative, others)]
+        decoded = [means[0] if v < 0 else means[1] for v in values]
+        self.residual = [fp32(v - d) for v, d in zip(values, decoded)]
+        return decoded
 
 
 def wait_for(stream, text):
@@ -92,6 +113,98 @@ class Exec(unittest.TestCase):
         self.assertEqual(report["ranks"], 4)
         self.assertIsNone(report["predicted_iteration_s"])
         self.assertIsNone(report["relative_error"])
+
+    def write_gradients(self, name, ranks):
+        """A folder with these values: per rank, per gradient."""
+        for rank, gradients in enumerate(ranks):
+            folder = pathlib.Path(self.path(name), f"rank{rank}")
+            folder.mkdir(parents=True)
+            for index, values in enumerate(gradients):
+                (folder / f"{index}.f32").write_bytes(struct.pack(f"<{len(values)}f", *values))
+        return self.path(name)
+
+    def read_means(self, name):
+        """By file name: the values."""
+        root = pathlib.Path(self.path(name))
+        contents = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        return {file: list(struct.unpack(f"<{len(content) // 4}f", content)) for file, content in contents.items()}
+
+    def average(self, model, plan, *more, nodes=2, topology="ps"):
+        """The means that threads write of the gradients in "in"."""
+        command = [EXEC, "--input", model, "--plan", plan, "--topology", topology, "--nnodes", str(nodes), *more,
+                   "--gradients", self.path("in"), "--means", self.path("out")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("verified: yes", done.stdout)
+        means = self.read_means("out")
+        for path in pathlib.Path(self.path("out")).rglob("*.f32"):
+            path.unlink()  # what is left are folders, which the next run takes
+        return means
+
+    def test_given_gradients_are_averaged(self):
+        model = self.write("two.txt", "a,4\nb,1\n")
+        nan, huge = float("nan"), 3e38
+        self.write_gradients("in", [[[1, 2, -3, huge], [nan]], [[2, 2, 0.5, huge], [1]]])
+        means = self.average(model, "none")
+        self.assertEqual(sorted(means), ["rank0/0.f32", "rank0/1.f32", "rank1/0.f32", "rank1/1.f32"])
+        for rank in (0, 1):
+            self.assertEqual(means[f"rank{rank}/0.f32"], [1.5, 2, -1.25, float("inf")])  # huge + huge, then halved
+            self.assertTrue(means[f"rank{rank}/1.f32"][0] != means[f"rank{rank}/1.f32"][0])
+
+    def test_encoders_keep_their_state_over_the_iterations(self):
+        # Parameter server 0. All sums of these values are exact in fp32, so their order does not matter.
+        own = [[-1.0, 2.25, 2.5, -1.5, -2.25, -0.25, 0.75, -1.0], [-0.25, 1.25, 1.5, -0.75, -1.5, -0.75, 1.25, 0.0]]
+        worker, server = Onebit(8), Onebit(8)
+        expected = []
+        for _ in range(3):
+            received = worker.code(own[1])
+            expected.append(server.code([fp32(fp32(a + b) / 2) for a, b in zip(own[0], received)]))
+        self.assertEqual(len({tuple(mean) for mean in expected}), 3)
+        model = self.write("eight.txt", "a,8\n")
+        plan = self.write("eight.plan", "a,8,y,1\n")
+        self.write_gradients("in", [[values] for values in own])
+        for warmup, iterations in ((0, 1), (1, 1), (0, 3), (2, 1)):
+            means = self.average(model, plan, "--warmup", str(warmup), "--iterations", str(iterations))
+            for rank in (0, 1):
+                self.assertEqual(means[f"rank{rank}/0.f32"], expected[warmup + iterations - 1])
+
+    def test_processes_write_the_means_that_threads_write(self):
+        model = self.write("some.txt", "a,1000\nb,31\nc,64\n")
+        values = [[[((7 * i + 3 * rank + g) % 50 - 25) / 8 for i in range(size)]
+                   for g, size in enumerate((1000, 31, 64))] for rank in range(3)]
+        self.write_gradients("in", values)
+        threads = self.average(model, "all", "--iterations", "2", nodes=3, topology="RING")
+        self.assertEqual(len(threads), 9)
+        ranks = self.start_ranks(3, "--iterations", "2", "--gradients", self.path("in"), "--means", self.path("out"),
+                                 model=model)
+        for rank in ranks:
+            _, err = rank.communicate(timeout=100)
+            self.assertEqual(rank.returncode, 0, err)
+        self.assertEqual(self.read_means("out"), threads)
+
+    def test_only_some_ranks_with_given_gradients_are_refused_by_all(self):
+        model = self.write("one.txt", "a,4\n")
+        self.write_gradients("in", [[[1, 2, 3, 4]]] * 2)
+        ranks = [self.start_rank(rank, 2, "torchrun", *(["--gradients", self.path("in")] if rank == 1 else []), model=model)
+                 for rank in range(2)]
+        for rank in ranks:
+            self.require_refused(rank, "given gradients")
+
+    def test_gradients_and_means_that_do_not_fit_are_refused(self):
+        model = self.write("one.txt", "a,4\n")
+        command = self.command(model=model, nodes=2)
+        given = self.write_gradients("in", [[[1, 2, 3, 4]], [[1, 2, 3]]])
+        self.refused([*command, "--gradients", given], "rank1/0.f32: has 12 bytes; give 16", "'a'")
+        self.refused([*command, "--gradients", self.path("absent")], "absent: cannot be read")
+        self.refused([*command, "--gradients", ""], "--gradients")
+        self.refused([*command, "--gradients", self.write_gradients("short", [[[1, 2, 3, 4]]])],
+                     "rank1/0.f32: cannot be read", "16 bytes")
+        self.refused([*command, "--means", given], "in: holds rank", "give a new or an empty folder")
+        self.refused([*command, "--means", model], "one.txt")
+        self.refused([*command, "--means", ""], "--means")
+        # What is refused for another reason makes no folder.
+        self.refused([*command, "--reprobe", "--means", self.path("new")], "--reprobe")
+        self.assertFalse(os.path.exists(self.path("new")))
 
     def test_baselines_are_replayed_by_name(self):
         for plan in ("ddp", "none_grouped", "secopa"):

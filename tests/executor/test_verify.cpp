@@ -23,7 +23,7 @@ std::vector<float> inputs_of(std::uint32_t node, std::size_t elements) {
 
 /// The whole result of a gradient on a node, as the reference has it.
 std::vector<float> reference_result(const Case& made, std::uint32_t node) {
-  Reference reference(made.graph, made.model, made.plan, 1);
+  Reference reference(made.graph, made.model, made.plan, {.seed = 1});
   std::vector<float> all;
   for (std::size_t index = 0; index < reference.partitions().size(); ++index) {
     reference.run(index, 0, [&](const Reference::Block& block) {
@@ -115,7 +115,7 @@ TEST_CASE("references are shared out so that no rank has much more than the othe
   plans::ResolvedPlan plan = make_plan(model, "ps", 2, 3, nullptr);
   plan.plan.decisions[1].partitions = 1;
   const casync::TaskGraph graph = casync::expand(model, plan.plan);
-  const Reference reference(graph, model, plan, 1);
+  const Reference reference(graph, model, plan, {.seed = 1});
   CHECK(share_out(cut(reference.partitions()), 2) == std::vector<int>{1, 1, 0, 0});
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("a large gradient without codecs is shared by all ranks, one with a co
   constexpr std::int64_t kLarge = (std::int64_t{3} << 20) + 5;
   const auto cut_of = [](const std::string& strategy, const std::string& algorithm) {
     const Case made = make_case(strategy, 4, 1, algorithm, {7, kLarge});
-    const Reference reference(made.graph, made.model, made.plan, 1);
+    const Reference reference(made.graph, made.model, made.plan, {.seed = 1});
     return cut(reference.partitions());
   };
   for (const std::string strategy : {"ps", "allreduce"}) {
