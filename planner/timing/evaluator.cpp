@@ -10,14 +10,6 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::size_t kMaxPatternBytes = std::size_t{48} << 20;
-constexpr std::uint32_t kGroup = UINT32_MAX;  // the index of a group until all are known
-
-/// A group that more gradients may join; as in casync/layout.cpp.
-struct OpenGroup {
-  casync::Picoseconds first_ready{};
-  std::int64_t bytes = 0;
-  std::vector<std::uint32_t> places;  ///< in the order of backward
-};
 
 }  // namespace
 
@@ -37,14 +29,13 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
   const double speed = *std::min_element(speeds.begin(), speeds.end());
   const auto length = [&](std::int64_t nominal) { return at_speed(nominal, speed); };
   compute_end_ = length(casync::from_seconds(problem.model.forward_s).count());
-  for (const models::Gradient& gradient : problem.model.gradients) {
-    due_.push_back(casync::from_seconds(gradient.ready_s));
-  }
   std::int64_t reached = 0;
   std::uint32_t round = 0;
   for (const std::uint32_t gradient : order_) {
-    const std::int64_t work = length(due_[gradient].count() - reached);
-    reached = due_[gradient].count();
+    groupable_.push_back(casync::groupable(problem.model.gradients[gradient], casync::kRaw));
+    const std::int64_t due = groupable_.back().ready.count();
+    const std::int64_t work = length(due - reached);
+    reached = due;
     round = work > 0 || ready_.empty() ? 0 : round + 1;
     compute_end_ += work;
     ready_.push_back(compute_end_);
@@ -176,50 +167,34 @@ void Evaluator::lay_out(const Candidate& candidate) {
 
 /// The units of casync::make_layout(), without their names.
 void Evaluator::group(const Candidate& candidate) {
-  const casync::Aggregation& rule = choices_.shapes[candidate.shape].bulk;
-  std::map<std::int8_t, OpenGroup> open;  // by algorithm: the strategy is one
-  const std::int64_t multiple = casync::kSliceWord * problem_.nodes;
-  const auto close = [&](const OpenGroup& group) {
-    if (group.places.empty()) return;
-    const std::uint32_t first = order_[group.places.front()];
-    const casync::Decision& decision = choices_.gradients[first][candidate.options[first]];
-    if (group.places.size() == 1) {
-      units_.push_back(
-          {group.places.front(), first, problem_.model.gradients[first].elements, decision});
-      return;
-    }
-    std::int64_t elements = 0;
-    for (const std::uint32_t place : group.places) {
-      elements += problem_.model.gradients[order_[place]].elements;
-    }
-    units_.push_back({group.places.back(),
-                      kGroup,
-                      (elements + multiple - 1) / multiple * multiple,
-                      {decision.algorithm, static_cast<std::int32_t>(problem_.nodes)}});
+  const auto decision = [&](std::uint32_t place) -> const casync::Decision& {
+    return choices_.gradients[order_[place]][candidate.options[order_[place]]];
   };
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
-    const std::uint32_t g = order_[place];
-    const models::Gradient& gradient = problem_.model.gradients[g];
-    const casync::Decision& decision = choices_.gradients[g][candidate.options[g]];
-    const std::int64_t bytes = gradient.elements * models::size_of(gradient.dtype);
-    if (bytes >= rule.threshold_bytes) {
-      units_.push_back({place, g, gradient.elements, decision});
+    groupable_[place].algorithm = decision(place).algorithm;
+  }
+  const std::vector<std::uint32_t> last =
+      casync::bulk_groups(choices_.shapes[candidate.shape].bulk, groupable_);
+  /// The members so far of the group that ends at a place.
+  struct Members {
+    std::uint32_t count = 0;
+    std::int64_t elements = 0;
+  };
+  std::vector<Members> ending(order_.size());
+  auto index = static_cast<std::uint32_t>(order_.size());
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    Members& members = ending[last[place]];
+    ++members.count;
+    members.elements += problem_.model.gradients[order_[place]].elements;
+    if (last[place] != place) continue;
+    if (members.count == 1) {
+      units_.push_back({place, order_[place], members.elements, decision(place)});
       continue;
     }
-    OpenGroup& group = open[decision.algorithm];
-    const bool late = rule.wait && due_[g] - group.first_ready > *rule.wait;
-    const bool large = rule.limit_bytes && group.bytes + bytes > *rule.limit_bytes;
-    if (!group.places.empty() && (late || large)) close(std::exchange(group, {}));
-    if (group.places.empty()) group.first_ready = due_[g];
-    group.places.push_back(place);
-    group.bytes += bytes;
-  }
-  for (const auto& [algorithm, group] : open) close(group);
-  std::sort(units_.begin(), units_.end(),
-            [](const Unit& a, const Unit& b) { return a.position < b.position; });
-  auto index = static_cast<std::uint32_t>(order_.size());
-  for (Unit& unit : units_) {
-    if (unit.index == kGroup) unit.index = index++;
+    units_.push_back({place,
+                      index++,
+                      casync::group_elements(members.elements, problem_.nodes),
+                      {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)}});
   }
 }
 

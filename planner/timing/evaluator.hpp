@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "casync/layout.hpp"
 #include "planner/problem/choices.hpp"
 #include "planner/timing/timeline.hpp"
 
@@ -91,10 +92,10 @@ class Evaluator {
   const Choices& choices_;
   PatternBook coarse_book_, exact_book_;
   const bool exact_;
-  std::vector<std::uint32_t> order_;      // gradients as backward completes them
-  std::vector<std::int64_t> ready_;       // per place in that order, ps
-  std::vector<std::uint32_t> round_;      // per place
-  std::vector<casync::Picoseconds> due_;  // per gradient, as bulk groups see it
+  std::vector<std::uint32_t> order_;          // gradients as backward completes them
+  std::vector<std::int64_t> ready_;           // per place in that order, ps
+  std::vector<std::uint32_t> round_;          // per place
+  std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
   std::int64_t compute_end_ = 0;
   struct Ways {
     const casync::Strategy *compressed, *raw;
