@@ -19,7 +19,8 @@ TaskId gather(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
     const std::uint32_t worker = tasks.node(std::int64_t{server} - distance);
     TaskId message = work.ready[worker];
     if (tasks.compressed()) message = tasks.encode(worker, Role::kWorker, distance, message);
-    const TaskId arrival = tasks.transfer(worker, server, message);
+    const TaskId arrival =
+        tasks.transfer(worker, server, message, PartitionTasks::Lands::kInMessage);
     const bool divides = distance == nodes - 1 && !tasks.compressed();
     const std::uint8_t flags = divides ? kDivideSum : 0;
     sum = tasks.add(server, arrival, sum, distance, flags);
@@ -36,7 +37,7 @@ void broadcast(PartitionTasks& tasks, std::uint32_t nodes, std::uint32_t server,
   }
   for (std::uint32_t distance = 1; distance < nodes; ++distance) {
     const std::uint32_t worker = tasks.node(std::int64_t{server} + distance);
-    const TaskId arrival = tasks.transfer(server, worker, message);
+    const TaskId arrival = tasks.transfer(server, worker, message, PartitionTasks::Lands::kInSlice);
     if (tasks.compressed()) tasks.decode(worker, arrival, distance);
   }
   if (tasks.compressed()) tasks.decode(server, message, 0);

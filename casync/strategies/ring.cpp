@@ -25,7 +25,8 @@ TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
   for (std::uint32_t hop = 1; hop < nodes; ++hop) {
     const std::uint32_t node = tasks.node(start + hop);
     const bool last = hop == nodes - 1;
-    const TaskId arrival = tasks.transfer(tasks.node(start + hop - 1), node, message);
+    const TaskId arrival = tasks.transfer(tasks.node(start + hop - 1), node, message,
+                                          PartitionTasks::Lands::kInMessage);
     const bool sum_is_whole = last && !tasks.divide_first();
     if (!tasks.compressed()) {
       message = tasks.add(node, arrival, work.ready[node], kNext, sum_is_whole ? kDivideSum : 0);
@@ -44,7 +45,8 @@ void forward(PartitionTasks& tasks, std::uint32_t nodes, std::int64_t start, Tas
   if (tasks.compressed()) tasks.decode(tasks.node(start), message, 0);
   for (std::uint32_t hop = 1; hop < nodes; ++hop) {
     const std::uint32_t node = tasks.node(start + hop);
-    message = tasks.transfer(tasks.node(start + hop - 1), node, message);
+    message =
+        tasks.transfer(tasks.node(start + hop - 1), node, message, PartitionTasks::Lands::kInSlice);
     if (tasks.compressed()) tasks.decode(node, message, kNext);
   }
 }
