@@ -4,7 +4,7 @@
 #include <cstdint>
 
 /// What kernels and their callers pass each other, on every device: device code that is compiled at
-/// run time (nvrtc.hpp) includes this too, so it must do without the rest of the standard library.
+/// run time (cuda/nvrtc.hpp) includes this too, so it must do without the rest of the standard library.
 namespace hipress::kernels {
 
 /// How a gradient lies in memory. Arithmetic is fp32 whatever the type: an encode widens what it
