@@ -12,8 +12,8 @@ inline std::int64_t partition_step(const GraphBuilder& builder) {
   return builder.folded() ? builder.nodes() : 1;
 }
 
-/// Adds the tasks of one partition, so that a strategy reads like its description: who codes what,
-/// and which message goes where. Every function returns the task it added, already behind its
+/// Adds the tasks of one partition, so that a strategy reads like its description: who encodes
+/// what, and which message goes where. Every function returns the task it added, already behind its
 /// predecessors.
 class PartitionTasks {
  public:
