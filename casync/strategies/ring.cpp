@@ -73,19 +73,19 @@ void add_lane(CoarsePattern& pattern, const CoarseCosts& costs, double share, co
   const double hops = static_cast<double>(costs.nodes - 1) / chunks;
   const double latency = hops * costs.latency;
   const auto codec = [&](double work, double busiest, const StepIds& after) {
-    return pattern.add(Stream::kCodec, work, busiest, 0, after);
+    return pattern.add(Resource::kCodec, work, busiest, 0, after);
   };
   StepIds message = start;
   if (costs.encode > 0) message = {codec(share * costs.encode, stretch, start)};
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     message = {
-        pattern.add(Stream::kPorts, hops * share * costs.message, stretch, latency, message)};
+        pattern.add(Resource::kPorts, hops * share * costs.message, stretch, latency, message)};
     message = {codec(hops * share * (costs.add + costs.encode), stretch, message)};
   }
   if (costs.decode > 0) ends.push_back(codec(share * costs.decode, stretch, message));
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     message = {
-        pattern.add(Stream::kPorts, hops * share * costs.message, stretch, latency, message)};
+        pattern.add(Resource::kPorts, hops * share * costs.message, stretch, latency, message)};
     if (costs.decode > 0) {
       ends.push_back(codec(hops * share * costs.decode, 1, message));
     } else if (chunk + 1 == chunks) {

@@ -21,8 +21,7 @@
 /// made once and used wherever such a unit occurs.
 namespace hipress::planner {
 
-/// A serial resource of a node, or both ports that a message occupies.
-enum class Resource : std::uint8_t { kCodec, kLocal, kPorts };
+using casync::Resource;
 
 /// One task of a pattern. Steps are sorted as resources serve them among tasks of one ready time
 /// and unit: by peer offset, partition, kind and id.
@@ -33,7 +32,7 @@ struct Step {
                                  ///< ends them
   std::uint32_t node = 0;        ///< before the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
-  Resource resource = Resource::kCodec;
+  Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
 };
 
 struct Pattern {
