@@ -34,9 +34,6 @@ struct CodecTraits {
   bool half_precision = false;  ///< fp16, bf16: strategies divide before they add
   /// With half precision: of what a message is an array, so that messages can be added as numbers.
   ValueType message_values = ValueType::kFloat32;
-  bool additive =
-      false;       ///< messages are arrays of fp32 whose sum over nodes is the message of the sum
-  int rounds = 1;  ///< dependent exchanges per synchronisation
   int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
   bool error_feedback = false;  ///< on by default
 };
