@@ -36,9 +36,9 @@ struct Layout {
 };
 
 /// Derives it from a model and a plan for it. std::invalid_argument that names the gradient for a
-/// plan that does not fit: another number of decisions, K < 1, an unknown strategy, a gradient
-/// compressed otherwise than in half precision with a strategy of the form kWhole, and a group by
-/// hand of unknown, repeated or unlike gradients.
+/// plan that does not fit: another number of decisions, K < 1, an unknown strategy, a root that is
+/// no node, two operations, a gradient compressed otherwise than in half precision with a strategy
+/// of the form kWhole, and a group by hand of unknown, repeated or unlike gradients.
 Layout make_layout(const models::Model& model, const Plan& plan);
 
 /// A gradient as the rule for bulk groups sees it.

@@ -131,7 +131,7 @@ TEST_CASE("members of bulk groups are read from and written to their own files")
   const TemporaryFolder folder;
   Case made = make_case("ps", 2, 1, "raw", {33, 1, 20000, 64});
   made.plan.plan.bulk.threshold_bytes = 1024;
-  made.graph = casync::expand(made.model, made.plan.plan);
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
   const std::string out = means_of(folder, made, write_all(folder, made, counted));
   for (std::uint32_t g = 0; g < made.model.gradients.size(); ++g) {
     const std::int64_t elements = made.model.gradients[g].elements;
