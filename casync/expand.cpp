@@ -291,8 +291,9 @@ TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) 
   return std::move(expansion).take();
 }
 
-TaskGraph expand_to_run(const models::Model& model, const Plan& plan) {
-  Expansion expansion(model, plan, whole_forward(model));
+TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding folding) {
+  require_foldable(model, plan, folding);
+  Expansion expansion(model, plan, whole_forward(model), folding);
   expansion.name_operands();
   expansion.add_iteration();
   return std::move(expansion).take();

@@ -118,7 +118,9 @@ PlanFigures plan_figures(const Problem& problem, const TimedPlan& plan) {
     const bool raw = plans::is_raw(problem.model.gradients[g], plan.plan, plan.plan.decisions[g]);
     figures.compressed += raw ? 0 : 1;
   }
-  figures.memory = plan_memory(expanded.graph, plan.plan.algorithms);
+  figures.memory =
+      plan_memory(how.scenario.model, how.scenario.plan,
+                  expanded.graph.folded ? casync::Folding::kFolded : casync::Folding::kNone);
   return figures;
 }
 

@@ -217,7 +217,9 @@ Explanation explain(const Problem& problem, const TimedPlan& plan) {
       explanation.rows.push_back(make_row(dissection, layout, g));
     }
   }
-  explanation.memory = plan_memory(expanded.graph, plan.plan.algorithms);
+  explanation.memory =
+      plan_memory(how.scenario.model, how.scenario.plan,
+                  expanded.graph.folded ? casync::Folding::kFolded : casync::Folding::kNone);
   add_runner_ups(problem, plan, explanation);
   explanation.classes = summarise(problem.model, explanation.rows);
   return explanation;

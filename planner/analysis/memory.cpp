@@ -3,66 +3,38 @@
 #include <algorithm>
 #include <vector>
 
+#include "casync/strategy.hpp"
 #include "kernels/codec/codec.hpp"
 
 namespace hipress::planner {
 namespace {
 
-using casync::Kind;
-using casync::Task;
-using casync::TaskGraph;
-using casync::TaskId;
-
-/// A received message that is not simply the slice (executor/dataflow.hpp).
-bool is_buffered(const TaskGraph& graph, TaskId receive) {
-  if (graph[receive].algorithm != casync::kRaw) return true;
-  const auto next = casync::successors(graph, receive);
-  return std::any_of(next.begin(), next.end(),
-                     [&](TaskId id) { return graph[id].kind == Kind::kMerge; });
-}
-
-/// Per algorithm, bytes of state per element that is encoded.
-std::vector<std::int64_t> state_bytes(const std::vector<casync::Algorithm>& algorithms) {
-  std::vector<std::int64_t> bytes;
+/// Per algorithm, the arrays as long as a slice that its encoders keep.
+std::vector<int> state_arrays(const std::vector<casync::Algorithm>& algorithms) {
+  std::vector<int> arrays;
   for (const casync::Algorithm& algorithm : algorithms) {
     const kernels::CodecTraits traits = kernels::make_codec(algorithm.name)->traits();
-    const int arrays = traits.error_feedback ? traits.state_arrays : 0;
-    bytes.push_back(arrays * static_cast<std::int64_t>(sizeof(float)));
+    arrays.push_back(traits.error_feedback ? traits.state_arrays : 0);
   }
-  return bytes;
-}
-
-/// Elements of an Encode's own slice: a batch leader's amount counts its members' too.
-std::int64_t own_elements(const TaskGraph& graph, TaskId id) {
-  const Task& task = graph[id];
-  std::int64_t elements = task.amount;
-  if ((task.flags & casync::kLeader) == 0) return elements;
-  for (const TaskId next : casync::successors(graph, id)) {
-    const Task& other = graph[next];
-    const bool own_slice = other.gradient == task.gradient && other.partition == task.partition;
-    if ((other.flags & casync::kBatched) != 0 && other.kind == task.kind && !own_slice) {
-      elements -= other.amount;
-    }
-  }
-  return elements;
+  return arrays;
 }
 
 }  // namespace
 
-PlanMemory plan_memory(const TaskGraph& graph, const std::vector<casync::Algorithm>& algorithms) {
-  const std::vector<std::int64_t> state = state_bytes(algorithms);
+PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
+                       casync::Folding folding) {
+  const casync::TaskGraph graph = casync::expand_to_run(model, plan, folding);
+  const std::vector<int> arrays = state_arrays(plan.algorithms);
   std::vector<PlanMemory> nodes(graph.representatives());
-  for (TaskId id = 0; id < graph.tasks(); ++id) {
-    const Task& task = graph[id];
-    PlanMemory& node = nodes[graph.representative(task.node)];
-    if (task.kind == Kind::kEncode) {
-      const auto algorithm = static_cast<std::size_t>(task.algorithm);
-      const std::int64_t elements = own_elements(graph, id);
-      node.residual_bytes += state[algorithm] * elements;
-      node.buffer_bytes += algorithms[algorithm].encoded_bytes(elements);
-    } else if (task.kind == Kind::kRecv && is_buffered(graph, id)) {
-      node.buffer_bytes += task.amount;
-    }
+  for (const casync::Buffer& buffer : graph.buffers) {
+    const bool message = buffer.kind == casync::Buffer::Kind::kMessage;
+    if (message) nodes[graph.representative(buffer.node)].buffer_bytes += buffer.bytes;
+  }
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind != casync::Kind::kEncode) continue;
+    const casync::Buffer& slice = graph.buffers[graph.operands[id].reads];
+    nodes[graph.representative(slice.node)].residual_bytes +=
+        arrays[static_cast<std::size_t>(graph[id].algorithm)] * slice.bytes;
   }
   PlanMemory most;
   for (const PlanMemory& node : nodes) {

@@ -4,6 +4,7 @@
 
 #include "casync/plan.hpp"
 #include "casync/task_graph.hpp"
+#include "models/model.hpp"
 
 namespace hipress::planner {
 
@@ -11,12 +12,11 @@ namespace hipress::planner {
 struct PlanMemory {
   std::int64_t residual_bytes = 0;  ///< what codecs keep from iteration to iteration: fp32 arrays
                                     ///< of every slice that is encoded, per role
-  std::int64_t buffer_bytes = 0;    ///< messages: one buffer for each that an executor encodes, or
-                                    ///< receives otherwise than into the slice
+  std::int64_t buffer_bytes = 0;    ///< messages (casync::Buffer)
 };
 
-/// Of the graph of a plan with these algorithms, each with the error feedback that is its default.
-PlanMemory plan_memory(const casync::TaskGraph& graph,
-                       const std::vector<casync::Algorithm>& algorithms);
+/// Of a plan, with the error feedback that is each algorithm's default. Throws as casync::expand().
+PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
+                       casync::Folding folding);
 
 }  // namespace hipress::planner

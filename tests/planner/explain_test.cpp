@@ -150,6 +150,39 @@ TEST_CASE_METHOD(TwoGradients, "A plan's memory is that of its messages and resi
   }
 }
 
+TEST_CASE("A plan's memory counts what an all-reduce casts into") {
+  const models::Model model = {.gradients = {{.name = "g", .elements = 1001}}};
+  casync::Plan plan = {.strategy = "allreduce",
+                       .nodes = 4,
+                       .algorithms = {algorithm("fp16")},
+                       .decisions = {{0, 1}}};
+  CHECK(plan_memory(model, plan, casync::Folding::kNone).buffer_bytes ==
+        algorithm("fp16").encoded_bytes(1001));
+  plan.decisions = {{casync::kRaw, 1}};
+  CHECK(plan_memory(model, plan, casync::Folding::kNone).buffer_bytes == 0);
+}
+
+TEST_CASE("A plan's memory is the same folded and in batches") {
+  const models::Model model = {
+      .gradients = {{.name = "g", .elements = 4 * 320}, {.name = "h", .elements = 8 * 320}}};
+  for (const std::string strategy : {"ps", "ring"}) {
+    casync::Plan plan = {.strategy = strategy,
+                         .nodes = 4,
+                         .algorithms = {algorithm("onebit")},
+                         .decisions = {{0, 4}, {0, 4}}};
+    const PlanMemory whole = plan_memory(model, plan, casync::Folding::kNone);
+    const PlanMemory folded = plan_memory(model, plan, casync::Folding::kFolded);
+    plan.batch.threshold_bytes = 1 << 20;
+    const PlanMemory batched = plan_memory(model, plan, casync::Folding::kNone);
+    // Every node encodes a slice of each partition: 3 · 320 fp32 values in all.
+    CHECK(whole.residual_bytes == 4 * 3 * 320 * 4);
+    for (const PlanMemory& other : {folded, batched}) {
+      CHECK(other.residual_bytes == whole.residual_bytes);
+      CHECK(other.buffer_bytes == whole.buffer_bytes);
+    }
+  }
+}
+
 TEST_CASE("Members of bulk groups are said to be") {
   RandomProblem random(4, {.least_gradients = 6, .most_gradients = 12, .most_nodes = 4});
   const Problem problem = random.problem(sim::Network::kFair);
