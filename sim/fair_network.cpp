@@ -74,7 +74,8 @@ std::int64_t FairLinks::time_alone(const Task& send, Path path) {
   const std::int64_t granted =
       bursts_.take(core_.graph.representative(send.node), ingress, work, core_.now);
   const std::int64_t fastest =
-      core_.shared_cores ? core_.checked_time(send, core_.core_s(send, core_.cluster.link) / 2) : 0;
+      core_.shared_cores ? core_.works.checked(send, core_.core_s(send, core_.cluster.link) / 2)
+                         : 0;
   return std::max(work - granted, std::min(work, fastest));
 }
 
@@ -85,11 +86,11 @@ void FairLinks::start(TaskId send) {
   const std::int64_t work = time_alone(task, path);
   // All steps of an all-reduce go at the pace of the slowest.
   const double pace = task.kind == casync::Kind::kAllReduce && core_.hierarchical
-                          ? core_.ring.bandwidth / on.link.bandwidth
+                          ? core_.works.ring().bandwidth / core_.works.link(path).bandwidth
                           : 1;
   Sharing::Uses uses;
   use_links(task, path, on.use * pace, uses);
-  if (core_.shared_cores) core_.add_core_uses(task, on.link, work, uses);
+  if (core_.shared_cores) core_.add_core_uses(task, core_.works.link(path), work, uses);
   core_.start(send, core_.jittered(send, work), on.weight_of(task) / pace, uses);
 }
 

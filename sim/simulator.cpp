@@ -162,10 +162,9 @@ Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t n
 Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,
            const Options& run_options)
     : graph(task_graph),
-      costs(task_costs),
       cluster(machines),
       options(run_options),
-      ring(costs::ring_costs(machines)),
+      works(task_costs, machines, task_graph.divisor),
       hierarchical(costs::is_hierarchical(machines)),
       shared_cores(machines.cores_per_host > 0),
       overlaps(machines.overlap != costs::OverlapFactors{}),
@@ -193,12 +192,10 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
 /// end; with c core-seconds a byte, each runs at half of c·B cores.
 void Core::add_path(costs::Path path) {
   PathCosts& on = paths[static_cast<std::size_t>(path)];
-  on.link = costs::path_costs(cluster, path);
-  on.overhead = casync::from_seconds(on.link.overhead_s).count();
-  on.latency = casync::from_seconds(on.link.latency_s).count();
-  if (path == costs::Path::kBetweenRacks) on.use = on.link.bandwidth / cluster.link.bandwidth;
+  const costs::LinkCosts& link = works.link(path);
+  if (path == costs::Path::kBetweenRacks) on.use = link.bandwidth / cluster.link.bandwidth;
   for (const bool interrupts : {false, true}) {
-    const double cores_of_flow = on.link.core_s_of_byte(interrupts) * on.link.bandwidth;
+    const double cores_of_flow = link.core_s_of_byte(interrupts) * link.bandwidth;
     on.weights[interrupts] = shared_cores && cores_of_flow > 0 ? 2 / cores_of_flow : 1 / on.use;
   }
 }
@@ -254,20 +251,6 @@ void report_impossible(const TaskGraph& graph, TaskId id) {
   }
   throw io::InputError(
       fmt::format("task graph: task {} ({}) {}", id, casync::to_string(task.kind), what));
-}
-
-void report_too_long(const TaskGraph& graph, const Task& task, double seconds) {
-  const bool computes = casync::is_computation(task);
-  const bool codes = task.kind == casync::Kind::kEncode || task.kind == casync::Kind::kDecode ||
-                     task.kind == casync::Kind::kMerge;
-  std::string what = casync::to_string(task.kind);
-  if (!computes) what += fmt::format(" of {} {}", task.amount, codes ? "elements" : "bytes");
-  what += fmt::format(" on node {}", task.node);
-  if (task.kind == casync::Kind::kSend) what += fmt::format(" to node {}", graph.peer(task));
-  throw io::InputError(fmt::format(
-      "{} takes {:.3g} s, but a task must take 0 s to {:g} s: {}", what, seconds, kLongest_s,
-      computes || codes ? "check compute speeds, times and jitter"
-                        : "check bandwidths, oversubscription, overheads and jitter"));
 }
 
 void report_endless() {

@@ -270,7 +270,7 @@ Print Walk::print_of(const TimelineState& state) {
     print.add(queue.busy ? 1 : 0, static_cast<std::uint32_t>(queue.entries.size() - queue.next));
     for (std::size_t i = queue.next; i < queue.entries.size(); ++i) {
       const TimelineState::Entry& entry = queue.entries[i];
-      print.add(entry.first + entry.second);  // one of them is the same for all of the unit
+      print.add(entry.key.first + entry.key.second);  // one of them is the same for all of the unit
       print.add(entry.unit, entry.step);
     }
   }

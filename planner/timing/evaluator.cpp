@@ -25,16 +25,16 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
       exact_book_(choices.algorithms, *problem.machines),
       exact_(nodes_are_alike(problem.machines->cluster)),
       order_(casync::backward_order(problem.model)) {
-  const std::vector<double>& speeds = problem.machines->cluster.compute_speed;
-  const double speed = *std::min_element(speeds.begin(), speeds.end());
-  const auto length = [&](std::int64_t nominal) { return at_speed(nominal, speed); };
-  compute_end_ = length(casync::from_seconds(problem.model.forward_s).count());
-  std::int64_t reached = 0;
+  const auto length = [&](casync::Kind kind, casync::Picoseconds nominal) {
+    return coarse_book_.works().of({.amount = nominal.count(), .kind = kind});
+  };
+  compute_end_ = length(casync::Kind::kForward, casync::from_seconds(problem.model.forward_s));
+  casync::Picoseconds reached{};
   std::uint32_t round = 0;
   for (const std::uint32_t gradient : order_) {
     groupable_.push_back(casync::groupable(problem.model.gradients[gradient], casync::kRaw));
-    const std::int64_t due = groupable_.back().ready.count();
-    const std::int64_t work = length(due - reached);
+    const casync::Picoseconds due = groupable_.back().ready;
+    const std::int64_t work = length(casync::Kind::kBackward, due - reached);
     reached = due;
     round = work > 0 || ready_.empty() ? 0 : round + 1;
     compute_end_ += work;

@@ -9,6 +9,7 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "sim/service_order.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -61,72 +62,13 @@ Pattern finish(Draft draft) {
   return pattern;
 }
 
-/// The work of one message, and of coding one slice, in picoseconds.
-class Works {
- public:
-  Works(const Machines& machines, const sim::TaskCosts& costs)
-      : machines_(machines),
-        costs_(costs),
-        link_(costs::path_costs(machines.cluster, path())),
-        ring_(costs::ring_costs(machines.cluster)),
-        speed_(*std::min_element(machines.cluster.compute_speed.begin(),
-                                 machines.cluster.compute_speed.end())),
-        overhead_(checked_work(link_.overhead_s)),
-        latency_(checked_work(link_.latency_s)) {}
-
-  std::int64_t message(std::int64_t bytes) const {
-    return overhead_ + checked_work(static_cast<double>(bytes) / link_.bandwidth);
-  }
-  std::int64_t latency() const { return latency_; }
-  std::int64_t all_reduce(const Task& task) const {
-    const costs::Cluster& cluster = machines_.cluster;
-    return costs_.all_reduce_time(task, cluster.nodes, ring_, cluster.gpus_per_node).count();
-  }
-  std::int64_t codec(const Task& task) const {
-    const costs::Cluster& cluster = machines_.cluster;
-    const std::int64_t nominal =
-        costs_.codec_time(task, cluster.nodes, cluster.gpus_per_node).count();
-    return at_speed(nominal, speed_);
-  }
-  std::int64_t local(std::int64_t bytes) const {
-    return checked_work(costs::local_s(machines_.cluster, bytes));
-  }
-
- private:
-  /// Where paths differ, that of most messages.
-  costs::Path path() const {
-    const costs::Cluster& cluster = machines_.cluster;
-    return cluster.nodes < 2 ? costs::Path::kBetweenHosts
-                             : costs::path(cluster, 0, cluster.nodes - 1);
-  }
-
-  const Machines& machines_;
-  const sim::TaskCosts& costs_;
-  const costs::LinkCosts link_, ring_;
-  const double speed_;  // the slowest node's
-  const std::int64_t overhead_, latency_;
-};
-
-Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
-  Step step = {.node = graph.representative(task.node), .resource = casync::resource_of(task.kind)};
-  switch (step.resource) {
-    case Resource::kPorts:
-      step.shift = graph.folded ? 0 : task.peer_offset;
-      step.delay = task.kind == Kind::kSend ? works.latency() : 0;
-      step.work = task.kind == Kind::kSend ? works.message(task.amount) : works.all_reduce(task);
-      break;
-    case Resource::kLocal:
-      step.work = works.local(task.amount);
-      break;
-    default:
-      step.work = works.codec(task);
-  }
+Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
+  Step step = {.work = works.of(task),
+               .node = graph.representative(task.node),
+               .resource = casync::resource_of(task.kind)};
+  if (step.resource == Resource::kPorts) step.shift = graph.folded ? 0 : task.peer_offset;
+  if (task.kind == Kind::kSend) step.delay = works.latency();
   return step;
-}
-
-auto place(const TaskGraph& graph, TaskId id) {
-  const Task& task = graph[id];
-  return std::tuple(task.peer_offset, task.partition, task.kind, id);
 }
 
 /// Takes no time: what comes before it counts as what comes before its successors.
@@ -134,13 +76,14 @@ bool is_left_out(const Task& task) { return task.kind == Kind::kRecv || task.kin
 
 /// Of a graph with one unit: its tasks in the order of service, without computation, Joins and
 /// Recvs, which a Send's delay stands for.
-Pattern pattern_of(const TaskGraph& graph, const Works& works) {
+Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
   std::vector<TaskId> kept;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     if (!casync::is_computation(graph[id]) && !is_left_out(graph[id])) kept.push_back(id);
   }
-  std::sort(kept.begin(), kept.end(),
-            [&](TaskId a, TaskId b) { return place(graph, a) < place(graph, b); });
+  std::sort(kept.begin(), kept.end(), [&](TaskId a, TaskId b) {
+    return sim::place_in_unit(graph[a], a) < sim::place_in_unit(graph[b], b);
+  });
   std::vector<std::uint32_t> rank(graph.tasks());
   for (std::uint32_t i = 0; i < kept.size(); ++i) rank[kept[i]] = i;
   Draft draft;
@@ -172,7 +115,7 @@ Pattern pattern_of(const TaskGraph& graph, const Works& works) {
 class CoarseDraft final : public casync::CoarsePattern {
  public:
   CoarseDraft(const PatternKey& key, const casync::Algorithm* algorithm, const Machines& machines,
-              const Works& works)
+              const UnitWorks& works)
       : key_(key),
         works_(works),
         nodes_(machines.cluster.nodes),
@@ -184,24 +127,26 @@ class CoarseDraft final : public casync::CoarsePattern {
     const std::int64_t bytes = algorithm
                                    ? algorithm->encoded_bytes(slice.elements)
                                    : slice.elements * static_cast<std::int64_t>(sizeof(float));
-    unit_.message = static_cast<double>(works.message(bytes));
+    unit_.message =
+        static_cast<double>(works.of({.amount = bytes, .peer_offset = 1, .kind = Kind::kSend}));
     unit_.latency = static_cast<double>(works.latency());
     Task task = {.amount = slice.elements, .kind = Kind::kMerge, .algorithm = key.algorithm};
     if (algorithm) {
       task.kind = Kind::kEncode;
-      unit_.encode = static_cast<double>(works.codec(task));
+      unit_.encode = static_cast<double>(works.of(task));
       task.kind = Kind::kDecode;
-      unit_.decode = static_cast<double>(works.codec(task));
+      unit_.decode = static_cast<double>(works.of(task));
       task.flags = casync::kAccumulate;
     }
-    unit_.add = static_cast<double>(works.codec(task));
+    unit_.add = static_cast<double>(works.of(task));
   }
 
   /// The strategy must have a coarse pattern.
   Pattern take() {
     casync::StepIds start, ends;
     const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
-    const Step local = {.work = works_.local(bytes), .resource = Resource::kLocal};
+    const Step local = {.work = works_.of({.amount = bytes, .kind = Kind::kLocalReduce}),
+                        .resource = Resource::kLocal};
     if (gpus_ > 1) start = {draft_.add(local, {})};
     if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kWhole) {
       return all_reduced(start, local, bytes);
@@ -223,7 +168,7 @@ class CoarseDraft final : public casync::CoarsePattern {
  private:
   Pattern all_reduced(const casync::StepIds& start, const Step& local, std::int64_t bytes) {
     const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
-    const Step step = {.work = works_.all_reduce(task), .resource = Resource::kPorts};
+    const Step step = {.work = works_.of(task), .resource = Resource::kPorts};
     const std::uint32_t reduce = draft_.add(step, start);
     if (gpus_ > 1) draft_.add(local, {reduce});
     Pattern pattern = finish(std::move(draft_));
@@ -232,23 +177,13 @@ class CoarseDraft final : public casync::CoarsePattern {
   }
 
   const PatternKey& key_;
-  const Works& works_;
+  const UnitWorks& works_;
   const std::uint32_t nodes_, gpus_;
   casync::CoarseCosts unit_;  // ps
   Draft draft_;
 };
 
 }  // namespace
-
-std::int64_t checked_work(double seconds) {
-  if (!(seconds >= 0 && seconds <= sim::kLongest_s)) {
-    throw io::InputError(fmt::format(
-        "a step of a plan takes {:.3g} s, but it must take 0 s to {:g} s: check bandwidths, "
-        "overheads, latencies, compute speeds and the model's times",
-        seconds, sim::kLongest_s));
-  }
-  return casync::from_seconds(seconds).count();
-}
 
 void require_countable(double picoseconds) {
   constexpr double kMax = 0x1p62;  // 53 days; sums and differences of two fit in 64 bits
@@ -258,25 +193,28 @@ void require_countable(double picoseconds) {
       "bandwidths, overheads, latencies, compute speeds and the model's elements and times");
 }
 
-std::int64_t at_speed(std::int64_t nominal, double speed) {
-  if (speed == 1) return nominal;
-  const double scaled = static_cast<double>(nominal) / speed;
-  checked_work(1e-12 * scaled);
-  return static_cast<std::int64_t>(scaled + 0.5);
-}
+UnitWorks::UnitWorks(const Machines& machines, const sim::TaskCosts& costs)
+    : works_(costs, machines.cluster, machines.cluster.nodes),
+      path_(machines.cluster.nodes < 2
+                ? costs::Path::kBetweenHosts
+                : costs::path(machines.cluster, 0, machines.cluster.nodes - 1)),
+      speed_(*std::min_element(machines.cluster.compute_speed.begin(),
+                               machines.cluster.compute_speed.end())) {}
 
 PatternBook::PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines)
-    : algorithms_(algorithms), machines_(machines), costs_(machines.profile, algorithms) {}
+    : algorithms_(algorithms),
+      machines_(machines),
+      costs_(machines.profile, algorithms),
+      works_(machines, costs_) {}
 
 const Pattern& PatternBook::find(const PatternKey& key) {
   std::unique_ptr<const Pattern>& entry = patterns_[key];
   if (entry) return *entry;
-  const Works works(machines_, costs_);
   if (key.fidelity == Fidelity::kCoarse) {
     const casync::Algorithm* algorithm =
         key.algorithm == casync::kRaw ? nullptr
                                       : &algorithms_[static_cast<std::size_t>(key.algorithm)];
-    entry = std::make_unique<const Pattern>(CoarseDraft(key, algorithm, machines_, works).take());
+    entry = std::make_unique<const Pattern>(CoarseDraft(key, algorithm, machines_, works_).take());
   } else {
     if (stop_ && stop_()) throw sim::Stopped();
     models::Model model;
@@ -289,7 +227,7 @@ const Pattern& PatternBook::find(const PatternKey& key) {
     const auto folding =
         key.fidelity == Fidelity::kFolded ? casync::Folding::kFolded : casync::Folding::kNone;
     entry =
-        std::make_unique<const Pattern>(pattern_of(casync::expand(model, plan, folding), works));
+        std::make_unique<const Pattern>(pattern_of(casync::expand(model, plan, folding), works_));
   }
   bytes_ += entry->bytes();
   return *entry;

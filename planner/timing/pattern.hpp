@@ -12,6 +12,7 @@
 #include "casync/plan.hpp"
 #include "costs/cluster.hpp"
 #include "planner/timing/evaluation.hpp"
+#include "sim/works.hpp"
 
 /// Patterns: what a planner's simulations are put together from.
 ///
@@ -23,8 +24,7 @@ namespace hipress::planner {
 
 using casync::Resource;
 
-/// One task of a pattern. Steps are sorted as resources serve them among tasks of one ready time
-/// and unit: by peer offset, partition, kind and id.
+/// One task of a pattern. Steps are sorted by their place in the unit (sim/service_order.hpp).
 struct Step {
   std::int64_t work = 0;         ///< ps that it occupies its resource
   std::int64_t delay = 0;        ///< ps from then until its successors may start (the wire)
@@ -77,28 +77,39 @@ struct PatternKey {
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
-/// Picoseconds of something that takes so long; io::InputError where that is more than a simulated
-/// task may take (sim::kLongest_s), negative or no number.
-std::int64_t checked_work(double seconds);
-
 /// io::InputError unless that many picoseconds, one after the other, are a time that 64 bits hold
 /// together with those of any other schedule.
 void require_countable(double picoseconds);
 
-/// Picoseconds on a node of that compute speed of what nominally takes `nominal`; io::InputError as
-/// checked_work().
-std::int64_t at_speed(std::int64_t nominal, double speed);
+/// sim::Works of all nodes alike: those of the slowest, and of messages on one path, where paths
+/// differ that of most.
+class UnitWorks {
+ public:
+  /// The arguments must outlive it.
+  UnitWorks(const Machines& machines, const sim::TaskCosts& costs);
+  std::int64_t of(const casync::Task& task) const { return works_.of(task, path_, speed_); }
+  std::int64_t latency() const { return works_.latency(path_); }
+
+ private:
+  sim::Works works_;
+  costs::Path path_;
+  double speed_;
+};
 
 /// Makes patterns and keeps them.
 class PatternBook {
  public:
   /// InputError if the profile lacks one of the algorithms. The arguments must outlive it.
   PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines);
+  PatternBook(const PatternBook&) = delete;
+  PatternBook& operator=(const PatternBook&) = delete;
 
   /// The same pattern for equal keys. Not to be called by two threads at once; what it returned
-  /// stays valid until trim(). InputError for a step that takes longer than a simulated task may,
+  /// stays valid until trim(). InputError as sim::Works for a step that takes too long,
   /// and as require_countable() for all of them.
   const Pattern& find(const PatternKey& key);
+
+  const UnitWorks& works() const { return works_; }
 
   /// Asked before each pattern that is not coarse is made: true throws sim::Stopped.
   void set_stop(std::function<bool()> stop) { stop_ = std::move(stop); }
@@ -110,7 +121,8 @@ class PatternBook {
  private:
   const std::vector<casync::Algorithm>& algorithms_;
   const Machines& machines_;
-  sim::TaskCosts costs_;
+  const sim::TaskCosts costs_;
+  const UnitWorks works_;
   std::map<PatternKey, std::unique_ptr<const Pattern>> patterns_;
   std::size_t bytes_ = 0;
   std::function<bool()> stop_;

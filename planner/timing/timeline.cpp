@@ -13,7 +13,7 @@ constexpr std::uint16_t kDone = UINT16_MAX;  // instead of the number of steps t
                                              // waits for
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
-  return std::tie(a.first, a.second, a.step) < std::tie(b.first, b.second, b.step);
+  return std::tie(a.key.first, a.key.second, a.step) < std::tie(b.key.first, b.key.second, b.step);
 }
 
 /// Units of both from the first on that are equal.
@@ -174,6 +174,8 @@ std::int64_t Timeline::finish(const Schedule& schedule, const TimelineState& fro
 
 void Timeline::place_units() {
   const std::size_t count = schedule_->units.size();
+  touched_streams_.resize(std::size_t{2} * schedule_->representatives);
+  port_rule_.resize(schedule_->representatives);
   units_.resize(count);
   offset_.resize(count + 1);
   collective_before_.assign(count, casync::kNone);
@@ -334,10 +336,13 @@ void Timeline::take(const Event& event) {
   state_.end = now_;
   const std::uint32_t node = node_of(unit, step);
   if (step.resource == Resource::kPorts) {
-    leave(queue(kEgress, node), touched_egress_);
-    leave(queue(kIngress, receiver_of(unit, step)), touched_ingress_);
+    const std::uint32_t receiver = receiver_of(unit, step);
+    port_rule_.left(queue(kEgress, node), node, queue(kIngress, receiver), receiver);
   } else {
-    leave(stream(step.resource, node), touched_streams_);
+    const std::uint32_t number = number_of_stream(step.resource, node);
+    Queue& stream = state_.queues[number];
+    stream.busy = false;
+    if (!stream.empty()) touched_streams_.add(stream, number);
   }
   if (step.delay == 0) {
     arrive(event.unit, event.step);
@@ -363,21 +368,23 @@ void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
   const Unit& unit = units_[number];
   const Step& step = unit.steps[number_of_step];
   const std::uint32_t node = node_of(unit, step);
-  Entry entry = {now_, unit.index, number_of_step, number};
+  Entry entry = {sim::key_by_ready(now_, unit.index), number_of_step, number};
   if (step.resource != Resource::kPorts) {
-    return wait(entry, stream(step.resource, node), touched_streams_);
+    const std::uint32_t stream = number_of_stream(step.resource, node);
+    wait(entry, state_.queues[stream]);
+    if (!state_.queues[stream].busy) touched_streams_.add(state_.queues[stream], stream);
+    return;
   }
   if (schedule_->transfer_order == sim::TransferOrder::kNeed) {
-    entry.first = -std::int64_t{schedule_->units[number].need};
-    entry.second = now_;
+    entry.key = sim::key_by_need(now_, schedule_->units[number].need);
   }
-  wait(entry, queue(kEgress, node), touched_egress_);
+  wait(entry, queue(kEgress, node));
+  port_rule_.joined_egress(queue(kEgress, node), node);
 }
 
-/// Gives what is idle its next step. An egress takes its own, and keeps it while that waits for the
-/// other port.
+/// Gives what is idle its next step.
 void Timeline::dispatch() {
-  for (const std::uint32_t number : touched_streams_) {
+  for (const std::uint32_t number : touched_streams_.indices()) {
     Queue& stream = state_.queues[number];
     stream.touched = false;
     stream.busy = true;
@@ -386,29 +393,25 @@ void Timeline::dispatch() {
     occupy(number, work);
   }
   touched_streams_.clear();
-  for (const std::uint32_t number : touched_egress_) {
-    Queue& egress = state_.queues[number];
-    egress.touched = false;
-    egress.busy = true;
-    const Entry head = egress.take();
-    const Unit& unit = units_[head.unit];
-    const Step& step = unit.steps[head.step];
-    egress.waiting -= step.work;
-    wait(head, queue(kIngress, receiver_of(unit, step)), touched_ingress_);
-  }
-  touched_egress_.clear();
-  for (const std::uint32_t number : touched_ingress_) {
-    Queue& ingress = state_.queues[number];
-    ingress.touched = false;
-    ingress.busy = true;
-    const Entry head = ingress.take();
-    const std::int64_t work = start(head, TimelineState::kPortEnds);
-    ingress.waiting -= work;
-    occupy(number, work);
-    const Unit& unit = units_[head.unit];
-    occupy(number_of(kEgress, node_of(unit, unit.steps[head.step])), work);
-  }
-  touched_ingress_.clear();
+  port_rule_.serve(
+      &queue(kEgress, 0), &queue(kIngress, 0),
+      [this](Queue& egress, std::uint32_t) {
+        const Entry head = egress.take();
+        const Unit& unit = units_[head.unit];
+        const Step& step = unit.steps[head.step];
+        egress.waiting -= step.work;
+        const std::uint32_t receiver = receiver_of(unit, step);
+        wait(head, queue(kIngress, receiver));
+        port_rule_.joined_ingress(queue(kIngress, receiver), receiver);
+      },
+      [this](Queue& ingress, std::uint32_t receiver) {
+        const Entry head = ingress.take();
+        const std::int64_t work = start(head, TimelineState::kPortEnds);
+        ingress.waiting -= work;
+        occupy(number_of(kIngress, receiver), work);
+        const Unit& unit = units_[head.unit];
+        occupy(number_of(kEgress, node_of(unit, unit.steps[head.step])), work);
+      });
 }
 
 /// With the head of its queue, or an egress with what waited for the other port.
@@ -430,9 +433,8 @@ std::int64_t Timeline::start(const Entry& entry, std::size_t sort_of_end) {
   return step.work;
 }
 
-/// An entry joins a queue, which is touched if it can serve it in this round. It starts when all
-/// before it are served, at the earliest.
-void Timeline::wait(const Entry& entry, Queue& queue, std::vector<std::uint32_t>& touched) {
+/// An entry joins a queue. It starts when all before it are served, at the earliest.
+void Timeline::wait(const Entry& entry, Queue& queue) {
   const Unit& unit = units_[entry.unit];
   const bool is_last = queue.add(entry);
   if (is_last && unit.tails != nullptr &&
@@ -440,20 +442,6 @@ void Timeline::wait(const Entry& entry, Queue& queue, std::vector<std::uint32_t>
     too_late_ = true;
   }
   queue.waiting += unit.steps[entry.step].work;
-  if (!queue.busy) touch(queue, touched);
-}
-
-/// The step that a resource was busy with is over.
-void Timeline::leave(Queue& resource, std::vector<std::uint32_t>& touched) {
-  resource.busy = false;
-  if (!resource.empty()) touch(resource, touched);
-}
-
-/// Notes an idle resource with a queue that is not empty.
-void Timeline::touch(Queue& queue, std::vector<std::uint32_t>& touched) {
-  if (queue.touched) return;
-  queue.touched = true;
-  touched.push_back(static_cast<std::uint32_t>(&queue - state_.queues.data()));
 }
 
 TimelineState Timeline::snapshot() const {

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "planner/timing/pattern.hpp"
+#include "sim/port_rule.hpp"
+#include "sim/service_order.hpp"
 #include "sim/simulator.hpp"
 
 /// The planner's own simulation of network `port`: units instead of a graph, so that a candidate
 /// costs nothing to put together, and so that what it shares with another candidate need not be
 /// simulated again. With whole or folded patterns its times are sim::simulate()'s to the picosecond
-/// (tests compare them).
+/// (tests compare them): sim/port_rule.hpp says what the two loops share.
 namespace hipress::planner {
 
 /// A unit at its place in a timeline.
@@ -85,7 +87,7 @@ struct TimelineState {
   static constexpr std::size_t kPortEnds = 0, kOtherEnds = 1, kArrivals = 2, kEventSorts = 3;
   /// A waiting step with its place in the order of service.
   struct Entry {
-    std::int64_t first, second;
+    sim::ServiceKey key;
     std::uint32_t step, unit;
     bool operator==(const Entry&) const = default;
   };
@@ -195,17 +197,15 @@ class Timeline {
   void dispatch();
   std::int64_t start(const Entry& entry, std::size_t sort_of_end);
   void occupy(std::uint32_t resource, std::int64_t work);
-  void wait(const Entry& entry, Queue& queue, std::vector<std::uint32_t>& touched);
-  void leave(Queue& resource, std::vector<std::uint32_t>& touched);
-  void touch(Queue& queue, std::vector<std::uint32_t>& touched);
+  void wait(const Entry& entry, Queue& queue);
   std::uint32_t number_of(std::uint32_t kind, std::uint32_t representative) const {
     return kind * schedule_->representatives + representative;
   }
   Queue& queue(std::uint32_t kind, std::uint32_t representative) {
     return state_.queues[number_of(kind, representative)];
   }
-  Queue& stream(Resource resource, std::uint32_t representative) {
-    return queue(resource == Resource::kCodec ? kCodecQueue : kLocalQueue, representative);
+  std::uint32_t number_of_stream(Resource resource, std::uint32_t representative) const {
+    return number_of(resource == Resource::kCodec ? kCodecQueue : kLocalQueue, representative);
   }
   /// Schedule::node_of() and receiver_of().
   std::uint32_t node_of(const Unit& unit, const Step& step) const {
@@ -229,9 +229,10 @@ class Timeline {
   std::vector<Unit> units_;
   std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
   std::vector<std::uint16_t> waits_;
-  // Per unit with an all-reduce: the one before and the one behind; kNoUnit: none.
+  // Per unit with an all-reduce: the one before and the one behind; casync::kNone: none.
   std::vector<std::uint32_t> collective_before_, collective_behind_;
-  std::vector<std::uint32_t> touched_streams_, touched_egress_, touched_ingress_;
+  sim::Touched touched_streams_;  // numbers of queues
+  sim::PortRule port_rule_;
   std::int64_t now_ = 0;
   std::uint32_t round_ = 0;       // of the instant now_
   std::int64_t latest_ = kNever;  // that an iteration may end
