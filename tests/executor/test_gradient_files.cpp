@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -162,12 +163,13 @@ TEST_CASE("NaNs, infinities, overflow and subnormal numbers verify") {
 }
 
 TEST_CASE("a wrong sum of given gradients does not verify, NaN or not") {
-  // Three nodes; the last Merge of g0 is left out of the division by N.
+  // The Merge leaves out the division by N.
   for (const float value : {5.0f, 1e-40f}) {
     const TemporaryFolder folder;
     Case made = make_case("ps", 2, 1, "raw", {10});
-    const std::string in =
-        write_all(folder, made, [&](auto, auto, std::int64_t n) { return Values(n, value); });
+    const std::string in = write_all(folder, made, [&](auto, auto, std::int64_t n) {
+      return Values(static_cast<std::size_t>(n), value);
+    });
     for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
       casync::Task& task = made.graph.graph[id];
       if (task.kind == casync::Kind::kMerge) task.flags = casync::kAccumulate;
