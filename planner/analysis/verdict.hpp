@@ -19,7 +19,8 @@ struct Contender {
 
 /// Simulated iteration times of the plan and of what it is compared with.
 struct Comparison {
-  std::optional<double> planned_s;  ///< none: its graph is too large
+  std::optional<double> planned_s;  ///< none: its graph is too large, or `not_simulated`
+  std::string not_simulated = {};   ///< why nothing was; else empty
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
   std::optional<Contender> uncompressed = {};  ///< the fastest plan known without compression
@@ -45,7 +46,8 @@ const char* to_string(Advice advice);  ///< "compress", "do not compress", "too 
 struct Verdict {
   Advice advice = Advice::kTooClose;
   /// That the advice is right: that compression is faster, or that it saves no more than
-  /// Problem::tolerance; where it is too close to call, that compression is faster.
+  /// Problem::tolerance; where it is too close to call, that compression is faster. None: it is not
+  /// known, since there was no time for intervals, or nothing to compare.
   std::optional<double> probability = {};
   std::string sentence;  ///< one line: the advice, times with intervals, and what DDP takes
 };

@@ -208,8 +208,15 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   planner::SearchResult result =
       find_plan(request, other, request.share_of_level() * request.share_of_search());
   consider_uncompressed(request, other, outcome);
-  const planner::AffordableTime time = planner::affordable_iteration(
+  planner::AffordableTime time = planner::affordable_iteration(
       other.model, result.plan, *other.machines, result.transfer_order);
+  const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
+  const bool raw_is_of_them = raw && raw->plan.nodes == other.nodes;
+  if (raw_is_of_them && time.iteration_s && raw->iteration_s < *time.iteration_s) {
+    result.plan = raw->plan;
+    result.transfer_order = raw->transfer_order;
+    time.iteration_s = raw->iteration_s;
+  }
   found.evaluations += result.evaluations;
   found.complete = found.complete && result.complete;
   found.proven = found.proven && result.proven && time.iteration_s.has_value();
@@ -244,7 +251,8 @@ void analyse(const Request& request, Outcome& outcome) {
         found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
   }
   const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
-  const bool may_be_raw = raw && planner::may_be_plan(*outcome.problem, raw->plan);
+  const bool may_be_raw = raw && raw->plan.nodes == outcome.problem->nodes &&
+                          planner::may_be_plan(*outcome.problem, raw->plan);
   const std::vector<planner::Baseline> none;
   const bool at_given_levels = outcome.problem == &request.problem;
   outcome.analysis =
@@ -273,15 +281,15 @@ double bound(const planner::Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
-/// Whether plans can be simulated: SeCoPa's formulas have costs for algorithms that no profile has.
-bool has_costs(const Request& request, std::vector<std::string>& diagnostics) {
-  if (request.search.simulates || !request.searches()) return true;
+/// Why plans cannot be simulated, since SeCoPa's formulas have costs for algorithms that no profile
+/// has; empty: they can.
+std::string missing_costs(const Request& request) {
+  if (request.search.simulates || !request.searches()) return {};
   try {
     for (const std::string& name : request.problem.algorithms) request.profile.codec(name);
-    return true;
+    return {};
   } catch (const io::InputError& error) {
-    diagnostics.push_back(fmt::format("nothing was simulated: {}", error.what()));
-    return false;
+    return fmt::format("nothing was simulated: {}", error.what());
   }
 }
 
@@ -297,9 +305,11 @@ Outcome find(const Request& request) {
   found.diagnostics.insert(found.diagnostics.end(), request.diagnostics.begin(),
                            request.diagnostics.end());
   Comparison& comparison = outcome.comparison;
-  if (has_costs(request, found.diagnostics)) {
+  if (std::string missing = missing_costs(request); missing.empty()) {
     comparison = planner::compare_with_baselines(problem, found);
     consider_uncompressed(request, problem, outcome);
+  } else {
+    comparison.not_simulated = std::move(missing);
   }
   if (request.optimises()) planner::take_faster(problem, comparison, found);
   watch = {};
