@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
-#include "executor/replay.hpp"
+#include "replay/replay.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "costs/curve.hpp"
 #include "costs/profile.hpp"
-#include "executor/replay.hpp"
+#include "replay/replay.hpp"
 #include "profiler/calibration.hpp"
 #include "profiler/profiler.hpp"
 
@@ -70,8 +70,8 @@ struct Repetitions {
 };
 
 /// Replays a calibration, without verification (its graphs are no synchronisation). All processes
-/// of a job get the same result. `meter` is that of executor::ReplayOptions.
-executor::ReplayResult run(const Calibration& calibration, const Options& options,
+/// of a job get the same result. `meter` is that of replay::ReplayOptions.
+replay::ReplayResult run(const Calibration& calibration, const Options& options,
                            const Repetitions& repetitions,
                            const std::function<double()>& meter = {});
 /// As often as the effort says.

@@ -13,7 +13,7 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// A received message that is not simply the slice (executor/dataflow.hpp).
+/// A received message that is not simply the slice (runtime/dataflow.hpp).
 bool is_buffered(const TaskGraph& graph, TaskId receive) {
   if (graph[receive].algorithm != casync::kRaw) return true;
   const auto next = casync::successors(graph, receive);
