@@ -64,7 +64,7 @@ Job make_job(const std::string& strategy, const std::string& algorithm, std::uin
   }
   job.plan = plans::resolve_plan(
       algorithm, {.model = job.model, .strategy = strategy, .nodes = nodes, .algorithm = "onebit"});
-  job.graph = casync::expand(job.model, job.plan.plan);
+  job.graph = casync::expand_to_run(job.model, job.plan.plan);
   return job;
 }
 

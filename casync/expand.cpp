@@ -11,8 +11,6 @@
 namespace hipress::casync {
 namespace {
 
-constexpr TaskId kNobody = UINT32_MAX;
-
 /// A part of Forward on every node.
 struct ForwardStep {
   std::uint32_t gradient = 0;
@@ -67,8 +65,8 @@ class Expansion {
         layout_(make_layout(model, plan)),
         forward_(std::move(forward)),
         builder_(plan.nodes, layout_.gradients, folding),
-        last_compute_(plan.nodes, kNobody),
-        last_collective_(plan.nodes, kNobody) {
+        last_compute_(plan.nodes, kNone),
+        last_collective_(plan.nodes, kNone) {
     if (plan.gpus_per_node == 0) throw std::invalid_argument("a node has at least one GPU");
     if (plan.gpus_per_node == 1) return;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan.nodes));
@@ -77,7 +75,7 @@ class Expansion {
 
   void add_iteration() {
     const TaskId first = builder_.size();
-    const bool again = last_compute_.front() != kNobody;
+    const bool again = last_compute_.front() != kNone;
     add_computation();
     if (again) wait_for_last_iteration();
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
@@ -104,6 +102,8 @@ class Expansion {
     return graph;
   }
 
+  void name_operands() { builder_.name_operands(); }
+
   void keep_ends() {
     keeps_ends_ = true;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan_.nodes));
@@ -118,7 +118,7 @@ class Expansion {
   TaskId compute(const Task& task) {
     const TaskId id = builder_.add(task);
     TaskId& last = last_compute_[task.node];
-    if (last != kNobody) builder_.edge(last, id);
+    if (last != kNone) builder_.edge(last, id);
     last = id;
     return id;
   }
@@ -230,8 +230,8 @@ class Expansion {
     for (const std::uint32_t unit : layout_.order) {
       for (const TaskId id : of_unit[unit]) {
         TaskId& last = last_collective_[builder_.task(id).node];
-        if (last != kNobody) builder_.edge(last, id);
-        sorted_ = sorted_ && (last == kNobody || last < id);
+        if (last != kNone) builder_.edge(last, id);
+        sorted_ = sorted_ && (last == kNone || last < id);
         last = id;
       }
     }
@@ -287,6 +287,13 @@ void require_foldable(const models::Model& model, const Plan& plan, Folding fold
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, whole_forward(model), folding);
+  expansion.add_iteration();
+  return std::move(expansion).take();
+}
+
+TaskGraph expand_to_run(const models::Model& model, const Plan& plan) {
+  Expansion expansion(model, plan, whole_forward(model));
+  expansion.name_operands();
   expansion.add_iteration();
   return std::move(expansion).take();
 }

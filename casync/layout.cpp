@@ -53,8 +53,18 @@ class LayoutMaker {
                                   std::to_string(model_.gradients.size()));
     }
     if (plan_.nodes == 0) throw std::invalid_argument("a plan needs at least one node");
+    if (plan_.root >= plan_.nodes) {
+      throw std::invalid_argument("root " + std::to_string(plan_.root) + " is none of the plan's " +
+                                  std::to_string(plan_.nodes) + " nodes, which count from 0");
+    }
     const Strategy& strategy = find_strategy(plan_.strategy);
     const Strategy& raw = plan_.raw_strategy.empty() ? strategy : find_strategy(plan_.raw_strategy);
+    if (raw.operation != strategy.operation) {
+      throw std::invalid_argument("raw gradients go by " + std::string(raw.name) + " (" +
+                                  to_string(raw.operation) + "), others by " +
+                                  std::string(strategy.name) + " (" +
+                                  to_string(strategy.operation) + ")");
+    }
     layout_.gradients = static_cast<std::uint32_t>(model_.gradients.size());
     layout_.unit_of.resize(model_.gradients.size());
     position_.resize(model_.gradients.size());

@@ -38,9 +38,9 @@ struct Layout {
 /// threshold, have one algorithm and one strategy, and follow one another in the order of backward,
 /// larger ones between them left out, until one is ready too late or would make it too large; a
 /// group of one is none. std::invalid_argument that names the gradient for a plan that does not
-/// fit: another number of decisions, K < 1, an unknown strategy, a gradient compressed otherwise
-/// than in half precision with a strategy of the form kWhole, and a group by hand of unknown,
-/// repeated or unlike gradients.
+/// fit: another number of decisions, K < 1, an unknown strategy, a root that is no node, two
+/// operations, a gradient compressed otherwise than in half precision with a strategy of the form
+/// kWhole, and a group by hand of unknown, repeated or unlike gradients.
 Layout make_layout(const models::Model& model, const Plan& plan);
 
 std::vector<std::string> unit_names(const Layout& layout);

@@ -11,7 +11,7 @@ struct Placed {
   std::uint32_t representative;
   std::uint32_t place;  ///< of its unit in Layout::order
   std::uint32_t level;
-  bool transfers;  ///< it occupies ports: behind what is coded in its level
+  bool transfers;  ///< it occupies ports: behind what is encoded in its level
   TaskId id;
 
   auto step() const { return std::tie(representative, place, level, transfers); }

@@ -90,6 +90,9 @@ const Strategy& find_strategy(std::string_view name);
 /// impossible.
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
+/// The same, of all nodes, with tasks that name the memory that they work on. Throws as expand().
+TaskGraph expand_to_run(const models::Model& model, const Plan& plan);
+
 /// The graph of that many iterations back to back (at least 1). Forward is then a chain of one task
 /// per gradient, the last in the order of backward first, each for the share of forward that its
 /// gradient has of backward, or, where the model gives no ready times, of the elements. From the

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "casync/task_graph.hpp"
+
 /// What a strategy says about itself to those who never expand it: the coarse pattern that searches
 /// rank plans by, and the terms of the lower bound (docs/bound.md derives them). All times are in
 /// picoseconds, as doubles.
@@ -68,9 +70,6 @@ struct BoundTerms {
   double (*crossings)(std::span<const std::uint32_t> host);
 };
 
-/// Where the steps of a coarse pattern are put.
-enum class Stream : std::uint8_t { kCodec, kPorts };
-
 /// Numbers of steps.
 using StepIds = std::vector<std::uint32_t>;
 
@@ -78,9 +77,9 @@ using StepIds = std::vector<std::uint32_t>;
 class CoarsePattern {
  public:
   virtual ~CoarsePattern() = default;
-  /// A phase behind all of `after`: work on a stream, which takes the busiest node `stretch` times
-  /// as long as the mean one, and a latency behind it.
-  virtual std::uint32_t add(Stream stream, double work, double stretch, double latency,
+  /// A phase behind all of `after`: work on codec streams or ports, which takes the busiest node
+  /// `stretch` times as long as the mean one, and a latency behind it.
+  virtual std::uint32_t add(Resource resource, double work, double stretch, double latency,
                             const StepIds& after) = 0;
 };
 

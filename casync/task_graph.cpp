@@ -158,10 +158,26 @@ const char* to_string(Role role) {
   return kNames[static_cast<int>(role)];
 }
 
-TaskId GraphBuilder::add(const Task& task) {
+TaskId GraphBuilder::add(const Task& task, const Operands& operands) {
   if (tasks_.size() >= most_) reject_size("tasks", most_);
   tasks_.push_back(task);
+  if (named_) operands_.push_back(operands);
   return static_cast<TaskId>(tasks_.size() - 1);
+}
+
+std::uint32_t GraphBuilder::slice_of(const Task& task, std::int64_t bytes) {
+  if (!named_) return kNone;
+  const auto next = static_cast<std::uint32_t>(buffers_.size());
+  const auto [known, is_new] =
+      slices_.try_emplace(std::tuple(task.gradient, task.partition, task.node), next);
+  if (is_new) buffers_.push_back({.node = task.node, .bytes = bytes});
+  return known->second;
+}
+
+std::uint32_t GraphBuilder::message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes) {
+  if (!named_) return kNone;
+  buffers_.push_back({Buffer::Kind::kMessage, algorithm, node, bytes});
+  return static_cast<std::uint32_t>(buffers_.size() - 1);
 }
 
 void GraphBuilder::edge(TaskId before, TaskId after) {
@@ -188,17 +204,21 @@ void GraphBuilder::sort() {
   std::vector<TaskId> new_id(tasks_.size());
   std::vector<Task> sorted;
   sorted.reserve(tasks_.size());
+  std::vector<Operands> operands;
+  operands.reserve(operands_.size());
   while (!ready.empty()) {
     const TaskId id = ready.top();
     ready.pop();
     new_id[id] = static_cast<TaskId>(sorted.size());
     sorted.push_back(tasks_[id]);
+    if (named_) operands.push_back(operands_[id]);
     for (std::size_t i = first[id]; i < first[id + 1]; ++i) {
       if (--waiting[next[i]] == 0) ready.push(next[i]);
     }
   }
   if (sorted.size() < tasks_.size()) check(std::move(*this).build());  // names the cycle
   tasks_ = std::move(sorted);
+  operands_ = std::move(operands);
   for (auto& [before, after] : edges_) {
     before = new_id[before];
     after = new_id[after];
@@ -216,6 +236,8 @@ TaskGraph GraphBuilder::build() && {
   result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
                        static_cast<std::uint32_t>(tasks_.size()));
   for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];
+  result.operands = std::move(operands_);
+  result.buffers = std::move(buffers_);
   tasks_ = {};
   edges_ = {};
   return result;

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -69,8 +71,8 @@ enum class Resource : std::uint8_t {
 struct KindRow {
   const char* name;
   Resource resource;
-  const char* lane;        ///< in traces
-  bool from_others;        ///< it ends when other nodes have done something, too
+  const char* lane;  ///< in traces
+  bool from_others;  ///< it ends when other nodes have done something, too
 };
 inline constexpr std::array<KindRow, kKinds> kKindRows{{
     {"Forward", Resource::kCompute, "compute", false},
@@ -137,6 +139,29 @@ static_assert(sizeof(Task) == 32);
 
 using TaskId = std::uint32_t;
 
+/// "None" for places in the tables of a graph.
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+
+/// Memory that tasks read and write, on one node.
+struct Buffer {
+  enum class Kind : std::uint8_t {
+    kSlice,    ///< a partition of a unit: fp32 values
+    kMessage,  ///< written by one task, from which others take it
+  };
+  Kind kind = Kind::kSlice;
+  std::int8_t algorithm = kRaw;  ///< whose encoding its bytes are; kRaw: fp32 values
+  std::uint32_t node = 0;
+  std::int64_t bytes = 0;  ///< at most
+};
+
+/// What a task works on: indices into TaskGraph::buffers, or kNone. A task that accumulates reads
+/// what it writes, too; an AllReduce that casts sums in the message that it writes, and then fills
+/// the slice that it reads.
+struct Operands {
+  std::uint32_t reads = kNone;
+  std::uint32_t writes = kNone;
+};
+
 /// Vertices carry the tasks; an edge a -> b says that b starts after a is done.
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::no_property,
                                                  boost::no_property, std::uint32_t, std::uint32_t>;
@@ -153,6 +178,10 @@ struct TaskGraph {
   /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
   /// see casync/folding.hpp. For simulators only.
   bool folded = false;
+
+  /// Of graphs that are made to be run (expand_to_run()); else empty.
+  std::vector<Buffer> buffers = {};
+  std::vector<Operands> operands = {};  ///< per task
 
   /// How many nodes' tasks the graph holds.
   std::uint32_t representatives() const { return folded ? 1 : nodes; }
@@ -202,9 +231,18 @@ class GraphBuilder {
         first_group_(first_group),
         folded_(folding == Folding::kFolded),
         most_(most) {}
+  /// From now on tasks name what they work on; to be called before the first is added.
+  void name_operands() { named_ = true; }
   /// Appends a task; its id is the number of tasks added before it. std::invalid_argument if there
   /// are kMaxTasks.
-  TaskId add(const Task& task);
+  TaskId add(const Task& task, const Operands& operands = {});
+  // These do nothing, and return kNone, where operands are not named.
+  /// The buffer of a task's slice: (gradient, partition) on its node.
+  std::uint32_t slice_of(const Task& task, std::int64_t bytes);
+  /// A new message on a node.
+  std::uint32_t message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
+  /// What a task writes.
+  std::uint32_t written_by(TaskId id) const { return named_ ? operands_[id].writes : kNone; }
   /// `after` waits for `before`. std::invalid_argument if there are kMaxTasks edges.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
@@ -229,6 +267,11 @@ class GraphBuilder {
   std::size_t most_;
   std::vector<Task> tasks_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
+  bool named_ = false;
+  std::vector<Operands> operands_;  ///< per task, if named
+  std::vector<Buffer> buffers_;
+  /// By unit, partition and node.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> slices_;
 };
 
 /// Throws std::invalid_argument that names the culprit unless: GraphBuilder made the graph, it is

@@ -48,7 +48,8 @@ struct Cluster {
   std::vector<std::uint32_t>
       host;                ///< per node: which machine it is on (nodes on one machine share cores)
   int cores_per_host = 0;  ///< 0: cores are not a shared resource
-  /// How long a thread that codes keeps its core where others wait for one; 0: they need not wait.
+  /// How long a thread that encodes or decodes keeps its core where others wait for one; 0: they
+  /// need not wait.
   double core_turn_s = 0;
   std::vector<double> compute_speed;  ///< per node: 1 is nominal, 0.5 takes twice as long
   /// Of every node, to the others on its host, which then share one `link` to other hosts.

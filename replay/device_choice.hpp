@@ -14,9 +14,10 @@ namespace hipress::replay {
 
 /// What a command line asks for.
 struct DeviceRequest {
-  std::string device = "cpu";      ///< cpu or cuda
-  std::string transport{transport::kDefaultTransport};  ///< a row of transport::transports(), or nccl
-  std::string interface = {};      ///< of transport::JobOptions; NCCL uses it too
+  std::string device = "cpu";  ///< cpu or cuda
+  std::string transport{
+      transport::kDefaultTransport};  ///< a row of transport::transports(), or nccl
+  std::string interface = {};         ///< of transport::JobOptions; NCCL uses it too
   int ranks = 1;
 };
 

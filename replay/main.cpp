@@ -189,7 +189,7 @@ Job make_job(const Request& request, std::uint32_t nodes) {
                          "--transfer-order ready, or leave the key out");
   }
   plans::apply(request.plan_options, context, job.plan);
-  job.graph = casync::expand(job.model, job.plan.plan);
+  job.graph = casync::expand_to_run(job.model, job.plan.plan);
   casync::check(job.graph);
   return job;
 }

@@ -28,7 +28,7 @@ Reference::Reference(const casync::TaskGraph& graph, const models::Model& model,
       plan_(plan),
       seed_(seed),
       layout_(casync::make_layout(model, plan.plan)),
-      flow_(runtime::derive_dataflow(graph)) {
+      flow_(runtime::read_dataflow(graph)) {
   collect_partitions();
   collect_tasks();
   states_.resize(partitions_.size());
@@ -42,7 +42,11 @@ void Reference::collect_partitions() {
     for (std::uint32_t k = 0; k < count; ++k) {
       const casync::Slice slice = casync::slice(unit.elements, count, k);
       if (slice.elements == 0) break;
-      partitions_.push_back({.gradient = g, .partition = k, .slice = slice, .tasks = {}});
+      partitions_.push_back({.gradient = g,
+                             .partition = k,
+                             .slice = slice,
+                             .operation = unit.strategy->operation,
+                             .tasks = {}});
     }
   }
 }
@@ -75,7 +79,7 @@ void Reference::collect_tasks() {
       partition.library = partition.library || graph_[id].kind == Kind::kAllReduce;
       if (casts) partition.sums = codec(graph_[id]).traits().message_values;
       const TaskId source = flow_.source[id];
-      if (source != runtime::kNoTask && !belongs(source)) {
+      if (source != casync::kNone && !belongs(source)) {
         throw std::invalid_argument("task graph: " + casync::describe(graph_, id) +
                                     " takes a message of another partition");
       }
@@ -141,7 +145,7 @@ std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, flo
   const Task& task = graph_[id];
   const TaskId source = flow_.source[id];
   const std::span<std::byte> taken =
-      source == runtime::kNoTask ? std::as_writable_bytes(slice(task.node)) : held_[position_[source]];
+      source == casync::kNone ? std::as_writable_bytes(slice(task.node)) : held_[position_[source]];
   switch (task.kind) {
     case Kind::kEncode:
       return encode(task, iteration, state);

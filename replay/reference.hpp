@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "casync/strategy.hpp"
 #include "runtime/dataflow.hpp"
 #include "plans/plan_file.hpp"
 
@@ -26,6 +27,7 @@ class Reference {
                               ///< its own
     bool library = false;  ///< a library sums it, in an order of its own: exact bits are not known
     kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< of what the library sums
+    casync::Operation operation = casync::Operation::kMean;
     std::span<const casync::TaskId> tasks;
   };
 
@@ -36,7 +38,7 @@ class Reference {
   };
 
   /// The graph, model and plan must outlive it. std::invalid_argument as slice_of and
-  /// derive_dataflow; also if a message goes from one partition to another.
+  /// read_dataflow; also if a message goes from one partition to another.
   Reference(const casync::TaskGraph& graph, const models::Model& model,
             const plans::ResolvedPlan& plan, std::uint64_t seed);
 

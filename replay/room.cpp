@@ -53,7 +53,7 @@ class Estimate {
     for (const casync::Unit& unit : layout_.units) {
       if (!unit.members.empty()) room_.gradients += ranks_ * kValueBytes * unit.elements;
     }
-    const runtime::Dataflow flow = runtime::derive_dataflow(graph_);
+    const runtime::Dataflow flow = runtime::read_dataflow(graph_);
     for (TaskId id = 0; id < graph_.tasks(); ++id) add(id, flow.fills_message[id]);
     const auto tasks = static_cast<std::int64_t>(graph_.tasks());
     room_.tables += ranks_ * tasks * (kTaskBytes + (verify ? kVerifiedTaskBytes : 0));

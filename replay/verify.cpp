@@ -120,6 +120,7 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
       model_(model),
       seed_(seed),
       nodes_(graph.nodes),
+      root_(plan.plan.root),
       reference_(graph, model, plan, seed),
       stretches_(cut(reference_.partitions())) {
   const std::vector<int> owner = share_out(stretches_, endpoint.size());
@@ -168,7 +169,7 @@ Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
   text_.clear();
   reference_.run(stretch.partition, stretch.slice, iteration, [&](const Reference::Block& block) {
     for (std::uint32_t node = 0; node < nodes_; ++node) expected[node].update(block.values[node]);
-    if (partition.elementwise) check_bound(partition, iteration, block.first, block.values[0]);
+    if (partition.elementwise) check_promise(partition, iteration, block.first, block.values[0]);
   });
   const auto name = static_cast<std::int64_t>(index);
   const auto result = [&](std::uint32_t node) {
@@ -208,6 +209,28 @@ Verifier::Finding Verifier::check_library(std::size_t index, std::uint64_t itera
     return {.stretch = static_cast<std::int64_t>(index), .node = node};
   }
   return text_.empty() ? Finding{} : Finding{.stretch = static_cast<std::int64_t>(index)};
+}
+
+void Verifier::check_promise(const Reference::Partition& partition, std::uint64_t iteration,
+                             std::int64_t first, std::span<const float> result) {
+  switch (partition.operation) {
+    case casync::Operation::kMean:
+      return check_bound(partition, iteration, first, result);
+    case casync::Operation::kBroadcast:
+      return check_copy(partition, iteration, first, result);
+  }
+}
+
+void Verifier::check_copy(const Reference::Partition& partition, std::uint64_t iteration,
+                          std::int64_t first, std::span<const float> result) {
+  std::vector<float> input(result.size());
+  fill_unit({.seed = seed_, .iteration = iteration, .node = root_},
+            reference_.layout().units[partition.gradient], model_, first, input);
+  const std::size_t at = first_difference(result, input);
+  if (at == result.size() || !text_.empty()) return;
+  text_ = fmt::format("{}: the reference gives {}, node {} broadcasts {}",
+                      place(partition, first + static_cast<std::int64_t>(at), ""), result[at],
+                      root_, input[at]);
 }
 
 void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t iteration,

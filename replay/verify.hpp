@@ -24,10 +24,11 @@ struct Stretch {
 };
 
 /// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
-/// bit for bit (where a library sums, only all ranks' are the same), and means of raw gradients, or
-/// of those that a library sums in half precision, lie within the error bound of such a sum in any
-/// order around the mean in double precision. Each rank checks a share of the stretches against the
-/// digests of them that all ranks publish.
+/// bit for bit (where a library sums, only all ranks' are the same). Besides, by operation: means
+/// of raw gradients, or of those that a library sums in half precision, lie within the error bound
+/// of such a sum in any order around the mean in double precision; what is broadcast raw has the
+/// bits of the root's. Each rank checks a share of the stretches against the digests of them that
+/// all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
@@ -58,8 +59,13 @@ class Verifier {
   /// Where a library has summed: this rank's values have the bits of all others', and are right.
   Finding check_library(std::size_t index, std::uint64_t iteration, const Digests& digests,
                         std::span<const float> have);
+  /// What the operation promises of values that no codec touched.
+  void check_promise(const Reference::Partition& partition, std::uint64_t iteration,
+                     std::int64_t first, std::span<const float> result);
   void check_bound(const Reference::Partition& partition, std::uint64_t iteration,
                    std::int64_t first, std::span<const float> result);
+  void check_copy(const Reference::Partition& partition, std::uint64_t iteration,
+                  std::int64_t first, std::span<const float> result);
   void locate(int owner, const Finding& finding, std::span<const std::span<float>> units);
   /// "gradient 'fc6', …, element 17": the member of a unit that an element is of.
   std::string place(const Reference::Partition& partition, std::int64_t element,
@@ -70,7 +76,7 @@ class Verifier {
   transport::Endpoint& endpoint_;
   const models::Model& model_;
   std::uint64_t seed_;
-  std::uint32_t nodes_;
+  std::uint32_t nodes_, root_;
   Reference reference_;
   std::vector<Stretch> stretches_;  ///< all there are
   std::vector<std::size_t> share_;  ///< those that this rank checks

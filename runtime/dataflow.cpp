@@ -16,29 +16,6 @@ using casync::TaskId;
   throw std::invalid_argument("task graph: " + casync::describe(graph, id) + " " + message);
 }
 
-bool has_merge_behind(const TaskGraph& graph, TaskId id) {
-  const auto next = casync::successors(graph, id);
-  return std::any_of(next.begin(), next.end(),
-                     [&](TaskId successor) { return graph[successor].kind == Kind::kMerge; });
-}
-
-bool fills_message(const TaskGraph& graph, TaskId id) {
-  const Task& task = graph[id];
-  if (task.kind == Kind::kEncode || casync::casts(task)) return true;
-  if (task.kind != Kind::kRecv) return false;
-  return task.algorithm != casync::kRaw || has_merge_behind(graph, id);
-}
-
-/// Edges may also only order tasks; a message goes to those of its own slice and form.
-bool takes_message(const Task& task, const Task& source) {
-  if (task.gradient != source.gradient || task.partition != source.partition ||
-      task.algorithm != source.algorithm || task.node != source.node) {
-    return false;
-  }
-  return task.algorithm == casync::kRaw ? task.kind == Kind::kMerge
-                                        : task.kind == Kind::kDecode || task.kind == Kind::kSend;
-}
-
 bool needs_message(const Task& task) {
   return task.kind == Kind::kDecode || task.kind == Kind::kMerge || task.kind == Kind::kRecv ||
          (task.kind == Kind::kSend && task.algorithm != casync::kRaw);
@@ -46,34 +23,48 @@ bool needs_message(const Task& task) {
 
 }  // namespace
 
-Dataflow derive_dataflow(const TaskGraph& graph) {
+Dataflow read_dataflow(const TaskGraph& graph) {
+  if (graph.operands.size() != graph.tasks()) {
+    throw std::invalid_argument(
+        "task graph: its tasks name no memory, so it can only be simulated; expand it to run");
+  }
   Dataflow flow;
-  flow.source.assign(graph.tasks(), kNoTask);
+  flow.source.assign(graph.tasks(), casync::kNone);
   flow.fills_message.assign(graph.tasks(), false);
+  std::vector<TaskId> writer(graph.buffers.size(), casync::kNone);  // of a message
+  const auto is_message = [&](std::uint32_t buffer) {
+    return buffer != casync::kNone && graph.buffers[buffer].kind == casync::Buffer::Kind::kMessage;
+  };
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const Task& task = graph[id];
+    const auto [reads, writes] = graph.operands[id];
+    for (const std::uint32_t buffer : {reads, writes}) {
+      if (buffer == casync::kNone) continue;
+      if (buffer >= graph.buffers.size() || graph.buffers[buffer].node != task.node) {
+        reject(graph, id, "works on memory that its node lacks");
+      }
+    }
     for (const TaskId next : casync::successors(graph, id)) {
       if (next <= id)
         reject(graph, next,
                "comes before " + casync::describe(graph, id) +
                    ", which it waits for; ids must be a topological order");
+      if (task.kind == Kind::kSend && graph[next].kind == Kind::kRecv) flow.source[next] = id;
     }
-    flow.fills_message[id] = fills_message(graph, id);
-    if (!flow.fills_message[id] && task.kind != Kind::kSend) continue;
-    for (const TaskId next : casync::successors(graph, id)) {
-      const bool takes = task.kind == Kind::kSend ? graph[next].kind == Kind::kRecv
-                                                  : takes_message(graph[next], task);
-      if (!takes) continue;
-      if (flow.source[next] != kNoTask) {
-        reject(graph, next,
-               "has two messages before it: " + casync::describe(graph, flow.source[next]) +
-                   " and " + casync::describe(graph, id));
+    if (is_message(reads)) {
+      if (writer[reads] == casync::kNone)
+        reject(graph, id, "reads a message that nothing wrote before");
+      flow.source[id] = writer[reads];
+    }
+    if (is_message(writes)) {
+      if (writer[writes] != casync::kNone) {
+        reject(graph, id,
+               "writes the message of " + casync::describe(graph, writer[writes]) + ", too");
       }
-      flow.source[next] = id;
+      writer[writes] = id;
+      flow.fills_message[id] = true;
     }
-  }
-  for (TaskId id = 0; id < graph.tasks(); ++id) {
-    if (needs_message(graph[id]) && flow.source[id] == kNoTask) {
+    if (needs_message(task) && flow.source[id] == casync::kNone) {
       reject(graph, id, "has no message before it");
     }
   }

@@ -8,24 +8,22 @@
 
 namespace hipress::runtime {
 
-/// No task.
-inline constexpr casync::TaskId kNoTask = UINT32_MAX;
-
-/// Which task's data each task takes over, and where it puts it: what the graph's edges mean for
-/// memory. Both the runtime and the reference follow it.
+/// Which task's message each task takes over, and who fills one: the graph's operands, task by
+/// task. Both the runtime and the reference follow it.
 struct Dataflow {
   /// Per task, the task whose message it takes: a Recv takes its Send's; a Decode, a Merge and a
-  /// compressed Send take that of the Encode or Recv before them. kNoTask for the others, and for a
-  /// raw Send, which takes its node's slice.
+  /// compressed Send take that of the Encode or Recv before them. casync::kNone for the others, and
+  /// for a raw Send, which takes its node's slice.
   std::vector<casync::TaskId> source;
   /// Per task, whether it fills a message buffer of its own: an Encode, an AllReduce that casts, a
   /// compressed Recv, and a raw Recv that a Merge waits for. Any other raw Recv fills the slice.
   std::vector<bool> fills_message;
 };
 
-/// Derives the dataflow. Throws std::invalid_argument that names the task if a Decode, Merge or
-/// compressed Send has no message before it, or more than one.
-Dataflow derive_dataflow(const casync::TaskGraph& graph);
+/// Reads it from a graph that was expanded to be run. Throws std::invalid_argument for any other,
+/// and that names the task if a Decode, Merge or compressed Send has no message, a message has two
+/// writers, or a task works on another node's memory.
+Dataflow read_dataflow(const casync::TaskGraph& graph);
 
 /// The Recv of a Send.
 casync::TaskId receive_of(const casync::TaskGraph& graph, casync::TaskId send);

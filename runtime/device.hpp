@@ -14,8 +14,8 @@ namespace hipress::runtime {
 
 /// Queues of a device. What is enqueued on one runs in its order; between two only events order.
 enum class Stream : std::uint8_t {
-  kOwnCodec,      ///< codes what waits for no other rank, so it never stands behind what does
-  kArrivalCodec,  ///< codes what arrived
+  kOwnCodec,      ///< encodes what waits for no other rank, so it never stands behind what does
+  kArrivalCodec,  ///< decodes what arrived
   kOutbound,      ///< moves messages out; all of them, where a library moves them both ways
   kInbound,       ///< moves messages in
 };

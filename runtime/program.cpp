@@ -63,7 +63,7 @@ Program::Program(const TaskGraph& graph, const models::Model& model,
       node_(node),
       layout_(casync::make_layout(model, plan.plan)) {
   backward_.assign(model.gradients.size(), kNone);
-  add_tasks(derive_dataflow(graph));
+  add_tasks(read_dataflow(graph));
   add_batches();
   add_successors();
   assign_order();
@@ -105,7 +105,7 @@ void Program::add_tasks(const Dataflow& flow) {
                     local.slice.elements)
               : task.amount;
       add_message(index, capacity);
-    } else if (flow.source[id] != kNoTask && graph_[flow.source[id]].node == node_) {
+    } else if (flow.source[id] != casync::kNone && graph_[flow.source[id]].node == node_) {
       local.message = tasks_[local_index_[flow.source[id]]].message;
     }
     if (task.kind == Kind::kAllReduce) collectives_.push_back(index);

@@ -13,8 +13,7 @@
 
 namespace hipress::runtime {
 
-/// "None" for indices into a program's tables.
-inline constexpr std::uint32_t kNone = UINT32_MAX;
+using casync::kNone;
 
 /// One task of a rank, with everything its run needs looked up beforehand.
 struct LocalTask {

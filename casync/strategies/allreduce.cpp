@@ -14,13 +14,17 @@ void expand(GraphBuilder& builder, const UnitWork& work) {
   const TaskId start = builder.add({.gradient = work.unit, .kind = Kind::kJoin});
   for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    const TaskId reduce = builder.add({.amount = bytes,
-                                       .gradient = work.unit,
-                                       .node = node,
-                                       .peer_offset = 1,
-                                       .kind = Kind::kAllReduce,
-                                       .algorithm = work.algorithm_index,
-                                       .flags = casts ? kDivideOwn : std::uint8_t{0}});
+    const Task task = {.amount = bytes,
+                       .gradient = work.unit,
+                       .node = node,
+                       .peer_offset = 1,
+                       .kind = Kind::kAllReduce,
+                       .algorithm = work.algorithm_index,
+                       .flags = casts ? kDivideOwn : std::uint8_t{0}};
+    const std::uint32_t slice =
+        builder.slice_of(task, work.elements * static_cast<std::int64_t>(sizeof(float)));
+    const std::uint32_t sum = casts ? builder.message(node, work.algorithm_index, bytes) : slice;
+    const TaskId reduce = builder.add(task, {slice, sum});
     builder.edge(start, reduce);
     builder.edge(work.ready[node], reduce);
   }

@@ -19,7 +19,8 @@ TaskId gather(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
     const std::uint32_t worker = tasks.node(std::int64_t{server} - distance);
     TaskId message = work.ready[worker];
     if (tasks.compressed()) message = tasks.encode(worker, Role::kWorker, distance, message);
-    const TaskId arrival = tasks.transfer(worker, server, message);
+    const TaskId arrival =
+        tasks.transfer(worker, server, message, PartitionTasks::Lands::kInMessage);
     const bool divides = distance == nodes - 1 && !tasks.compressed();
     const std::uint8_t flags = divides ? kDivideSum : 0;
     sum = tasks.add(server, arrival, sum, distance, flags);
@@ -36,7 +37,7 @@ void broadcast(PartitionTasks& tasks, std::uint32_t nodes, std::uint32_t server,
   }
   for (std::uint32_t distance = 1; distance < nodes; ++distance) {
     const std::uint32_t worker = tasks.node(std::int64_t{server} + distance);
-    const TaskId arrival = tasks.transfer(server, worker, message);
+    const TaskId arrival = tasks.transfer(server, worker, message, PartitionTasks::Lands::kInSlice);
     if (tasks.compressed()) tasks.decode(worker, arrival, distance);
   }
   if (tasks.compressed()) tasks.decode(server, message, 0);
@@ -73,23 +74,23 @@ StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepI
   StepIds sent, added;
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     StepIds ready = start;
-    if (encode > 0) ready = {pattern.add(Stream::kCodec, times * encode, 1, 0, start)};
+    if (encode > 0) ready = {pattern.add(Resource::kCodec, times * encode, 1, 0, start)};
     if (one_by_one) ready = behind(ready, sent);
-    sent = {pattern.add(Stream::kPorts, times * message, stretch, latency, ready)};
-    added = {pattern.add(Stream::kCodec, times * add, stretch, 0, behind(sent, added))};
+    sent = {pattern.add(Resource::kPorts, times * message, stretch, latency, ready)};
+    added = {pattern.add(Resource::kCodec, times * add, stretch, 0, behind(sent, added))};
   }
   StepIds mean = added;
-  if (encode > 0) mean = {pattern.add(Stream::kCodec, share * encode, stretch, 0, mean)};
+  if (encode > 0) mean = {pattern.add(Resource::kCodec, share * encode, stretch, 0, mean)};
   StepIds ends;
   sent = {};
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    sent = {pattern.add(Stream::kPorts, times * message, stretch, latency,
+    sent = {pattern.add(Resource::kPorts, times * message, stretch, latency,
                         one_by_one ? behind(mean, sent) : mean)};
     const StepIds end =
-        decode > 0 ? StepIds{pattern.add(Stream::kCodec, times * decode, 1, 0, sent)} : sent;
+        decode > 0 ? StepIds{pattern.add(Resource::kCodec, times * decode, 1, 0, sent)} : sent;
     ends = behind(ends, end);
   }
-  if (decode > 0) ends.push_back(pattern.add(Stream::kCodec, share * decode, 1, 0, mean));
+  if (decode > 0) ends.push_back(pattern.add(Resource::kCodec, share * decode, 1, 0, mean));
   return ends;
 }
 

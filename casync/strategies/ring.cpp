@@ -25,7 +25,8 @@ TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
   for (std::uint32_t hop = 1; hop < nodes; ++hop) {
     const std::uint32_t node = tasks.node(start + hop);
     const bool last = hop == nodes - 1;
-    const TaskId arrival = tasks.transfer(tasks.node(start + hop - 1), node, message);
+    const TaskId arrival = tasks.transfer(tasks.node(start + hop - 1), node, message,
+                                          PartitionTasks::Lands::kInMessage);
     const bool sum_is_whole = last && !tasks.divide_first();
     if (!tasks.compressed()) {
       message = tasks.add(node, arrival, work.ready[node], kNext, sum_is_whole ? kDivideSum : 0);
@@ -44,7 +45,8 @@ void forward(PartitionTasks& tasks, std::uint32_t nodes, std::int64_t start, Tas
   if (tasks.compressed()) tasks.decode(tasks.node(start), message, 0);
   for (std::uint32_t hop = 1; hop < nodes; ++hop) {
     const std::uint32_t node = tasks.node(start + hop);
-    message = tasks.transfer(tasks.node(start + hop - 1), node, message);
+    message =
+        tasks.transfer(tasks.node(start + hop - 1), node, message, PartitionTasks::Lands::kInSlice);
     if (tasks.compressed()) tasks.decode(node, message, kNext);
   }
 }
@@ -71,19 +73,19 @@ void add_lane(CoarsePattern& pattern, const CoarseCosts& costs, double share, co
   const double hops = static_cast<double>(costs.nodes - 1) / chunks;
   const double latency = hops * costs.latency;
   const auto codec = [&](double work, double busiest, const StepIds& after) {
-    return pattern.add(Stream::kCodec, work, busiest, 0, after);
+    return pattern.add(Resource::kCodec, work, busiest, 0, after);
   };
   StepIds message = start;
   if (costs.encode > 0) message = {codec(share * costs.encode, stretch, start)};
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     message = {
-        pattern.add(Stream::kPorts, hops * share * costs.message, stretch, latency, message)};
+        pattern.add(Resource::kPorts, hops * share * costs.message, stretch, latency, message)};
     message = {codec(hops * share * (costs.add + costs.encode), stretch, message)};
   }
   if (costs.decode > 0) ends.push_back(codec(share * costs.decode, stretch, message));
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     message = {
-        pattern.add(Stream::kPorts, hops * share * costs.message, stretch, latency, message)};
+        pattern.add(Resource::kPorts, hops * share * costs.message, stretch, latency, message)};
     if (costs.decode > 0) {
       ends.push_back(codec(hops * share * costs.decode, 1, message));
     } else if (chunk + 1 == chunks) {

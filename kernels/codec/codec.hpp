@@ -34,9 +34,6 @@ struct CodecTraits {
   bool half_precision = false;  ///< fp16, bf16: strategies divide before they add
   /// With half precision: of what a message is an array, so that messages can be added as numbers.
   ValueType message_values = ValueType::kFloat32;
-  bool additive =
-      false;       ///< messages are arrays of fp32 whose sum over nodes is the message of the sum
-  int rounds = 1;  ///< dependent exchanges per synchronisation
   int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
   bool error_feedback = false;  ///< on by default
 };
@@ -77,10 +74,22 @@ struct Parameter {
   bool whole = false;  ///< whole numbers only
 };
 
+/// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
+/// hardware.
+struct Traffic {
+  double encode = 0;
+  double decode = 0;
+  double decode_add = 0;
+};
+
 /// One row per algorithm: drives command lines, documentation, tests and benchmarks.
 /// Adding an algorithm is one file and one row.
 struct AlgorithmRow {
   std::string_view name;
+  /// How much of a gradient it gives up, as a place in an order from 1, half precision, to
+  /// kCoarsest; 0: not known, as of a program of the user's.
+  int coarseness = 0;
+  Traffic traffic;  ///< with its default parameters; all 0: not known
   std::string_view help;
   std::vector<Parameter> parameters;
   /// `values` holds every parameter. Null if there is no back end for the device in this build.
@@ -88,7 +97,13 @@ struct AlgorithmRow {
       make;
 };
 
+/// The places of AlgorithmRow::coarseness.
+inline constexpr int kFinest = 1, kCoarsest = 4;
+
 const std::vector<AlgorithmRow>& algorithms();
+
+/// The row of "tbq" or "tbq(tau=0.25)"; null for what the table lacks.
+const AlgorithmRow* find_algorithm(std::string_view text);
 
 /// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
 std::string algorithm_names();

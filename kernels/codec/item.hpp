@@ -4,7 +4,8 @@
 #include <cstdint>
 
 /// What kernels and their callers pass each other, on every device: device code that is compiled at
-/// run time (nvrtc.hpp) includes this too, so it must do without the rest of the standard library.
+/// run time (cuda/nvrtc.hpp) includes this too, so it must do without the rest of the standard
+/// library.
 namespace hipress::kernels {
 
 /// How a gradient lies in memory. Arithmetic is fp32 whatever the type: an encode widens what it
@@ -58,9 +59,6 @@ struct EncodeItem {
   State state;                   ///< read and updated
   std::byte* message = nullptr;  ///< encoded_bytes(elements) bytes, 16-byte aligned
   DrawKey key;
-  int round = 0;  ///< 0 … rounds()-1
-  const std::byte* reduced =
-      nullptr;  ///< round > 0: the previous round's messages, summed over nodes
   std::int64_t* message_bytes =
       nullptr;  ///< out, may be null: bytes really used, on the codec's device
 };

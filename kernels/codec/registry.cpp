@@ -26,16 +26,27 @@
 #endif
 
 // The algorithms of algorithms/*.pse: one row each, in the order in which they are listed
-// everywhere.
-#define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                             \
-  ROW(onebit, "1 bit per element: the sign; decodes to the mean of that sign's values")           \
-  ROW(tbq, "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")           \
-  ROW(terngrad,                                                                                   \
-      "b bits per element: unbiased stochastic rounding between the slice's minimum and maximum") \
-  ROW(dgc, "the largest rho of all entries, accumulated with momentum; the others wait")          \
-  ROW(graddrop, "the largest rho of all entries; the others are added to the next gradient")
+// everywhere: name, coarseness, least traffic, help. An encode reads 4 bytes an element and writes
+// the code's bits; error feedback reads and writes the residual (8 more). TernGrad reads twice,
+// since its code needs the minimum and the maximum first. A decode reads the code and writes 4
+// bytes; decode-and-add reads those 4 bytes as well. DGC and GradDrop send 1 % of the entries; DGC
+// reads and writes two arrays of state, GradDrop a residual.
+#define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD) \
+  Traffic { ENCODE, DECODE, ADD }
+#define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                     \
+  ROW(onebit, 3, HIPRESS_TRAFFIC(12.125, 4.125, 8.125),                                   \
+      "1 bit per element: the sign; decodes to the mean of that sign's values")           \
+  ROW(tbq, 2, HIPRESS_TRAFFIC(12.25, 4.25, 8.25),                                         \
+      "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")        \
+  ROW(terngrad, 2, HIPRESS_TRAFFIC(8.25, 4.25, 8.25),                                     \
+      "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
+      "maximum")                                                                          \
+  ROW(dgc, 4, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
+      "the largest rho of all entries, accumulated with momentum; the others wait")       \
+  ROW(graddrop, 4, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
+      "the largest rho of all entries; the others are added to the next gradient")
 
-#define HIPRESS_DECLARE_PROGRAMS(NAME, HELP)                                     \
+#define HIPRESS_DECLARE_PROGRAMS(NAME, COARSENESS, TRAFFIC, HELP)                \
   extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
       hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512; \
   namespace hipress::kernels {                                                   \
@@ -73,10 +84,13 @@ std::vector<double> in_order(const CompiledAlgorithm& program, const Values& val
   return ordered;
 }
 
-Entry program_entry(std::string_view help, const Programs& programs) {
+Entry program_entry(int coarseness, const Traffic& traffic, std::string_view help,
+                    const Programs& programs) {
   const CompiledAlgorithm& any = *programs.host[0];
   Entry entry;
   entry.row.name = any.name;
+  entry.row.coarseness = coarseness;
+  entry.row.traffic = traffic;
   entry.row.help = help;
   for (int i = 0; i < any.parameter_count; ++i) {
     const DeclaredParameter& declared = any.parameters[i];
@@ -123,7 +137,8 @@ std::unique_ptr<Codec> make_cast(const Values& /*values*/, Device device) {
 
 template <class Format>
 Entry cast_entry() {
-  return {{Format::kName, Format::kHelp, {}, make_cast<Format>},
+  // Four bytes on one side, two on the other.
+  return {{Format::kName, kFinest, {6, 6, 10}, Format::kHelp, {}, make_cast<Format>},
           [](const Values& /*values*/, Isa isa) { return make_host_cast<Format>(isa); }};
 }
 
@@ -143,7 +158,8 @@ const std::vector<Entry>& entries() {
     {&hipress_##NAME##_scalar, &hipress_##NAME##_portable, HIPRESS_VECTOR_PROGRAMS(NAME)}, \
         HIPRESS_CUDA_KERNELS(NAME)                                                         \
   }
-#define HIPRESS_PROGRAM_ENTRY(NAME, HELP) program_entry(HELP, HIPRESS_PROGRAMS(NAME)),
+#define HIPRESS_PROGRAM_ENTRY(NAME, COARSENESS, TRAFFIC, HELP) \
+  program_entry(COARSENESS, TRAFFIC, HELP, HIPRESS_PROGRAMS(NAME)),
 #define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
   static const std::vector<Entry> table = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
                                                HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
@@ -165,7 +181,7 @@ const Entry& user_entry(const std::string& path, double compile_timeout_s) {
 #ifdef HIPRESS_HAVE_CUDA
   programs.cuda = [&program]() -> const CudaKernels& { return load_kernels(program); };
 #endif
-  return made.emplace(&program, program_entry("a program compiled at run time", programs))
+  return made.emplace(&program, program_entry(0, {}, "a program compiled at run time", programs))
       .first->second;
 }
 
@@ -280,6 +296,13 @@ const std::vector<AlgorithmRow>& algorithms() {
   return rows;
 }
 
+const AlgorithmRow* find_algorithm(std::string_view text) {
+  const std::string_view name = name_of_algorithm(text);
+  const auto found =
+      std::ranges::find_if(entries(), [&](const Entry& entry) { return entry.row.name == name; });
+  return found == entries().end() ? nullptr : &found->row;
+}
+
 std::string algorithm_names() {
   std::vector<std::string_view> names;
   for (const Entry& entry : entries()) names.push_back(entry.row.name);
@@ -287,10 +310,7 @@ std::string algorithm_names() {
 }
 
 bool names_algorithm(std::string_view text) {
-  const std::string_view name = name_of_algorithm(text);
-  return program_file(text) ||
-         std::any_of(entries().begin(), entries().end(),
-                     [&](const Entry& entry) { return entry.row.name == name; });
+  return program_file(text) || find_algorithm(text) != nullptr;
 }
 
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device, double compile_timeout_s) {

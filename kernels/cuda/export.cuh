@@ -5,7 +5,7 @@
 #include "kernels/cuda/quantizer.cuh"
 #include "kernels/cuda/sparsifier.cuh"
 
-/// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SPARSIFIER of export_host.hpp for GPUs. Under nvcc
+/// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SPARSIFIER of host/export.hpp for GPUs. Under nvcc
 /// they define
 ///
 ///   const CudaKernels& SYMBOL_cuda();

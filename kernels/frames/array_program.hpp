@@ -37,7 +37,7 @@
 /// each from a multiple of 16 on and with room for the most elements that it can have, the arrays.
 ///
 /// The functions of the standard library that this instantiates must not be compiled for different
-/// instruction sets in one program: export_host.hpp sees to that.
+/// instruction sets in one program: host/export.hpp sees to that.
 namespace hipress::kernels {
 
 /// Indices in messages have 32 bits.

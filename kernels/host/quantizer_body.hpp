@@ -16,7 +16,7 @@
 /// for another's.
 namespace hipress::kernels {
 
-// ---- reductions over a slice, in the order of reduction.hpp ----
+// ---- reductions over a slice, in the order of frames/reduction.hpp ----
 
 /// Partials of each lane of a word.
 template <class Partial, class F>

@@ -1,26 +1,20 @@
 #include "planner/problem/accuracy.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <array>
 #include <optional>
 #include <stdexcept>
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "kernels/codec/algorithm_list.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::planner {
 namespace {
 
-struct Place {
-  std::string_view name;
-  int rank;
-};
-constexpr std::array kPlaces = {Place{"none", 0},     Place{"fp16", 1},    Place{"bf16", 1},
-                                Place{"terngrad", 2}, Place{"tbq", 2},     Place{"onebit", 3},
-                                Place{"dgc", 4},      Place{"graddrop", 4}};
-constexpr int kLeastLossy = 1, kCoarsest = 4;
+constexpr std::string_view kRawName = "none";
 
 std::string_view without_parameters(std::string_view name) {
   return name.substr(0, name.find('('));
@@ -36,16 +30,15 @@ std::optional<int> own_place(const std::map<std::string, int>& places, std::stri
 }
 
 std::optional<int> built_in_place(std::string_view name) {
-  for (const Place& place : kPlaces) {
-    if (place.name == without_parameters(name)) return place.rank;
-  }
-  return std::nullopt;
+  if (name == kRawName) return 0;
+  const kernels::AlgorithmRow* const row = kernels::find_algorithm(name);
+  return row != nullptr ? std::optional(row->coarseness) : std::nullopt;
 }
 
 int parse_place(const std::string& text) {
   const std::optional<int> rank = built_in_place(text);
-  if (rank && *rank >= kLeastLossy) return *rank;
-  return static_cast<int>(io::parse_integer(text, "place", kLeastLossy, kCoarsest));
+  if (rank && *rank >= kernels::kFinest) return *rank;
+  return static_cast<int>(io::parse_integer(text, "place", kernels::kFinest, kernels::kCoarsest));
 }
 
 }  // namespace
@@ -53,11 +46,10 @@ int parse_place(const std::string& text) {
 int AccuracyOrder::coarseness(std::string_view name) const {
   if (const std::optional<int> place = own_place(places, name)) return *place;
   if (const std::optional<int> place = built_in_place(name)) return *place;
-  if (kernels::program_file(name)) return kCoarsest;
+  if (kernels::program_file(name)) return kernels::kCoarsest;
   throw std::invalid_argument(
-      fmt::format("how coarse {} is, is not known; known are none, fp16, bf16, terngrad, tbq, "
-                  "onebit, dgc, graddrop, and programs (x.pse)",
-                  io::quote(name)));
+      fmt::format("how coarse {} is, is not known; known are {},{}, and programs (x.pse)",
+                  io::quote(name), kRawName, kernels::algorithm_names()));
 }
 
 bool AccuracyOrder::is_assumed(std::string_view name) const {
@@ -85,10 +77,22 @@ AccuracyOrder parse_accuracy(const std::vector<std::string>& texts) {
       throw io::InputError(
           fmt::format("--accuracy {}: {}; give an algorithm, and one that is as coarse or a place "
                       "from {} to {}: tern.pse=terngrad, tern.pse=2",
-                      io::quote(text), error.what(), kLeastLossy, kCoarsest));
+                      io::quote(text), error.what(), kernels::kFinest, kernels::kCoarsest));
     }
   }
   return order;
+}
+
+std::string describe_accuracy_order() {
+  std::string text(kRawName);
+  for (int place = kernels::kFinest; place <= kernels::kCoarsest; ++place) {
+    std::vector<std::string_view> names;
+    for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+      if (row.coarseness == place) names.push_back(row.name);
+    }
+    text += fmt::format(" < {}", fmt::join(names, ", "));
+  }
+  return text;
 }
 
 }  // namespace hipress::planner

@@ -82,7 +82,7 @@ casync::Picoseconds share_of_backward(const Problem& problem, int part) {
   return casync::from_seconds(models::backward_s(problem.model) / part);
 }
 
-/// Patterns (pattern.hpp) know no batches, so they are left out where only folded plans are
+/// Patterns (timing/pattern.hpp) know no batches, so they are left out where only folded plans are
 /// affordable.
 std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
   std::vector<casync::Aggregation> rules = {{}};

@@ -274,10 +274,10 @@ class TimelineSearch {
   /// The local optimum that a candidate leads to, at the closest level that can be afforded.
   Found search_from(const Candidate& from, bool rotate) {
     Incumbent coarse = make_incumbent(Level::kCoarse, from);
-    rotating_only_ = rotate;
+    foldable_only_ = rotate;
     halve_the_rest();
     improve(Level::kCoarse, coarse);
-    rotating_only_ = false;
+    foldable_only_ = false;
     if (coarse.time < coarse_best_.time) coarse_best_ = {coarse.candidate, coarse.time};
     const std::int64_t time = verify(coarse.candidate);
     if (!affords_exact(coarse.candidate) || budget_.over(search_share_)) {
@@ -363,7 +363,7 @@ class TimelineSearch {
       std::vector<Candidate> candidates;
       for (std::size_t i = first; i < std::min(first + kBatch, moves.size()); ++i) {
         Candidate changed = apply(moves[i], incumbent.candidate);
-        if (rotating_only_ && !rotates(moves[i])) continue;
+        if (foldable_only_ && !rotates(moves[i])) continue;
         if (!(changed == incumbent.candidate)) candidates.push_back(std::move(changed));
       }
       if (level == Level::kExact) candidates = worth_looking(std::move(candidates), incumbent);
@@ -513,7 +513,7 @@ class TimelineSearch {
   Found coarse_best_ = {{}, kNever};  // of what local search found
   double improve_share_ = kSearchShare;
   bool begun_ = false;          // all starts were simulated
-  bool rotating_only_ = false;  // moves to plans of which nodes do different things are left out
+  bool foldable_only_ = false;  // moves to plans of which nodes do different things are left out
 };
 
 }  // namespace

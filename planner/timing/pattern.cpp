@@ -108,21 +108,18 @@ class Works {
 };
 
 Step step_of(const TaskGraph& graph, const Task& task, const Works& works) {
-  Step step = {.node = graph.representative(task.node)};
-  if (task.kind == Kind::kSend) {
-    step.resource = Resource::kPorts;
-    step.work = works.message(task.amount);
-    step.delay = works.latency();
-    step.shift = graph.folded ? 0 : task.peer_offset;
-  } else if (task.kind == Kind::kAllReduce) {
-    step.resource = Resource::kPorts;
-    step.work = works.all_reduce(task);
-    step.shift = graph.folded ? 0 : task.peer_offset;
-  } else if (casync::is_local(task)) {
-    step.resource = Resource::kLocal;
-    step.work = works.local(task.amount);
-  } else {
-    step.work = works.codec(task);
+  Step step = {.node = graph.representative(task.node), .resource = casync::resource_of(task.kind)};
+  switch (step.resource) {
+    case Resource::kPorts:
+      step.shift = graph.folded ? 0 : task.peer_offset;
+      step.delay = task.kind == Kind::kSend ? works.latency() : 0;
+      step.work = task.kind == Kind::kSend ? works.message(task.amount) : works.all_reduce(task);
+      break;
+    case Resource::kLocal:
+      step.work = works.local(task.amount);
+      break;
+    default:
+      step.work = works.codec(task);
   }
   return step;
 }
@@ -214,13 +211,12 @@ class CoarseDraft final : public casync::CoarsePattern {
     return finish(std::move(draft_));
   }
 
-  std::uint32_t add(casync::Stream stream, double work, double stretch, double latency,
+  std::uint32_t add(Resource resource, double work, double stretch, double latency,
                     const casync::StepIds& after) override {
     const double delay = work * (stretch - 1) + latency;
-    const bool codec = stream == casync::Stream::kCodec;
     return draft_.add({.work = static_cast<std::int64_t>(work + 0.5),
                        .delay = static_cast<std::int64_t>(delay + 0.5),
-                       .resource = codec ? Resource::kCodec : Resource::kPorts},
+                       .resource = resource},
                       after);
   }
 

@@ -21,8 +21,7 @@
 /// made once and used wherever such a unit occurs.
 namespace hipress::planner {
 
-/// A serial resource of a node, or both ports that a message occupies.
-enum class Resource : std::uint8_t { kCodec, kLocal, kPorts };
+using casync::Resource;
 
 /// One task of a pattern. Steps are sorted as resources serve them among tasks of one ready time
 /// and unit: by peer offset, partition, kind and id.
@@ -33,12 +32,10 @@ struct Step {
                                  ///< ends them
   std::uint32_t node = 0;        ///< before the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
-  Resource resource = Resource::kCodec;
+  Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
 };
 
 struct Pattern {
-  static constexpr std::uint32_t kNoCollective = UINT32_MAX;
-
   std::vector<Step> steps;           ///< and one more, which ends the successors of the last
   std::vector<std::uint16_t> waits;  ///< per step: the number of steps that must be done before
   std::vector<std::uint32_t> successors;
@@ -48,9 +45,9 @@ struct Pattern {
   double longest = 0;  ///< ps of all work and delays one after the other
   /// The AllReduce of the first node; those of the others follow it. Each waits for its node's one
   /// of the unit with an all-reduce before.
-  std::uint32_t collective = kNoCollective;
+  std::uint32_t collective = casync::kNone;
 
-  bool is_collective() const { return collective != kNoCollective; }
+  bool is_collective() const { return collective != casync::kNone; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(waits.size()); }
   std::size_t bytes() const {
     return steps.capacity() * sizeof(Step) + waits.capacity() * sizeof(waits[0]) +

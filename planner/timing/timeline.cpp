@@ -9,7 +9,6 @@ namespace {
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
 constexpr std::size_t kStates = 24;  // that a recording keeps
 constexpr std::uint32_t kInstantsPerQuestion = 1024;
-constexpr std::uint32_t kNoUnit = UINT32_MAX;
 constexpr std::uint16_t kDone = UINT16_MAX;  // instead of the number of steps that an AllReduce
                                              // waits for
 
@@ -177,16 +176,16 @@ void Timeline::place_units() {
   const std::size_t count = schedule_->units.size();
   units_.resize(count);
   offset_.resize(count + 1);
-  collective_before_.assign(count, kNoUnit);
-  collective_behind_.assign(count, kNoUnit);
+  collective_before_.assign(count, casync::kNone);
+  collective_behind_.assign(count, casync::kNone);
   std::size_t offset = 0;
-  std::uint32_t last = kNoUnit;
+  std::uint32_t last = casync::kNone;
   for (std::uint32_t unit = 0; unit < count; ++unit) {
     const Pattern& pattern = *schedule_->units[unit].pattern;
     offset_[unit] = offset;
     offset += pattern.count();
     if (!pattern.is_collective()) continue;
-    if (last != kNoUnit) collective_behind_[last] = unit;
+    if (last != casync::kNone) collective_behind_[last] = unit;
     collective_before_[unit] = last;
     last = unit;
   }
@@ -308,7 +307,7 @@ void Timeline::release(std::uint32_t unit) {
 /// Lets each node's AllReduce wait for the one before, as far as that is not over.
 void Timeline::hold_collective(std::uint32_t unit) {
   const std::uint32_t before = collective_before_[unit];
-  if (before == kNoUnit || before < state_.oldest) return;
+  if (before == casync::kNone || before < state_.oldest) return;
   const std::uint32_t first = schedule_->units[before].pattern->collective;
   for (std::uint32_t i = 0; i < schedule_->representatives; ++i) {
     if (waits_[offset_[before] + first + i] == kDone) continue;

@@ -53,9 +53,9 @@ void declare_options(CLI::App& app, Options& options) {
                  "Algorithms that the plan may use, separated by commas (fp16 only if it is "
                  "listed), or none")
       ->capture_default_str();
-  app.add_option("--coarsest", options.coarsest,
-                 "Leave out algorithms that give up more than this one: none < fp16, bf16 < "
-                 "terngrad, tbq < onebit < dgc, graddrop");
+  app.add_option(
+      "--coarsest", options.coarsest,
+      "Leave out algorithms that give up more than this one: " + describe_accuracy_order());
   app.add_option("--accuracy", options.accuracy,
                  "Place of a program in that order: tern.pse=terngrad, or 1 to 4 (default: 4, as "
                  "coarse as dgc); may be given several times")

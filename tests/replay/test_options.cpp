@@ -48,7 +48,7 @@ Case make(const Features& features, std::uint32_t nodes, std::int32_t partitions
   if (features.batch) plan.batch.threshold_bytes = 1 << 20;
   if (features.raw_allreduce) plan.raw_strategy = "allreduce";
   plan.pipelining = features.pipelining;
-  made.graph = casync::expand(made.model, plan);
+  made.graph = casync::expand_to_run(made.model, plan);
   casync::check(made.graph);
   return made;
 }
@@ -142,7 +142,7 @@ std::string messages_of_a_wrong_library(std::int64_t elements, int wrong_rank,
                                         float wrong_by = 1e-3f) {
   Case made{.model = make_model({elements}), .plan = {}, .graph = {}};
   made.plan = make_plan(made.model, "allreduce", 3, 1, codec_or_raw(form));
-  made.graph = casync::expand(made.model, made.plan.plan);
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
   const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
     const bool wrong = wrong_rank < 0 || endpoint.rank() == wrong_rank;
     WrongLibrary library(endpoint, carried(form, wrong ? wrong_by : 0), wrong_element);
@@ -177,7 +177,7 @@ TEST_CASE("a wrong value in a bulk group is reported with its own gradient's nam
   Case made{.model = make_model({10, 150}), .plan = {}, .graph = {}};
   made.plan = make_plan(made.model, "ring", 2, 1, codec_or_raw("fp16"));
   made.plan.plan.bulk.threshold_bytes = 1000;
-  made.graph = casync::expand(made.model, made.plan.plan);
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
   const auto errors = run_ranks(2, [&](transport::Endpoint& endpoint) {
     plans::ResolvedPlan plan = made.plan;
     if (endpoint.rank() == 1) plan.codecs[0] = std::make_shared<WrongCodec>(20);

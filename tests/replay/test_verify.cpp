@@ -115,7 +115,7 @@ TEST_CASE("references are shared out so that no rank has much more than the othe
   const models::Model model = make_model({96, 64});
   plans::ResolvedPlan plan = make_plan(model, "ps", 2, 3, nullptr);
   plan.plan.decisions[1].partitions = 1;
-  const casync::TaskGraph graph = casync::expand(model, plan.plan);
+  const casync::TaskGraph graph = casync::expand_to_run(model, plan.plan);
   const Reference reference(graph, model, plan, 1);
   CHECK(share_out(cut(reference.partitions()), 2) == std::vector<int>{1, 1, 0, 0});
 }
@@ -189,17 +189,21 @@ TEST_CASE("a graph that leaves nodes different is reported") {
   const models::Model model = make_model({10});
   const plans::ResolvedPlan plan = make_plan(model, "ps", 2, 1, nullptr);
   casync::GraphBuilder builder(2);
+  builder.name_operands();
+  const std::uint32_t own = builder.slice_of({.node = 1}, 40), sum = builder.slice_of({}, 40);
+  const std::uint32_t message = builder.message(0, casync::kRaw, 40);
   const casync::TaskId ready[] = {builder.add({.node = 0, .kind = casync::Kind::kBackward}),
                                   builder.add({.node = 1, .kind = casync::Kind::kBackward})};
   const casync::Task transfer{
       .amount = 40, .node = 1, .peer_offset = 1, .kind = casync::Kind::kSend};
-  const casync::TaskId send = builder.add(transfer);
+  const casync::TaskId send = builder.add(transfer, {own, casync::kNone});
   builder.edge(ready[1], send);
-  const casync::TaskId recv =
-      builder.add({.amount = 40, .peer_offset = 1, .kind = casync::Kind::kRecv});
+  const casync::TaskId recv = builder.add(
+      {.amount = 40, .peer_offset = 1, .kind = casync::Kind::kRecv}, {casync::kNone, message});
   builder.edge(send, recv);
   const casync::TaskId merge = builder.add(
-      {.amount = 10, .peer_offset = 1, .kind = casync::Kind::kMerge, .flags = casync::kDivideSum});
+      {.amount = 10, .peer_offset = 1, .kind = casync::Kind::kMerge, .flags = casync::kDivideSum},
+      {message, sum});
   builder.edge(recv, merge);
   builder.edge(ready[0], merge);
   const casync::TaskGraph graph = std::move(builder).build();

@@ -91,7 +91,7 @@ inline Case make_case(const std::string& strategy, std::uint32_t nodes, std::int
                       const std::string& algorithm, const std::vector<std::int64_t>& sizes) {
   Case made{.model = make_model(sizes), .plan = {}, .graph = {}};
   made.plan = make_plan(made.model, strategy, nodes, partitions, codec_or_raw(algorithm));
-  made.graph = casync::expand(made.model, made.plan.plan);
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
   return made;
 }
 

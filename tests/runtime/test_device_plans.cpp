@@ -114,7 +114,7 @@ TEST_CASE("what is ready later does not hold up what is ready sooner") {
   // The second gradient is ready a second after the first: far behind anything of the first.
   Case made = make_case("ring", 3, 3, "raw", {96, 96});
   made.model.gradients[1].ready_s = 1;
-  made.graph = casync::expand(made.model, made.plan.plan);
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
   const std::vector<Round> rounds = derive_rounds(made.graph);
   REQUIRE(rounds.size() == 8);  // twice 2(N−1)
   for (std::size_t r = 0; r < rounds.size(); ++r) {
@@ -191,7 +191,7 @@ TEST_CASE("temporary memory is that of all members of a batch") {
   constexpr std::int64_t kElements = 1000;
   Case made = make_case("ps", 2, 1, "dgc", std::vector<std::int64_t>(100, kElements));
   made.plan.plan.batch.threshold_bytes = 1 << 30;
-  made.graph = casync::expand(made.model, made.plan.plan);
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
   const Program program(made.graph, made.model, made.plan, 1);
   std::size_t largest = 0;
   for (const LocalTask& task : program.tasks()) {

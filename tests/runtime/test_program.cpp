@@ -19,16 +19,21 @@ struct HandMade {
   casync::GraphBuilder builder{2};
   casync::TaskGraph graph;
 
-  TaskId add(Kind kind, std::uint32_t node, std::int64_t amount) {
-    return builder.add({.amount = amount, .node = node, .peer_offset = 1, .kind = kind});
+  HandMade() { builder.name_operands(); }
+  std::uint32_t slice(std::uint32_t node) { return builder.slice_of({.node = node}, 256); }
+  TaskId add(Kind kind, std::uint32_t node, std::int64_t amount, casync::Operands operands = {}) {
+    return builder.add({.amount = amount, .node = node, .peer_offset = 1, .kind = kind}, operands);
   }
-  /// All of the slice from node 0 to node 1; returns the Recv.
-  TaskId transfer() {
-    const TaskId send = add(Kind::kSend, 0, 256);
-    const TaskId recv = add(Kind::kRecv, 1, 256);
+  /// All of the slice from node 0 to node 1; returns the Recv, which writes `message`.
+  TaskId transfer(std::uint32_t message) {
+    const TaskId send = add(Kind::kSend, 0, 256, {slice(0), casync::kNone});
+    const TaskId recv = add(Kind::kRecv, 1, 256, {casync::kNone, message});
     builder.edge(send, recv);
     return recv;
   }
+  TaskId transfer() { return transfer(builder.message(1, casync::kRaw, 256)); }
+  /// On node 1, of that message.
+  TaskId merge(std::uint32_t message) { return add(Kind::kMerge, 1, 64, {message, slice(1)}); }
   Program program(std::uint32_t node) {
     graph = std::move(builder).build();
     return Program(graph, model, plan, node);
@@ -86,7 +91,7 @@ TEST_CASE("the schedule of backward follows the ready times") {
   model.gradients[0].ready_s = 0.003;
   model.gradients[1].ready_s = 0.001;
   const plans::ResolvedPlan plan = make_plan(model, "ps", 1, 1, nullptr);
-  const casync::TaskGraph graph = casync::expand(model, plan.plan);
+  const casync::TaskGraph graph = casync::expand_to_run(model, plan.plan);
   const Program program(graph, model, plan, 0);
   REQUIRE(program.schedule().size() == 2);
   CHECK(program.schedule()[0].gradient == 1);
@@ -102,21 +107,32 @@ TEST_CASE("graphs that cannot be executed are refused with the task's name") {
     made.add(Kind::kMerge, 0, 64);
     CHECK_THROWS_WITH(made.program(0), Contains("Merge g0[0] on node 0 has no message before it"));
   }
-  SECTION("a Merge of two messages") {
-    const TaskId first = made.transfer();
-    const TaskId second = made.transfer();
-    const TaskId merge = made.add(Kind::kMerge, 1, 64);
-    made.builder.edge(first, merge);
-    made.builder.edge(second, merge);
-    CHECK_THROWS_WITH(made.program(1), Contains("has two messages before it"));
+  SECTION("a message that two tasks write") {
+    const std::uint32_t message = made.builder.message(1, casync::kRaw, 256);
+    made.transfer(message);
+    made.transfer(message);
+    CHECK_THROWS_WITH(made.program(1), Contains("writes the message of Recv g0[0] on node 1"));
+  }
+  SECTION("a message that nothing has written") {
+    made.merge(made.builder.message(1, casync::kRaw, 256));
+    CHECK_THROWS_WITH(made.program(1), Contains("Merge g0[0] on node 1 reads a message"));
+  }
+  SECTION("another node's memory") {
+    made.add(Kind::kMerge, 0, 64, {made.slice(1), made.slice(0)});
+    CHECK_THROWS_WITH(made.program(0), Contains("works on memory that its node lacks"));
+  }
+  SECTION("a graph that is made to be simulated") {
+    const casync::TaskGraph graph = casync::expand(made.model, made.plan.plan);
+    CHECK_THROWS_WITH(Program(graph, made.model, made.plan, 0), Contains("name no memory"));
   }
   SECTION("a Recv without a Send") {
     made.add(Kind::kRecv, 0, 256);
     CHECK_THROWS_WITH(made.program(0), Contains("Recv g0[0] on node 0 from node 1 has no message"));
   }
   SECTION("ids in no topological order") {
-    const TaskId merge = made.add(Kind::kMerge, 1, 64);
-    made.builder.edge(made.transfer(), merge);
+    const std::uint32_t message = made.builder.message(1, casync::kRaw, 256);
+    const TaskId merge = made.add(Kind::kMerge, 1, 64, {casync::kNone, made.slice(1)});
+    made.builder.edge(made.transfer(message), merge);
     CHECK_THROWS_WITH(made.program(1), Contains("Merge g0[0] on node 1 comes before Recv"));
   }
   SECTION("a transfer of more than the slice") {

@@ -41,7 +41,7 @@ struct Worker {
   explicit Worker(const std::vector<std::int64_t>& sizes, double timeout_s = 30)
       : model(make_model(sizes)),
         plan(make_plan(model, "ps", 2, 1, codec)),
-        graph(casync::expand(model, plan.plan)),
+        graph(casync::expand_to_run(model, plan.plan)),
         program(graph, model, plan, 1),
         runtime(endpoint, program, make_memory(sizes), states,
                 {.seed = 1, .timeout_s = timeout_s}) {}
