@@ -17,16 +17,16 @@
 #include "bench/report.hpp"
 #include "bench/wires.hpp"
 #include "casync/strategy.hpp"
-#include "replay/clock.hpp"
-#include "replay/device_choice.hpp"
-#include "runtime/gather.hpp"
-#include "replay/reference.hpp"
-#include "replay/replay.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
+#include "replay/clock.hpp"
+#include "replay/device_choice.hpp"
+#include "replay/reference.hpp"
+#include "replay/replay.hpp"
+#include "runtime/gather.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::bench {
@@ -98,7 +98,7 @@ void time_overhead(Report& report, const std::string& transport, const std::stri
   const Job job = make_job(strategy, algorithm, kNodes, 1000, 64);
   const replay::ReplayResult result =
       replay::replay_threads(transport, job.model, job.plan, job.graph,
-                               {.iterations = 9, .progress = {}, .device = choice.device});
+                             {.iterations = 9, .progress = {}, .device = choice.device});
   const std::string place = choice.device ? "gpu_" + transport : transport;
   const std::string name = fmt::format("overhead.{}_{}_{}", place, strategy, algorithm);
   const double tasks = count_tasks(job.graph);
@@ -145,7 +145,7 @@ class PlainStream {
     attributes.hostname = interface.empty() ? "127.0.0.1" : interface;
     device_ = gloo::transport::tcp::CreateDevice(attributes);
     auto pairs = device_->createContext(endpoint_.rank(), endpoint_.size());
-    pairs->setTimeout(std::chrono::minutes(5));  // gloo leaves it as the memory was
+    pairs->setTimeout(std::chrono::minutes(5));       // gloo leaves it as the memory was
     std::vector<std::vector<std::string>> addresses;  // by receiver, then sender
     for (int peer = 0; peer < endpoint_.size(); ++peer) {
       std::vector<char> mine;
@@ -181,7 +181,7 @@ std::pair<double, std::int64_t> run_ring(transport::Endpoint& endpoint, const Jo
                                          bool first) {
   const replay::ReplayResult result =
       replay::replay(endpoint, job.model, job.plan, job.graph,
-                       {.warmup = first ? 1 : 0, .iterations = 1, .progress = {}});
+                     {.warmup = first ? 1 : 0, .iterations = 1, .progress = {}});
   return {result.iteration_s.at(0), result.bytes_sent.at(0)};
 }
 

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "bench/report.hpp"
-#include "replay/clock.hpp"
 #include "io/error.hpp"
+#include "replay/clock.hpp"
 
 namespace hipress::bench {
 namespace {

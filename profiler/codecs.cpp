@@ -167,8 +167,7 @@ void sample_merge(const Options& options, Series& series) {
   for (const std::int64_t elements : sizes(options.effort)) {
     const Calibration calibration =
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
-    const replay::ReplayResult result =
-        run(calibration, options, {.warmups = 2, .iterations = 2});
+    const replay::ReplayResult result = run(calibration, options, {.warmups = 2, .iterations = 2});
     series[elements].push_back(durations(calibration.graph, result.timelines, Kind::kMerge));
   }
 }

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/gather.hpp"
-#include "replay/inputs.hpp"
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
+#include "replay/inputs.hpp"
+#include "runtime/gather.hpp"
 #include "transport/nccl.hpp"
 
 namespace hipress::profiler {

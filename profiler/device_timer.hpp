@@ -12,8 +12,7 @@ namespace hipress::profiler {
 /// `timeout_s` is an error.
 class DeviceTimer {
  public:
-  DeviceTimer(runtime::Device& device, double timeout_s)
-      : device_(device), timeout_s_(timeout_s) {}
+  DeviceTimer(runtime::Device& device, double timeout_s) : device_(device), timeout_s_(timeout_s) {}
 
   /// Enqueues `work(0)` … `work(count − 1)` on the stream, one right behind the other, so that the
   /// device does not wait for the host between them, and returns the seconds of each.

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "runtime/gather.hpp"
 #include "io/processors.hpp"
+#include "runtime/gather.hpp"
 
 namespace hipress::profiler {
 

@@ -4,13 +4,13 @@
 #include <numeric>
 #include <optional>
 
-#include "runtime/gather.hpp"
-#include "runtime/scheduling.hpp"
 #include "profiler/core_meter.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"
 #include "profiler/variation.hpp"
+#include "runtime/gather.hpp"
+#include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {
 namespace {

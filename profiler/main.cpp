@@ -10,10 +10,6 @@
 #include <utility>
 
 #include "costs/traffic.hpp"
-#include "replay/device_choice.hpp"
-#include "replay/probes.hpp"
-#include "replay/replay.hpp"
-#include "replay/secret_options.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -23,6 +19,10 @@
 #include "kernels/codec/codec.hpp"
 #include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
+#include "replay/device_choice.hpp"
+#include "replay/probes.hpp"
+#include "replay/replay.hpp"
+#include "replay/secret_options.hpp"
 #include "transport/endpoint.hpp"
 
 namespace {
@@ -276,9 +276,9 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
       .timeout_s = arguments.timeout_s};
   arguments.secret.apply(options);
   return replay::connect_rank(arguments.transport == "nccl"
-                                    ? std::string(transport::kDefaultTransport)
-                                    : arguments.transport,
-                                options, kCollectives);
+                                  ? std::string(transport::kDefaultTransport)
+                                  : arguments.transport,
+                              options, kCollectives);
 }
 
 /// Collective in a job.
@@ -317,10 +317,10 @@ int run(Arguments& arguments) {
   options.passes = passes_of(arguments);
   const replay::DeviceChoice choice =
       replay::choose_device({.device = arguments.device,
-                               .transport = arguments.transport,
-                               .interface = arguments.interface,
-                               .ranks = static_cast<int>(options.nodes)},
-                              launch);
+                             .transport = arguments.transport,
+                             .interface = arguments.interface,
+                             .ranks = static_cast<int>(options.nodes)},
+                            launch);
   options.device = choice.device;
   options.nccl = choice.nccl;
   options.timeout_s = arguments.timeout_s;

@@ -7,10 +7,6 @@
 #include <cmath>
 #include <fstream>
 
-#include "replay/drift.hpp"
-#include "runtime/gather.hpp"
-#include "replay/probes.hpp"
-#include "runtime/scheduling.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
@@ -19,6 +15,10 @@
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/variation.hpp"
+#include "replay/drift.hpp"
+#include "replay/probes.hpp"
+#include "runtime/gather.hpp"
+#include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {
 namespace {

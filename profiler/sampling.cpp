@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/gather.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "profiler/timing.hpp"
+#include "runtime/gather.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -110,7 +110,7 @@ Repetitions usual(const Options& options) {
 }
 
 replay::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const Repetitions& repetitions, const std::function<double()>& meter) {
+                         const Repetitions& repetitions, const std::function<double()>& meter) {
   replay::ReplayOptions replay;
   replay.meter = meter;
   replay.warmup = repetitions.warmups;
@@ -122,10 +122,10 @@ replay::ReplayResult run(const Calibration& calibration, const Options& options,
   replay.every_timeline = true;
   if (options.endpoint == nullptr) {
     return replay::replay_threads(options.transport, calibration.model, calibration.plan,
-                                    calibration.graph, replay);
+                                  calibration.graph, replay);
   }
   replay::ReplayResult result = replay::replay(*options.endpoint, calibration.model,
-                                                   calibration.plan, calibration.graph, replay);
+                                               calibration.plan, calibration.graph, replay);
   for (traces::Timeline& timeline : result.timelines) share(*options.endpoint, timeline);
   return result;
 }
@@ -141,7 +141,7 @@ void keep_step(const Options& options) {
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body) {
   if (options.endpoint != nullptr) return body(*options.endpoint);
   replay::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
-                             body);
+                           body);
 }
 
 }  // namespace hipress::profiler

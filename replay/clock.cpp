@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/gather.hpp"
 #include "io/host.hpp"
+#include "runtime/gather.hpp"
 
 namespace hipress::replay {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/device.hpp"
 #include "io/environment.hpp"
+#include "runtime/device.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
 
@@ -24,7 +24,7 @@ struct DeviceRequest {
 /// Where the ranks of this process run, and what moves their messages.
 struct DeviceChoice {
   std::function<std::unique_ptr<runtime::Device>(int rank)> device;  ///< none: their CPU
-  transport::NcclLibrary* nccl = nullptr;                   ///< null: `transport`
+  transport::NcclLibrary* nccl = nullptr;                            ///< null: `transport`
   std::string transport;  ///< whose endpoints the ranks have; with NCCL for control alone
 };
 

@@ -12,16 +12,6 @@
 #include "casync/strategy.hpp"
 #include "costs/description.hpp"
 #include "costs/machine_options.hpp"
-#include "replay/clock.hpp"
-#include "replay/device_choice.hpp"
-#include "replay/drift.hpp"
-#include "runtime/gather.hpp"
-#include "replay/prediction.hpp"
-#include "replay/probes.hpp"
-#include "replay/replay.hpp"
-#include "replay/report.hpp"
-#include "replay/room.hpp"
-#include "replay/secret_options.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -32,6 +22,16 @@
 #include "planner/baselines/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
+#include "replay/clock.hpp"
+#include "replay/device_choice.hpp"
+#include "replay/drift.hpp"
+#include "replay/prediction.hpp"
+#include "replay/probes.hpp"
+#include "replay/replay.hpp"
+#include "replay/report.hpp"
+#include "replay/room.hpp"
+#include "replay/secret_options.hpp"
+#include "runtime/gather.hpp"
 #include "sim/simulator.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
@@ -271,7 +271,7 @@ std::optional<Forecast> prepare_forecast(const Request& request, const Job& job)
                          "out");
   }
   replay::check_prediction(forecast.machines.profile, job.plan.plan.algorithms, job.graph.nodes,
-                             forecast.options);
+                           forecast.options);
   return forecast;
 }
 
@@ -296,7 +296,7 @@ std::unique_ptr<transport::Endpoint> connect(const Request& request,
                   request.backward);
   const auto node = static_cast<std::uint32_t>(launch->rank);
   replay::require_room(replay::room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
-                         io::available_memory());
+                       io::available_memory());
   transport::JobOptions options{.rank = launch->rank,
                                 .size = launch->size,
                                 .job = request.job,
@@ -312,8 +312,8 @@ std::unique_ptr<transport::Endpoint> connect(const Request& request,
 struct Outcome {
   replay::ReplayResult replayed;           ///< the last
   std::optional<replay::Watched> watched;  ///< none: the profile has no probes
-  std::vector<std::string> machines;         ///< by rank
-  bool threads = true;                       ///< or processes
+  std::vector<std::string> machines;       ///< by rank
+  bool threads = true;                     ///< or processes
 };
 
 /// Whether the machine is watched, and what it may move; as rank 0 says, for whoever else may have
@@ -336,8 +336,8 @@ Watching watching_of(const Request& request, const std::optional<Forecast>& fore
 }
 
 Outcome run_replays(const Request& request, const std::optional<io::Launch>& launch,
-               const std::string& transport, const Job& job,
-               const std::optional<Forecast>& forecast) {
+                    const std::string& transport, const Job& job,
+                    const std::optional<Forecast>& forecast) {
   const auto endpoint = connect(request, launch, transport, job);
   Outcome outcome;
   outcome.threads = endpoint == nullptr;
@@ -358,9 +358,7 @@ Outcome run_replays(const Request& request, const std::optional<io::Launch>& lau
       .kernels = request.device == "cpu",
       .transport = request.transport == "nccl" ? std::string() : request.transport};
   outcome.watched = replay::watch(
-      [&] {
-        return endpoint ? replay::run_probes(probes, *endpoint) : replay::run_probes(probes);
-      },
+      [&] { return endpoint ? replay::run_probes(probes, *endpoint) : replay::run_probes(probes); },
       [&] {
         replay_once();
         return watching.spread;
@@ -380,7 +378,7 @@ sim::Result report_prediction(const Request& request, const Job& job, const Fore
   const replay::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
   const auto predict = [&](const costs::Profile& costs) {
     return replay::predict(job.graph, job.plan.plan.algorithms, costs,
-                             replay::widened(known, watched.moved), places, forecast.options);
+                           replay::widened(known, watched.moved), places, forecast.options);
   };
   const auto told = [](const replay::Prediction& made) {
     return Report::Predicted{casync::to_seconds(made.result.iteration), made.interval};
@@ -425,10 +423,10 @@ int run(Request& request) {
   request.secret.read();
   const std::uint32_t ranks = count_ranks(request, launch);
   const replay::DeviceChoice choice = replay::choose_device({.device = request.device,
-                                                                 .transport = request.transport,
-                                                                 .interface = request.interface,
-                                                                 .ranks = static_cast<int>(ranks)},
-                                                                launch);
+                                                             .transport = request.transport,
+                                                             .interface = request.interface,
+                                                             .ranks = static_cast<int>(ranks)},
+                                                            launch);
   request.replay.device = choice.device;
   request.replay.nccl = choice.nccl;
   if (!launch) warn_of_unused(request);

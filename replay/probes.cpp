@@ -9,11 +9,11 @@
 #include <new>
 #include <vector>
 
-#include "runtime/exhaustion.hpp"
-#include "runtime/gather.hpp"
-#include "replay/replay.hpp"
 #include "io/processors.hpp"
 #include "kernels/codec/codec.hpp"
+#include "replay/replay.hpp"
+#include "runtime/exhaustion.hpp"
+#include "runtime/gather.hpp"
 
 namespace hipress::replay {
 namespace {
@@ -162,7 +162,8 @@ costs::Probes run_probes(const ProbeOptions& options) {
 }
 
 costs::Probes run_probes(const ProbeOptions& options, transport::Endpoint& endpoint) {
-  return runtime::gather(endpoint, endpoint.rank() == 0 ? run_probes(options) : costs::Probes{}).front();
+  return runtime::gather(endpoint, endpoint.rank() == 0 ? run_probes(options) : costs::Probes{})
+      .front();
 }
 
 }  // namespace hipress::replay

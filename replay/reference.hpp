@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
-#include "runtime/dataflow.hpp"
 #include "plans/plan_file.hpp"
+#include "runtime/dataflow.hpp"
 
 namespace hipress::replay {
 

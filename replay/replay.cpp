@@ -11,20 +11,20 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "replay/clock.hpp"
-#include "runtime/device_runtime.hpp"
-#include "runtime/exhaustion.hpp"
-#include "runtime/gather.hpp"
-#include "replay/inputs.hpp"
-#include "replay/room.hpp"
-#include "replay/run_sample.hpp"
-#include "runtime/runtime.hpp"
-#include "runtime/scheduling.hpp"
-#include "replay/timelines.hpp"
-#include "replay/verify.hpp"
 #include "io/descriptors.hpp"
 #include "io/error.hpp"
 #include "io/memory.hpp"
+#include "replay/clock.hpp"
+#include "replay/inputs.hpp"
+#include "replay/room.hpp"
+#include "replay/run_sample.hpp"
+#include "replay/timelines.hpp"
+#include "replay/verify.hpp"
+#include "runtime/device_runtime.hpp"
+#include "runtime/exhaustion.hpp"
+#include "runtime/gather.hpp"
+#include "runtime/runtime.hpp"
+#include "runtime/scheduling.hpp"
 
 namespace hipress::replay {
 namespace {
@@ -228,7 +228,8 @@ class Replay {
 
   Outcome outcome(Clock::time_point start) const {
     Clock::time_point last = start;
-    for (const runtime::Interval& interval : runtime_->intervals()) last = std::max(last, interval.end);
+    for (const runtime::Interval& interval : runtime_->intervals())
+      last = std::max(last, interval.end);
     return {last - start, runtime_->bytes_sent()};
   }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
-#include "runtime/device.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
+#include "runtime/device.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"

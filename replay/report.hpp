@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
+#include "models/model.hpp"
 #include "replay/drift.hpp"
 #include "replay/replay.hpp"
-#include "models/model.hpp"
 #include "sim/forecast.hpp"
 #include "sim/simulator.hpp"
 

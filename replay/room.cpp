@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/quantity.hpp"
 #include "runtime/dataflow.hpp"
 #include "runtime/operations.hpp"
 #include "runtime/program.hpp"
 #include "runtime/rank_runtime.hpp"
-#include "io/error.hpp"
-#include "io/quantity.hpp"
 #include "transport/record.hpp"
 
 namespace hipress::replay {

@@ -32,7 +32,8 @@ void place_computation(const casync::TaskGraph& graph, traces::Timeline& timelin
 
 void end_sends_on_arrival(const casync::TaskGraph& graph, traces::Timeline& timeline) {
   for (TaskId id = 0; id < graph.tasks(); ++id) {
-    if (graph[id].kind == Kind::kSend) timeline.end[id] = timeline.end[runtime::receive_of(graph, id)];
+    if (graph[id].kind == Kind::kSend)
+      timeline.end[id] = timeline.end[runtime::receive_of(graph, id)];
   }
 }
 
@@ -73,7 +74,8 @@ void start_collectives_together(const casync::TaskGraph& graph, traces::Timeline
 
 }  // namespace
 
-RecordedRun record_run(std::span<const runtime::Interval> intervals, transport::Clock::time_point start) {
+RecordedRun record_run(std::span<const runtime::Interval> intervals,
+                       transport::Clock::time_point start) {
   RecordedRun run;
   run.tasks.reserve(intervals.size());
   for (const runtime::Interval& interval : intervals) {

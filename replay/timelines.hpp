@@ -19,7 +19,8 @@ struct RecordedRun {
   std::vector<Times> tasks;  ///< per Program::tasks()
 };
 
-RecordedRun record_run(std::span<const runtime::Interval> intervals, transport::Clock::time_point start);
+RecordedRun record_run(std::span<const runtime::Interval> intervals,
+                       transport::Clock::time_point start);
 
 /// Collective: puts all ranks' records of one iteration together on rank 0 (others get an empty
 /// timeline). Time zero is the start of Forward, which a replay does not run: it is shown with the

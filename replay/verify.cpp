@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "replay/digest.hpp"
-#include "runtime/gather.hpp"
 #include "replay/inputs.hpp"
+#include "runtime/gather.hpp"
 
 namespace hipress::replay {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/reference.hpp"
 #include "io/error.hpp"
+#include "replay/reference.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::replay {

@@ -1,5 +1,5 @@
-#include "runtime/device.hpp"
 #include "io/error.hpp"
+#include "runtime/device.hpp"
 
 #ifdef HIPRESS_HAVE_CUDA
 
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda_product.hpp"
 #include "kernels/cuda/merge.hpp"
+#include "runtime/cuda_product.hpp"
 
 namespace hipress::runtime {
 namespace {
@@ -177,6 +177,12 @@ class CudaDevice : public Device {
   void wait(Event event, Stream stream) override {
     use();
     check(cudaStreamWaitEvent(on(stream), events_[event], 0), "waiting for an event");
+  }
+
+  void wait_foreign(void* event, Stream stream) override {
+    use();
+    check(cudaStreamWaitEvent(on(stream), static_cast<cudaEvent_t>(event), 0),
+          "waiting for another program's event");
   }
 
   bool done(Event event) override {

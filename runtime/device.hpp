@@ -73,6 +73,8 @@ class Device {
   /// What is enqueued on `stream` from now on waits for the event's last record.
   virtual void wait(Event event, Stream stream) = 0;
   virtual bool done(Event event) = 0;
+  /// The same as wait(), for an event that is somebody else's: a cudaEvent_t of this process.
+  virtual void wait_foreign(void* event, Stream stream) = 0;
   /// Between two events that are done.
   virtual double seconds_between(Event from, Event to) = 0;
 };

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/operations.hpp"
 #include "io/error.hpp"
+#include "runtime/operations.hpp"
 
 namespace hipress::runtime {
 namespace {

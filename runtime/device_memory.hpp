@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/codec/codec.hpp"
 #include "runtime/device.hpp"
 #include "runtime/device_layout.hpp"
 #include "runtime/program.hpp"
-#include "kernels/codec/codec.hpp"
 
 namespace hipress::runtime {
 

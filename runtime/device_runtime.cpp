@@ -42,8 +42,7 @@ bool is_transfer(Kind kind) {
 DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& program,
                              std::vector<std::span<float>> units, Device& device,
                              const DeviceRuntimeOptions& options)
-    : endpoint_(endpoint),
-      program_(program),
+    : FallibleRuntime(endpoint, program, options.timeout_s),
       host_units_(std::move(units)),
       device_(device),
       options_(options),
@@ -119,7 +118,8 @@ void DeviceRuntime::stop() {
 
 void DeviceRuntime::prepare_messages() {
   exchange_ = prepare_exchange(
-      endpoint_, program_, [this](std::uint32_t index) { return memory_.staging(index); },
+      endpoint_, program_, program_.sends(), program_.receives(),
+      [this](std::uint32_t index) { return memory_.staging(index); },
       {.arrived = [this](std::uint32_t tag, std::int64_t,
                          Clock::time_point at) { arrived(tag, at); },
        .failed =
@@ -222,12 +222,6 @@ void DeviceRuntime::gradient_ready(std::uint32_t gradient, Clock::time_point at)
   push(index, at);
 }
 
-void DeviceRuntime::wait_until(Clock::time_point at) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, at, [this] { return failure_ != nullptr; });
-  rethrow_failure();
-}
-
 void DeviceRuntime::wait() {
   {
     std::unique_lock lock(mutex_);
@@ -236,13 +230,7 @@ void DeviceRuntime::wait() {
     quiet_since_.reset();
     rethrow_failure();
   }
-  if (exchange_) {
-    try {
-      exchange_->finish();
-    } catch (const transport::PeerError& error) {
-      throw named(error);
-    }
-  }
+  if (exchange_) finish(*exchange_);
   settle_intervals();
   memory_.copy_out(host_units_, Stream::kOwnCodec);
   wait_for_copies();
@@ -261,7 +249,7 @@ void DeviceRuntime::issue_loop() {
       const std::uint32_t index = ready_.pop();
       lock.unlock();
       try {
-        issue(index);
+        as_task(index, [&] { issue(index); });
       } catch (...) {
         fail(std::current_exception());
       }
@@ -292,12 +280,18 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
       quiet_since_ ? Clock::now() - *quiet_since_ : std::chrono::nanoseconds(0);
   if (quiet > from_s(options_.timeout_s) && !failure_ && !stopping_) {
     lock.unlock();
+    std::uint32_t busy = kNone;
     try {
-      end_if_stalled(quiet);
+      end_if_nccl_stalls(quiet);
+      // Nothing that is enqueued here waits for another rank, with NCCL no more: what is not done
+      // holds up all by itself.
+      busy = schedule_.first_undone();
     } catch (...) {
       fail(std::current_exception());
     }
     lock.lock();
+    const auto undone = [this](std::uint32_t index) { return !finished_[index]; };
+    if (!failure_) end_if_stalled(lock, quiet, undone, busy);
   }
   if (failure_ || stopping_ || !ready_.empty()) return;  // meanwhile
   if (host_is_done != (remaining_ == 0)) return;
@@ -305,30 +299,14 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
   wake_.wait_for(lock, host_is_done || communicator_ ? kLook : kSeldom);
 }
 
-/// Throws who is at fault, which all ranks then know, if nothing has happened for too long.
-void DeviceRuntime::end_if_stalled(std::chrono::nanoseconds quiet) {
-  if (communicator_ && first_awaited_ < next_round_) {
-    if (quiet < patience(options_.timeout_s, Blame::kSender, endpoint_.rank())) return;
-    try {
-      communicator_->give_up(awaited());
-    } catch (const transport::PeerError& error) {
-      throw named(error);
-    }
+void DeviceRuntime::end_if_nccl_stalls(std::chrono::nanoseconds quiet) {
+  if (!communicator_ || first_awaited_ == next_round_) return;
+  if (quiet < patience(options_.timeout_s, Blame::kSender, endpoint_.rank())) return;
+  try {
+    communicator_->give_up(awaited());
+  } catch (const transport::PeerError& error) {
+    throw named(error);
   }
-  // Nothing that is enqueued here waits for another rank, with NCCL no more: what is not done holds
-  // up all by itself.
-  const std::uint32_t busy = schedule_.first_undone();
-  std::unique_lock lock(mutex_);
-  const Stall stall = find_stall(
-      program_, options_.timeout_s, [this](std::uint32_t index) { return !finished_[index]; },
-      busy);
-  if (quiet < stall.patience) return;
-  lock.unlock();
-  // Before unwinding destroys the exchange, which would tell all that this rank gave up.
-  endpoint_.abort(stall.error.culprit, stall.error.what());
-  lock.lock();
-  changed_.wait_for(lock, kToHear, [this] { return failure_ != nullptr; });
-  throw stall.error;
 }
 
 void DeviceRuntime::look_after_device() {
@@ -349,32 +327,24 @@ void DeviceRuntime::look_after_device() {
 }
 
 void DeviceRuntime::issue(std::uint32_t index) {
-  const LocalTask& local = program_.tasks()[index];
-  try {
-    if (casync::is_instant(local.task) || casync::is_computation(local.task)) {
-      schedule_.pass(index);
-      return finish(index);
-    }
-    if (is_transfer(local.task.kind) && communicator_) {
-      --round_waits_[round_of_[index]];
-      return issue_rounds();
-    }
-    switch (local.task.kind) {
-      case Kind::kSend:
-        return issue_pinned_send(index);
-      case Kind::kRecv:
-        return issue_pinned_receive(index);
-      case Kind::kAllReduce:
-        return issue_pinned_reduce(index);
-      default:
-        return issue_codec(index);
-    }
-  } catch (const transport::PeerError& error) {
-    throw named(error);
-  } catch (const std::bad_alloc&) {
-    throw;  // the rank's, whatever it did
-  } catch (const std::exception& error) {
-    throw io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()));
+  const casync::Task& task = program_.tasks()[index].task;
+  if (casync::is_instant(task) || casync::is_computation(task)) {
+    schedule_.pass(index);
+    return end_task(index);
+  }
+  if (is_transfer(task.kind) && communicator_) {
+    --round_waits_[round_of_[index]];
+    return issue_rounds();
+  }
+  switch (task.kind) {
+    case Kind::kSend:
+      return issue_pinned_send(index);
+    case Kind::kRecv:
+      return issue_pinned_receive(index);
+    case Kind::kAllReduce:
+      return issue_pinned_reduce(index);
+    default:
+      return issue_codec(index);
   }
 }
 
@@ -386,14 +356,14 @@ void DeviceRuntime::issue_codec(std::uint32_t index) {
   const auto members = program_.members(program_.tasks()[index]);
   batch.insert(batch.end(), members.begin(), members.end());
   schedule_.enqueue(stream, {&index, 1}, [&] { run_codec(works(batch), stream); });
-  finish(index);
+  end_task(index);
 }
 
-void DeviceRuntime::run_codec(std::span<const Work> batch, Stream stream) {
+void DeviceRuntime::run_codec(std::span<const BoundTask> batch, Stream stream) {
   const casync::Task& first = *batch.front().task;
   const std::uint32_t divisor = program_.graph().divisor;
   if (first.kind == Kind::kMerge) {
-    for (const Work& one : batch) {
+    for (const BoundTask& one : batch) {
       const MergeDivisors divisors = merge_divisors(*one.task, divisor);
       device_.merge(reinterpret_cast<const float*>(one.operands.message.data()),
                     static_cast<std::int64_t>(one.operands.slice.size()), one.operands.slice.data(),
@@ -412,7 +382,7 @@ void DeviceRuntime::run_codec(std::span<const Work> batch, Stream stream) {
 void DeviceRuntime::run_cast(const LocalTask& local, Kind kind, Stream stream) {
   if (!casync::casts(local.task)) return;
   const casync::Task task = casync::cast_of(local.task, kind);
-  const Work work{&task, {memory_.slice(local), memory_.payload(local), {}, {}}};
+  const BoundTask work{&task, {memory_.slice(local), memory_.payload(local), {}, {}}};
   run_codec({&work, 1}, stream);
 }
 
@@ -444,7 +414,7 @@ void DeviceRuntime::issue_pinned_receive(std::uint32_t index) {
     device_.copy(memory_.payload(local).data(), memory_.staging(index).data(),
                  memory_.message_bytes(local), Stream::kInbound);
   });
-  finish(index);
+  end_task(index);
 }
 
 void DeviceRuntime::issue_pinned_reduce(std::uint32_t index) {
@@ -456,7 +426,7 @@ void DeviceRuntime::issue_pinned_reduce(std::uint32_t index) {
       device_.copy(values.data(), memory_.staging(index).data(), bytes, Stream::kInbound);
       run_cast(local, Kind::kDecode, Stream::kInbound);
     });
-    return finish(index);
+    return end_task(index);
   }
   schedule_.enqueue(Stream::kOutbound, {&index, 1}, [&] {
     run_cast(local, Kind::kEncode, Stream::kOutbound);
@@ -502,7 +472,7 @@ void DeviceRuntime::issue_round(const LocalRound& round) {
     const std::lock_guard lock(mutex_);
     bytes_sent_ += sent;
   }
-  for (const std::uint32_t index : round.tasks) finish(index);
+  for (const std::uint32_t index : round.tasks) end_task(index);
 }
 
 // ------------------------------------------------------------------------- the host's part
@@ -519,12 +489,9 @@ void DeviceRuntime::serve(Helper& helper,
     lock.unlock();
     const LocalTask& local = program_.tasks()[index];
     try {
-      work(local, index);
-    } catch (const transport::PeerError& error) {
-      fail(std::make_exception_ptr(named(error)));
-    } catch (const std::exception& error) {
-      fail(std::make_exception_ptr(
-          io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()))));
+      as_task(index, [&] { work(local, index); });
+    } catch (...) {
+      fail(std::current_exception());
     }
     lock.lock();
     helper.running = false;
@@ -562,8 +529,8 @@ void DeviceRuntime::reduce_on_host(const LocalTask& local, std::uint32_t index) 
 
 // ---------------------------------------------------------------------------------- places
 
-std::vector<Work> DeviceRuntime::works(std::span<const std::uint32_t> batch) const {
-  std::vector<Work> all;
+std::vector<BoundTask> DeviceRuntime::works(std::span<const std::uint32_t> batch) const {
+  std::vector<BoundTask> all;
   for (const std::uint32_t index : batch) {
     all.push_back({&program_.tasks()[index].task, operands(index)});
   }
@@ -619,7 +586,7 @@ void DeviceRuntime::push(std::uint32_t index, Clock::time_point ready) {
   wake_.notify_one();
 }
 
-void DeviceRuntime::finish(std::uint32_t index) {
+void DeviceRuntime::end_task(std::uint32_t index) {
   const std::lock_guard lock(mutex_);
   finished(index, Clock::now());
 }
@@ -640,34 +607,14 @@ void DeviceRuntime::arrived(std::uint32_t tag, Clock::time_point at) {
   if (--waits_for_[index] == 0) push(index, at);
 }
 
-void DeviceRuntime::fail(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = std::move(error);
-  changed_.notify_all();
-  wake_.notify_one();
-}
-
-void DeviceRuntime::rethrow_failure() {
-  if (failure_) std::rethrow_exception(failure_);
-}
-
 std::span<const NcclOperation> DeviceRuntime::awaited() const {
   if (first_awaited_ >= rounds_.size()) return {};
   return rounds_[first_awaited_].operations;
 }
 
-transport::PeerError DeviceRuntime::named(const transport::PeerError& error) const {
-  std::uint32_t index = reducing_;
-  if (!error.awaited.empty()) {
-    index = program_.index_of(error.awaited.front());
-  } else if (communicator_ && first_awaited_ < rounds_.size()) {
-    index = rounds_[first_awaited_].tasks.front();
-  }
-  if (index == kNone) return error;
-  return {error.culprit,
-          fmt::format("{}; rank {} waits for '{}'", error.what(), program_.node(),
-                      program_.describe(program_.tasks()[index])),
-          error.awaited};
+std::uint32_t DeviceRuntime::waiting() const {
+  if (!communicator_) return reducing_;
+  return first_awaited_ < rounds_.size() ? rounds_[first_awaited_].tasks.front() : kNone;
 }
 
 }  // namespace hipress::runtime

@@ -42,7 +42,7 @@ struct DeviceRuntimeOptions {
 ///
 /// Owns a thread that issues, and without NCCL one that sends, and one for all-reduces if there are
 /// any. Gradients are copied to the device in begin() and back in wait(), which no interval counts.
-class DeviceRuntime : public RankRuntime {
+class DeviceRuntime : public FallibleRuntime {
  public:
   /// As Runtime; residuals live on the device, and begin as zeros. Both must outlive it.
   /// io::RunError if the device's memory does not suffice. With NCCL all ranks must make it
@@ -51,13 +51,10 @@ class DeviceRuntime : public RankRuntime {
                 std::vector<std::span<float>> units, Device& device,
                 const DeviceRuntimeOptions& options);
   ~DeviceRuntime() override;
-  DeviceRuntime(const DeviceRuntime&) = delete;
-  DeviceRuntime& operator=(const DeviceRuntime&) = delete;
 
   void begin(std::uint64_t iteration) override;
   void start(Clock::time_point at) override;
   void gradient_ready(std::uint32_t gradient, Clock::time_point at) override;
-  void wait_until(Clock::time_point at) override;
   void wait() override;
   std::span<const Interval> intervals() const override { return intervals_; }
   std::int64_t bytes_sent() const override { return bytes_sent_; }
@@ -84,7 +81,8 @@ class DeviceRuntime : public RankRuntime {
 
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);
-  void end_if_stalled(std::chrono::nanoseconds quiet);
+  /// Throws whom NCCL waits for, which all ranks then know, if nothing has happened for too long.
+  void end_if_nccl_stalls(std::chrono::nanoseconds quiet);
   void look_after_device();
   void serve(Helper& helper, const std::function<void(const LocalTask&, std::uint32_t)>& work);
   void issue(std::uint32_t index);
@@ -96,11 +94,11 @@ class DeviceRuntime : public RankRuntime {
   void issue_round(const LocalRound& round);
   void hand_over(const LocalTask& local, std::uint32_t index);
   void reduce_on_host(const LocalTask& local, std::uint32_t index);
-  void run_codec(std::span<const Work> batch, Stream stream);
+  void run_codec(std::span<const BoundTask> batch, Stream stream);
   /// The casts of an AllReduce, if it has any: before it is summed (kEncode) and after (kDecode).
   void run_cast(const LocalTask& local, casync::Kind kind, Stream stream);
 
-  std::vector<Work> works(std::span<const std::uint32_t> batch) const;
+  std::vector<BoundTask> works(std::span<const std::uint32_t> batch) const;
   Operands operands(std::uint32_t index) const;
   std::uint32_t waits_at_first(const LocalTask& local) const;
 
@@ -112,16 +110,13 @@ class DeviceRuntime : public RankRuntime {
   // With mutex_ held.
   void push(std::uint32_t index, Clock::time_point ready);
   void finished(std::uint32_t index, Clock::time_point at);
-  void rethrow_failure();
 
-  void finish(std::uint32_t index);
+  void end_task(std::uint32_t index);
   void arrived(std::uint32_t tag, Clock::time_point at);
-  void fail(std::exception_ptr error);
+  void on_failure() override { wake_.notify_one(); }
+  std::uint32_t waiting() const override;
   std::span<const transport::NcclOperation> awaited() const;
-  transport::PeerError named(const transport::PeerError& error) const;
 
-  transport::Endpoint& endpoint_;
-  const Program& program_;
   std::vector<std::span<float>> host_units_;
   Device& device_;
   const DeviceRuntimeOptions options_;
@@ -140,9 +135,8 @@ class DeviceRuntime : public RankRuntime {
   std::uint32_t next_round_ = 0;
   std::uint32_t first_awaited_ = 0;  ///< round that is not known to be done
 
-  std::mutex mutex_;
+  // Guarded by mutex_.
   std::condition_variable wake_;          ///< the issuing thread
-  std::condition_variable changed_;       ///< the iteration is done or has failed
   ReadyTasks ready_;                      ///< tasks whose predecessors are issued
   std::vector<std::uint32_t> waits_for_;  ///< per task
   std::vector<bool> finished_;            ///< per task
@@ -150,7 +144,6 @@ class DeviceRuntime : public RankRuntime {
   std::int64_t bytes_sent_ = 0;
   bool under_way_ = false;                        ///< an iteration is not known to be done
   std::optional<Clock::time_point> quiet_since_;  ///< wait() was called, and nothing has happened
-  std::exception_ptr failure_;
   bool stopping_ = false;
   Helper sender_, reducer_;
   std::unique_ptr<transport::Collective> library_;  ///< without NCCL, if there are all-reduces

@@ -30,15 +30,16 @@ kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, 
 
 std::int64_t encode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
                     const Operands& operands) {
-  const Work work{&task, operands};
+  const BoundTask work{&task, operands};
   std::int64_t bytes = 0;
   encode({&work, 1}, divisor, codec, {&bytes, 1});
   return bytes;
 }
 
-std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t divisor) {
+std::vector<kernels::EncodeItem> encode_items(std::span<const BoundTask> batch,
+                                              std::uint32_t divisor) {
   std::vector<kernels::EncodeItem> items;
-  for (const Work& work : batch) {
+  for (const BoundTask& work : batch) {
     const Operands& operands = work.operands;
     items.push_back({.values = operands.slice.data(),
                      .elements = static_cast<std::int64_t>(operands.slice.size()),
@@ -50,7 +51,7 @@ std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::
   return items;
 }
 
-void encode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec,
+void encode(std::span<const BoundTask> batch, std::uint32_t divisor, const kernels::Codec& codec,
             std::span<std::int64_t> bytes) {
   std::vector<kernels::EncodeItem> items = encode_items(batch, divisor);
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -62,11 +63,11 @@ void encode(std::span<const Work> batch, std::uint32_t divisor, const kernels::C
 
 void decode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
             const Operands& operands) {
-  const Work work{&task, operands};
+  const BoundTask work{&task, operands};
   decode({&work, 1}, divisor, codec);
 }
 
-DecodeItems::DecodeItems(std::span<const Work> batch, std::uint32_t divisor)
+DecodeItems::DecodeItems(std::span<const BoundTask> batch, std::uint32_t divisor)
     : messages_(batch.size()), bytes_(batch.size()) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const casync::Task& task = *batch[i].task;
@@ -84,7 +85,7 @@ DecodeItems::DecodeItems(std::span<const Work> batch, std::uint32_t divisor)
   }
 }
 
-void decode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec) {
+void decode(std::span<const BoundTask> batch, std::uint32_t divisor, const kernels::Codec& codec) {
   codec.decode(DecodeItems(batch, divisor).items());
 }
 

@@ -29,20 +29,21 @@ kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, 
 std::int64_t encode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
                     const Operands& operands);
 
-/// A task of a batch.
-struct Work {
+/// A task of a batch, and what it works on.
+struct BoundTask {
   const casync::Task* task = nullptr;
   Operands operands;
 };
 
 /// What a codec is told of the Encodes of a batch, in memory of any device. No item says where the
 /// message's length goes.
-std::vector<kernels::EncodeItem> encode_items(std::span<const Work> batch, std::uint32_t divisor);
+std::vector<kernels::EncodeItem> encode_items(std::span<const BoundTask> batch,
+                                              std::uint32_t divisor);
 
 /// What a codec is told of the Decodes of a batch; items point into it.
 class DecodeItems {
  public:
-  DecodeItems(std::span<const Work> batch, std::uint32_t divisor);
+  DecodeItems(std::span<const BoundTask> batch, std::uint32_t divisor);
   std::span<const kernels::DecodeItem> items() const { return items_; }
 
  private:
@@ -58,11 +59,11 @@ struct MergeDivisors {
 MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t divisor);
 
 /// Runs Encodes in one launch; `bytes[i]` is what message i uses.
-void encode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec,
+void encode(std::span<const BoundTask> batch, std::uint32_t divisor, const kernels::Codec& codec,
             std::span<std::int64_t> bytes);
 
 /// Runs Decodes in one launch. std::runtime_error if a message is damaged.
-void decode(std::span<const Work> batch, std::uint32_t divisor, const kernels::Codec& codec);
+void decode(std::span<const BoundTask> batch, std::uint32_t divisor, const kernels::Codec& codec);
 
 // Of an AllReduce, `cast` is the codec that it casts with; null: it sums fp32. `message` of the
 // operands has room for what is cast.

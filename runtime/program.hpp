@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
-#include "runtime/dataflow.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
+#include "runtime/dataflow.hpp"
 
 namespace hipress::runtime {
 

@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
+
+#include "io/error.hpp"
 
 namespace hipress::runtime {
 namespace {
 
 using casync::Kind;
+
+/// Whoever has told all ranks of a failure waits so long, at most, to hear which of several at once
+/// they believe.
+constexpr std::chrono::milliseconds kToHear{500};
 
 /// Per task, whether another rank may hold it up, through a message or an all-reduce that it waits
 /// for, or that a task of its own rank before it does. Of a Recv: whether its Send may be held up.
@@ -32,18 +39,18 @@ std::vector<bool> held_up_by_others(const casync::TaskGraph& graph) {
 
 }  // namespace
 
-std::unique_ptr<transport::Exchange> prepare_exchange(transport::Endpoint& endpoint,
-                                                      const Program& program, const Places& place,
-                                                      transport::Events events) {
+std::unique_ptr<transport::Exchange> prepare_exchange(
+    transport::Endpoint& endpoint, const Program& program, std::span<const std::uint32_t> sends,
+    std::span<const std::uint32_t> receives, const Places& place, transport::Events events) {
   std::vector<transport::Outgoing> outgoing;
-  for (const std::uint32_t index : program.sends()) {
+  for (const std::uint32_t index : sends) {
     const LocalTask& local = program.tasks()[index];
     outgoing.push_back({.peer = static_cast<int>(program.graph().peer(local.task)),
                         .tag = receive_of(program.graph(), local.id),
                         .source = place(index)});
   }
   std::vector<transport::Incoming> incoming;
-  for (const std::uint32_t index : program.receives()) {
+  for (const std::uint32_t index : receives) {
     const LocalTask& local = program.tasks()[index];
     incoming.push_back({.peer = static_cast<int>(program.graph().peer(local.task)),
                         .tag = local.id,
@@ -95,6 +102,76 @@ Stall find_stall(const Program& program, double timeout_s,
   return {{peer, fmt::format("rank {} sent nothing for {} s; rank {} waits for '{}'", peer,
                              timeout_s, rank, program.describe(local))},
           patience(timeout_s, blame, rank)};
+}
+
+FallibleRuntime::FallibleRuntime(transport::Endpoint& endpoint, const Program& program,
+                                 double timeout_s)
+    : endpoint_(endpoint), program_(program), timeout_s_(timeout_s) {}
+
+void FallibleRuntime::wait_until(Clock::time_point at) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, at, [this] { return failure_ != nullptr; });
+  rethrow_failure();
+}
+
+void FallibleRuntime::rethrow_of_task(std::uint32_t index) const {
+  try {
+    throw;
+  } catch (const transport::PeerError& error) {
+    throw named(error);
+  } catch (const std::bad_alloc&) {
+    throw;  // the rank's, whatever it did
+  } catch (const std::exception& error) {
+    throw io::RunError(
+        fmt::format("{}: {}", program_.describe(program_.tasks()[index]), error.what()));
+  }
+}
+
+void FallibleRuntime::finish(transport::Exchange& exchange) const {
+  try {
+    exchange.finish();
+  } catch (const transport::PeerError& error) {
+    throw named(error);
+  }
+}
+
+void FallibleRuntime::fail(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(error);
+  changed_.notify_all();
+  on_failure();
+}
+
+void FallibleRuntime::rethrow_failure() const {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+transport::PeerError FallibleRuntime::named(const transport::PeerError& error) const {
+  const std::uint32_t index =
+      error.awaited.empty() ? waiting() : program_.index_of(error.awaited.front());
+  if (index == kNone) return error;
+  return {error.culprit,
+          fmt::format("{}; rank {} waits for '{}'", error.what(), program_.node(),
+                      program_.describe(program_.tasks()[index])),
+          error.awaited};
+}
+
+void FallibleRuntime::end_if_stalled(std::unique_lock<std::mutex>& lock,
+                                     std::chrono::nanoseconds quiet,
+                                     const std::function<bool(std::uint32_t index)>& undone,
+                                     std::uint32_t busy) {
+  if (quiet < std::chrono::duration<double>(timeout_s_)) return;
+  const Stall stall = find_stall(program_, timeout_s_, undone, busy);
+  if (quiet < stall.patience) return;
+  lock.unlock();
+  // Before unwinding destroys the exchange, which would tell all that this rank gave up.
+  endpoint_.abort(stall.error.culprit, stall.error.what());
+  lock.lock();
+  changed_.wait_for(lock, kToHear, [this] { return failure_ != nullptr; });
+  if (failure_) return;
+  failure_ = std::make_exception_ptr(stall.error);
+  changed_.notify_all();
+  on_failure();
 }
 
 }  // namespace hipress::runtime

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "runtime/program.hpp"
@@ -48,10 +52,11 @@ class RankRuntime {
 /// Where the message of a Send or Recv lies, by its index into Program::tasks().
 using Places = std::function<std::span<std::byte>(std::uint32_t index)>;
 
-/// The exchange of a program's messages; a message is named by its Recv.
-std::unique_ptr<transport::Exchange> prepare_exchange(transport::Endpoint& endpoint,
-                                                      const Program& program, const Places& place,
-                                                      transport::Events events);
+/// The exchange of some of a program's messages, as their Sends and Recvs say, in this order; a
+/// message is named by its Recv.
+std::unique_ptr<transport::Exchange> prepare_exchange(
+    transport::Endpoint& endpoint, const Program& program, std::span<const std::uint32_t> sends,
+    std::span<const std::uint32_t> receives, const Places& place, transport::Events events);
 
 /// What a rank knows of who holds up everything.
 enum class Blame : std::uint8_t {
@@ -78,8 +83,55 @@ struct Stall {
 Stall find_stall(const Program& program, double timeout_s,
                  const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
 
-/// Whoever has told all ranks of a failure waits so long, at most, to hear which of several at once
-/// they believe.
-inline constexpr std::chrono::milliseconds kToHear{500};
+/// How a job fails on one rank, which is the same on any hardware: the first failure counts, all
+/// that wait here are told, and what names no task is told which one it keeps waiting.
+class FallibleRuntime : public RankRuntime {
+ public:
+  FallibleRuntime(const FallibleRuntime&) = delete;
+  FallibleRuntime& operator=(const FallibleRuntime&) = delete;
+
+  void wait_until(Clock::time_point at) override;
+
+ protected:
+  /// Both must outlive it.
+  FallibleRuntime(transport::Endpoint& endpoint, const Program& program, double timeout_s);
+
+  /// Calls `work`, whose errors then name the task, unless they are about the whole rank.
+  template <class Work>
+  void as_task(std::uint32_t index, const Work& work) const {
+    try {
+      work();
+    } catch (...) {
+      rethrow_of_task(index);
+    }
+  }
+  /// Ends the exchange's iteration.
+  void finish(transport::Exchange& exchange) const;
+  void fail(std::exception_ptr error);
+  /// The same error, with the task that it keeps waiting in words.
+  transport::PeerError named(const transport::PeerError& error) const;
+
+  // With mutex_ held.
+  void rethrow_failure() const;
+  /// Ends the job, with who is at fault, if nothing has happened for so long that this rank should
+  /// say so; gives the lock up meanwhile. For the arguments see find_stall().
+  void end_if_stalled(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds quiet,
+                      const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
+
+  transport::Endpoint& endpoint_;
+  const Program& program_;
+  const double timeout_s_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  ///< what is waited for is done, or the job has failed
+  std::exception_ptr failure_;       ///< the first
+
+ private:
+  /// What has been caught, with the task's name.
+  [[noreturn]] void rethrow_of_task(std::uint32_t index) const;
+  /// A failure has come: for threads that wait for something else than changed_. With mutex_ held.
+  virtual void on_failure() {}
+  /// The task that waits for other ranks, of an error that does not say; kNone.
+  virtual std::uint32_t waiting() const = 0;
+};
 
 }  // namespace hipress::runtime

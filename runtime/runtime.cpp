@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runtime/operations.hpp"
-#include "runtime/scheduling.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "runtime/operations.hpp"
+#include "runtime/scheduling.hpp"
 
 namespace hipress::runtime {
 namespace {
@@ -46,20 +46,24 @@ void Runtime::Free::operator()(std::byte* memory) const {
 Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
                  std::vector<std::span<float>> units, kernels::StateStore& states,
                  const RuntimeOptions& options)
-    : endpoint_(endpoint),
-      program_(program),
+    : FallibleRuntime(endpoint, program, options.timeout_s),
       units_(std::move(units)),
       options_(options),
       arena_(static_cast<std::byte*>(
           ::operator new[](static_cast<std::size_t>(program.arena_bytes()), kArenaAlignment))),
       message_bytes_(program.messages().size()),
       intervals_(program.tasks().size()),
-      waits_for_(program.tasks().size()) {
+      part_of_(program.tasks().size(), kNone),
+      waits_at_first_(program.tasks().size()),
+      transfer_of_(program.tasks().size()),
+      waits_for_(program.tasks().size(), kDone) {
+  assign_parts();
   prepare_states(states);
   codec_.ready.reserve(program.tasks().size());
   communication_.ready.reserve(program.tasks().size());
   collective_.ready.reserve(program_.collectives().size());
-  prepare_messages();
+  for (Part& part : parts_) prepare_messages(part);
+  turns_.ready.resize(program_.collectives().size());
   if (!program_.collectives().empty()) library_ = endpoint_.collective();
   try {
     codec_.thread = std::thread([this] { serve(codec_); });
@@ -104,37 +108,82 @@ void Runtime::prepare_states(kernels::StateStore& states) {
   }
 }
 
-void Runtime::prepare_messages() {
-  exchange_ = prepare_exchange(
-      endpoint_, program_, [this](std::uint32_t index) { return payload(program_.tasks()[index]); },
+std::uint32_t Runtime::part_number(const LocalTask& local) const {
+  if (options_.pace == Pace::kIteration) return 0;
+  if (local.task.kind == Kind::kForward) return kNone;
+  const bool of_gradient = local.task.kind == Kind::kBackward;
+  return of_gradient ? program_.layout().unit_of[local.task.gradient] : local.task.gradient;
+}
+
+void Runtime::assign_parts() {
+  const std::span<const LocalTask> tasks = program_.tasks();
+  parts_.resize(options_.pace == Pace::kIteration ? 1 : program_.layout().units.size());
+  for (std::uint32_t index = 0; index < tasks.size(); ++index) {
+    part_of_[index] = part_number(tasks[index]);
+    waits_at_first_[index] = tasks[index].waits_for;
+    if (part_of_[index] != kNone) parts_[part_of_[index]].tasks.push_back(index);
+  }
+  for (std::uint32_t index = 0; index < tasks.size(); ++index) {
+    for (const std::uint32_t next : program_.successors(tasks[index])) {
+      if (part_of_[next] != part_of_[index]) --waits_at_first_[next];
+    }
+    for (const std::uint32_t member : program_.members(tasks[index])) {
+      if (part_of_[member] == part_of_[index]) continue;
+      throw std::invalid_argument("task graph: " + program_.describe(tasks[member]) +
+                                  " is batched with a task of another unit, which does not begin "
+                                  "with it; plan without batches");
+    }
+  }
+}
+
+void Runtime::prepare_messages(Part& part) {
+  std::vector<std::uint32_t> sends, receives;
+  for (const std::uint32_t index : part.tasks) {
+    const Kind kind = program_.tasks()[index].task.kind;
+    if (kind == Kind::kSend) {
+      transfer_of_[index] = static_cast<std::uint32_t>(sends.size());
+      sends.push_back(index);
+    } else if (kind == Kind::kRecv) {
+      receives.push_back(index);
+    }
+  }
+  part.exchange = prepare_exchange(
+      endpoint_, program_, sends, receives,
+      [this](std::uint32_t index) { return payload(program_.tasks()[index]); },
       {.arrived = [this](std::uint32_t tag, std::int64_t bytes,
                          Clock::time_point at) { arrived(tag, bytes, at); },
        .failed =
            [this](const transport::PeerError& e) { fail(std::make_exception_ptr(named(e))); }});
 }
 
+void Runtime::reset(Part& part, std::uint64_t iteration) {
+  part.iteration = iteration;
+  part.remaining = static_cast<std::uint32_t>(part.tasks.size());
+  for (const std::uint32_t index : part.tasks) waits_for_[index] = waits_at_first_[index];
+}
+
 void Runtime::begin(std::uint64_t iteration) {
   {
     const std::lock_guard lock(mutex_);
     rethrow_failure();
-    iteration_ = iteration;
     bytes_sent_ = 0;
-    remaining_ = static_cast<std::uint32_t>(program_.tasks().size());
-    for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
-      waits_for_[index] = program_.tasks()[index].waits_for;
-    }
+    reset(parts_.front(), iteration);
   }
-  exchange_->begin(iteration);
+  parts_.front().exchange->begin(iteration);
 }
 
 void Runtime::start(Clock::time_point at) {
   const std::lock_guard lock(mutex_);
-  for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
-    const LocalTask& local = program_.tasks()[index];
-    if (local.task.kind == Kind::kForward) {
+  start(parts_.front(), at);
+}
+
+void Runtime::start(const Part& part, Clock::time_point at) {
+  for (const std::uint32_t index : part.tasks) {
+    const Kind kind = program_.tasks()[index].task.kind;
+    if (kind == Kind::kForward) {
       intervals_[index].start = at;
       complete(index, at);
-    } else if (local.waits_for == 0 && local.task.kind != Kind::kBackward) {
+    } else if (waits_at_first_[index] == 0 && kind != Kind::kBackward) {
       release(index, at);
     }
   }
@@ -147,43 +196,77 @@ void Runtime::gradient_ready(std::uint32_t gradient, Clock::time_point at) {
   complete(index, at);
 }
 
-void Runtime::wait_until(Clock::time_point at) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, at, [this] { return failure_ != nullptr; });
-  rethrow_failure();
-}
-
 void Runtime::wait() {
   {
     std::unique_lock lock(mutex_);
     const Clock::time_point called = Clock::now();
     const std::chrono::duration<double> look(options_.timeout_s / kLooks);
-    while (!changed_.wait_for(lock, look, [this] { return remaining_ == 0 || failure_; })) {
-      end_if_stalled(lock, std::max(called, progress_));
+    const auto over = [this] { return parts_.front().remaining == 0 || failure_; };
+    while (!changed_.wait_for(lock, look, over)) {
+      end_if_stalled_since(lock, std::max(called, progress_));
     }
     rethrow_failure();
   }
+  finish(*parts_.front().exchange);
+}
+
+void Runtime::begin_unit(std::uint32_t unit, std::uint64_t iteration) {
+  Part& part = parts_[unit];
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    ++under_way_;
+    progress_ = Clock::now();
+    reset(part, iteration);
+  }
   try {
-    exchange_->finish();
+    part.exchange->begin(iteration);
   } catch (const transport::PeerError& error) {
-    throw named(error);
+    return fail(std::make_exception_ptr(named(error)));
+  } catch (...) {
+    return fail(std::current_exception());
+  }
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point at = Clock::now();
+  start(part, at);
+  for (const std::uint32_t gradient : program_.layout().units[unit].members) {
+    const std::uint32_t index = program_.backward_of(gradient);
+    intervals_[index].start = at;
+    complete(index, at);
   }
 }
 
-void Runtime::end_if_stalled(std::unique_lock<std::mutex>& lock, Clock::time_point since) {
-  const auto quiet = Clock::now() - since;
-  if (quiet < std::chrono::duration<double>(options_.timeout_s)) return;
-  const Stall stall = find_stall(
-      program_, options_.timeout_s,
+std::uint32_t Runtime::wait_for_unit() {
+  std::uint32_t unit = kNone;
+  {
+    std::unique_lock lock(mutex_);
+    const std::chrono::duration<double> look(options_.timeout_s / kLooks);
+    const auto over = [this] { return !ended_.empty() || failure_ || waiting_stops_; };
+    while (!changed_.wait_for(lock, look, over)) {
+      if (under_way_ > 0) end_if_stalled_since(lock, progress_);
+    }
+    rethrow_failure();
+    if (ended_.empty()) return kNone;
+    unit = ended_.front();
+    ended_.pop_front();
+  }
+  finish(*parts_[unit].exchange);
+  const std::lock_guard lock(mutex_);
+  --under_way_;
+  return unit;
+}
+
+void Runtime::stop_waiting() {
+  const std::lock_guard lock(mutex_);
+  waiting_stops_ = true;
+  changed_.notify_all();
+}
+
+void Runtime::end_if_stalled_since(std::unique_lock<std::mutex>& lock, Clock::time_point since) {
+  end_if_stalled(
+      lock, Clock::now() - since,
       [this](std::uint32_t index) { return waits_for_[index] != kDone; },
       codec_.running ? codec_.task : kNone);
-  if (quiet < stall.patience) return;
-  lock.unlock();
-  // Before unwinding destroys the exchange, which would tell all that this rank gave up.
-  endpoint_.abort(stall.error.culprit, stall.error.what());
-  lock.lock();
-  changed_.wait_for(lock, kToHear, [this] { return failure_ != nullptr; });
-  if (!failure_) failure_ = std::make_exception_ptr(stall.error);
 }
 
 void Runtime::serve(Queue& queue) {
@@ -226,46 +309,43 @@ void Runtime::run(std::uint32_t index) {
   const bool codes = local.task.kind != Kind::kSend && local.task.kind != Kind::kAllReduce;
   const ScopedYield scoped_yield(codes && local.task.amount >= casync::kLongElements);
   intervals_[index].start = Clock::now();
-  try {
-    std::vector<std::uint32_t> batch{index};
-    const auto members = program_.members(local);
-    batch.insert(batch.end(), members.begin(), members.end());
-    switch (local.task.kind) {
-      case Kind::kEncode:
-        return encode(batch);
-      case Kind::kDecode:
-        return decode(batch);
-      case Kind::kMerge:
-        return merge(batch);
-      case Kind::kAllReduce:
-        reducing_ = index;
-        all_reduce(local);
-        reducing_ = kNone;
-        return;
-      default:
-        return send(local);
-    }
-  } catch (const transport::PeerError& error) {
-    throw named(error);
-  } catch (const std::bad_alloc&) {
-    throw;  // the rank's, whatever it did
-  } catch (const std::exception& error) {
-    throw io::RunError(fmt::format("{}: {}", program_.describe(local), error.what()));
+  as_task(index, [&] { run_body(local, index); });
+}
+
+void Runtime::run_body(const LocalTask& local, std::uint32_t index) {
+  std::vector<std::uint32_t> batch{index};
+  const auto members = program_.members(local);
+  batch.insert(batch.end(), members.begin(), members.end());
+  switch (local.task.kind) {
+    case Kind::kEncode:
+      return encode(batch);
+    case Kind::kDecode:
+      return decode(batch);
+    case Kind::kMerge:
+      return merge(batch);
+    case Kind::kAllReduce:
+      reducing_ = index;
+      all_reduce(local);
+      reducing_ = kNone;
+      return;
+    default:
+      return send(local, index);
   }
 }
 
 Operands Runtime::operands(std::uint32_t index) const {
   const LocalTask& local = program_.tasks()[index];
   if (local.task.kind == Kind::kEncode) {
-    return {slice(local), buffer(local.message), states_[index],
-            draw_key(local.task, local.slice.begin, options_.seed, iteration_)};
+    return {
+        slice(local), buffer(local.message), states_[index],
+        draw_key(local.task, local.slice.begin, options_.seed, parts_[part_of_[index]].iteration)};
   }
   const auto used = static_cast<std::size_t>(message_bytes_[local.message]);
   return {slice(local), buffer(local.message).first(used), {}, {}};
 }
 
 void Runtime::encode(std::span<const std::uint32_t> batch) {
-  std::vector<Work> works;
+  std::vector<BoundTask> works;
   for (const std::uint32_t index : batch) {
     works.push_back({&program_.tasks()[index].task, operands(index)});
   }
@@ -278,7 +358,7 @@ void Runtime::encode(std::span<const std::uint32_t> batch) {
 }
 
 void Runtime::decode(std::span<const std::uint32_t> batch) {
-  std::vector<Work> works;
+  std::vector<BoundTask> works;
   for (const std::uint32_t index : batch) {
     works.push_back({&program_.tasks()[index].task, operands(index)});
   }
@@ -296,19 +376,19 @@ void Runtime::all_reduce(const LocalTask& local) {
   const std::span<std::byte> message =
       local.message == kNone ? std::span<std::byte>() : buffer(local.message);
   runtime::all_reduce(local.task, program_.graph().divisor, program_.cast_of(local), *library_,
-                       {slice(local), message, {}, {}});
+                      {slice(local), message, {}, {}});
   const std::lock_guard lock(mutex_);
   bytes_sent_ += casync::bytes_sent(program_.graph(), local.task);
 }
 
-void Runtime::send(const LocalTask& local) {
+void Runtime::send(const LocalTask& local, std::uint32_t index) {
   const std::int64_t bytes =
       local.message == kNone ? local.task.amount : message_bytes_[local.message];
   {
     const std::lock_guard lock(mutex_);
     bytes_sent_ += bytes;
   }
-  exchange_->send(local.transfer, bytes);
+  parts_[part_of_[index]].exchange->send(transfer_of_[index], bytes);
 }
 
 std::span<float> Runtime::slice(const LocalTask& local) const {
@@ -336,10 +416,13 @@ void Runtime::complete(std::uint32_t index, Clock::time_point at) {
   intervals_[index].end = at;
   progress_ = std::max(progress_, at);
   waits_for_[index] = kDone;
+  const std::uint32_t number = part_of_[index];
   for (const std::uint32_t next : program_.successors(local)) {
-    if (--waits_for_[next] == 0) release(next, at);
+    if (part_of_[next] == number && --waits_for_[next] == 0) release(next, at);
   }
-  if (--remaining_ == 0) changed_.notify_all();
+  if (--parts_[number].remaining > 0) return;
+  if (options_.pace == Pace::kUnit) ended_.push_back(number);
+  changed_.notify_all();
 }
 
 void Runtime::release(std::uint32_t index, Clock::time_point at) {
@@ -352,12 +435,26 @@ void Runtime::release(std::uint32_t index, Clock::time_point at) {
     case Kind::kSend:
       return push(communication_, index, at);
     case Kind::kAllReduce:
-      return push(collective_, index, at);
+      return options_.pace == Pace::kUnit ? take_turn(index, at) : push(collective_, index, at);
     case Kind::kRecv:  // the last it waited for is done: its message is here
       intervals_[index].start = at;
       return complete(index, at);
     default:
       return push(codec_, index, at);
+  }
+}
+
+/// Queues all that may run now, in the one order of all ranks.
+void Runtime::take_turn(std::uint32_t index, Clock::time_point at) {
+  const std::span<const std::uint32_t> order = program_.collectives();
+  const auto place = std::ranges::find(order, index) - order.begin();
+  turns_.ready[static_cast<std::size_t>(place)] = true;
+  while (turns_.ready[turns_.next]) {
+    turns_.ready[turns_.next] = false;
+    // No two at one instant, or the queue would order them itself.
+    turns_.last = std::max(at, turns_.last + Clock::duration(1));
+    push(collective_, order[turns_.next], turns_.last);
+    turns_.next = (turns_.next + 1) % order.size();
   }
 }
 
@@ -367,30 +464,6 @@ void Runtime::arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point a
   const LocalTask& local = program_.tasks()[index];
   if (local.message != kNone) message_bytes_[local.message] = bytes;
   if (--waits_for_[index] == 0) release(index, at);
-}
-
-void Runtime::fail(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = std::move(error);
-  changed_.notify_all();
-}
-
-void Runtime::rethrow_failure() {
-  if (failure_) std::rethrow_exception(failure_);
-}
-
-transport::PeerError Runtime::named(const transport::PeerError& error) const {
-  if (error.awaited.empty()) {
-    const std::uint32_t waiting = reducing_;
-    if (waiting == kNone) return error;
-    return {error.culprit, fmt::format("{}; '{}' waits for it", error.what(),
-                                       program_.describe(program_.tasks()[waiting]))};
-  }
-  const std::uint32_t index = program_.index_of(error.awaited.front());
-  return {error.culprit,
-          fmt::format("{}; tag {} is '{}'", error.what(), error.awaited.front(),
-                      program_.describe(program_.tasks()[index])),
-          error.awaited};
 }
 
 }  // namespace hipress::runtime

@@ -11,10 +11,10 @@
 #include "profiler/device_kernels.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
-#include "tests/runtime/fake_device.hpp"
 #include "tests/gpu.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/profiler/timed_device.hpp"
+#include "tests/runtime/fake_device.hpp"
 
 namespace hipress::profiler {
 namespace {

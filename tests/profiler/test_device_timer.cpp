@@ -6,8 +6,8 @@
 
 #include "io/error.hpp"
 #include "profiler/device_timer.hpp"
-#include "tests/runtime/fake_device.hpp"
 #include "tests/profiler/timed_device.hpp"
+#include "tests/runtime/fake_device.hpp"
 
 namespace hipress::profiler {
 namespace {

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "replay/replay.hpp"
 #include "io/processors.hpp"
 #include "profiler/hosts.hpp"
+#include "replay/replay.hpp"
 #include "tests/profiler/bound.hpp"
 
 namespace hipress::profiler {

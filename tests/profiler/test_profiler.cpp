@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "costs/cluster.hpp"
-#include "replay/replay.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
+#include "replay/replay.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
 #include "tests/profiler/bound.hpp"

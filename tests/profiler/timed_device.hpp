@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device.hpp"
 #include "kernels/codec/codec.hpp"
+#include "runtime/device.hpp"
 
 namespace hipress::profiler {
 
@@ -89,6 +89,7 @@ class TimedDevice : public runtime::Device {
     queue(stream).push_back(
         {.awaits = event, .number = events_[event].recorded, .since_s = host_s_});
   }
+  void wait_foreign(void*, Stream) override {}
   bool done(Event event) override {
     run();
     return events_[event].reached == events_[event].recorded;

@@ -284,7 +284,7 @@ class Exec(unittest.TestCase):
         # What was lost is a task's message, or what ranks tell each other around an iteration. A connection that
         # closes is noticed at once: the timeout must not matter.
         self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, 0,
-                            r"rank 2 closed the connection.*(is 'Recv |iteration \d+)")
+                            r"rank 2 closed the connection.*(waits for 'Recv |iteration \d+)")
         ranks[2].communicate()
         self.assertEqual(ranks[2].returncode, -signal.SIGKILL)
 
@@ -301,7 +301,7 @@ class Exec(unittest.TestCase):
         ranks[2].send_signal(signal.SIGSTOP)
         try:
             self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, timeout_s,
-                                r"rank 2 was silent for 4 s.*(is 'Recv (early|large)|iteration 0)")
+                                r"rank 2 was silent for 4 s.*(waits for 'Recv (early|large)|iteration 0)")
         finally:
             ranks[2].kill()
             ranks[2].communicate()

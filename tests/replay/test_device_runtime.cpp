@@ -8,15 +8,15 @@
 #include <optional>
 
 #include "replay/device_choice.hpp"
-#include "runtime/device_runtime.hpp"
 #include "replay/inputs.hpp"
 #include "replay/replay.hpp"
 #include "replay/verify.hpp"
+#include "runtime/device_runtime.hpp"
+#include "tests/gpu.hpp"
 #include "tests/runtime/fake_device.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "tests/runtime/ranks.hpp"
 #include "tests/runtime/scripted.hpp"
-#include "tests/gpu.hpp"
 
 using namespace hipress;
 using namespace hipress::replay;

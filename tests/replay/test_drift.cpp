@@ -31,11 +31,11 @@ struct Scripted {
 
   Watched watch(int again) {
     return replay::watch([this] { return times(copies.at(probed++)); },
-                           [this] {
-                             ++worked;
-                             return kSpread;
-                           },
-                           again);
+                         [this] {
+                           ++worked;
+                           return kSpread;
+                         },
+                         again);
   }
 };
 

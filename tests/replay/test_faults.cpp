@@ -207,8 +207,8 @@ void run_rank(const Schedule& schedule, int rank, End& end) {
   }
   try {
     const auto endpoint = transport::connect_over(options, make_wire(schedule, options));
-    const ReplayResult result =
-        replay::replay(*endpoint, schedule.job.model, schedule.job.plan, schedule.job.graph, replayed);
+    const ReplayResult result = replay::replay(*endpoint, schedule.job.model, schedule.job.plan,
+                                               schedule.job.graph, replayed);
     end.kind = result.verified ? End::Kind::kVerified : End::Kind::kOther;
   } catch (const transport::PeerError& error) {
     end.kind = End::Kind::kLost;

@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "runtime/operations.hpp"
 #include "replay/replay.hpp"
 #include "replay/verify.hpp"
+#include "runtime/operations.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "tests/runtime/ranks.hpp"
 

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "runtime/exhaustion.hpp"
-#include "replay/room.hpp"
 #include "io/error.hpp"
+#include "replay/room.hpp"
+#include "runtime/exhaustion.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "transport/record.hpp"
 

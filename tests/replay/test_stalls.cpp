@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "runtime/device_runtime.hpp"
 #include "replay/replay.hpp"
+#include "runtime/device_runtime.hpp"
 #include "runtime/runtime.hpp"
 #include "tests/runtime/fake_device.hpp"
 #include "tests/runtime/fixtures.hpp"
@@ -246,7 +246,8 @@ TEST_CASE("what went wrong on one rank is what all others are told") {
       plan.codecs.front() = std::make_shared<HookedCodec>(
           Hooks{.before_encode = [] { throw std::runtime_error("out of ink"); }});
     }
-    replay::replay(endpoint, made.model, plan, made.graph, {.warmup = 0, .iterations = 1, .progress = {}});
+    replay::replay(endpoint, made.model, plan, made.graph,
+                   {.warmup = 0, .iterations = 1, .progress = {}});
   });
   CHECK(message_of(errors[1]) == "Encode g0[0] on node 1: out of ink");
   for (const int rank : {0, 2}) {

@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "replay/inputs.hpp"
-#include "runtime/operations.hpp"
 #include "replay/replay.hpp"
 #include "replay/verify.hpp"
+#include "runtime/operations.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "tests/runtime/ranks.hpp"
 

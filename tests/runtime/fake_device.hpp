@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "io/error.hpp"
 #include "runtime/device.hpp"
 #include "runtime/operations.hpp"
-#include "io/error.hpp"
 #include "transport/nccl_library.hpp"
 
 namespace hipress::runtime {
@@ -140,6 +140,10 @@ class FakeDevice : public Device {
       const std::lock_guard lock(mutex_);
       return events_[event].reached >= number;
     });
+  }
+  /// A foreign event is a std::atomic<bool> that becomes true.
+  void wait_foreign(void* event, Stream stream) override {
+    on(stream).enqueue([event] { return static_cast<std::atomic<bool>*>(event)->load(); });
   }
   bool done(Event event) override {
     const std::lock_guard lock(mutex_);

@@ -4,10 +4,10 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "io/error.hpp"
 #include "runtime/device_layout.hpp"
 #include "runtime/rounds.hpp"
 #include "runtime/stream_schedule.hpp"
-#include "io/error.hpp"
 #include "tests/runtime/fake_device.hpp"
 #include "tests/runtime/fixtures.hpp"
 

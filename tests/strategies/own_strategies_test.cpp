@@ -7,11 +7,11 @@
 #include "casync/folding.hpp"
 #include "casync/partition.hpp"
 #include "casync/strategy.hpp"
-#include "replay/replay.hpp"
 #include "io/error.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/problem.hpp"
 #include "planner/search/search.hpp"
+#include "replay/replay.hpp"
 #include "sim/simulator.hpp"
 #include "tests/runtime/fixtures.hpp"
 
@@ -126,7 +126,7 @@ std::int64_t simulated_ps(const runtime::Case& made) {
 
 replay::ReplayResult run(const runtime::Case& made) {
   return replay::replay_threads("memory", made.model, made.plan, made.graph,
-                                  {.iterations = 2, .progress = {}});
+                                {.iterations = 2, .progress = {}});
 }
 
 }  // namespace
