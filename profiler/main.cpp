@@ -31,6 +31,8 @@ using hipress::costs::Curve;
 using hipress::costs::Profile;
 namespace profiler = hipress::profiler;
 
+constexpr int kAgain = 3, kAgainQuick = 1;
+
 struct Arguments {
   std::string device = "cpu", transport{hipress::transport::kDefaultTransport};
   std::vector<std::string> algorithms;
@@ -42,7 +44,7 @@ struct Arguments {
   double timeout_s = 60;
   bool quick = false;
   std::optional<int> passes;
-  int again = 3;
+  std::optional<int> again;
   bool json = false;
 };
 
@@ -95,11 +97,12 @@ void declare(CLI::App& app, Arguments& arguments) {
              "shared (default: {})",
              profiler::Options{}.passes))
       ->check(hipress::io::count_from(1, 1000));
-  app.add_option("--again", arguments.again,
-                 "measure again, so many times at most, where probes before and after say that the "
-                 "machine's speed changed meanwhile")
-      ->check(hipress::io::count_from(0, 1000))
-      ->capture_default_str();
+  app.add_option(
+         "--again", arguments.again,
+         fmt::format("measure again, so many times at most, where probes before and after say "
+                     "that the machine's speed changed meanwhile (default: {}, with --quick {})",
+                     kAgain, kAgainQuick))
+      ->check(hipress::io::count_from(0, 1000));
   app.add_flag("--json", arguments.json, "print one JSON object instead of the table");
 }
 
@@ -333,7 +336,8 @@ int run(Arguments& arguments) {
     if (reports) spdlog::info("measuring {}", what);
   };
   const Profile profile = profiler::measure_while_steady(
-      options, progress, probe_of(arguments, options), arguments.again);
+      options, progress, probe_of(arguments, options),
+      arguments.again.value_or(arguments.quick ? kAgainQuick : kAgain));
   if (!reports) return 0;
   const bool new_cores = !base || options.anew != profiler::Part::kKernels;
   if (new_cores && profile.cores > 0 && profile.link.core_s_per_byte == 0) {

@@ -32,7 +32,7 @@ double normal_quantile(double probability) {
 /// Normal draws at the points of an additive lattice in five dimensions, which fills them evenly
 /// (R-sequence; Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018).
 std::vector<Draw> make_draws() {
-  constexpr double kRoot = 1.1673039782614187;  // of x^6 = x + 1
+  constexpr double kRoot = 1.1347241384015194;  // of x^6 = x + 1
   const auto normal = [](std::size_t i, int dimension) {
     const double place = 0.5 + static_cast<double>(i + 1) / std::pow(kRoot, dimension);
     return normal_quantile(std::clamp(place - std::floor(place), 1e-6, 1 - 1e-6));

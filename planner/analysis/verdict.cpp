@@ -18,12 +18,16 @@ std::string sure(double probability) {
   return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
 }
 
-/// "; PyTorch DDP takes 180ms, with its fp16 hook 143ms".
-std::string about_ddp(const Comparison& comparison) {
+/// "; PyTorch DDP takes 180ms, with its fp16 hook 143ms", and whether that is faster than the plan
+/// by more than the tolerance.
+std::string about_ddp(const Problem& problem, const Comparison& comparison) {
   std::string text;
   for (const Baseline& baseline : comparison.baselines) {
     if (!baseline.iteration_s) continue;
-    const std::string time = io::format_duration(*baseline.iteration_s);
+    std::string time = io::format_duration(*baseline.iteration_s);
+    if (*baseline.iteration_s < *comparison.planned_s * (1 - problem.tolerance)) {
+      time += ", less than this plan";
+    }
     if (baseline.name == "ddp") text += "; PyTorch DDP takes " + time;
     if (baseline.name == "ddp_fp16") {
       text += (text.empty() ? "; PyTorch DDP with its fp16 hook takes " : ", with its fp16 hook ") +
@@ -40,6 +44,31 @@ std::string name_of(const Contender& rival) {
   return rival.name.empty() ? "the best plan without compression" : "baseline " + rival.name;
 }
 
+/// "; half precision alone would save 61ms", where the plan gives up more than that; empty if it
+/// does not, or where nothing in half precision was simulated.
+std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
+                                 double rival_s) {
+  const bool is_coarser =
+      std::ranges::any_of(plan.decisions, [&](const casync::Decision& decision) {
+        return decision.algorithm != casync::kRaw &&
+               !plan.algorithms[static_cast<std::size_t>(decision.algorithm)].half_precision;
+      });
+  if (!is_coarser) return "";
+  std::optional<double> fastest_s;
+  for (const Baseline& baseline : comparison.baselines) {
+    const bool half = std::ranges::all_of(baseline.plan.algorithms,
+                                          [](const auto& used) { return used.half_precision; });
+    const bool compressed = std::ranges::any_of(
+        baseline.plan.decisions, [](const auto& one) { return one.algorithm != casync::kRaw; });
+    if (!baseline.iteration_s || !half || !compressed) continue;
+    fastest_s = std::min(fastest_s.value_or(*baseline.iteration_s), *baseline.iteration_s);
+  }
+  if (!fastest_s) return "";
+  return *fastest_s < rival_s
+             ? "; half precision alone would save " + io::format_duration(rival_s - *fastest_s)
+             : "; half precision alone would save nothing";
+}
+
 /// What it takes for the rival to be the plan, where that is its groups alone.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   if (rival.name.starts_with("ddp") || may_be_plan(problem, rival.plan.plan)) return "";
@@ -47,7 +76,11 @@ std::string how_to_say(const Problem& problem, const Contender& rival) {
   return topology ? " (take --topology BEST)" : " (groups: take --output X.yaml)";
 }
 
-/// What the first saves of the second; without responses, as surely as times say.
+/// Why nothing says how sure an advice is.
+constexpr std::string_view kNoInterval =
+    "how sure is not known: the budget left no time for intervals";
+
+/// What the first saves of the second; without responses, as times alone say.
 sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first, double second_s,
                       const std::optional<sim::Response>& second, const costs::Spread& spread,
                       double margin = 0) {
@@ -73,7 +106,7 @@ Verdict without_compression(const Problem& problem, const Comparison& comparison
   const double worth = saving_of(best.plan.iteration_s, best.response, planned_s,
                                  comparison.planned, comparison.spread, problem.tolerance)
                            .probability;
-  verdict.probability = 1 - worth;
+  if (comparison.planned && best.response) verdict.probability = 1 - worth;
   constexpr double kNothing = 5e-4;  // less is 0.0 % in words
   if (std::abs(saved) < kNothing) return because("compression would save nothing");
   return because(saved > 0 ? fmt::format("compression would save {}, which is not worth its loss "
@@ -83,7 +116,8 @@ Verdict without_compression(const Problem& problem, const Comparison& comparison
 }
 
 /// Where the plan compresses: laid beside its best rival without compression.
-Verdict with_compression(const Problem& problem, const Comparison& comparison) {
+Verdict with_compression(const Problem& problem, const casync::Plan& plan,
+                         const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
   if (!comparison.uncompressed) {
@@ -97,21 +131,26 @@ Verdict with_compression(const Problem& problem, const Comparison& comparison) {
   const sim::Saving saving =
       saving_of(planned_s, comparison.planned, rival_s, rival.response, comparison.spread);
   const double saved = 1 - planned_s / rival_s;
+  const bool is_known = comparison.planned && rival.response;
+  const auto known = [&](double probability) {
+    return is_known ? std::optional(probability) : std::nullopt;
+  };
   if (saved > problem.tolerance && saving.probability >= kSure) {
-    return {
-        Advice::kCompress, saving.probability,
-        fmt::format("compress ({}): {} an iteration; saves {} of {} ({}, {:.0f} to {:.0f}) over "
-                    "{}",
-                    sure(saving.probability), time, io::format_duration(rival_s - planned_s),
-                    io::format_duration(rival_s), percent(saved), 100 * saving.p10,
-                    100 * saving.p90, name_of(rival))};
+    const std::string range =
+        is_known ? fmt::format(", {:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90) : "";
+    return {Advice::kCompress, known(saving.probability),
+            fmt::format("compress ({}): {} an iteration; saves {} of {} ({}{}) over {}{}",
+                        is_known ? sure(saving.probability) : kNoInterval, time,
+                        io::format_duration(rival_s - planned_s), io::format_duration(rival_s),
+                        percent(saved), range, name_of(rival),
+                        about_half_precision(plan, comparison, rival_s))};
   }
   const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
   if (saved <= problem.tolerance) {
     const double worth = saving_of(planned_s, comparison.planned, rival_s, rival.response,
                                    comparison.spread, problem.tolerance)
                              .probability;
-    return {Advice::kDoNotCompress, 1 - worth,
+    return {Advice::kDoNotCompress, known(1 - worth),
             fmt::format("do not compress: {}{} takes {} an iteration, this plan {}: {}",
                         name_of(rival), how_to_say(problem, rival), rival_time, time,
                         saved > 0 ? fmt::format("saving {} is not worth its loss (tolerance {})",
@@ -119,7 +158,7 @@ Verdict with_compression(const Problem& problem, const Comparison& comparison) {
                                   : fmt::format("{} longer", percent(-saved)))};
   }
   return {
-      Advice::kTooClose, saving.probability,
+      Advice::kTooClose, known(saving.probability),
       fmt::format("too close to call: {} an iteration, {} {} ({} saved; compression is faster with "
                   "{:.0f} % probability)",
                   time, name_of(rival), rival_time, percent(saved), 100 * saving.probability)};
@@ -141,15 +180,17 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
   if (best.plan.iteration_s >= rival_s * (1 - problem.tolerance) || probability < kSure) {
     return std::nullopt;
   }
-  std::string text =
-      fmt::format("compress, but otherwise ({}): {}{} takes {} an iteration, this plan {}",
-                  sure(probability), name_of(best), how_to_say(problem, best),
-                  with_interval(best.plan.iteration_s, best.response, comparison.spread),
-                  with_interval(planned_s, comparison.planned, comparison.spread));
+  const bool is_known =
+      best.response && (plan_is_faster ? comparison.planned : comparison.uncompressed->response);
+  std::string text = fmt::format(
+      "compress, but otherwise ({}): {}{} takes {} an iteration, this plan {}",
+      is_known ? sure(probability) : kNoInterval, name_of(best), how_to_say(problem, best),
+      with_interval(best.plan.iteration_s, best.response, comparison.spread),
+      with_interval(planned_s, comparison.planned, comparison.spread));
   if (!plan_is_faster) {
     text += fmt::format(", {} {}", name_of(*comparison.uncompressed), io::format_duration(rival_s));
   }
-  return Verdict{Advice::kCompress, probability, text};
+  return Verdict{Advice::kCompress, is_known ? std::optional(probability) : std::nullopt, text};
 }
 
 }  // namespace
@@ -192,12 +233,12 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
     return {.advice = Advice::kTooClose,
             .sentence = "too close to call: this plan's graph is too large to be simulated"};
   }
-  Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, comparison)
+  Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, plan, comparison)
                                                     : without_compression(problem, comparison);
   if (verdict.advice != Advice::kCompress) {
     verdict = compress_elsewhere(problem, comparison).value_or(verdict);
   }
-  verdict.sentence += about_ddp(comparison);
+  verdict.sentence += about_ddp(problem, comparison);
   return verdict;
 }
 

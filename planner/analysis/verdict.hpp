@@ -45,7 +45,8 @@ const char* to_string(Advice advice);  ///< "compress", "do not compress", "too 
 struct Verdict {
   Advice advice = Advice::kTooClose;
   /// That the advice is right: that compression is faster, or that it saves no more than
-  /// Problem::tolerance; where it is too close to call, that compression is faster.
+  /// Problem::tolerance; where it is too close to call, that compression is faster. None: it is not
+  /// known, since there was no time for intervals, or nothing to compare.
   std::optional<double> probability = {};
   std::string sentence;  ///< one line: the advice, times with intervals, and what DDP takes
 };

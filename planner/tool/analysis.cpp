@@ -186,6 +186,14 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
       context.strategy = topology->text();
     }
   }
+  if (const BaselineRow* const row = find_baseline(path_or_name)) {
+    Problem simulated = problem;
+    simulated.strategy = row->strategy.empty() ? context.strategy : std::string(row->strategy);
+    if (problem.machines != nullptr) {
+      Baseline baseline = simulate_baseline(*row, simulated, *problem.machines);
+      return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
+    }
+  }
   plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
   if (!order) order = resolved.transfer_order;
   return {.plan = std::move(resolved.plan),

@@ -208,8 +208,15 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   planner::SearchResult result =
       find_plan(request, other, request.share_of_level() * request.share_of_search());
   consider_uncompressed(request, other, outcome);
-  const planner::AffordableTime time = planner::affordable_iteration(
+  planner::AffordableTime time = planner::affordable_iteration(
       other.model, result.plan, *other.machines, result.transfer_order);
+  const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
+  const bool raw_is_of_them = raw && raw->plan.nodes == other.nodes;
+  if (raw_is_of_them && time.iteration_s && raw->iteration_s < *time.iteration_s) {
+    result.plan = raw->plan;
+    result.transfer_order = raw->transfer_order;
+    time.iteration_s = raw->iteration_s;
+  }
   found.evaluations += result.evaluations;
   found.complete = found.complete && result.complete;
   found.proven = found.proven && result.proven && time.iteration_s.has_value();
@@ -244,7 +251,8 @@ void analyse(const Request& request, Outcome& outcome) {
         found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
   }
   const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
-  const bool may_be_raw = raw && planner::may_be_plan(*outcome.problem, raw->plan);
+  const bool may_be_raw = raw && raw->plan.nodes == outcome.problem->nodes &&
+                          planner::may_be_plan(*outcome.problem, raw->plan);
   const std::vector<planner::Baseline> none;
   const bool at_given_levels = outcome.problem == &request.problem;
   outcome.analysis =

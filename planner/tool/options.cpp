@@ -44,6 +44,7 @@ void declare_options(CLI::App& app, Options& options) {
                  fmt::format("One of {} (allreduce: nothing compressed), or BEST: all of them, and "
                              "all-reduce for what others do not compress (search timeline)",
                              casync::strategy_names(casync::Operation::kMean)))
+      ->each([&](const std::string&) { options.topology_given = true; })
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
       ->check(io::count_from(1, 1u << 20));
@@ -106,11 +107,27 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 
+namespace {
+
+const casync::Strategy& find_topology(const std::string& name) {
+  try {
+    return casync::find_strategy(name);
+  } catch (const std::invalid_argument& error) {
+    throw io::InputError(fmt::format("{}, and BEST, which chooses among them", error.what()));
+  }
+}
+
+}  // namespace
+
 std::string topology_of(const Options& options, const SearchRow& search) {
   std::string name = options.topology;
+  const std::string& plan = options.analysis.plan;
+  if (!options.topology_given && !plan.empty()) {
+    name = plans::topology_of_plan(plan).value_or(name);
+  }
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name != "best") {
-    const casync::Strategy& strategy = casync::find_strategy(options.topology);
+    const casync::Strategy& strategy = find_topology(name);
     if (strategy.operation == casync::Operation::kMean) return std::string(strategy.name);
     throw io::InputError(
         fmt::format("topology {} does not average gradients: take one of {}, or BEST",

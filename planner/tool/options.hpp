@@ -18,6 +18,7 @@ namespace hipress::planner {
 struct Options {
   std::string input = "input.txt";
   std::string topology = "PS";
+  bool topology_given = false;
   std::uint32_t nodes = 0;  ///< 0: the cluster file's, else kDefaultNodes
   costs::MachineOptions machines;
   models::TimeOptions times;

@@ -42,7 +42,7 @@ TEST_CASE("a spread has floors, takes what varies more, and keeps the base's for
   steady.passes.add({1, 1});
   CHECK(steady.spread({}) ==
         costs::Spread{
-            .host = 0.03, .links = 0.02, .compute = 0.02, .model = 0.03, .iterations = 0.01});
+            .host = 0.03, .links = 0.005, .compute = 0.02, .model = 0.03, .iterations = 0.01});
   Variations varied;
   varied.passes.add(spaced(0.05, 1));
   varied.runs.add(spaced(0.2, 1));
@@ -55,7 +55,7 @@ TEST_CASE("a spread has floors, takes what varies more, and keeps the base's for
   CHECK(spread.iterations == Approx(0.4 * unit));
 
   costs::Profile base;
-  base.spread = {.host = 0.5, .links = 0.06, .compute = 0.02, .model = 0.03, .iterations = 0.07};
+  base.spread = {.host = 0.5, .links = 0.06, .compute = 0.02, .model = 0.01, .iterations = 0.07};
   Options options;
   options.base = &base;
   options.anew = Part::kKernels;
@@ -63,6 +63,8 @@ TEST_CASE("a spread has floors, takes what varies more, and keeps the base's for
   CHECK(kernels.host == 0.5);
   CHECK(kernels.links == 0.06);
   CHECK(kernels.iterations == 0.07);
+  CHECK(kernels.model == 0.01);
   options.anew = Part::kLinks;
   CHECK(varied.spread(options).links == Approx(0.3 * unit));
+  CHECK(varied.spread(options).model == 0.03);  // these links are loopback's
 }
