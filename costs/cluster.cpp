@@ -152,6 +152,12 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   return cluster;
 }
 
+std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
+  const auto nodes = io::YamlNode::load(path).find("nodes");
+  if (!nodes) return std::nullopt;
+  return static_cast<std::uint32_t>(nodes->integer(1, kMaxNodes));
+}
+
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
   root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn", "link",

@@ -109,6 +109,9 @@ LinkCosts ring_costs(const Cluster& cluster);
 /// N nodes as the profile was measured: each on a machine of its own, or all on one (shared_host).
 Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes);
 
+/// How many nodes a cluster YAML says that it has; none: it does not say.
+std::optional<std::uint32_t> nodes_of_cluster(const std::string& path);
+
 /// Reads a cluster YAML (docs/profiles.md lists the keys); what it does not say is taken from the
 /// profile. With `nodes` > 0, another number of nodes in the file is an InputError.
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes);

@@ -123,6 +123,17 @@ void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
   profile.name += fmt::format(" with kernels scaled to {}", io::format_bandwidth(to));
 }
 
+/// Links of one's own, but the cores of the one machine that was measured.
+void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines) {
+  const bool own_links = !options.bandwidth.empty() || !options.latency.empty();
+  const std::uint32_t nodes = machines.cluster.nodes;
+  if (!options.cluster.empty() || !own_links || !machines.profile.shared_host || nodes < 2) return;
+  machines.warnings.push_back(fmt::format(
+      "profile {} was measured with all ranks on one machine, whose {} cores these {} nodes share: "
+      "for machines of their own, give a cluster file with nodes_per_host: 1",
+      machines.profile.name, machines.profile.cores, nodes));
+}
+
 Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, std::uint32_t nodes,
                          std::uint32_t otherwise) {
   if (!options.cluster.empty()) return read_cluster(options.cluster, profile, nodes);
@@ -179,6 +190,7 @@ LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_
   machines.cluster = read_any_cluster(options, machines.profile, nodes, otherwise);
   apply_link(options, machines.cluster.link);
   apply_gpus(options, machines);
+  warn_of_shared_host(options, machines);
   return machines;
 }
 

@@ -89,7 +89,7 @@ void declare(CLI::App& app, Arguments& arguments) {
                                        hipress::transport::kMaxTimeout_s))
       ->capture_default_str();
   app.add_flag("--quick", arguments.quick,
-               "fewer sizes and repetitions: a quarter of a minute for two algorithms");
+               "fewer sizes and repetitions: a quarter of a minute for two algorithms on an idle machine");
   app.add_option(
          "--passes", arguments.passes,
          fmt::format(

@@ -75,7 +75,7 @@ void declare(CLI::App& app, Request& request) {
                              casync::strategy_names(casync::Operation::kMean)))
       ->each([&](const std::string&) { request.topology_given = true; });
   app.add_option("--nnodes", request.nnodes,
-                 "ranks; default: the launcher's, else what a plan YAML says")
+                 "ranks; default: the launcher's, else what a plan YAML says, else the cluster's")
       ->check(io::count_from(1, 1024));
   app.add_option("--algorithm", request.algorithm,
                  "what compressed means where the plan does not say")
@@ -199,10 +199,12 @@ std::uint32_t count_ranks(const Request& request, const std::optional<io::Launch
   if (!launch) {
     if (request.nnodes > 0) return request.nnodes;
     if (const auto planned = plans::nodes_of_plan(request.plan)) return *planned;
+    if (!request.machines.cluster.empty()) {
+      if (const auto nodes = costs::nodes_of_cluster(request.machines.cluster)) return *nodes;
+    }
     throw io::InputError(
-        "--nnodes is required unless a launcher (torchrun, srun, mpirun) starts the ranks or a "
-        "plan "
-        "YAML says how many there are");
+        "--nnodes is required unless a launcher (torchrun, srun, mpirun) starts the ranks, or a "
+        "plan YAML or a cluster file says how many there are");
   }
   const auto size = static_cast<std::uint32_t>(launch->size);
   if (request.nnodes != 0 && request.nnodes != size) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/search/search.hpp"
 #include "planner/timing/workbench.hpp"
 #include "sim/jitter.hpp"
 

@@ -230,8 +230,10 @@ std::string with_interval(double time_s, const std::optional<sim::Response>& res
 
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {
   if (!comparison.planned_s) {
-    return {.advice = Advice::kTooClose,
-            .sentence = "too close to call: this plan's graph is too large to be simulated"};
+    const std::string why = comparison.not_simulated.empty()
+                                ? "this plan's graph is too large to be simulated"
+                                : comparison.not_simulated;
+    return {.advice = Advice::kTooClose, .sentence = "too close to call: " + why};
   }
   Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, plan, comparison)
                                                     : without_compression(problem, comparison);

@@ -19,7 +19,8 @@ struct Contender {
 
 /// Simulated iteration times of the plan and of what it is compared with.
 struct Comparison {
-  std::optional<double> planned_s;  ///< none: its graph is too large
+  std::optional<double> planned_s;  ///< none: its graph is too large, or `not_simulated`
+  std::string not_simulated = {};   ///< why nothing was; else empty
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
   std::optional<Contender> uncompressed = {};  ///< the fastest plan known without compression

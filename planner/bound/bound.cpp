@@ -1,11 +1,14 @@
 #include "planner/bound/bound.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "planner/bound/relaxation.hpp"
 #include "planner/bound/visits.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "planner/analysis/verdict.hpp"
+#include "planner/search/search.hpp"
 
 /// What hipress-plan lays beside the plan that it found.
 namespace hipress::planner {

@@ -281,15 +281,15 @@ double bound(const planner::Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
-/// Whether plans can be simulated: SeCoPa's formulas have costs for algorithms that no profile has.
-bool has_costs(const Request& request, std::vector<std::string>& diagnostics) {
-  if (request.search.simulates || !request.searches()) return true;
+/// Why plans cannot be simulated, since SeCoPa's formulas have costs for algorithms that no profile
+/// has; empty: they can.
+std::string missing_costs(const Request& request) {
+  if (request.search.simulates || !request.searches()) return {};
   try {
     for (const std::string& name : request.problem.algorithms) request.profile.codec(name);
-    return true;
+    return {};
   } catch (const io::InputError& error) {
-    diagnostics.push_back(fmt::format("nothing was simulated: {}", error.what()));
-    return false;
+    return fmt::format("nothing was simulated: {}", error.what());
   }
 }
 
@@ -305,9 +305,11 @@ Outcome find(const Request& request) {
   found.diagnostics.insert(found.diagnostics.end(), request.diagnostics.begin(),
                            request.diagnostics.end());
   Comparison& comparison = outcome.comparison;
-  if (has_costs(request, found.diagnostics)) {
+  if (std::string missing = missing_costs(request); missing.empty()) {
     comparison = planner::compare_with_baselines(problem, found);
     consider_uncompressed(request, problem, outcome);
+  } else {
+    comparison.not_simulated = std::move(missing);
   }
   if (request.optimises()) planner::take_faster(problem, comparison, found);
   watch = {};

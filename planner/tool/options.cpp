@@ -12,6 +12,7 @@
 #include "io/tool.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/problem/choices.hpp"
+#include "plans/plan_file.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -57,9 +58,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option(
       "--coarsest", options.coarsest,
       "Leave out algorithms that give up more than this one: " + describe_accuracy_order());
-  app.add_option("--accuracy", options.accuracy,
-                 "Place of a program in that order: tern.pse=terngrad, or 1 to 4 (default: 4, as "
-                 "coarse as dgc); may be given several times")
+  app.add_option(
+         "--accuracy", options.accuracy,
+         "Place of a program in that order: tern.pse=terngrad, or 1 (fp16) to 4 (default: 4, as "
+         "coarse as dgc); may be given several times")
       ->allow_extra_args(false);
   app.add_option(
       "--search", options.search,

@@ -102,6 +102,21 @@ TEST_CASE("Option --gpu-bandwidth without several GPUs is warned of") {
             "--gpu-bandwidth has no effect: nodes have one GPU (--gpus-per-node)"});
 }
 
+TEST_CASE("Links of one's own between nodes that share a machine's cores are warned of") {
+  Profile profile;
+  profile.name = "measured";
+  profile.shared_host = true;
+  profile.cores = 2;
+  const LoadedMachines shared = load(parsed({"--bandwidth", "10Gbps"}), profile, 4, 16);
+  REQUIRE(shared.warnings.size() == 1);
+  CHECK_THAT(shared.warnings[0],
+             Contains("whose 2 cores these 4 nodes share") && Contains("nodes_per_host: 1"));
+  CHECK(load(parsed({}), profile, 4, 16).warnings.empty());
+  CHECK(load(parsed({"--bandwidth", "10Gbps"}), profile, 1, 16).warnings.empty());
+  profile.shared_host = false;
+  CHECK(load(parsed({"--bandwidth", "10Gbps"}), profile, 4, 16).warnings.empty());
+}
+
 TEST_CASE("Kernels are scaled from the bandwidth that they were measured at") {
   const Profile before = read_profile("v100_100g");
   const LoadedMachines machines = load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16);
