@@ -19,11 +19,11 @@
 namespace hipress::bench {
 namespace {
 
-using casync::UnitWork;
 using casync::GraphBuilder;
 using casync::Kind;
 using casync::TaskGraph;
 using casync::TaskId;
+using casync::UnitWork;
 
 constexpr std::uint32_t kNodes = 64;
 constexpr std::int64_t kElements = 1 << 20;

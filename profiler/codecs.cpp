@@ -150,7 +150,7 @@ void sample_codec(const std::string& algorithm, const Options& options, const Ho
   for (std::size_t mixture = 0; mixture < all.size(); ++mixture) {
     const Calibration calibration =
         codec_calibration(job_nodes(options, ranks), algorithm, all[mixture], ranks);
-    const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
+    const replay::ReplayResult result = run(calibration, options, per_pass(algorithm));
     std::vector<double> iterations_s;
     for (const traces::Timeline& timeline : result.timelines) {
       series.add(calibration.graph, timeline);
@@ -167,8 +167,7 @@ void sample_merge(const Options& options, Series& series) {
   for (const std::int64_t elements : sizes(options.effort)) {
     const Calibration calibration =
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
-    const executor::ReplayResult result =
-        run(calibration, options, {.warmups = 2, .iterations = 2});
+    const replay::ReplayResult result = run(calibration, options, {.warmups = 2, .iterations = 2});
     series[elements].push_back(durations(calibration.graph, result.timelines, Kind::kMerge));
   }
 }

@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <array>
 
-#include "executor/gather.hpp"
-#include "executor/inputs.hpp"
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
+#include "replay/inputs.hpp"
+#include "runtime/gather.hpp"
 #include "transport/nccl.hpp"
 
 namespace hipress::profiler {
 
-using executor::Device;
-using executor::Stream;
+using runtime::Device;
+using runtime::Stream;
 
 StoppingRule stopping_rule(Effort effort) {
   if (effort == Effort::kFull) return {};
@@ -109,7 +109,7 @@ class Slices {
   /// Gradients as a replay has them, nothing kept from a step before, and whole messages.
   void fill() {
     std::vector<float> some(static_cast<std::size_t>(std::min<std::int64_t>(elements_, 1 << 20)));
-    executor::fill_inputs({.seed = 1}, 0, some);
+    replay::fill_inputs({.seed = 1}, 0, some);
     constexpr Stream kStream = Stream::kOwnCodec;
     device_.clear(arena_, each() * count_, kStream);
     for (int i = 0; i < count_; ++i) {
@@ -156,7 +156,7 @@ Room room_for(Device& device, const kernels::Codec& codec, const Options& option
   }
   if (options.endpoint != nullptr) {
     // Who measured one more would leave the others' step.
-    const auto all = executor::gather(*options.endpoint, room.sizes.size());
+    const auto all = runtime::gather(*options.endpoint, room.sizes.size());
     room.sizes.resize(*std::ranges::min_element(all));
   }
   return room;
@@ -349,7 +349,7 @@ costs::OverlapFactors overlap_over_nccl(const Options& options, transport::Endpo
                             .least =
                                 [&](std::int64_t own) {
                                   const std::vector<std::int64_t> all =
-                                      executor::gather(endpoint, own);
+                                      runtime::gather(endpoint, own);
                                   return *std::ranges::min_element(all);
                                 }};
   try {

@@ -14,9 +14,9 @@
 namespace hipress::profiler {
 namespace {
 
-using executor::Device;
-using executor::Event;
-using executor::Stream;
+using runtime::Device;
+using runtime::Event;
+using runtime::Stream;
 
 /// Holds a stream until it is opened, at the latest by its destructor.
 class Gate {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/gather.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "profiler/timing.hpp"
+#include "runtime/gather.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   for (auto* const times : {&timeline.start, &timeline.end}) {
     const std::span<const casync::Picoseconds> mine(*times);
-    *times = std::move(executor::gather(endpoint, mine).front());
+    *times = std::move(runtime::gather(endpoint, mine).front());
   }
 }
 
@@ -109,9 +109,9 @@ Repetitions usual(const Options& options) {
   return {.warmups = 3, .iterations = options.effort == Effort::kQuick ? 3 : 7};
 }
 
-executor::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const Repetitions& repetitions, const std::function<double()>& meter) {
-  executor::ReplayOptions replay;
+replay::ReplayResult run(const Calibration& calibration, const Options& options,
+                         const Repetitions& repetitions, const std::function<double()>& meter) {
+  replay::ReplayOptions replay;
   replay.meter = meter;
   replay.warmup = repetitions.warmups;
   replay.iterations = repetitions.iterations;
@@ -121,11 +121,11 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
   replay.nccl = options.nccl;
   replay.every_timeline = true;
   if (options.endpoint == nullptr) {
-    return executor::replay_threads(options.transport, calibration.model, calibration.plan,
-                                    calibration.graph, replay);
+    return replay::replay_threads(options.transport, calibration.model, calibration.plan,
+                                  calibration.graph, replay);
   }
-  executor::ReplayResult result = executor::replay(*options.endpoint, calibration.model,
-                                                   calibration.plan, calibration.graph, replay);
+  replay::ReplayResult result = replay::replay(*options.endpoint, calibration.model,
+                                               calibration.plan, calibration.graph, replay);
   for (traces::Timeline& timeline : result.timelines) share(*options.endpoint, timeline);
   return result;
 }
@@ -140,8 +140,8 @@ void keep_step(const Options& options) {
 
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body) {
   if (options.endpoint != nullptr) return body(*options.endpoint);
-  executor::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
-                             body);
+  replay::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
+                           body);
 }
 
 }  // namespace hipress::profiler

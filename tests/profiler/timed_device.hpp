@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor/device.hpp"
 #include "kernels/codec/codec.hpp"
+#include "runtime/device.hpp"
 
 namespace hipress::profiler {
 
@@ -34,13 +34,13 @@ struct TimedDeviceOptions {
 /// A device that does nothing but count the time that its work would take, the host's time for
 /// enqueuing it included: what is measured of it can be told exactly. It lags behind the host until
 /// the host waits for it, so a function called from a stream is over no sooner than that.
-class TimedDevice : public executor::Device {
+class TimedDevice : public runtime::Device {
  public:
-  using Stream = executor::Stream;
-  using Event = executor::Event;
+  using Stream = runtime::Stream;
+  using Event = runtime::Event;
 
   explicit TimedDevice(const TimedDeviceOptions& options) : options_(options) {
-    for (std::size_t s = 0; s < executor::kStreams; ++s) handles_[s] = {this, s};
+    for (std::size_t s = 0; s < runtime::kStreams; ++s) handles_[s] = {this, s};
   }
 
   std::string name() override { return "a timed device"; }
@@ -89,6 +89,7 @@ class TimedDevice : public executor::Device {
     queue(stream).push_back(
         {.awaits = event, .number = events_[event].recorded, .since_s = host_s_});
   }
+  void wait_foreign(void*, Stream) override {}
   bool done(Event event) override {
     run();
     return events_[event].reached == events_[event].recorded;
@@ -234,8 +235,8 @@ class TimedDevice : public executor::Device {
   }
 
   const TimedDeviceOptions options_;
-  std::array<Handle, executor::kStreams> handles_;
-  std::array<std::deque<Piece>, executor::kStreams> queues_;
+  std::array<Handle, runtime::kStreams> handles_;
+  std::array<std::deque<Piece>, runtime::kStreams> queues_;
   std::vector<Record> events_;
   std::uintptr_t next_address_ = 1 << 20;
   double host_s_ = 0, now_s_ = 0;

@@ -7,13 +7,13 @@
 #include "casync/folding.hpp"
 #include "casync/partition.hpp"
 #include "casync/strategy.hpp"
-#include "executor/replay.hpp"
 #include "io/error.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/problem.hpp"
 #include "planner/search/search.hpp"
+#include "replay/replay.hpp"
 #include "sim/simulator.hpp"
-#include "tests/executor/fixtures.hpp"
+#include "tests/runtime/fixtures.hpp"
 
 using namespace hipress;
 using casync::PartitionTasks;
@@ -115,7 +115,7 @@ costs::Profile simple_profile() {
   return profile;
 }
 
-std::int64_t simulated_ps(const executor::Case& made) {
+std::int64_t simulated_ps(const runtime::Case& made) {
   const costs::Profile profile = simple_profile();
   const std::uint32_t nodes = made.plan.plan.nodes;
   return sim::simulate(made.graph, sim::TaskCosts(profile, made.plan.plan.algorithms),
@@ -124,9 +124,9 @@ std::int64_t simulated_ps(const executor::Case& made) {
       .iteration.count();
 }
 
-executor::ReplayResult run(const executor::Case& made) {
-  return executor::replay_threads("memory", made.model, made.plan, made.graph,
-                                  {.iterations = 2, .progress = {}});
+replay::ReplayResult run(const runtime::Case& made) {
+  return replay::replay_threads("memory", made.model, made.plan, made.graph,
+                                {.iterations = 2, .progress = {}});
 }
 
 }  // namespace
@@ -147,14 +147,14 @@ TEST_CASE("a tree of one's own is simulated in the time that it takes") {
   const Registered registered;
   // 128 elements are 512 bytes, a message takes m = 1.512 us. N = 4: nodes 1 and 3 send at once,
   // then 2, and back: node 0 sends to 2 and then to 1, while 2 sends to 3. 2m up, 2m down.
-  CHECK(simulated_ps(executor::make_case("tree", 4, 1, "raw", {128})) == 4 * 1512000);
+  CHECK(simulated_ps(runtime::make_case("tree", 4, 1, "raw", {128})) == 4 * 1512000);
   // N = 3: 1 to 0, 2 to 0; 0 to 2, 0 to 1: all through node 0's ports.
-  CHECK(simulated_ps(executor::make_case("tree", 3, 1, "raw", {128})) == 4 * 1512000);
+  CHECK(simulated_ps(runtime::make_case("tree", 3, 1, "raw", {128})) == 4 * 1512000);
 }
 
 TEST_CASE("a broadcast of one's own is simulated in the time that it takes") {
   const Registered registered;
-  CHECK(simulated_ps(executor::make_case("linear", 4, 1, "raw", {128})) == 3 * 1512000);
+  CHECK(simulated_ps(runtime::make_case("linear", 4, 1, "raw", {128})) == 3 * 1512000);
 }
 
 TEST_CASE("strategies of one's own are run and verified, and have as many tasks as they say") {
@@ -164,7 +164,7 @@ TEST_CASE("strategies of one's own are run and verified, and have as many tasks 
   const std::int32_t partitions = GENERATE(1, 3);
   const std::string algorithm = GENERATE("raw", "fp16", "onebit");
   CAPTURE(strategy, nodes, partitions, algorithm);
-  const executor::Case made = executor::make_case(strategy, nodes, partitions, algorithm, {100, 7});
+  const runtime::Case made = runtime::make_case(strategy, nodes, partitions, algorithm, {100, 7});
   casync::check(made.graph);
   CHECK(run(made).verified);
   CHECK(casync::whole_tasks(made.model, made.plan.plan) == made.graph.tasks());
@@ -172,7 +172,7 @@ TEST_CASE("strategies of one's own are run and verified, and have as many tasks 
 
 TEST_CASE("a broadcast spreads what its root has") {
   const Registered registered;
-  executor::Case made = executor::make_case("linear", 3, 2, "raw", {100});
+  runtime::Case made = runtime::make_case("linear", 3, 2, "raw", {100});
   made.plan.plan.root = 2;
   SECTION("and verifies") {
     made.graph = casync::expand_to_run(made.model, made.plan.plan);
@@ -191,7 +191,7 @@ TEST_CASE("a broadcast spreads what its root has") {
 
 TEST_CASE("what does not look the same from every node is not folded") {
   const Registered registered;
-  const executor::Case made = executor::make_case("tree", 4, 4, "raw", {4096});
+  const runtime::Case made = runtime::make_case("tree", 4, 4, "raw", {4096});
   const casync::Foldability verdict = casync::foldable(made.model, made.plan.plan);
   CHECK(verdict.kind == casync::Foldability::kImpossible);
   CHECK(verdict.why == "gradient 'g0' goes by tree, which does not look the same from every node");
@@ -201,7 +201,7 @@ TEST_CASE("what does not look the same from every node is not folded") {
 
 TEST_CASE("plans of a strategy of one's own are searched by exact simulations, without a bound") {
   const Registered registered;
-  const models::Model model = executor::make_model({100000, 2000000, 64});
+  const models::Model model = runtime::make_model({100000, 2000000, 64});
   const costs::Profile profile = simple_profile();
   const planner::Machines machines = {.profile = profile,
                                       .cluster = costs::cluster_from_profile(profile, 4),
