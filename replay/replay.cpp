@@ -125,7 +125,7 @@ class Replay {
     }
     result_.verified = verifier_ != nullptr;
     if (!options_.means.empty()) {
-      const Ordinarily ordinarily;
+      const runtime::Ordinarily ordinarily;
       write_means(options_.means, program_.node(), model_, program_.layout(), gradients_.units());
     }
     const auto last = static_cast<std::uint64_t>(options_.warmup + options_.iterations - 1);

@@ -17,6 +17,7 @@
 
 using namespace hipress;
 using namespace hipress::replay;
+using namespace hipress::runtime;
 using Catch::Contains;
 using tests::complaint;
 using tests::TemporaryFolder;

@@ -53,8 +53,8 @@ Met meet(const JobOptions& job, const std::function<void(JobOptions&)>& adapt) {
     mine.rank = rank;
     adapt(mine);
     Rendezvous rendezvous(mine);
-    meeting.meet();
-    met.secrets[static_cast<std::size_t>(rank)] = meeting.secret();
+    rendezvous.meet();
+    met.secrets[static_cast<std::size_t>(rank)] = rendezvous.secret();
   });
   return met;
 }
