@@ -47,7 +47,7 @@ class Expected {
   Expected(const Compiled& compiled, std::uint32_t rank)
       : compiled_(compiled),
         rank_(rank),
-        reference_(compiled.graph, compiled.model, compiled.plan, kSeed) {}
+        reference_(compiled.graph, compiled.model, compiled.plan, {.seed = kSeed}) {}
 
   std::vector<std::vector<float>> next() {
     std::vector<std::vector<float>> means(compiled_.model.gradients.size());

@@ -73,7 +73,7 @@ std::shared_ptr<const runtime::Compiled> make_plan(const std::string& strategy) 
 using Means = std::vector<std::vector<std::vector<float>>>;
 
 Means reference_means(const runtime::Compiled& compiled, std::uint32_t rank) {
-  replay::Reference reference(compiled.graph, compiled.model, compiled.plan, kSeed);
+  replay::Reference reference(compiled.graph, compiled.model, compiled.plan, {.seed = kSeed});
   const casync::Layout& layout = reference.layout();
   Means means(kIterations);
   for (std::uint64_t iteration = 0; iteration < kIterations; ++iteration) {
