@@ -28,6 +28,14 @@ Dataflow read_dataflow(const TaskGraph& graph) {
     throw std::invalid_argument(
         "task graph: its tasks name no memory, so it can only be simulated; expand it to run");
   }
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    for (const TaskId next : casync::successors(graph, id)) {
+      if (next > id) continue;
+      reject(graph, next,
+             "comes before " + casync::describe(graph, id) +
+                 ", which it waits for; ids must be a topological order");
+    }
+  }
   Dataflow flow;
   flow.source.assign(graph.tasks(), casync::kNone);
   flow.fills_message.assign(graph.tasks(), false);
@@ -45,10 +53,6 @@ Dataflow read_dataflow(const TaskGraph& graph) {
       }
     }
     for (const TaskId next : casync::successors(graph, id)) {
-      if (next <= id)
-        reject(graph, next,
-               "comes before " + casync::describe(graph, id) +
-                   ", which it waits for; ids must be a topological order");
       if (task.kind == Kind::kSend && graph[next].kind == Kind::kRecv) flow.source[next] = id;
     }
     if (is_message(reads)) {

@@ -441,6 +441,7 @@ TEST_CASE("when a rank is lost, every wait of the others names it, and close wor
                                                std::vector<float>(400)};
         const auto submit = [&](std::uint32_t g) { return engine.submit(g, lend(values[g])); };
         for (const std::uint32_t g : {0u, 1u, 2u}) submit(g).wait();
+        endpoint.all_gather("");  // the others are done, too
         if (endpoint.rank() == 2) return endpoint.abort(2, "rank 2 was killed");
         std::vector<Work> works;
         const auto count = [&](const auto& act) {

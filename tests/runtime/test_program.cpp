@@ -162,7 +162,8 @@ TEST_CASE("graphs that cannot be executed are refused with the task's name") {
     const auto reduce = [&](const std::string& algorithm, std::int64_t amount) {
       HandMade all;
       if (!algorithm.empty()) all.plan.codecs.push_back(kernels::make_codec(algorithm));
-      all.builder.add({.amount = amount, .kind = Kind::kAllReduce, .algorithm = 0});
+      all.builder.add({.amount = amount, .kind = Kind::kAllReduce, .algorithm = 0},
+                      {all.slice(0), all.builder.message(0, 0, amount)});
       return all.program(0).messages().size();
     };
     CHECK_THROWS_WITH(reduce("", 128), Contains("AllReduce g0[0] on node 0 is of an algorithm"));

@@ -221,15 +221,16 @@ TEST_CASE("a gradient without a Backward task here cannot become ready") {
 }
 
 TEST_CASE("units with a pace of their own have no task in another's batch") {
-  Case made = make_case("ps", 2, 1, "fp16", {64, 64});
+  // Node 1 encodes gradients 0 and 2 at once, whose server is node 0.
+  Case made = make_case("ps", 2, 1, "fp16", {64, 64, 64});
   made.plan.plan.batch.threshold_bytes = 1 << 20;
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
   const Program program(made.graph, made.model, made.plan, 1);
-  std::vector<float> memory(128);
+  std::vector<float> memory(192);
   const std::span<float> all(memory);
   kernels::StateStore states;
   ScriptedEndpoint endpoint(1, 2);
-  CHECK_THROWS_WITH(
-      Runtime(endpoint, program, {all.first(64), all.last(64)}, states, {.pace = Pace::kUnit}),
-      Contains("is batched with a task of another unit"));
+  CHECK_THROWS_WITH(Runtime(endpoint, program, {all.first(64), all.subspan(64, 64), all.last(64)},
+                            states, {.pace = Pace::kUnit}),
+                    Contains("is batched with a task of another unit"));
 }
