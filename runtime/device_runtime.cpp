@@ -281,8 +281,9 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
   if (quiet > from_s(options_.timeout_s) && !failure_ && !stopping_) {
     lock.unlock();
     std::uint32_t busy = kNone;
+    bool nccl_may_go_on = false;
     try {
-      end_if_nccl_stalls(quiet);
+      nccl_may_go_on = !end_if_nccl_stalls(quiet);
       // Nothing that is enqueued here waits for another rank, with NCCL no more: what is not done
       // holds up all by itself.
       busy = schedule_.first_undone();
@@ -291,7 +292,7 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
     }
     lock.lock();
     const auto undone = [this](std::uint32_t index) { return !finished_[index]; };
-    if (!failure_) end_if_stalled(lock, quiet, undone, busy);
+    if (!failure_ && !nccl_may_go_on) end_if_stalled(lock, quiet, undone, busy);
   }
   if (failure_ || stopping_ || !ready_.empty()) return;  // meanwhile
   if (host_is_done != (remaining_ == 0)) return;
@@ -299,14 +300,15 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
   wake_.wait_for(lock, host_is_done || communicator_ ? kLook : kSeldom);
 }
 
-void DeviceRuntime::end_if_nccl_stalls(std::chrono::nanoseconds quiet) {
-  if (!communicator_ || first_awaited_ == next_round_) return;
-  if (quiet < patience(options_.timeout_s, Blame::kSender, endpoint_.rank())) return;
+bool DeviceRuntime::end_if_nccl_stalls(std::chrono::nanoseconds quiet) {
+  if (!communicator_ || first_awaited_ == next_round_) return true;
+  if (quiet < patience(options_.timeout_s, Blame::kSender, endpoint_.rank())) return false;
   try {
     communicator_->give_up(awaited());
   } catch (const transport::PeerError& error) {
     throw named(error);
   }
+  return true;
 }
 
 void DeviceRuntime::look_after_device() {

@@ -82,7 +82,7 @@ class DeviceRuntime : public FallibleRuntime {
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);
   /// Throws whom NCCL waits for, which all ranks then know, if nothing has happened for too long.
-  void end_if_nccl_stalls(std::chrono::nanoseconds quiet);
+  bool end_if_nccl_stalls(std::chrono::nanoseconds quiet);
   void look_after_device();
   void serve(Helper& helper, const std::function<void(const LocalTask&, std::uint32_t)>& work);
   void issue(std::uint32_t index);

@@ -11,6 +11,7 @@
 #include "io/error.hpp"
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
+#include "kernels/codec/codec.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {
@@ -186,13 +187,19 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
       context.strategy = topology->text();
     }
   }
-  if (const BaselineRow* const row = find_baseline(path_or_name)) {
+  const bool is_named_plan =
+      path_or_name == "none" || path_or_name == "all" || kernels::names_algorithm(path_or_name);
+  const BaselineRow* const row = is_named_plan ? nullptr : find_baseline(path_or_name);
+  if (row != nullptr && problem.machines != nullptr) {
     Problem simulated = problem;
     simulated.strategy = row->strategy.empty() ? context.strategy : std::string(row->strategy);
-    if (problem.machines != nullptr) {
-      Baseline baseline = simulate_baseline(*row, simulated, *problem.machines);
-      return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
+    Baseline baseline = simulate_baseline(*row, simulated, *problem.machines);
+    if (baseline.plan.decisions.empty()) {
+      throw io::InputError(
+          fmt::format("baseline {} cannot go by topology {}: take another --topology", row->name,
+                      simulated.strategy));
     }
+    return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
   }
   plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
   if (!order) order = resolved.transfer_order;

@@ -122,14 +122,15 @@ const casync::Strategy& find_topology(const std::string& name) {
 }  // namespace
 
 std::string topology_of(const Options& options, const SearchRow& search) {
-  std::string name = options.topology;
+  std::string asked = options.topology;
   const std::string& plan = options.analysis.plan;
   if (!options.topology_given && !plan.empty()) {
-    name = plans::topology_of_plan(plan).value_or(name);
+    asked = plans::topology_of_plan(plan).value_or(asked);
   }
+  std::string name = asked;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name != "best") {
-    const casync::Strategy& strategy = find_topology(name);
+    const casync::Strategy& strategy = find_topology(asked);
     if (strategy.operation == casync::Operation::kMean) return std::string(strategy.name);
     throw io::InputError(
         fmt::format("topology {} does not average gradients: take one of {}, or BEST",
