@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "io/tool.hpp"
-#include "planner/baselines.hpp"
-#include "planner/bound.hpp"
-#include "planner/exhaustive.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/search/exhaustive.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/few_large.hpp"
 
 namespace hipress::bench {

@@ -12,8 +12,8 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
-#include "kernels/codec.hpp"
-#include "kernels/isa.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/host/isa.hpp"
 
 namespace {
 
@@ -116,7 +116,7 @@ void verify(std::string_view algorithm) {
   }
 }
 
-/// All cases of one algorithm. A selector's threshold is known from the encodes before.
+/// All cases of one algorithm. A sparsifier's threshold is known from the encodes before.
 void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& options,
              bench::Report& report) {
   const auto codec = kernels::make_codec(row.name);

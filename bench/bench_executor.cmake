@@ -1,1 +1,1 @@
-hipress_bench(executor SOURCES wires.cpp LIBRARIES hipress::executor hipress::io gloo)
+hipress_bench(executor SOURCES wires.cpp LIBRARIES hipress::replay hipress::io gloo)

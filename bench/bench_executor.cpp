@@ -17,16 +17,16 @@
 #include "bench/report.hpp"
 #include "bench/wires.hpp"
 #include "casync/strategy.hpp"
-#include "executor/clock.hpp"
-#include "executor/device_choice.hpp"
-#include "executor/gather.hpp"
-#include "executor/reference.hpp"
-#include "executor/replay.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "plans/plan_file.hpp"
+#include "replay/clock.hpp"
+#include "replay/device_choice.hpp"
+#include "replay/reference.hpp"
+#include "replay/replay.hpp"
+#include "runtime/gather.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::bench {
@@ -64,7 +64,7 @@ Job make_job(const std::string& strategy, const std::string& algorithm, std::uin
   }
   job.plan = plans::resolve_plan(
       algorithm, {.model = job.model, .strategy = strategy, .nodes = nodes, .algorithm = "onebit"});
-  job.graph = casync::expand(job.model, job.plan.plan);
+  job.graph = casync::expand_to_run(job.model, job.plan.plan);
   return job;
 }
 
@@ -82,10 +82,10 @@ double count_tasks(const casync::TaskGraph& graph) {
 
 /// Seconds for the work of all tasks alone, in one thread.
 double reference_s(const Job& job) {
-  executor::Reference reference(job.graph, job.model, job.plan, 1);
+  replay::Reference reference(job.graph, job.model, job.plan, {.seed = 1});
   return seconds_of([&] {
     for (std::size_t index = 0; index < reference.partitions().size(); ++index) {
-      reference.run(index, 0, [](const executor::Reference::Block&) {});
+      reference.run(index, 0, [](const replay::Reference::Block&) {});
     }
   });
 }
@@ -93,12 +93,12 @@ double reference_s(const Job& job) {
 /// Tiny tasks, all ready at once: what an iteration takes is overhead. On a GPU that includes the
 /// kernels, which take longer to launch than to run.
 void time_overhead(Report& report, const std::string& transport, const std::string& strategy,
-                   const std::string& algorithm, const executor::DeviceChoice& choice) {
+                   const std::string& algorithm, const replay::DeviceChoice& choice) {
   constexpr std::uint32_t kNodes = 2;
   const Job job = make_job(strategy, algorithm, kNodes, 1000, 64);
-  const executor::ReplayResult result =
-      executor::replay_threads(transport, job.model, job.plan, job.graph,
-                               {.iterations = 9, .progress = {}, .device = choice.device});
+  const replay::ReplayResult result =
+      replay::replay_threads(transport, job.model, job.plan, job.graph,
+                             {.iterations = 9, .progress = {}, .device = choice.device});
   const std::string place = choice.device ? "gpu_" + transport : transport;
   const std::string name = fmt::format("overhead.{}_{}_{}", place, strategy, algorithm);
   const double tasks = count_tasks(job.graph);
@@ -134,7 +134,7 @@ class PlainStream {
     for (std::int64_t i = 0; i < messages; ++i) in->waitRecv();
     const double taken_s = std::chrono::duration<double>(Clock::now() - start).count();
     for (std::int64_t i = 0; i < messages; ++i) out->waitSend();
-    const std::vector<double> all = executor::gather(endpoint_, taken_s);
+    const std::vector<double> all = runtime::gather(endpoint_, taken_s);
     return *std::ranges::max_element(all) * static_cast<double>(bytes) /
            static_cast<double>(messages * kMessageBytes);
   }
@@ -145,7 +145,7 @@ class PlainStream {
     attributes.hostname = interface.empty() ? "127.0.0.1" : interface;
     device_ = gloo::transport::tcp::CreateDevice(attributes);
     auto pairs = device_->createContext(endpoint_.rank(), endpoint_.size());
-    pairs->setTimeout(std::chrono::minutes(5));  // gloo leaves it as the memory was
+    pairs->setTimeout(std::chrono::minutes(5));       // gloo leaves it as the memory was
     std::vector<std::vector<std::string>> addresses;  // by receiver, then sender
     for (int peer = 0; peer < endpoint_.size(); ++peer) {
       std::vector<char> mine;
@@ -162,7 +162,7 @@ class PlainStream {
   }
 
   transport::Endpoint& endpoint_;
-  executor::CommonClock clock_;
+  replay::CommonClock clock_;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
   int next_slot_ = 0;
@@ -179,9 +179,9 @@ struct Rates {
 /// Seconds of the raw ring over one endpoint, and the bytes that each rank sends.
 std::pair<double, std::int64_t> run_ring(transport::Endpoint& endpoint, const Job& job,
                                          bool first) {
-  const executor::ReplayResult result =
-      executor::replay(endpoint, job.model, job.plan, job.graph,
-                       {.warmup = first ? 1 : 0, .iterations = 1, .progress = {}});
+  const replay::ReplayResult result =
+      replay::replay(endpoint, job.model, job.plan, job.graph,
+                     {.warmup = first ? 1 : 0, .iterations = 1, .progress = {}});
   return {result.iteration_s.at(0), result.bytes_sent.at(0)};
 }
 
@@ -302,8 +302,8 @@ int run(const Choices& choices) {
   const bool reports = !launch || launch->rank == 0;
   if (reports && !choices.json.empty()) io::require_writable(choices.json);
   if (launch && launch->size > 1) return run_rank(*launch, choices);
-  const executor::DeviceChoice choice =
-      executor::choose_device({.device = choices.device, .ranks = 2}, launch);
+  const replay::DeviceChoice choice =
+      replay::choose_device({.device = choices.device, .ranks = 2}, launch);
   Report report;
   for (const char* const transport : {"memory", "tcp", "gloo"}) {
     for (const char* const strategy : {"ps", "ring"}) {

@@ -14,7 +14,7 @@
 
 #include "io/error.hpp"
 #include "io/tool.hpp"
-#include "planner/exhaustive.hpp"
+#include "planner/search/exhaustive.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::bench {

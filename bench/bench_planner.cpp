@@ -10,12 +10,12 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
-#include "planner/bound.hpp"
-#include "planner/choices.hpp"
-#include "planner/evaluation.hpp"
-#include "planner/greedy.hpp"
-#include "planner/secopa.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/problem/choices.hpp"
+#include "planner/search/greedy.hpp"
+#include "planner/search/secopa.hpp"
+#include "planner/search/timeline_search.hpp"
+#include "planner/timing/evaluation.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::bench {
@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::uint32_t kNodes = 16;
 constexpr std::uint32_t kManyNodes = 1024;
-constexpr double kMost_bytes = 200e6;  // that planning for many nodes may take
-constexpr double kLong_s = 60;         // budget of the plan that short searches are compared with
+constexpr double kMax_bytes = 200e6;  // that planning for many nodes may take
+constexpr double kLong_s = 60;        // budget of the plan that short searches are compared with
 constexpr double kWantedGap = 0.01;
 constexpr std::size_t kBranchNodes = 30;  // as hipress-plan
 
@@ -140,7 +140,7 @@ void plan_for_many_nodes(Report& report, const costs::Profile& profile, bool wit
     const Planned soon = planned(1);
     report.add({name + ".1s", "s", soon.search_s, "wanted", 1});
     const Planned later = planned(5);
-    report.add({name, "peak bytes", peak_bytes(), "wanted", kMost_bytes});
+    report.add({name, "peak bytes", peak_bytes(), "wanted", kMax_bytes});
     report.add({name + ".1s", "iteration_s", soon.iteration_s, "after_5s", later.iteration_s});
     const planner::Bound bound =
         planner::lower_bound(model, machines, planner::make_choices(problem),

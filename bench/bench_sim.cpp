@@ -19,11 +19,11 @@
 namespace hipress::bench {
 namespace {
 
-using casync::GradientWork;
 using casync::GraphBuilder;
 using casync::Kind;
 using casync::TaskGraph;
 using casync::TaskId;
+using casync::UnitWork;
 
 constexpr std::uint32_t kNodes = 64;
 constexpr std::int64_t kElements = 1 << 20;
@@ -48,7 +48,7 @@ TaskGraph one_after_the_other(const std::string& strategy, std::uint32_t gradien
   GraphBuilder builder(kNodes);
   std::vector<std::vector<TaskId>> last(kNodes);  // tasks that end the gradient before, per node
   for (std::uint32_t g = 0; g < gradients; ++g) {
-    GradientWork work{.gradient = g, .elements = kElements, .partitions = kNodes, .ready = {}};
+    UnitWork work{.unit = g, .elements = kElements, .partitions = kNodes, .ready = {}};
     for (std::uint32_t node = 0; node < kNodes; ++node) {
       const TaskId ready = builder.add({.gradient = g, .node = node, .kind = Kind::kBackward});
       for (const TaskId before : last[node]) builder.edge(before, ready);

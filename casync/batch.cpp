@@ -8,24 +8,22 @@ namespace {
 
 using Edge = std::pair<TaskId, TaskId>;
 
-constexpr TaskId kNobody = UINT32_MAX;
-
 /// A task that may be batched, with what batches are made by. Those of one form come in the order
 /// in which resources serve, which is the same on every node of a cluster that can be folded.
 struct Candidate {
-  std::uint32_t orbit;
+  std::uint32_t representative;
   std::uint32_t level;
   Kind kind;
   std::int8_t algorithm;
   bool adds;  ///< a Decode that adds costs another time than one that overwrites
   Picoseconds ready;
   std::uint32_t gradient;
-  std::uint32_t rotation;
+  std::uint32_t peer_offset;
   std::uint32_t partition;
   TaskId id;
 
-  auto form() const { return std::tie(orbit, level, kind, algorithm, adds); }
-  auto place() const { return std::tie(ready, gradient, rotation, partition, id); }
+  auto form() const { return std::tie(representative, level, kind, algorithm, adds); }
+  auto place() const { return std::tie(ready, gradient, peer_offset, partition, id); }
   auto key() const { return std::tuple_cat(form(), place()); }
 };
 
@@ -59,14 +57,14 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
     const bool launches =
         task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
     if (!launches || slice_bytes(task) >= rule.threshold_bytes) continue;
-    found.push_back({.orbit = builder.orbit(task.node),
+    found.push_back({.representative = builder.representative(task.node),
                      .level = level[id],
                      .kind = task.kind,
                      .algorithm = task.algorithm,
                      .adds = (task.flags & kAccumulate) != 0,
                      .ready = from_seconds(layout.units[task.gradient].ready_s),
                      .gradient = task.gradient,
-                     .rotation = task.rotation,
+                     .peer_offset = task.peer_offset,
                      .partition = task.partition,
                      .id = id});
   }
@@ -78,7 +76,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
 /// Per task, the leader of the batch that it is a member of.
 std::vector<TaskId> choose_leaders(GraphBuilder& builder, const Aggregation& rule,
                                    const std::vector<Candidate>& candidates) {
-  std::vector<TaskId> leader(builder.size(), kNobody);
+  std::vector<TaskId> leader(builder.size(), kNone);
   std::int64_t bytes = 0;
   const Candidate* first = nullptr;
   for (const Candidate& candidate : candidates) {
@@ -107,12 +105,12 @@ void batch_launches(GraphBuilder& builder, const Aggregation& rule, const Layout
       choose_leaders(builder, rule, candidates(builder, rule, layout));
   std::vector<Edge> added;
   for (const auto& [before, after] : builder.edges()) {
-    if (leader[after] != kNobody) added.emplace_back(before, leader[after]);
+    if (leader[after] != kNone) added.emplace_back(before, leader[after]);
   }
   std::sort(added.begin(), added.end());
   added.erase(std::unique(added.begin(), added.end()), added.end());
   for (TaskId id = 0; id < leader.size(); ++id) {
-    if (leader[id] != kNobody) added.emplace_back(leader[id], id);
+    if (leader[id] != kNone) added.emplace_back(leader[id], id);
   }
   for (const auto& [before, after] : added) builder.edge(before, after);
 }

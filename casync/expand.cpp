@@ -11,8 +11,6 @@
 namespace hipress::casync {
 namespace {
 
-constexpr TaskId kNobody = UINT32_MAX;
-
 /// A part of Forward on every node.
 struct ForwardStep {
   std::uint32_t gradient = 0;
@@ -67,8 +65,8 @@ class Expansion {
         layout_(make_layout(model, plan)),
         forward_(std::move(forward)),
         builder_(plan.nodes, layout_.gradients, folding),
-        last_compute_(plan.nodes, kNobody),
-        last_collective_(plan.nodes, kNobody) {
+        last_compute_(plan.nodes, kNone),
+        last_collective_(plan.nodes, kNone) {
     if (plan.gpus_per_node == 0) throw std::invalid_argument("a node has at least one GPU");
     if (plan.gpus_per_node == 1) return;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan.nodes));
@@ -77,12 +75,12 @@ class Expansion {
 
   void add_iteration() {
     const TaskId first = builder_.size();
-    const bool again = last_compute_.front() != kNobody;
+    const bool again = last_compute_.front() != kNone;
     add_computation();
     if (again) wait_for_last_iteration();
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
       if (layout_.units[unit].members.empty()) continue;
-      const GradientWork work = work_of(unit);
+      const UnitWork work = work_of(unit);
       const TaskId first_of_unit = builder_.size();
       const std::size_t first_edge = builder_.edges().size();
       layout_.units[unit].strategy->expand(builder_, work);
@@ -104,6 +102,8 @@ class Expansion {
     return graph;
   }
 
+  void name_operands() { builder_.name_operands(); }
+
   void keep_ends() {
     keeps_ends_ = true;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan_.nodes));
@@ -112,13 +112,13 @@ class Expansion {
 
  private:
   /// Nodes whose tasks are added; in a folded graph, the first stands for all.
-  std::uint32_t orbits() const { return builder_.folded() ? 1 : plan_.nodes; }
-  std::uint32_t nodes_per_orbit() const { return plan_.nodes / orbits(); }
+  std::uint32_t representatives() const { return builder_.folded() ? 1 : plan_.nodes; }
+  std::uint32_t nodes_per_representative() const { return plan_.nodes / representatives(); }
 
   TaskId compute(const Task& task) {
     const TaskId id = builder_.add(task);
     TaskId& last = last_compute_[task.node];
-    if (last != kNobody) builder_.edge(last, id);
+    if (last != kNone) builder_.edge(last, id);
     last = id;
     return id;
   }
@@ -127,12 +127,13 @@ class Expansion {
     const std::vector<std::uint32_t> order = backward_order(model_);
     backward_.assign(model_.gradients.size(), {});
     forwards_.assign(model_.gradients.size(), {});
-    for (std::uint32_t node = 0; node < orbits(); ++node) {
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
       for (const ForwardStep& step : forward_) {
         const TaskId id =
             compute({.amount = step.length.count(), .gradient = step.gradient, .node = node});
         if (forward_.size() != model_.gradients.size()) continue;
-        forwards_[step.gradient].insert(forwards_[step.gradient].end(), nodes_per_orbit(), id);
+        forwards_[step.gradient].insert(forwards_[step.gradient].end(), nodes_per_representative(),
+                                        id);
       }
       Picoseconds reached{0};
       for (const std::uint32_t gradient : order) {
@@ -141,7 +142,7 @@ class Expansion {
                                    .gradient = gradient,
                                    .node = node,
                                    .kind = Kind::kBackward});
-        backward_[gradient].insert(backward_[gradient].end(), nodes_per_orbit(), id);
+        backward_[gradient].insert(backward_[gradient].end(), nodes_per_representative(), id);
         reached = due;
       }
     }
@@ -157,14 +158,15 @@ class Expansion {
     }
   }
 
-  GradientWork work_of(std::uint32_t unit) {
+  UnitWork work_of(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
     const auto algorithm = static_cast<std::size_t>(what.algorithm);
-    return {.gradient = unit,
+    return {.unit = unit,
             .elements = what.elements,
             .partitions = what.partitions,
             .algorithm_index = what.algorithm,
             .algorithm = what.algorithm == kRaw ? nullptr : &plan_.algorithms.at(algorithm),
+            .root = plan_.root,
             .ready = plan_.gpus_per_node > 1 ? reduced(unit, ready_of(unit)) : ready_of(unit)};
   }
 
@@ -178,28 +180,29 @@ class Expansion {
   /// The sums over each node's GPUs, and when they are there.
   std::vector<TaskId> reduced(std::uint32_t unit, const std::vector<TaskId>& ready) {
     std::vector<TaskId> sums;
-    for (std::uint32_t node = 0; node < orbits(); ++node) {
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
       const TaskId sum = builder_.add(local_task(Kind::kLocalReduce, unit, node));
       builder_.edge(ready[node], sum);
-      sums.insert(sums.end(), nodes_per_orbit(), sum);
+      sums.insert(sums.end(), nodes_per_representative(), sum);
     }
     return sums;
   }
 
   /// Hands the mean to each node's GPUs when all of it is there. In a folded graph, what ends on
   /// other nodes is what ends on the first for other partitions.
-  void broadcast(std::uint32_t unit, const GradientWork& work) {
+  void broadcast(std::uint32_t unit, const UnitWork& work) {
     std::vector<std::vector<TaskId>>& values = values_[unit];
-    for (std::uint32_t orbit = 0; orbit < orbits(); ++orbit) {
-      const TaskId last = builder_.add(local_task(Kind::kLocalBroadcast, unit, orbit));
+    for (std::uint32_t representative = 0; representative < representatives(); ++representative) {
+      const TaskId last = builder_.add(local_task(Kind::kLocalBroadcast, unit, representative));
       bool waits = false;
-      for (std::uint32_t node = orbit; node < orbit + nodes_per_orbit(); ++node) {
+      for (std::uint32_t node = representative; node < representative + nodes_per_representative();
+           ++node) {
         for (const TaskId end : values[node]) builder_.edge(end, last);
         waits = waits || !values[node].empty();
         values[node].clear();
       }
-      values[orbit] = {last};
-      if (!waits) builder_.edge(work.ready[orbit], last);
+      values[representative] = {last};
+      if (!waits) builder_.edge(work.ready[representative], last);
     }
     if (!keeps_ends_) values_[unit] = sends_[unit] = std::vector<std::vector<TaskId>>(plan_.nodes);
   }
@@ -209,10 +212,10 @@ class Expansion {
     const std::vector<std::uint32_t>& members = layout_.units[unit].members;
     if (!layout_.is_group(unit)) return backward_[members.front()];
     std::vector<TaskId> ready;
-    for (std::uint32_t node = 0; node < orbits(); ++node) {
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
       const TaskId join = builder_.add({.gradient = unit, .node = node, .kind = Kind::kJoin});
       for (const std::uint32_t member : members) builder_.edge(backward_[member][node], join);
-      ready.insert(ready.end(), nodes_per_orbit(), join);
+      ready.insert(ready.end(), nodes_per_representative(), join);
     }
     return ready;
   }
@@ -227,8 +230,8 @@ class Expansion {
     for (const std::uint32_t unit : layout_.order) {
       for (const TaskId id : of_unit[unit]) {
         TaskId& last = last_collective_[builder_.task(id).node];
-        if (last != kNobody) builder_.edge(last, id);
-        sorted_ = sorted_ && (last == kNobody || last < id);
+        if (last != kNone) builder_.edge(last, id);
+        sorted_ = sorted_ && (last == kNone || last < id);
         last = id;
       }
     }
@@ -284,6 +287,14 @@ void require_foldable(const models::Model& model, const Plan& plan, Folding fold
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, whole_forward(model), folding);
+  expansion.add_iteration();
+  return std::move(expansion).take();
+}
+
+TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding folding) {
+  require_foldable(model, plan, folding);
+  Expansion expansion(model, plan, whole_forward(model), folding);
+  expansion.name_operands();
   expansion.add_iteration();
   return std::move(expansion).take();
 }

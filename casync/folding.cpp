@@ -24,6 +24,11 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
   Foldability verdict;
   for (const std::uint32_t index : layout.order) {
     const Unit& unit = layout.units[index];
+    if (!unit.strategy->rotates) {
+      return {Foldability::kImpossible, describe(layout, index) + " goes by " +
+                                            std::string(unit.strategy->name) +
+                                            ", which does not look the same from every node"};
+    }
     if (unit.strategy->form == Strategy::Form::kWhole) continue;
     if (unit.partitions % static_cast<std::int64_t>(plan.nodes) != 0) {
       return {Foldability::kImpossible,

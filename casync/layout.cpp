@@ -1,10 +1,9 @@
 #include "casync/layout.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <numeric>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "casync/strategy.hpp"
@@ -15,18 +14,6 @@ namespace {
 std::string quoted(const models::Model& model, std::uint32_t gradient) {
   return "gradient '" + model.gradients[gradient].name + "'";
 }
-
-/// What the members of a group have in common.
-using Form = std::pair<std::int8_t, const Strategy*>;
-
-Form form_of(const Unit& unit) { return {unit.algorithm, unit.strategy}; }
-
-/// A group that more gradients may join.
-struct OpenGroup {
-  Picoseconds first_ready{};
-  std::int64_t bytes = 0;
-  std::vector<std::uint32_t> members;
-};
 
 class LayoutMaker {
  public:
@@ -53,8 +40,18 @@ class LayoutMaker {
                                   std::to_string(model_.gradients.size()));
     }
     if (plan_.nodes == 0) throw std::invalid_argument("a plan needs at least one node");
+    if (plan_.root >= plan_.nodes) {
+      throw std::invalid_argument("root " + std::to_string(plan_.root) + " is none of the plan's " +
+                                  std::to_string(plan_.nodes) + " nodes, which count from 0");
+    }
     const Strategy& strategy = find_strategy(plan_.strategy);
     const Strategy& raw = plan_.raw_strategy.empty() ? strategy : find_strategy(plan_.raw_strategy);
+    if (raw.operation != strategy.operation) {
+      throw std::invalid_argument("raw gradients go by " + std::string(raw.name) + " (" +
+                                  to_string(raw.operation) + "), others by " +
+                                  std::string(strategy.name) + " (" +
+                                  to_string(strategy.operation) + ")");
+    }
     layout_.gradients = static_cast<std::uint32_t>(model_.gradients.size());
     layout_.unit_of.resize(model_.gradients.size());
     position_.resize(model_.gradients.size());
@@ -105,7 +102,7 @@ class LayoutMaker {
         if (layout_.units[g].members.empty()) {
           throw std::invalid_argument(quoted(model_, g) + " is in a bulk group twice");
         }
-        if (form_of(layout_.units[g]) != form_of(layout_.units[members.front()])) {
+        if (layout_.units[g].algorithm != layout_.units[members.front()].algorithm) {
           throw std::invalid_argument(
               quoted(model_, g) + " cannot be in a bulk group with " +
               quoted(model_, members.front()) +
@@ -118,22 +115,20 @@ class LayoutMaker {
   }
 
   void group_by_rule() {
-    std::map<Form, OpenGroup> open;
+    std::vector<std::uint32_t> left;  // by the groups made by hand
+    std::vector<Groupable> gradients;
     for (const std::uint32_t g : order_) {
-      const models::Gradient& gradient = model_.gradients[g];
-      const std::int64_t bytes = gradient.elements * models::size_of(gradient.dtype);
-      if (layout_.units[g].members.empty() || bytes >= plan_.bulk.threshold_bytes) continue;
-      layout_.units[g].members.clear();
-      OpenGroup& group = open[form_of(layout_.units[g])];
-      const Picoseconds ready = from_seconds(gradient.ready_s);
-      const bool late = plan_.bulk.wait && ready - group.first_ready > *plan_.bulk.wait;
-      const bool large = plan_.bulk.limit_bytes && group.bytes + bytes > *plan_.bulk.limit_bytes;
-      if (!group.members.empty() && (late || large)) close(std::exchange(group, {}).members);
-      if (group.members.empty()) group.first_ready = ready;
-      group.members.push_back(g);
-      group.bytes += bytes;
+      if (layout_.units[g].members.empty()) continue;
+      left.push_back(g);
+      gradients.push_back(groupable(model_.gradients[g], layout_.units[g].algorithm));
     }
-    for (auto& [form, group] : open) close(std::move(group.members));
+    const std::vector<std::uint32_t> last = bulk_groups(plan_.bulk, gradients);
+    std::vector<std::vector<std::uint32_t>> groups(left.size());
+    for (std::size_t place = 0; place < left.size(); ++place) {
+      layout_.units[left[place]].members.clear();
+      groups[last[place]].push_back(left[place]);
+    }
+    for (std::vector<std::uint32_t>& members : groups) close(std::move(members));
   }
 
   /// A group that is complete; of one it is none.
@@ -170,8 +165,7 @@ class LayoutMaker {
     unit.name = "bulk" + std::to_string(layout_.units.size() - layout_.gradients);
     unit.elements = 0;
     for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
-    const std::int64_t multiple = kSliceWord * plan_.nodes;
-    unit.elements = (unit.elements + multiple - 1) / multiple * multiple;
+    unit.elements = group_elements(unit.elements, plan_.nodes);
     const bool whole = unit.strategy->form == Strategy::Form::kWhole;
     unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);
     unit.ready_s = model_.gradients[members.back()].ready_s;
@@ -200,6 +194,45 @@ std::vector<std::uint32_t> backward_order(const models::Model& model) {
 
 Layout make_layout(const models::Model& model, const Plan& plan) {
   return LayoutMaker(model, plan).take();
+}
+
+Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm) {
+  return {.ready = from_seconds(gradient.ready_s),
+          .bytes = gradient.elements * models::size_of(gradient.dtype),
+          .algorithm = algorithm};
+}
+
+std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
+                                       std::span<const Groupable> gradients) {
+  constexpr std::uint32_t kNone = UINT32_MAX;
+  /// A group that more gradients may join.
+  struct OpenGroup {
+    std::uint32_t first = kNone;  ///< its first member's place
+    std::int64_t bytes = 0;
+  };
+  constexpr std::size_t kAlgorithms = 256;
+  std::array<OpenGroup, kAlgorithms> open;
+  std::vector<std::uint32_t> first(gradients.size()), last(gradients.size());
+  for (std::uint32_t place = 0; place < gradients.size(); ++place) {
+    const Groupable& gradient = gradients[place];
+    first[place] = last[place] = place;
+    if (gradient.bytes >= rule.threshold_bytes) continue;
+    OpenGroup& group = open[static_cast<std::uint8_t>(gradient.algorithm)];
+    const bool joins = group.first != kNone &&
+                       !(rule.wait && gradient.ready - gradients[group.first].ready > *rule.wait) &&
+                       !(rule.limit_bytes && group.bytes + gradient.bytes > *rule.limit_bytes);
+    if (!joins) group = {.first = place};
+    group.bytes += gradient.bytes;
+    first[place] = group.first;
+    last[group.first] = place;
+  }
+  for (std::uint32_t place = 0; place < first.size(); ++place) last[place] = last[first[place]];
+  return last;
+}
+
+std::int64_t group_elements(std::int64_t elements, std::uint32_t nodes) {
+  const std::int64_t multiple = kSliceWord * nodes;
+  return (elements + multiple - 1) / multiple * multiple;
 }
 
 std::vector<std::string> unit_names(const Layout& layout) {

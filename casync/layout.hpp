@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct Strategy;
 struct Unit {
   std::string name;           ///< the gradient's, or "bulk0", "bulk1" … in order of completion
   std::int64_t elements = 0;  ///< a group's: its members' one after the other, and then zeros up to
-                              ///< a multiple of 32·N
+                              ///< a multiple of 32·N (group_elements())
   std::int8_t algorithm = kRaw;
   std::int32_t partitions = 1;         ///< a group's: N
   const Strategy* strategy = nullptr;  ///< a row of strategies()
@@ -34,14 +35,29 @@ struct Layout {
   bool is_group(std::uint32_t unit) const { return unit >= gradients; }
 };
 
-/// Derives it from a model and a plan for it. A group takes gradients that are smaller than the
-/// threshold, have one algorithm and one strategy, and follow one another in the order of backward,
-/// larger ones between them left out, until one is ready too late or would make it too large; a
-/// group of one is none. std::invalid_argument that names the gradient for a plan that does not
-/// fit: another number of decisions, K < 1, an unknown strategy, a gradient compressed otherwise
-/// than in half precision with a strategy of the form kWhole, and a group by hand of unknown,
-/// repeated or unlike gradients.
+/// Derives it from a model and a plan for it. std::invalid_argument that names the gradient for a
+/// plan that does not fit: another number of decisions, K < 1, an unknown strategy, a root that is
+/// no node, two operations, a gradient compressed otherwise than in half precision with a strategy
+/// of the form kWhole, and a group by hand of unknown, repeated or unlike gradients.
 Layout make_layout(const models::Model& model, const Plan& plan);
+
+/// A gradient as the rule for bulk groups sees it.
+struct Groupable {
+  Picoseconds ready{};
+  std::int64_t bytes = 0;        ///< in its dtype
+  std::int8_t algorithm = kRaw;  ///< on which its strategy depends, too
+};
+Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm);
+
+/// The rule: a group takes gradients that are smaller than the threshold, have one algorithm, and
+/// follow one another in the order of backward, larger ones between them left out, until one is
+/// ready too late or would make it too large; a group of one is none. Takes gradients in that order
+/// and returns for each the place of its group's last one, which is its own if it is in none.
+std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
+                                       std::span<const Groupable> gradients);
+
+/// The elements of a bulk group whose members have so many.
+std::int64_t group_elements(std::int64_t elements, std::uint32_t nodes);
 
 std::vector<std::string> unit_names(const Layout& layout);
 

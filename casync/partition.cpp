@@ -2,12 +2,11 @@
 
 namespace hipress::casync {
 
-PartitionTasks::PartitionTasks(GraphBuilder& builder, const GradientWork& work,
-                               std::int64_t partition)
+PartitionTasks::PartitionTasks(GraphBuilder& builder, const UnitWork& work, std::int64_t partition)
     : builder_(builder),
       work_(work),
       partition_(static_cast<std::uint32_t>(partition)),
-      slice_(slice(work.elements, work.partitions, partition)),
+      slice_(casync::slice(work.elements, work.partitions, partition)),
       message_bytes_(work.algorithm ? work.algorithm->encoded_bytes(slice_.elements)
                                     : slice_.elements * static_cast<std::int64_t>(sizeof(float))) {}
 
@@ -16,47 +15,57 @@ std::uint32_t PartitionTasks::node(std::int64_t number) const {
   return static_cast<std::uint32_t>((number % nodes + nodes) % nodes);
 }
 
-TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t rotation, TaskId after,
-                              std::uint8_t flags) {
-  Task encode = task(Kind::kEncode, node, rotation, slice_.elements);
+TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t peer_offset,
+                              TaskId after, std::uint8_t flags) {
+  Task encode = task(Kind::kEncode, node, peer_offset, slice_.elements);
   encode.role = role;
   encode.flags = flags;
-  return add_after(encode, after);
+  return add_after(encode, after, {slice(node), new_message(node)});
 }
 
-TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId message) {
-  const std::uint32_t rotation = node(std::int64_t{to} - from);
-  Task send = task(Kind::kSend, from, rotation, message_bytes_);
+TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId message, Lands lands) {
+  const std::uint32_t peer_offset = node(std::int64_t{to} - from);
+  Task send = task(Kind::kSend, from, peer_offset, message_bytes_);
   if (slice_.elements >= kLongElements) send.flags |= kOfLongSlice;
-  return add_after(task(Kind::kRecv, to, rotation, message_bytes_), add_after(send, message));
+  const std::uint32_t sent = compressed() ? builder_.written_by(message) : slice(from);
+  const std::uint32_t filled =
+      compressed() || lands == Lands::kInMessage ? new_message(to) : slice(to);
+  const TaskId sending = add_after(send, message, {sent, kNone});
+  return add_after(task(Kind::kRecv, to, peer_offset, message_bytes_), sending, {kNone, filled});
 }
 
-TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,
-                           std::uint8_t flags) {
-  Task sum = task(compressed() ? Kind::kDecode : Kind::kMerge, node, rotation, slice_.elements);
+TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other,
+                           std::uint32_t peer_offset, std::uint8_t flags) {
+  Task sum = task(compressed() ? Kind::kDecode : Kind::kMerge, node, peer_offset, slice_.elements);
   sum.flags = flags | kAccumulate;
-  const TaskId id = add_after(sum, message);
+  const TaskId id = add_after(sum, message, {builder_.written_by(message), slice(node)});
   builder_.edge(other, id);
   return id;
 }
 
-TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t rotation) {
-  return add_after(task(Kind::kDecode, node, rotation, slice_.elements), message);
+TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset) {
+  return add_after(task(Kind::kDecode, node, peer_offset, slice_.elements), message,
+                   {builder_.written_by(message), slice(node)});
 }
 
-Task PartitionTasks::task(Kind kind, std::uint32_t node, std::uint32_t rotation,
+std::uint32_t PartitionTasks::slice(std::uint32_t node) {
+  return builder_.slice_of(task(Kind::kJoin, node, 0, 0),
+                           slice_.elements * static_cast<std::int64_t>(sizeof(float)));
+}
+
+Task PartitionTasks::task(Kind kind, std::uint32_t node, std::uint32_t peer_offset,
                           std::int64_t amount) const {
   return {.amount = amount,
-          .gradient = work_.gradient,
+          .gradient = work_.unit,
           .partition = partition_,
           .node = node,
-          .rotation = rotation,
+          .peer_offset = peer_offset,
           .kind = kind,
           .algorithm = work_.algorithm_index};
 }
 
-TaskId PartitionTasks::add_after(const Task& task, TaskId before) {
-  const TaskId id = builder_.add(task);
+TaskId PartitionTasks::add_after(const Task& task, TaskId before, const Operands& operands) {
+  const TaskId id = builder_.add(task, operands);
   builder_.edge(before, id);
   return id;
 }

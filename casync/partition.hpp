@@ -12,12 +12,12 @@ inline std::int64_t partition_step(const GraphBuilder& builder) {
   return builder.folded() ? builder.nodes() : 1;
 }
 
-/// Adds the tasks of one partition, so that a strategy reads like its description: who codes what,
-/// and which message goes where. Every function returns the task it added, already behind its
+/// Adds the tasks of one partition, so that a strategy reads like its description: who encodes
+/// what, and which message goes where. Every function returns the task it added, already behind its
 /// predecessors.
 class PartitionTasks {
  public:
-  PartitionTasks(GraphBuilder& builder, const GradientWork& work, std::int64_t partition);
+  PartitionTasks(GraphBuilder& builder, const UnitWork& work, std::int64_t partition);
 
   bool empty() const { return slice_.elements == 0; }
   bool compressed() const { return work_.algorithm != nullptr; }
@@ -25,24 +25,34 @@ class PartitionTasks {
   bool divide_first() const { return compressed() && work_.algorithm->half_precision; }
   std::uint32_t node(std::int64_t number) const;  ///< number mod N, for negative numbers too
 
-  /// slice -> message. `rotation` as in Task.
-  TaskId encode(std::uint32_t node, Role role, std::uint32_t rotation, TaskId after,
+  /// slice -> message. `peer_offset` as in Task.
+  TaskId encode(std::uint32_t node, Role role, std::uint32_t peer_offset, TaskId after,
                 std::uint8_t flags = 0);
-  /// The message of `message` goes from one node to another; returns the Recv.
-  TaskId transfer(std::uint32_t from, std::uint32_t to, TaskId message);
+  /// Where a raw slice arrives.
+  enum class Lands : std::uint8_t {
+    kInSlice,    ///< which it overwrites
+    kInMessage,  ///< from which add() takes it
+  };
+  /// What `message` has written goes from one node to another, or, raw, the slice as it is behind
+  /// that task; returns the Recv.
+  TaskId transfer(std::uint32_t from, std::uint32_t to, TaskId message, Lands lands);
   /// Adds the received message to the slice once `other` (the node's own gradient, or the sum so
   /// far) is there: a Decode that accumulates, or a Merge.
-  TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t rotation,
+  TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t peer_offset,
              std::uint8_t flags);
   /// message -> slice.
-  TaskId decode(std::uint32_t node, TaskId message, std::uint32_t rotation);
+  TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
 
  private:
-  Task task(Kind kind, std::uint32_t node, std::uint32_t rotation, std::int64_t amount) const;
-  TaskId add_after(const Task& task, TaskId before);
+  Task task(Kind kind, std::uint32_t node, std::uint32_t peer_offset, std::int64_t amount) const;
+  TaskId add_after(const Task& task, TaskId before, const Operands& operands);
+  std::uint32_t slice(std::uint32_t node);
+  std::uint32_t new_message(std::uint32_t node) {
+    return builder_.message(node, work_.algorithm_index, message_bytes_);
+  }
 
   GraphBuilder& builder_;
-  const GradientWork& work_;
+  const UnitWork& work_;
   std::uint32_t partition_;
   Slice slice_;
   std::int64_t message_bytes_;

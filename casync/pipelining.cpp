@@ -8,14 +8,14 @@ namespace {
 
 /// A task and the step that it is part of.
 struct Placed {
-  std::uint32_t orbit;
+  std::uint32_t representative;
   std::uint32_t place;  ///< of its unit in Layout::order
   std::uint32_t level;
-  bool transfers;  ///< it occupies ports: behind what is coded in its level
+  bool transfers;  ///< it occupies ports: behind what is encoded in its level
   TaskId id;
 
-  auto step() const { return std::tie(orbit, place, level, transfers); }
-  auto key() const { return std::tie(orbit, place, level, transfers, id); }
+  auto step() const { return std::tie(representative, place, level, transfers); }
+  auto key() const { return std::tie(representative, place, level, transfers, id); }
 };
 
 std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layout, TaskId first) {
@@ -34,8 +34,8 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
     if (is_computation(task)) continue;
     const bool transfers =
         task.kind == Kind::kSend || task.kind == Kind::kAllReduce || is_local(task);
-    tasks.push_back(
-        {builder.orbit(task.node), place[task.gradient], level[id - first], transfers, id});
+    tasks.push_back({builder.representative(task.node), place[task.gradient], level[id - first],
+                     transfers, id});
   }
   std::sort(tasks.begin(), tasks.end(),
             [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
@@ -51,11 +51,13 @@ void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first
   for (auto begin = tasks.begin(); begin != tasks.end();) {
     const auto end = std::find_if(begin, tasks.end(),
                                   [&](const Placed& task) { return task.step() != begin->step(); });
-    const bool first_of_node = previous == tasks.end() || previous->orbit != begin->orbit;
+    const bool first_of_node =
+        previous == tasks.end() || previous->representative != begin->representative;
     if (!first_of_node) {
-      const bool has_gate = previous != tasks.begin() && (previous - 1)->orbit == previous->orbit;
+      const bool has_gate =
+          previous != tasks.begin() && (previous - 1)->representative == previous->representative;
       const TaskId join = builder.add({.gradient = builder.task(previous->id).gradient,
-                                       .node = previous->orbit,
+                                       .node = previous->representative,
                                        .kind = Kind::kJoin});
       if (has_gate) builder.edge(gate, join);
       for (auto task = previous; task != begin; ++task) builder.edge(task->id, join);

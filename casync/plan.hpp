@@ -58,6 +58,7 @@ struct Plan {
   std::vector<Algorithm> algorithms;  ///< at most 127
   std::vector<Decision> decisions;    ///< one per gradient, in input order
   std::string raw_strategy = {};      ///< of raw gradients; empty: `strategy` too
+  std::uint32_t root = 0;             ///< whose values a broadcast spreads
   Aggregation bulk = {};              ///< of gradients, by their bytes in their dtype
   /// Bulk groups made by hand: input indices. What is in none of them is grouped by `bulk`.
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};

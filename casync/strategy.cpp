@@ -1,32 +1,18 @@
 #include "casync/strategy.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <stdexcept>
+
+#include "casync/strategies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
 
-using Form = Strategy::Form;
-
-/// Of ps and ring: 2(N-1) messages are sent and received and N-1 slices added; compressed, N slices
-/// are encoded and the mean is decoded on N nodes.
-double tasks_of_messages(double nodes, bool compressed) {
-  return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
+std::vector<const Strategy*>& rows() {
+  static std::vector<const Strategy*> rows = {&kPs, &kRing, &kAllReduce};
+  return rows;
 }
-
-/// The all-reduces and the Join before them.
-double tasks_of_allreduce(double nodes, bool) { return nodes > 1 ? nodes + 1 : 0; }
-
-constexpr std::array kStrategies{
-    Strategy{"ps", "parameter servers co-located with the workers, one per partition", expand_ps,
-             tasks_of_messages},
-    Strategy{"ring", "ring all-reduce: partial sums travel N-1 hops, then the mean does",
-             expand_ring, tasks_of_messages},
-    Strategy{"allreduce", "a library's own all-reduce, as measured: raw, or in half precision",
-             expand_allreduce, tasks_of_allreduce, Form::kWhole},
-};
 
 bool equal_in_any_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
@@ -34,19 +20,50 @@ bool equal_in_any_case(std::string_view a, std::string_view b) {
   });
 }
 
+const Strategy* find(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      rows(), [&](const Strategy* row) { return equal_in_any_case(row->name, name); });
+  return found == rows().end() ? nullptr : *found;
+}
+
+std::string names_of(std::span<const Strategy* const> strategies) {
+  std::string names;
+  for (const Strategy* strategy : strategies) {
+    names += (names.empty() ? "" : ", ") + std::string(strategy->name);
+  }
+  return names;
+}
+
 }  // namespace
 
-std::span<const Strategy> strategies() { return kStrategies; }
+const char* to_string(Operation operation) {
+  return operation == Operation::kMean ? "mean" : "broadcast";
+}
+
+std::span<const Strategy* const> strategies() { return rows(); }
+
+std::vector<const Strategy*> strategies_for(Operation operation) {
+  std::vector<const Strategy*> found;
+  std::ranges::copy_if(rows(), std::back_inserter(found),
+                       [&](const Strategy* row) { return row->operation == operation; });
+  return found;
+}
+
+std::string strategy_names(Operation operation) { return names_of(strategies_for(operation)); }
+
+StrategyRegistration::StrategyRegistration(const Strategy& strategy) : strategy_(&strategy) {
+  if (find(strategy.name)) {
+    throw std::invalid_argument("there is a topology '" + std::string(strategy.name) + "' already");
+  }
+  rows().push_back(strategy_);
+}
+
+StrategyRegistration::~StrategyRegistration() { std::erase(rows(), strategy_); }
 
 const Strategy& find_strategy(std::string_view name) {
-  for (const Strategy& strategy : kStrategies) {
-    if (equal_in_any_case(strategy.name, name)) return strategy;
-  }
-  std::string known;
-  for (const Strategy& strategy : kStrategies) {
-    known += (known.empty() ? "" : ", ") + std::string(strategy.name);
-  }
-  throw std::invalid_argument("unknown topology '" + std::string(name) + "'; known are " + known);
+  if (const Strategy* const found = find(name)) return *found;
+  throw std::invalid_argument("unknown topology '" + std::string(name) + "'; known are " +
+                              names_of(rows()));
 }
 
 }  // namespace hipress::casync

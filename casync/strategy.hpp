@@ -6,40 +6,80 @@
 #include <vector>
 
 #include "casync/plan.hpp"
+#include "casync/strategy_model.hpp"
 #include "casync/task_graph.hpp"
 #include "models/model.hpp"
 
 namespace hipress::casync {
 
-/// One gradient to synchronise, as a strategy sees it.
-struct GradientWork {
-  std::uint32_t gradient = 0;   ///< input index g, or a bulk group's
+/// What a strategy is a way of doing with a unit's values on all nodes.
+enum class Operation : std::uint8_t {
+  kMean,       ///< every node ends with the mean of all
+  kBroadcast,  ///< every node ends with the root's
+};
+const char* to_string(Operation operation);  ///< "mean" …
+
+/// One unit to synchronise, as a strategy sees it.
+struct UnitWork {
+  std::uint32_t unit = 0;       ///< Task::gradient: input index g, or a bulk group's
   std::int64_t elements = 0;    ///< m
   std::int32_t partitions = 1;  ///< K
   std::int8_t algorithm_index = kRaw;
   const Algorithm* algorithm = nullptr;  ///< null: raw fp32
+  std::uint32_t root = 0;                ///< of an operation that has one
   std::vector<TaskId> ready;  ///< per node: the task after which the gradient is complete there
 };
 
-/// A way of synchronising. Adding one is one file that defines `expand` and one row in
-/// strategies().
+/// A way of doing an operation. Adding one is one file that defines a row, and its place in
+/// strategies(). What a row leaves out is never guessed: without `rotates` its graphs are not
+/// folded, without `coarse` plans are searched by exact simulations alone, and without `bound`
+/// there is no lower bound.
 struct Strategy {
   std::string_view name;
   std::string_view help;
-  /// Appends the tasks of one gradient, predecessors before successors, and behind each task the
-  /// edges into it.
-  void (*expand)(GraphBuilder& builder, const GradientWork& work);
+  /// Appends the tasks of one unit, predecessors before successors, and behind each task the edges
+  /// into it.
+  void (*expand)(GraphBuilder& builder, const UnitWork& work);
   /// How many that are for each partition that has elements, without making them.
   double (*tasks_per_partition)(double nodes, bool compressed);
+  Operation operation = Operation::kMean;
   enum class Form : std::uint8_t {
     kAny,
-    kWhole,  ///< values are added as they lie, raw or in half precision, and K is 1 whatever the
-             ///< plan says
+    kWhole,  ///< values are added as they lie, raw or in half precision, by a library, and K is 1
+             ///< whatever the plan says; it needs neither `coarse` nor `bound`
   };
   Form form = Form::kAny;
+  /// Turning the nodes by one makes partition k of what a node does partition k+1 of what the next
+  /// node does (casync/folding.hpp).
+  bool rotates = false;
+  AddCoarsePattern coarse = nullptr;
+  const BoundTerms* bound = nullptr;
+
+  bool has_coarse() const { return coarse != nullptr || form == Form::kWhole; }
+  bool has_bound() const { return bound != nullptr || form == Form::kWhole; }
 };
 
-std::span<const Strategy> strategies();
+/// All rows, the project's own first.
+std::span<const Strategy* const> strategies();
+
+/// Those of an operation.
+std::vector<const Strategy*> strategies_for(Operation operation);
+
+/// "ps, ring, allreduce": for help and messages.
+std::string strategy_names(Operation operation);
+
+/// A row of somebody else's, among strategies() for as long as this lives. Not to be made or
+/// destroyed while another thread looks. std::invalid_argument for a name that there is.
+class StrategyRegistration {
+ public:
+  explicit StrategyRegistration(const Strategy& strategy);
+  ~StrategyRegistration();
+  StrategyRegistration(const StrategyRegistration&) = delete;
+  StrategyRegistration& operator=(const StrategyRegistration&) = delete;
+
+ private:
+  const Strategy* strategy_;
+};
 
 /// The row with that name, in any case ("PS", "ring"); std::invalid_argument that lists the names.
 const Strategy& find_strategy(std::string_view name);
@@ -50,6 +90,10 @@ const Strategy& find_strategy(std::string_view name);
 /// impossible.
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
+/// The same, with tasks that name the memory that they work on. Throws as expand().
+TaskGraph expand_to_run(const models::Model& model, const Plan& plan,
+                        Folding folding = Folding::kNone);
+
 /// The graph of that many iterations back to back (at least 1). Forward is then a chain of one task
 /// per gradient, the last in the order of backward first, each for the share of forward that its
 /// gradient has of backward, or, where the model gives no ready times, of the elements. From the
@@ -57,9 +101,5 @@ TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding =
 /// the node has sent what it overwrites. Throws as expand().
 TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
                               Folding folding = Folding::kNone);
-
-void expand_ps(GraphBuilder& builder, const GradientWork& work);
-void expand_ring(GraphBuilder& builder, const GradientWork& work);
-void expand_allreduce(GraphBuilder& builder, const GradientWork& work);
 
 }  // namespace hipress::casync

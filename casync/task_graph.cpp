@@ -12,10 +12,6 @@
 namespace hipress::casync {
 namespace {
 
-constexpr const char* kKindNames[kKinds] = {"Forward", "Backward",    "Encode",        "Decode",
-                                            "Merge",   "Send",        "Recv",          "AllReduce",
-                                            "Join",    "LocalReduce", "LocalBroadcast"};
-
 [[noreturn]] void reject(const std::string& message) {
   throw std::invalid_argument("task graph: " + message);
 }
@@ -44,11 +40,11 @@ std::string describe_cycle(const TaskGraph& graph, const std::vector<std::uint32
   for (TaskId id = predecessor[at]; id != at; id = predecessor[id]) cycle.push_back(id);
   std::reverse(cycle.begin(), cycle.end());
   std::string names;
-  constexpr std::size_t kMostNamed = 10;
-  for (std::size_t i = 0; i < std::min(cycle.size(), kMostNamed); ++i) {
+  constexpr std::size_t kMaxNamed = 10;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMaxNamed); ++i) {
     names += (i > 0 ? " -> " : "") + describe(graph, cycle[i]);
   }
-  return names + (cycle.size() > kMostNamed ? " -> …" : "");
+  return names + (cycle.size() > kMaxNamed ? " -> …" : "");
 }
 
 void check_acyclic(const TaskGraph& graph) {
@@ -101,10 +97,10 @@ void check_collectives(const TaskGraph& graph) {
     const auto key = std::pair(task.gradient, task.partition);
     std::vector<TaskId>& last = last_of[key];
     std::vector<int>& count = counts[key];
-    last.resize(graph.orbits(), id);
-    count.resize(graph.orbits(), 0);
-    last[graph.orbit(task.node)] = id;
-    ++count[graph.orbit(task.node)];
+    last.resize(graph.representatives(), id);
+    count.resize(graph.representatives(), 0);
+    last[graph.representative(task.node)] = id;
+    ++count[graph.representative(task.node)];
     const Task& other = graph[last.front()];
     if (task.amount != other.amount) {
       reject(describe(graph, id) + " is of " + std::to_string(task.amount) +
@@ -117,7 +113,7 @@ void check_collectives(const TaskGraph& graph) {
     }
   }
   for (const auto& [key, count] : counts) {
-    for (std::uint32_t node = 0; node < graph.orbits(); ++node) {
+    for (std::uint32_t node = 0; node < graph.representatives(); ++node) {
       if (count[node] == *std::max_element(count.begin(), count.end())) continue;
       reject(describe(graph, last_of[key].front()) + " is a collective, but node " +
              std::to_string(node) + " does not take part as often as others");
@@ -157,17 +153,31 @@ void check_local_tasks(const TaskGraph& graph) {
 
 }  // namespace
 
-const char* to_string(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
-
 const char* to_string(Role role) {
   constexpr const char* kNames[] = {"worker", "hop", "server"};
   return kNames[static_cast<int>(role)];
 }
 
-TaskId GraphBuilder::add(const Task& task) {
+TaskId GraphBuilder::add(const Task& task, const Operands& operands) {
   if (tasks_.size() >= most_) reject_size("tasks", most_);
   tasks_.push_back(task);
+  if (named_) operands_.push_back(operands);
   return static_cast<TaskId>(tasks_.size() - 1);
+}
+
+std::uint32_t GraphBuilder::slice_of(const Task& task, std::int64_t bytes) {
+  if (!named_) return kNone;
+  const auto next = static_cast<std::uint32_t>(buffers_.size());
+  const auto [known, is_new] =
+      slices_.try_emplace(std::tuple(task.gradient, task.partition, task.node), next);
+  if (is_new) buffers_.push_back({.node = task.node, .bytes = bytes});
+  return known->second;
+}
+
+std::uint32_t GraphBuilder::message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes) {
+  if (!named_) return kNone;
+  buffers_.push_back({Buffer::Kind::kMessage, algorithm, node, bytes});
+  return static_cast<std::uint32_t>(buffers_.size() - 1);
 }
 
 void GraphBuilder::edge(TaskId before, TaskId after) {
@@ -194,17 +204,21 @@ void GraphBuilder::sort() {
   std::vector<TaskId> new_id(tasks_.size());
   std::vector<Task> sorted;
   sorted.reserve(tasks_.size());
+  std::vector<Operands> operands;
+  operands.reserve(operands_.size());
   while (!ready.empty()) {
     const TaskId id = ready.top();
     ready.pop();
     new_id[id] = static_cast<TaskId>(sorted.size());
     sorted.push_back(tasks_[id]);
+    if (named_) operands.push_back(operands_[id]);
     for (std::size_t i = first[id]; i < first[id + 1]; ++i) {
       if (--waiting[next[i]] == 0) ready.push(next[i]);
     }
   }
   if (sorted.size() < tasks_.size()) check(std::move(*this).build());  // names the cycle
   tasks_ = std::move(sorted);
+  operands_ = std::move(operands);
   for (auto& [before, after] : edges_) {
     before = new_id[before];
     after = new_id[after];
@@ -222,6 +236,8 @@ TaskGraph GraphBuilder::build() && {
   result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
                        static_cast<std::uint32_t>(tasks_.size()));
   for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];
+  result.operands = std::move(operands_);
+  result.buffers = std::move(buffers_);
   tasks_ = {};
   edges_ = {};
   return result;

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <chrono>
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -54,7 +57,39 @@ enum class Kind : std::uint8_t {
   kLocalBroadcast,
 };
 inline constexpr int kKinds = 11;
-const char* to_string(Kind kind);  ///< "Forward" …
+
+/// What of its node a task occupies while it runs.
+enum class Resource : std::uint8_t {
+  kNone,
+  kCompute,
+  kCodec,
+  kLocal,  ///< the link between the node's GPUs
+  kPorts,  ///< the egress, and the peer's ingress
+};
+
+/// All that a kind is, in one place.
+struct KindRow {
+  const char* name;
+  Resource resource;
+  const char* lane;  ///< in traces
+  bool from_others;  ///< it ends when other nodes have done something, too
+};
+inline constexpr std::array<KindRow, kKinds> kKindRows{{
+    {"Forward", Resource::kCompute, "compute", false},
+    {"Backward", Resource::kCompute, "compute", false},
+    {"Encode", Resource::kCodec, "codec", false},
+    {"Decode", Resource::kCodec, "codec", false},
+    {"Merge", Resource::kCodec, "codec", false},
+    {"Send", Resource::kPorts, "egress", false},
+    {"Recv", Resource::kNone, "ingress", true},
+    {"AllReduce", Resource::kPorts, "egress", true},
+    {"Join", Resource::kNone, "codec", false},
+    {"LocalReduce", Resource::kLocal, "local", false},
+    {"LocalBroadcast", Resource::kLocal, "local", false},
+}};
+constexpr const KindRow& row_of(Kind kind) { return kKindRows[static_cast<std::size_t>(kind)]; }
+constexpr const char* to_string(Kind kind) { return row_of(kind).name; }  ///< "Forward" …
+constexpr Resource resource_of(Kind kind) { return row_of(kind).resource; }
 
 /// In which part of a strategy an Encode stands; residuals and random draws are kept apart by it.
 enum class Role : std::uint8_t {
@@ -92,9 +127,9 @@ struct Task {
                                ///< 1 (Forward, Backward)
   std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
-  std::uint32_t node = 0;      ///< where it runs
-  std::uint32_t rotation = 0;  ///< (receiver - sender) mod N of the message that the task is, feeds
-                               ///< or comes from; 0 if none or several
+  std::uint32_t node = 0;         ///< where it runs
+  std::uint32_t peer_offset = 0;  ///< (receiver - sender) mod N of the message that the task is,
+                                  ///< feeds or comes from; 0 if none or several
   Kind kind = Kind::kForward;
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
   Role role = Role::kWorker;
@@ -103,6 +138,29 @@ struct Task {
 static_assert(sizeof(Task) == 32);
 
 using TaskId = std::uint32_t;
+
+/// "None" for places in the tables of a graph.
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+
+/// Memory that tasks read and write, on one node.
+struct Buffer {
+  enum class Kind : std::uint8_t {
+    kSlice,    ///< a partition of a unit: fp32 values
+    kMessage,  ///< written by one task, from which others take it
+  };
+  Kind kind = Kind::kSlice;
+  std::int8_t algorithm = kRaw;  ///< whose encoding its bytes are; kRaw: fp32 values
+  std::uint32_t node = 0;
+  std::int64_t bytes = 0;  ///< at most
+};
+
+/// What a task works on: indices into TaskGraph::buffers, or kNone. A task that accumulates reads
+/// what it writes, too; an AllReduce that casts sums in the message that it writes, and then fills
+/// the slice that it reads.
+struct Operands {
+  std::uint32_t reads = kNone;
+  std::uint32_t writes = kNone;
+};
 
 /// Vertices carry the tasks; an edge a -> b says that b starts after a is done.
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::no_property,
@@ -121,10 +179,14 @@ struct TaskGraph {
   /// see casync/folding.hpp. For simulators only.
   bool folded = false;
 
+  /// Of graphs that are made to be run (expand_to_run()); else empty.
+  std::vector<Buffer> buffers = {};
+  std::vector<Operands> operands = {};  ///< per task
+
   /// How many nodes' tasks the graph holds.
-  std::uint32_t orbits() const { return folded ? 1 : nodes; }
+  std::uint32_t representatives() const { return folded ? 1 : nodes; }
   /// The node whose resources the tasks of `node` use.
-  std::uint32_t orbit(std::uint32_t node) const { return folded ? 0 : node; }
+  std::uint32_t representative(std::uint32_t node) const { return folded ? 0 : node; }
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
   /// Per value of Task::gradient: its place among those that the next forward pass needs, the last
@@ -139,7 +201,8 @@ struct TaskGraph {
   const Task& operator[](TaskId id) const { return graph[id]; }
   /// Where a Send goes or a Recv comes from, and the node whose ingress an AllReduce occupies.
   std::uint32_t peer(const Task& task) const {
-    const std::uint32_t shift = task.kind == Kind::kRecv ? nodes - task.rotation : task.rotation;
+    const std::uint32_t shift =
+        task.kind == Kind::kRecv ? nodes - task.peer_offset : task.peer_offset;
     return static_cast<std::uint32_t>((std::uint64_t{task.node} + shift) % nodes);
   }
 };
@@ -156,27 +219,36 @@ enum class Folding : std::uint8_t { kNone, kFolded };
 
 /// What a graph can have of tasks, and of edges: 2^32 − 1, so that their numbers are 32 bits and
 /// one of these means none.
-inline constexpr std::size_t kMostTasks = UINT32_MAX;
+inline constexpr std::size_t kMaxTasks = UINT32_MAX;
 
 /// Collects tasks and edges in any order, then builds the compressed graph once.
 class GraphBuilder {
  public:
   /// `most` is for tests of what happens beyond it.
   explicit GraphBuilder(std::uint32_t nodes, std::uint32_t first_group = UINT32_MAX,
-                        Folding folding = Folding::kNone, std::size_t most = kMostTasks)
+                        Folding folding = Folding::kNone, std::size_t most = kMaxTasks)
       : nodes_(nodes),
         first_group_(first_group),
         folded_(folding == Folding::kFolded),
         most_(most) {}
+  /// From now on tasks name what they work on; to be called before the first is added.
+  void name_operands() { named_ = true; }
   /// Appends a task; its id is the number of tasks added before it. std::invalid_argument if there
-  /// are kMostTasks.
-  TaskId add(const Task& task);
-  /// `after` waits for `before`. std::invalid_argument if there are kMostTasks edges.
+  /// are kMaxTasks.
+  TaskId add(const Task& task, const Operands& operands = {});
+  // These do nothing, and return kNone, where operands are not named.
+  /// The buffer of a task's slice: (gradient, partition) on its node.
+  std::uint32_t slice_of(const Task& task, std::int64_t bytes);
+  /// A new message on a node.
+  std::uint32_t message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
+  /// What a task writes.
+  std::uint32_t written_by(TaskId id) const { return named_ ? operands_[id].writes : kNone; }
+  /// `after` waits for `before`. std::invalid_argument if there are kMaxTasks edges.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
   bool folded() const { return folded_; }
   /// As TaskGraph's.
-  std::uint32_t orbit(std::uint32_t node) const { return folded_ ? 0 : node; }
+  std::uint32_t representative(std::uint32_t node) const { return folded_ ? 0 : node; }
   TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
   const Task& task(TaskId id) const { return tasks_[id]; }
   Task& task(TaskId id) { return tasks_[id]; }
@@ -195,6 +267,11 @@ class GraphBuilder {
   std::size_t most_;
   std::vector<Task> tasks_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
+  bool named_ = false;
+  std::vector<Operands> operands_;  ///< per task, if named
+  std::vector<Buffer> buffers_;
+  /// By unit, partition and node.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> slices_;
 };
 
 /// Throws std::invalid_argument that names the culprit unless: GraphBuilder made the graph, it is
@@ -231,13 +308,11 @@ inline bool is_instant(const Task& task) {
 }
 
 /// LocalReduce and LocalBroadcast: between the GPUs of one node.
-inline bool is_local(const Task& task) {
-  return task.kind == Kind::kLocalReduce || task.kind == Kind::kLocalBroadcast;
-}
+inline bool is_local(const Task& task) { return resource_of(task.kind) == Resource::kLocal; }
 
 /// Forward and Backward: what communication waits for, or hides behind.
 inline bool is_computation(const Task& task) {
-  return task.kind == Kind::kForward || task.kind == Kind::kBackward;
+  return resource_of(task.kind) == Resource::kCompute;
 }
 
 /// Whether a Send's message, at both ends, interrupts codec tasks: its slice is long, and so are

@@ -6,10 +6,11 @@ get_property(tools GLOBAL PROPERTY HIPRESS_TOOLS)
 add_custom_target(tools DEPENDS ${tools})
 
 install(TARGETS ${libraries} EXPORT hipress ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hipress_c EXPORT hipress LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(folder io models kernels transport casync traces costs plans sim planner executor profiler)
+foreach(folder io models kernels transport casync traces costs plans runtime sim planner replay profiler)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hipress
-          FILES_MATCHING PATTERN "*.hpp" PATTERN "profiles" EXCLUDE)
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "hipress.h" PATTERN "profiles" EXCLUDE)
 endforeach()
 # Data lies in share/hipress as in the source tree, where io::data_file looks for it.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/models

@@ -34,7 +34,7 @@ double AllReduceCosts::ratio(int nodes, std::int64_t bytes) const {
   return ideal > 0 ? measured_.at(nodes)(bytes) / ideal : 1;
 }
 
-std::string AllReduceCosts::remark(std::uint32_t nodes) const {
+std::string AllReduceCosts::diagnostic(std::uint32_t nodes) const {
   const auto n = static_cast<int>(nodes);
   const std::string what = "all-reduce of " + std::to_string(nodes) + " nodes was not measured: ";
   if (nodes < 2 || measured_.contains(n)) return {};

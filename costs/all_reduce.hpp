@@ -24,7 +24,7 @@ class AllReduceCosts {
 
   /// What a reader must know of costs for so many nodes ("not measured: …"); empty if they were
   /// measured.
-  std::string remark(std::uint32_t nodes) const;
+  std::string diagnostic(std::uint32_t nodes) const;
 
  private:
   double ratio(int nodes, std::int64_t bytes) const;

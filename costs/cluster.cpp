@@ -25,9 +25,9 @@ std::vector<std::uint32_t> fill_hosts(std::uint32_t nodes, std::uint32_t nodes_p
 std::uint32_t read_nodes(const YamlNode& root, std::uint32_t asked) {
   const auto node = root.find("nodes");
   if (!node && asked == 0)
-    return static_cast<std::uint32_t>(root.at("nodes").integer(1, kMostNodes));
+    return static_cast<std::uint32_t>(root.at("nodes").integer(1, kMaxNodes));
   if (!node) return asked;
-  const auto nodes = static_cast<std::uint32_t>(node->integer(1, kMostNodes));
+  const auto nodes = static_cast<std::uint32_t>(node->integer(1, kMaxNodes));
   if (asked > 0 && nodes != asked) {
     node->fail("the cluster has " + std::to_string(nodes) + " nodes, but " + std::to_string(asked) +
                " are asked for: leave out one of the two numbers");
@@ -46,7 +46,7 @@ void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
       factor.fail(error.what());
     }
     compute_speed[static_cast<std::size_t>(index)] =
-        factor.number(kLeastFactor, kMostFactor, "1 is nominal, 0.5 half as fast");
+        factor.number(kMinFactor, kMaxFactor, "1 is nominal, 0.5 half as fast");
   }
 }
 
@@ -61,10 +61,10 @@ LinkCosts read_host_link(const YamlNode& node) {
 RackCosts read_rack(const YamlNode& node) {
   node.expect_keys({"hosts", "oversubscription", "latency"});
   RackCosts rack;
-  rack.hosts = static_cast<std::uint32_t>(node.at("hosts").integer(1, kMostNodes));
+  rack.hosts = static_cast<std::uint32_t>(node.at("hosts").integer(1, kMaxNodes));
   if (const auto factor = node.find("oversubscription")) {
-    rack.oversubscription = factor->number(kLeastFactor, kMostFactor,
-                                           "1 is none, 4 a quarter of what hosts could send");
+    rack.oversubscription =
+        factor->number(kMinFactor, kMaxFactor, "1 is none, 4 a quarter of what hosts could send");
   }
   if (const auto latency = node.find("latency")) rack.latency_s = latency->duration();
   return rack;
@@ -91,7 +91,7 @@ void read_gpus(const YamlNode& root, Cluster& cluster) {
   }
   const auto count = root.find("gpus_per_node");
   if (!count) return;
-  cluster.gpus_per_node = static_cast<std::uint32_t>(count->integer(1, kMostGpus));
+  cluster.gpus_per_node = static_cast<std::uint32_t>(count->integer(1, kMaxGpus));
   if (cluster.gpus_per_node > 1 && !root.has("gpu_link")) {
     count->fail("say what joins a node's GPUs: gpu_link: {bandwidth: 300GB/s, overhead: 5us}");
   }
@@ -152,6 +152,12 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   return cluster;
 }
 
+std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
+  const auto nodes = io::YamlNode::load(path).find("nodes");
+  if (!nodes) return std::nullopt;
+  return static_cast<std::uint32_t>(nodes->integer(1, kMaxNodes));
+}
+
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
   root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn", "link",
@@ -168,10 +174,10 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   }
   if (const auto count = root.find("nodes_per_host")) {
     cluster.host =
-        fill_hosts(cluster.nodes, static_cast<std::uint32_t>(count->integer(1, kMostNodes)));
+        fill_hosts(cluster.nodes, static_cast<std::uint32_t>(count->integer(1, kMaxNodes)));
   }
   if (const auto cores = root.find("cores_per_host")) {
-    cluster.cores_per_host = static_cast<int>(cores->integer(0, kMostNodes));
+    cluster.cores_per_host = static_cast<int>(cores->integer(0, kMaxNodes));
   }
   if (const auto turn = root.find("core_turn"))
     cluster.core_turn_s = turn->duration(kLongestTurn_s);

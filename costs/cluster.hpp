@@ -11,14 +11,14 @@ namespace hipress::costs {
 
 /// Least and most that a compute speed or an oversubscription may be in a file: beyond, it is a
 /// mistake, and what it slows down takes longer than times can hold.
-inline constexpr double kLeastFactor = 1e-3;
-inline constexpr double kMostFactor = 1e3;
+inline constexpr double kMinFactor = 1e-3;
+inline constexpr double kMaxFactor = 1e3;
 
 /// Most nodes that a cluster may have.
-inline constexpr std::int64_t kMostNodes = 1 << 20;
+inline constexpr std::int64_t kMaxNodes = 1 << 20;
 
 /// Most GPUs that a node may have.
-inline constexpr std::int64_t kMostGpus = 1 << 12;
+inline constexpr std::int64_t kMaxGpus = 1 << 12;
 
 /// Longest turn on a core, in seconds: sums of waits for as many threads as there can be then fit
 /// in 64 bits of picoseconds.
@@ -48,7 +48,8 @@ struct Cluster {
   std::vector<std::uint32_t>
       host;                ///< per node: which machine it is on (nodes on one machine share cores)
   int cores_per_host = 0;  ///< 0: cores are not a shared resource
-  /// How long a thread that codes keeps its core where others wait for one; 0: they need not wait.
+  /// How long a thread that encodes or decodes keeps its core where others wait for one; 0: they
+  /// need not wait.
   double core_turn_s = 0;
   std::vector<double> compute_speed;  ///< per node: 1 is nominal, 0.5 takes twice as long
   /// Of every node, to the others on its host, which then share one `link` to other hosts.
@@ -108,7 +109,10 @@ LinkCosts ring_costs(const Cluster& cluster);
 /// N nodes as the profile was measured: each on a machine of its own, or all on one (shared_host).
 Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes);
 
-/// Reads a cluster YAML (costs/README.md lists the keys); what it does not say is taken from the
+/// How many nodes a cluster YAML says that it has; none: it does not say.
+std::optional<std::uint32_t> nodes_of_cluster(const std::string& path);
+
+/// Reads a cluster YAML (docs/profiles.md lists the keys); what it does not say is taken from the
 /// profile. With `nodes` > 0, another number of nodes in the file is an InputError.
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes);
 

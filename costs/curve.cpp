@@ -18,9 +18,9 @@ constexpr double kGoodEnough = 0.02;
 // many repetitions, so that a curve through them errs less than one beside them.
 constexpr double kClearGain = 0.8;
 // A piece explains at least this many samples; the last one more, since it tells of larger sizes.
-constexpr std::size_t kLeastSamplesPerPiece = 2;
-constexpr std::size_t kLeastSamplesOfLast = 3;
-constexpr std::size_t kMostPieces = 6;
+constexpr std::size_t kMinSamplesPerPiece = 2;
+constexpr std::size_t kMinSamplesOfLast = 3;
+constexpr std::size_t kMaxPieces = 6;
 
 using Samples = std::span<const Sample>;
 
@@ -148,8 +148,8 @@ std::optional<std::vector<Segment>> split_once(Samples samples,
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const Segment& whole = segments[s];
     const std::size_t least_behind =
-        whole.end == samples.size() ? kLeastSamplesOfLast : kLeastSamplesPerPiece;
-    for (std::size_t cut = whole.begin + kLeastSamplesPerPiece; cut + least_behind <= whole.end;
+        whole.end == samples.size() ? kMinSamplesOfLast : kMinSamplesPerPiece;
+    for (std::size_t cut = whole.begin + kMinSamplesPerPiece; cut + least_behind <= whole.end;
          ++cut) {
       if (samples[cut - 1].x == samples[cut].x) continue;
       std::vector<Segment> candidate = segments;
@@ -170,7 +170,7 @@ std::optional<std::vector<Segment>> split_once(Samples samples,
 std::vector<Segment> fit_segments(Samples samples) {
   std::vector<Segment> segments = {fit_segment(samples, 0, samples.size())};
   const auto count = static_cast<double>(samples.size());
-  while (segments.size() < kMostPieces && total_loss(segments) / count > kGoodEnough) {
+  while (segments.size() < kMaxPieces && total_loss(segments) / count > kGoodEnough) {
     auto finer = split_once(samples, segments);
     if (!finer || total_loss(*finer) > kClearGain * total_loss(segments)) break;
     segments = std::move(*finer);

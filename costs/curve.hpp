@@ -6,9 +6,9 @@
 namespace hipress::costs {
 
 /// Most seconds that a file may give per element or byte: beyond, it is a mistake.
-inline constexpr double kMostSlope_s = 1;
+inline constexpr double kMaxSlope_s = 1;
 /// Most that a file may multiply a cost by.
-inline constexpr double kMostRatio = 1e6;
+inline constexpr double kMaxRatio = 1e6;
 
 /// A cost as a function of size: piecewise A + B·x seconds, never below `floor_s`. Evaluated with
 /// IEEE additions and multiplications alone, so that every compiler gives the same number.

@@ -26,7 +26,7 @@ std::optional<Cluster> in_one_level(const Cluster& cluster) {
   if (gpus < 2 || cluster.host_link || cluster.link.burst_bytes > 0 || share_a_host(cluster)) {
     return std::nullopt;
   }
-  if (std::int64_t{cluster.nodes} * gpus > kMostNodes) return std::nullopt;
+  if (std::int64_t{cluster.nodes} * gpus > kMaxNodes) return std::nullopt;
   Cluster flat = cluster;
   flat.nodes = cluster.nodes * gpus;
   flat.gpus_per_node = 1;

@@ -38,11 +38,11 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
   link.latency_s = duration_or(node, "latency", link.latency_s);
   link.core_s_per_message = duration_or(node, "core_time_per_message", link.core_s_per_message);
   if (const auto per_byte = node.find("core_s_per_byte")) {
-    link.core_s_per_byte = per_byte->number(0, kMostSlope_s);
+    link.core_s_per_byte = per_byte->number(0, kMaxSlope_s);
   }
   if (const auto factor = node.find("core_factor_interrupting")) {
     link.core_factor_interrupting =
-        factor->number(1, kMostRatio, "a byte costs no less where it interrupts");
+        factor->number(1, kMaxRatio, "a byte costs no less where it interrupts");
   }
   return link;
 }

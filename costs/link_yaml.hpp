@@ -14,7 +14,7 @@ double duration_or(const io::YamlNode& node, std::string_view key, double otherw
 /// Why a link cannot have its burst at its bandwidth; empty if it can.
 std::string complaint_about_burst(const LinkCosts& link);
 
-/// Reads the map of link quantities that profiles and cluster files share (costs/README.md lists
+/// Reads the map of link quantities that profiles and cluster files share (docs/profiles.md lists
 /// its keys). What it does not say is taken from `defaults`, except that a bandwidth given alone
 /// holds both ways.
 LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults);

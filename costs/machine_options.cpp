@@ -23,10 +23,10 @@ constexpr GpuLinkCosts kUsualGpuLink = {.overhead_s = 5e-6, .bandwidth = 250e9};
 
 double bandwidth_of(const std::string& text, std::string_view option) {
   const double value = io::parse_bandwidth(text, option);
-  if (value < io::kLeastBandwidth || value > io::kMostBandwidth) {
+  if (value < io::kMinBandwidth || value > io::kMaxBandwidth) {
     throw io::InputError(fmt::format("{} must be from {} to {}, got {}", option,
-                                     io::format_bandwidth(io::kLeastBandwidth),
-                                     io::format_bandwidth(io::kMostBandwidth), io::quote(text)));
+                                     io::format_bandwidth(io::kMinBandwidth),
+                                     io::format_bandwidth(io::kMaxBandwidth), io::quote(text)));
   }
   return value;
 }
@@ -70,7 +70,7 @@ void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
   }
   if (cluster.gpus_per_node > 1 && cluster.gpu_link.bandwidth == 0) {
     cluster.gpu_link = kUsualGpuLink;
-    machines.remarks.push_back(fmt::format(
+    machines.diagnostics.push_back(fmt::format(
         "GPUs of a node are taken to be joined at {}, as NVLink joins A100s; --gpu-bandwidth says "
         "otherwise",
         io::format_bandwidth(kUsualGpuLink.bandwidth)));
@@ -116,11 +116,22 @@ void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
     return;
   }
   scale_kernels(to, profile);
-  machines.remarks.push_back(
+  machines.diagnostics.push_back(
       fmt::format("kernels of profile {} are scaled from {} to {} of memory bandwidth; what "
                   "launches cost stays",
                   profile.name, io::format_bandwidth(before), io::format_bandwidth(to)));
   profile.name += fmt::format(" with kernels scaled to {}", io::format_bandwidth(to));
+}
+
+/// Links of one's own, but the cores of the one machine that was measured.
+void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines) {
+  const bool own_links = !options.bandwidth.empty() || !options.latency.empty();
+  const std::uint32_t nodes = machines.cluster.nodes;
+  if (!options.cluster.empty() || !own_links || !machines.profile.shared_host || nodes < 2) return;
+  machines.warnings.push_back(fmt::format(
+      "profile {} was measured with all ranks on one machine, whose {} cores these {} nodes share: "
+      "for machines of their own, give a cluster file with nodes_per_host: 1",
+      machines.profile.name, machines.profile.cores, nodes));
 }
 
 Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, std::uint32_t nodes,
@@ -150,7 +161,7 @@ void declare(CLI::App& app, MachineOptions& options, std::string_view without_pr
                  "Of these links, what a message costs both of its ports: 20us");
   app.add_option("--gpus-per-node", options.gpus_per_node,
                  "GPUs that sum up gradients in a node first (default: the cluster's, else 1)")
-      ->check(io::count_from(1, kMostGpus));
+      ->check(io::count_from(1, kMaxGpus));
   app.add_option("--gpu-bandwidth", options.gpu_bandwidth,
                  fmt::format("Of the links between a node's GPUs (default: the cluster's, else {})",
                              io::format_bandwidth(kUsualGpuLink.bandwidth)));
@@ -175,10 +186,11 @@ void scale_kernels(double memory_bandwidth, Profile& profile) {
 LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
                     std::uint32_t otherwise) {
   LoadedMachines machines = {
-      .profile = std::move(profile), .cluster = {}, .remarks = {}, .warnings = {}};
+      .profile = std::move(profile), .cluster = {}, .diagnostics = {}, .warnings = {}};
   machines.cluster = read_any_cluster(options, machines.profile, nodes, otherwise);
   apply_link(options, machines.cluster.link);
   apply_gpus(options, machines);
+  warn_of_shared_host(options, machines);
   return machines;
 }
 
@@ -188,7 +200,8 @@ LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uin
       read_profile(options.profile.empty() ? std::string(kDefaultProfile) : options.profile);
   apply_scale(options, scaled);
   LoadedMachines machines = load(options, std::move(scaled.profile), nodes, otherwise);
-  machines.remarks.insert(machines.remarks.begin(), scaled.remarks.begin(), scaled.remarks.end());
+  machines.diagnostics.insert(machines.diagnostics.begin(), scaled.diagnostics.begin(),
+                              scaled.diagnostics.end());
   machines.warnings.insert(machines.warnings.begin(), scaled.warnings.begin(),
                            scaled.warnings.end());
   return machines;

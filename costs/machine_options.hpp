@@ -39,8 +39,8 @@ void declare(CLI::App& app, MachineOptions& options, std::string_view without_pr
 struct LoadedMachines {
   Profile profile;
   Cluster cluster;
-  std::vector<std::string> remarks;   ///< for the user: what was assumed or scaled
-  std::vector<std::string> warnings;  ///< what is given and has no effect
+  std::vector<std::string> diagnostics;  ///< for the user: what was assumed or scaled
+  std::vector<std::string> warnings;     ///< what is given and has no effect
 };
 
 /// Reads profile (kDefaultProfile if none is given) and cluster: that of `nodes` nodes, or, with 0,

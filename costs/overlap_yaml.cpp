@@ -7,7 +7,7 @@ OverlapFactors read_overlap(const io::YamlNode& node, const OverlapFactors& fall
   const auto read = [&](std::string_view key, double otherwise) {
     const auto entry = node.find(key);
     if (!entry) return otherwise;
-    return entry->number(1, kMostOverlap, "1: no slower together, 8: 8 times as long");
+    return entry->number(1, kMaxOverlap, "1: no slower together, 8: 8 times as long");
   };
   return {read("compute_codec", fallback.compute_codec),
           read("compute_transfer", fallback.compute_transfer),

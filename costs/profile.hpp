@@ -56,12 +56,12 @@ struct OverlapFactors {
   double codec_transfer = 1;
   bool operator==(const OverlapFactors&) const = default;
 };
-inline constexpr double kMostOverlap = 8;
+inline constexpr double kMaxOverlap = 8;
 
 /// Measured all-to-one and one-to-all transfers, x in bytes per sender; by number of nodes N.
 using GatherCosts = std::map<int, Curve>;
 
-/// Measured costs on named hardware: profile.yaml, schema hipress.profile/1 (costs/README.md lists
+/// Measured costs on named hardware: profile.yaml, schema hipress.profile/1 (docs/profiles.md lists
 /// the keys).
 struct Profile {
   std::string name;             ///< "sosp21"
@@ -72,8 +72,9 @@ struct Profile {
   double memory_bandwidth = 0;  ///< bytes per second, the ceiling of kernels
   /// The memory bandwidth that the kernels' costs are of, bytes per second; 0: not said.
   double kernels_measured_at = 0;
-  int cores = 0;             ///< of the host; 0: not a shared resource
-  double core_turn_s = 0;    ///< how long a thread that codes keeps a core that others wait for
+  int cores = 0;  ///< of the host; 0: not a shared resource
+  double core_turn_s =
+      0;  ///< how long a thread that encodes or decodes keeps a core that others wait for
   bool shared_host = false;  ///< measured with all ranks on one machine (loopback)
   std::map<std::string, CodecCosts> codecs;
   Curve merge;  ///< raw fp32 add, x in elements

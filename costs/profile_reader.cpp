@@ -21,15 +21,15 @@ constexpr std::string_view kSchema = "hipress.profile/1";
 
 /// Largest size that a measurement or a piece of a curve can be about, in elements or bytes.
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
-constexpr double kMostResidual = 1e12;
+constexpr double kMaxResidual = 1e12;
 
 /// `slope_key` names the unit of x: "s_per_element" or "s_per_byte".
 Curve::Piece read_piece(const YamlNode& node, std::string_view slope_key) {
   node.expect_keys({"from", "a_s", slope_key});
-  constexpr double kMost_s = io::kLongestDuration_s;
+  constexpr double kMax_s = io::kLongestDuration_s;
   const Curve::Piece piece = {node.at("from").number(0, static_cast<double>(kLargestSize)),
-                              node.at("a_s").number(-kMost_s, kMost_s),
-                              node.at(slope_key).number(0, kMostSlope_s)};
+                              node.at("a_s").number(-kMax_s, kMax_s),
+                              node.at(slope_key).number(0, kMaxSlope_s)};
   if (piece.a_s + piece.b_s * piece.from < 0) {
     node.at("a_s").fail("makes a negative time at the start of the piece, got " +
                         io::quote(node.at("a_s").text()));
@@ -66,7 +66,7 @@ std::map<std::string, CodecCosts> read_codecs(const YamlNode& node) {
     const auto factor = costs.find("encode_factor_quotients");
     if (!factor) continue;
     codec.encode_factor_quotients =
-        factor->number(1, kMostRatio, "an encode that divides does more");
+        factor->number(1, kMaxRatio, "an encode that divides does more");
   }
   return codecs;
 }
@@ -102,8 +102,8 @@ Profile::Series read_series(const YamlNode& node) {
   node.expect_keys({"name", "median_relative_residual", "max_relative_residual", "points"});
   Profile::Series series;
   series.name = node.at("name").text();
-  series.median_relative_residual = node.at("median_relative_residual").number(0, kMostResidual);
-  series.max_relative_residual = node.at("max_relative_residual").number(0, kMostResidual);
+  series.median_relative_residual = node.at("median_relative_residual").number(0, kMaxResidual);
+  series.max_relative_residual = node.at("max_relative_residual").number(0, kMaxResidual);
   for (const YamlNode& point : node.at("points").items())
     series.samples.push_back(read_sample(point));
   return series;
@@ -146,7 +146,7 @@ void read_links(const YamlNode& node, Profile& profile) {
 Spread read_spread(const YamlNode& node) {
   node.expect_keys({"host", "links", "compute", "model", "iterations"});
   const auto read = [&](std::string_view key) {
-    return node.at(key).number(0, kMostSpread, "the standard deviation of a factor's logarithm");
+    return node.at(key).number(0, kMaxSpread, "the standard deviation of a factor's logarithm");
   };
   return {.host = read("host"),
           .links = read("links"),

@@ -17,7 +17,7 @@ struct Spread {
 };
 
 /// Largest that each may be in a file.
-inline constexpr double kMostSpread = 2;
+inline constexpr double kMaxSpread = 2;
 
 /// The profile's own spread, or what is assumed of one that does not say: wide for one whose costs
 /// are estimates, narrower for measured ones.

@@ -5,16 +5,11 @@
 #include <string>
 
 #include "costs/curve.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::costs {
 
-/// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
-/// hardware.
-struct Traffic {
-  double encode = 0;
-  double decode = 0;
-  double decode_add = 0;
-};
+using kernels::Traffic;
 inline constexpr double kMergeTraffic = 12;  ///< reads two addends, writes the sum
 
 /// Of a built-in algorithm with its default parameters; nothing for others.

@@ -36,7 +36,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostOutput = 64 << 10;
+constexpr std::size_t kMaxOutput = 64 << 10;
 constexpr int kGraceMs = 500;  ///< between SIGTERM, on which compilers clean up, and SIGKILL
 
 struct Pipe {
@@ -174,7 +174,7 @@ bool drain(int pipe, std::string& output) {
   std::array<char, 4096> block;
   const ssize_t got = ::read(pipe, block.data(), block.size());
   if (got < 0) return errno == EINTR || errno == EAGAIN;
-  const std::size_t room = kMostOutput - output.size();
+  const std::size_t room = kMaxOutput - output.size();
   output.append(block.data(), std::min(room, static_cast<std::size_t>(got)));
   return got > 0;
 }
@@ -223,7 +223,7 @@ ChildResult run_child(const ChildCommand& command) {
   const MemoryFile input(command.input);
   Pipe output, ended;
   ChildResult result;
-  result.output.reserve(kMostOutput);
+  result.output.reserve(kMaxOutput);
   Group group({.arguments = pointers_to(words),
                .environment = pointers_to(environment),
                .input = input.descriptor(),
@@ -245,7 +245,7 @@ ChildResult run_child(const ChildCommand& command) {
   }
   ::fcntl(output.reader.number(), F_SETFL,
           O_NONBLOCK);  // a server that was started may hold it open
-  while (result.output.size() < kMostOutput) {
+  while (result.output.size() < kMaxOutput) {
     const std::size_t before = result.output.size();
     if (!drain(output.reader.number(), result.output) || result.output.size() == before) break;
   }

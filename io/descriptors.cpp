@@ -33,8 +33,8 @@ std::int64_t allow_descriptors(std::int64_t wanted) {
     const rlimit raised{.rlim_cur = std::min(needed, limit.rlim_max), .rlim_max = limit.rlim_max};
     if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
-  constexpr auto kMost = static_cast<rlim_t>(std::numeric_limits<std::int64_t>::max());
-  const auto allowed = static_cast<std::int64_t>(std::min(limit.rlim_cur, kMost));
+  constexpr auto kMax = static_cast<rlim_t>(std::numeric_limits<std::int64_t>::max());
+  const auto allowed = static_cast<std::int64_t>(std::min(limit.rlim_cur, kMax));
   return std::max<std::int64_t>(0, allowed - taken);
 }
 

@@ -10,7 +10,7 @@
 namespace hipress::io {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMaxRanks = 1 << 20;
 
 /// The variables by which one launcher tells a process who it is.
 struct Launcher {
@@ -49,7 +49,7 @@ std::optional<Launch> read(const Launcher& launcher) {
   }
   Launch launch;
   launch.launcher = launcher.name;
-  launch.size = parse_rank(launcher.size, size, 1, kMostRanks);
+  launch.size = parse_rank(launcher.size, size, 1, kMaxRanks);
   launch.rank = parse_rank(launcher.rank, rank, 0, launch.size - 1);
   if (const char* local_rank = std::getenv(launcher.local_rank)) {
     launch.local_rank = parse_rank(launcher.local_rank, local_rank, 0, launch.size - 1);

@@ -16,15 +16,15 @@ namespace {
 
 constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kOthers = {SIGQUIT, SIGXCPU};
-constexpr std::size_t kMostFiles = 256;  // more are only removed at the end of their scope
-constexpr std::size_t kMostGroups = 256;
+constexpr std::size_t kMaxFiles = 256;  // more are only removed at the end of their scope
+constexpr std::size_t kMaxGroups = 256;
 
 static_assert(std::atomic<const char*>::is_always_lock_free);
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-std::array<std::atomic<const char*>, kMostFiles> doomed{};
-std::array<std::atomic<pid_t>, kMostGroups> groups{};
+std::array<std::atomic<const char*>, kMaxFiles> doomed{};
+std::array<std::atomic<pid_t>, kMaxGroups> groups{};
 std::atomic<bool> scope_lives = false;
 std::atomic<bool> was_interrupted = false;
 std::atomic<pid_t> owner = 0;  ///< the process whose files and children these are

@@ -138,7 +138,7 @@ struct Target {
 
 /// Follows the symbolic links that `path` may be, to a file or to where one would be.
 Target follow_links(const std::string& path) {
-  constexpr int kMostLinks = 40;  // Linux's own limit
+  constexpr int kMaxLinks = 40;  // Linux's own limit
   if (path.empty()) throw InputError("the name of a file to write is empty; give one");
   fs::path at = path;
   for (int links = 0;; ++links) {
@@ -149,7 +149,7 @@ Target follow_links(const std::string& path) {
     struct stat behind {};
     if (::stat(at.c_str(), &behind) == 0 && !S_ISREG(behind.st_mode)) return {at.string(), behind};
     const fs::path target = fs::read_symlink(at, error);
-    if (error || links == kMostLinks) {
+    if (error || links == kMaxLinks) {
       refuse(path, error ? error.value() : ELOOP);
     }
     at = at.parent_path() / target;

@@ -12,8 +12,8 @@ namespace hipress::io {
 std::vector<int> usable_cores() {
   std::vector<int> cores;
   // The kernel refuses to answer into a set that has no room for all cores it was built for.
-  constexpr std::size_t kMostSets = 64;
-  for (std::size_t count = 1; count <= kMostSets; count *= 2) {
+  constexpr std::size_t kMaxSets = 64;
+  for (std::size_t count = 1; count <= kMaxSets; count *= 2) {
     std::vector<cpu_set_t> sets(count);
     const std::size_t bytes = count * sizeof(cpu_set_t);
     if (sched_getaffinity(0, bytes, sets.data()) != 0) continue;

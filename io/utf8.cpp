@@ -28,10 +28,10 @@ Character first_character(std::string_view text) {
     if ((byte & 0xc0) != 0x80) return {};
     code = code << 6 | (byte & 0x3fu);
   }
-  constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};  // by length
+  constexpr std::array<std::uint32_t, 5> kMin = {0, 0, 0x80, 0x800, 0x10000};  // by length
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  return code < kLeast[length] || surrogate || code > 0x10ffff ? Character{}
-                                                               : Character{code, length};
+  return code < kMin[length] || surrogate || code > 0x10ffff ? Character{}
+                                                             : Character{code, length};
 }
 
 /// Characters that are not printed as they are, and what they are called.

@@ -96,8 +96,8 @@ bool is_yaml_name(std::string_view path) {
 
 YamlNode YamlNode::load(const std::string& path) {
   // Parsed, a file takes many times its size.
-  constexpr std::int64_t kMostFileBytes = std::int64_t{64} << 20;
-  return parse(read_file(path, {.most_bytes = kMostFileBytes}), path);
+  constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
+  return parse(read_file(path, {.most_bytes = kMaxFileBytes}), path);
 }
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
@@ -235,9 +235,9 @@ double YamlNode::number(double least, double most, std::string_view meaning) con
 
 double YamlNode::bandwidth() const {
   const double value = located(parse_bandwidth);
-  if (value < kLeastBandwidth || value > kMostBandwidth) {
-    fail(fmt::format("must be from {} to {}, got {}", format_bandwidth(kLeastBandwidth),
-                     format_bandwidth(kMostBandwidth), quote(scalar())));
+  if (value < kMinBandwidth || value > kMaxBandwidth) {
+    fail(fmt::format("must be from {} to {}, got {}", format_bandwidth(kMinBandwidth),
+                     format_bandwidth(kMaxBandwidth), quote(scalar())));
   }
   return value;
 }
@@ -250,8 +250,8 @@ double YamlNode::duration(double most_s) const {
 
 std::int64_t YamlNode::size() const {
   const std::int64_t value = located(parse_size);
-  if (value > kMostBytes) {
-    fail(fmt::format("must be at most {}, got {}", format_size(kMostBytes), quote(scalar())));
+  if (value > kMaxBytes) {
+    fail(fmt::format("must be at most {}, got {}", format_size(kMaxBytes), quote(scalar())));
   }
   return value;
 }

@@ -20,10 +20,10 @@ bool is_yaml_name(std::string_view path);
 inline constexpr double kLongestDuration_s = 1e6;
 
 /// Least and most bytes per second that files may give: beyond, it is a mistake.
-inline constexpr double kLeastBandwidth = 1e-3, kMostBandwidth = 1e15;
+inline constexpr double kMinBandwidth = 1e-3, kMaxBandwidth = 1e15;
 
 /// Largest size that files may give: 2^48 elements of fp32.
-inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+inline constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
 
 /// A node of a YAML document that knows its file and line, so that every complaint names them.
 /// All accessors throw InputError of the form `file:line: path.to.key must be …, got '…'`.
@@ -53,14 +53,14 @@ class YamlNode {
   std::vector<std::pair<std::string, YamlNode>> entries() const;
 
   std::string text() const;   ///< any scalar that may be printed as it is (utf8.hpp)
-  std::string prose() const;  ///< the same, or several lines: a remark for people
+  std::string prose() const;  ///< the same, or several lines: a diagnostic for people
   std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;
   double number() const;  ///< a plain finite number
   /// The same, from `least` to `most`; `meaning` tells the reader what numbers stand for.
   double number(double least, double most, std::string_view meaning = {}) const;
-  double bandwidth() const;  ///< parse_bandwidth, kLeastBandwidth … kMostBandwidth
+  double bandwidth() const;  ///< parse_bandwidth, kMinBandwidth … kMaxBandwidth
   double duration(double most_s = kLongestDuration_s) const;  ///< parse_duration, 0 … most_s
-  std::int64_t size() const;                                  ///< parse_size, 0 … kMostBytes
+  std::int64_t size() const;                                  ///< parse_size, 0 … kMaxBytes
   bool boolean() const;                                       ///< true or false
 
   /// The same node under another name in messages: `named("gradient 'fc6'").at("elements")`

@@ -38,12 +38,12 @@ double backward_s(const Model& model);
 std::int64_t total_elements(const Model& model);
 
 /// Largest number of elements of a gradient, and of all gradients of a model together.
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 /// Longest ready and forward time, in seconds: a simulated iteration must fit 64-bit picoseconds.
 inline constexpr double kLongestTime_s = 1e6;
 
-/// Reads a model from any of the three forms (docs in models/README.md), told apart by what they
+/// Reads a model from any of the three forms (docs/models.md), told apart by what they
 /// hold: `name,elements` lines (SeCoPa's input.txt), a CSV with the header
 /// `name,elements,ready_us`, or a model YAML (*.yaml, *.yml). Throws io::InputError naming file,
 /// line and gradient for: a malformed line, a size that is not in 1 … 2^48, a time that is not in

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kName = "name", kElements = "elements", kReady = "ready_us";
-constexpr double kMostFlops = 1e30;
+constexpr double kMaxFlops = 1e30;
 constexpr Dtype kDtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
 
 /// Collects the gradients of one file and refuses those that no model can have.
@@ -54,7 +54,7 @@ class GradientList {
 
   void add(Gradient gradient, int line) {
     const std::string label = fmt::format("gradient {}: ", io::quote(gradient.name));
-    if (gradient.elements > kMostElements - total_) {
+    if (gradient.elements > kMaxElements - total_) {
       throw io::InputError(
           file_, line,
           fmt::format("{}all gradients together must have at most 2^48 elements", label));
@@ -165,7 +165,7 @@ std::vector<Gradient> read_lines(const std::string& file) {
     Gradient gradient;
     gradient.name = name;
     gradient.elements = parse_field(file, line_number, name, [&] {
-      return io::parse_integer(fields[columns->elements], kElements, 1, kMostElements);
+      return io::parse_integer(fields[columns->elements], kElements, 1, kMaxElements);
     });
     if (columns->ready) {
       gradient.ready_s = parse_field(file, line_number, name,
@@ -192,9 +192,9 @@ Gradient parse_gradient(const io::YamlNode& item, Dtype dtype, GradientList& lis
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
   const io::YamlNode named = item.named("gradient " + io::quote(gradient.name));
-  gradient.elements = named.at("elements").integer(1, kMostElements);
+  gradient.elements = named.at("elements").integer(1, kMaxElements);
   if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration(kLongestTime_s);
-  if (const auto flops = named.find("flops")) gradient.flops = flops->number(0, kMostFlops);
+  if (const auto flops = named.find("flops")) gradient.flops = flops->number(0, kMaxFlops);
   const auto own_dtype = named.find("dtype");
   gradient.dtype = own_dtype ? parse_dtype(*own_dtype) : dtype;
   return gradient;

@@ -60,11 +60,11 @@ void scale_ready(Model& model, double factor) {
 
 /// Gives forward and backward `compute_s` together.
 std::vector<std::string> apply_compute_time(double compute_s, bool forward_given, Model& model) {
-  std::vector<std::string> remarks;
+  std::vector<std::string> diagnostics;
   const double timed_s = backward_s(model);
   if (!forward_given && model.forward_s == 0) {
     model.forward_s = compute_s * kShareOfForward;
-    remarks.push_back(fmt::format(
+    diagnostics.push_back(fmt::format(
         "forward is taken to be a third of --compute-time, {}, since backward has twice its FLOPs; "
         "--forward says otherwise",
         io::format_duration(model.forward_s)));
@@ -79,13 +79,14 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
         io::format_duration(model.forward_s), io::format_duration(compute_s)));
   }
   if (timed_s == 0) {
-    remarks.push_back(spread_backward(model, length_s));
+    diagnostics.push_back(spread_backward(model, length_s));
   } else {
     scale_ready(model, length_s / timed_s);
-    remarks.push_back(fmt::format("the model's ready times are scaled from {} to {} of backward",
-                                  io::format_duration(timed_s), io::format_duration(length_s)));
+    diagnostics.push_back(
+        fmt::format("the model's ready times are scaled from {} to {} of backward",
+                    io::format_duration(timed_s), io::format_duration(length_s)));
   }
-  return remarks;
+  return diagnostics;
 }
 
 }  // namespace

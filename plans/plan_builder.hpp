@@ -13,7 +13,7 @@
 namespace hipress::plans {
 
 /// Largest K that a plan may ask for.
-inline constexpr std::int64_t kMostPartitions = std::int64_t{1} << 20;
+inline constexpr std::int64_t kMaxPartitions = std::int64_t{1} << 20;
 
 /// What a gradient of this dtype is sent as where a plan leaves it raw: the name of the cast that
 /// keeps its width ("fp16"), or empty for fp32.
@@ -57,7 +57,7 @@ struct PlanRow {
   std::string_view name;
   std::optional<std::int64_t> elements;  ///< not every form has them
   std::string algorithm;                 ///< empty: raw
-  std::int64_t partitions = 1;           ///< 1 … kMostPartitions
+  std::int64_t partitions = 1;           ///< 1 … kMaxPartitions
 };
 
 /// Matches the rows of a plan file to the gradients of a model, by name.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "casync/plan.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
 #include "plans/trust.hpp"
 

@@ -51,6 +51,7 @@ std::string plan_fingerprint(const models::Model& model, const casync::Plan& pla
   std::string text = fmt::format("{} {} {}\n{}{}", plan.strategy, plan.nodes, plan.raw_strategy,
                                  aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
   if (plan.gpus_per_node > 1) text += fmt::format("gpus {}\n", plan.gpus_per_node);
+  if (plan.root != 0) text += fmt::format("root {}\n", plan.root);
   if (!plan.pipelining) text += "no pipelining\n";
   text += timed_layout(casync::make_layout(model, plan), plan.pipelining);
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {

@@ -38,8 +38,8 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
                                      io::quote(flag), kForms));
   }
   if (has_elements)
-    row.elements = io::parse_integer(fields[1], label + "elements", 1, models::kMostElements);
-  row.partitions = io::parse_integer(partitions, label + "K", 1, kMostPartitions);
+    row.elements = io::parse_integer(fields[1], label + "elements", 1, models::kMaxElements);
+  row.partitions = io::parse_integer(partitions, label + "K", 1, kMaxPartitions);
   if (flag == "y") row.algorithm = default_algorithm;
   if (fields.size() > 4) {
     if (flag == "n") {

@@ -75,12 +75,12 @@ PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
   PlanRow row;
   row.line = item.line();
   row.name = name;
-  row.elements = named.at("elements").integer(1, models::kMostElements);
+  row.elements = named.at("elements").integer(1, models::kMaxElements);
   row.algorithm = named.at("algorithm").text();
   if (row.algorithm.empty())
     named.at("algorithm").fail("must be an algorithm's name or none, got ''");
   if (row.algorithm == kNone) row.algorithm.clear();
-  row.partitions = named.at("K").integer(1, kMostPartitions);
+  row.partitions = named.at("K").integer(1, kMaxPartitions);
   return row;
 }
 

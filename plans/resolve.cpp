@@ -28,7 +28,7 @@ constexpr std::string_view kThreshold = "threshold";
 /// SeCoPa's --comp-threshold; what "threshold" means without a number.
 constexpr std::int64_t kDefaultThreshold = 262144;
 /// No gradient has as many elements.
-constexpr std::int64_t kNever = models::kMostElements + 1;
+constexpr std::int64_t kNever = models::kMaxElements + 1;
 
 std::optional<NamedPlan> parse_name(std::string_view text, const PlanContext& context) {
   if (text == "none") return NamedPlan{context.algorithm, kNever};

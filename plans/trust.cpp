@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "io/error.hpp"
-#include "kernels/algorithm_list.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 
 namespace hipress::plans {
 namespace fs = std::filesystem;

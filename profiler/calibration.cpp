@@ -46,24 +46,29 @@ class Chain {
     task.amount = 0;
     return builder_.add(task);
   }
+  /// An Encode of the slice, or a Decode or Merge of what `before` has written.
   TaskId then(TaskId before, Kind kind, std::uint32_t node, std::uint8_t flags = 0) {
     Task task = on(node, kind);
     task.flags = flags;
-    return behind(before, task);
+    if (kind == Kind::kEncode) return behind(before, task, {slice(node), message(node)});
+    return behind(before, task, {builder_.written_by(before), slice(node)});
   }
   TaskId send(TaskId before, std::uint32_t from, std::uint32_t to) {
     const std::uint32_t nodes = builder_.nodes();
     Task task = on(from, Kind::kSend);
     task.amount = bytes_;
-    task.rotation = (to + nodes - from) % nodes;
-    return behind(before, task);
+    task.peer_offset = (to + nodes - from) % nodes;
+    const bool raw = task.algorithm == kRaw;
+    return behind(before, task, {raw ? slice(from) : builder_.written_by(before), casync::kNone});
   }
-  TaskId receive(TaskId send) {
+  /// Into the slice, or, where something takes it from there, into a message.
+  TaskId receive(TaskId send, OnArrival on_arrival = OnArrival::kNothing) {
     const std::uint32_t nodes = builder_.nodes();
     Task task = builder_.task(send);
     task.kind = Kind::kRecv;
-    task.node = (task.node + task.rotation) % nodes;
-    return behind(send, task);
+    task.node = (task.node + task.peer_offset) % nodes;
+    const bool in_slice = task.algorithm == kRaw && on_arrival != OnArrival::kMerge;
+    return behind(send, task, {casync::kNone, in_slice ? slice(task.node) : message(task.node)});
   }
 
  private:
@@ -73,8 +78,15 @@ class Chain {
     task.kind = kind;
     return task;
   }
-  TaskId behind(TaskId before, const Task& task) {
-    const TaskId id = builder_.add(task);
+  std::uint32_t slice(std::uint32_t node) {
+    return builder_.slice_of(on(node, Kind::kJoin),
+                             task_.amount * static_cast<std::int64_t>(sizeof(float)));
+  }
+  std::uint32_t message(std::uint32_t node) {
+    return builder_.message(node, task_.algorithm, bytes_);
+  }
+  TaskId behind(TaskId before, const Task& task, const casync::Operands& operands) {
+    const TaskId id = builder_.add(task, operands);
     builder_.edge(before, id);
     return id;
   }
@@ -93,6 +105,7 @@ Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
   for (std::uint32_t g = 0; g < count; ++g) result.model.gradients[g].elements = slices[g].elements;
   result.plan = plan_of(result.model, nodes, algorithm);
   GraphBuilder builder(nodes);
+  builder.name_operands();
   for (std::uint32_t node = 0; node < coding; ++node) {
     std::vector<Chain> chains;
     std::vector<TaskId> ready, encodes;
@@ -127,6 +140,7 @@ Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t 
   Calibration result{.model = model_of(elements, hops), .plan = {}, .graph = {}};
   result.plan = plan_of(result.model, nodes, "none");
   GraphBuilder builder(nodes);
+  builder.name_operands();
   TaskId last = 0;
   for (std::uint32_t hop = 0; hop < hops; ++hop) {
     Chain chain(builder, hop, elements);
@@ -136,7 +150,7 @@ Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t 
     const TaskId own = chain.backward(to);
     const TaskId send = chain.send(ready, from, to);
     if (hop > 0) builder.edge(last, send);
-    last = chain.receive(send);
+    last = chain.receive(send, on_arrival);
     if (on_arrival == OnArrival::kMerge) {
       last = chain.then(last, Kind::kMerge, to, casync::kAccumulate);
       builder.edge(own, last);
@@ -152,6 +166,7 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
   Calibration result{.model = model_of(elements, count), .plan = {}, .graph = {}};
   result.plan = plan_of(result.model, nodes, "none");
   GraphBuilder builder(nodes);
+  builder.name_operands();
   std::uint32_t gradient = 0;
   for (std::uint32_t message = 0; message < messages; ++message) {
     for (const Pair& pair : pairs) {
@@ -174,6 +189,7 @@ Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
   result.plan = plan_of(result.model, nodes, algorithm);
   const casync::Algorithm& known = result.plan.plan.algorithms.front();
   GraphBuilder builder(nodes);
+  builder.name_operands();
   for (std::uint32_t g = 0; g < of_a_node * nodes; ++g) {
     const std::int64_t length = result.model.gradients[g].elements;
     Chain chain(builder, g, length, 0, known.encoded_bytes(length));
@@ -191,7 +207,7 @@ Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_
   Calibration result{.model = model_of(elements, count), .plan = {}, .graph = {}};
   result.plan =
       plans::resolve_plan("none", {.model = result.model, .strategy = "allreduce", .nodes = nodes});
-  result.graph = casync::expand(result.model, result.plan.plan);
+  result.graph = casync::expand_to_run(result.model, result.plan.plan);
   return result;
 }
 

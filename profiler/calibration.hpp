@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
-#include "executor/replay.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
+#include "replay/replay.hpp"
 
 namespace hipress::profiler {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"
@@ -16,14 +16,14 @@ namespace {
 using casync::Kind;
 using casync::TaskId;
 
-/// In the first iterations states are unusual, and so is what selectors remember of them: with more
-/// than a residual (DGC) they grow fast for some steps.
+/// In the first iterations states are unusual, and so is what sparsifiers remember of them: with
+/// more than a residual (DGC) they grow fast for some steps.
 Repetitions per_pass(const std::string& algorithm) {
   const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
   return {.warmups = slow_to_settle ? 8 : 2, .iterations = 48};
 }
 
-/// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a selector's
+/// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a sparsifier's
 /// sample is smaller than larger slices), and data leaves one cache after the other. Every other
 /// one up to 2^24 when it must be quick.
 std::vector<std::int64_t> sizes(Effort effort) {
@@ -46,10 +46,10 @@ bool divides(std::int64_t elements) {
 /// than any cache holds, so that what is decoded was written long ago.
 std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   constexpr std::int64_t kLargestOfMany = std::int64_t{1} << 24;
-  constexpr std::int64_t kElements = std::int64_t{1} << 22, kMostSlices = 512;  // of each size
+  constexpr std::int64_t kElements = std::int64_t{1} << 22, kMaxSlices = 512;  // of each size
   std::vector<std::vector<CodedSlice>> all(1);
   for (const std::int64_t elements : sizes(effort)) {
-    const auto slices = std::clamp<std::int64_t>(kElements / elements, 1, kMostSlices);
+    const auto slices = std::clamp<std::int64_t>(kElements / elements, 1, kMaxSlices);
     if (elements > kLargestOfMany) all.emplace_back();
     all.back().insert(all.back().end(), static_cast<std::size_t>(slices),
                       {.elements = elements, .quotient = divides(elements)});
@@ -150,7 +150,7 @@ void sample_codec(const std::string& algorithm, const Options& options, const Ho
   for (std::size_t mixture = 0; mixture < all.size(); ++mixture) {
     const Calibration calibration =
         codec_calibration(job_nodes(options, ranks), algorithm, all[mixture], ranks);
-    const executor::ReplayResult result = run(calibration, options, per_pass(algorithm));
+    const replay::ReplayResult result = run(calibration, options, per_pass(algorithm));
     std::vector<double> iterations_s;
     for (const traces::Timeline& timeline : result.timelines) {
       series.add(calibration.graph, timeline);
@@ -167,8 +167,7 @@ void sample_merge(const Options& options, Series& series) {
   for (const std::int64_t elements : sizes(options.effort)) {
     const Calibration calibration =
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
-    const executor::ReplayResult result =
-        run(calibration, options, {.warmups = 2, .iterations = 2});
+    const replay::ReplayResult result = run(calibration, options, {.warmups = 2, .iterations = 2});
     series[elements].push_back(durations(calibration.graph, result.timelines, Kind::kMerge));
   }
 }

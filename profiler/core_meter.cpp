@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "executor/scheduling.hpp"
+#include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -63,12 +63,12 @@ void CoreMeter::count(Counter& counter) const {
 void CoreMeter::count_for_a_while(Counter& counter) const {
   constexpr int kSteps = 256;
   std::uint64_t state = 1;
-  const executor::GiveWay give_way(leaves_ == Leaves::kForEveryMessage);
-  Clock::time_point turn_ends = Clock::now() + executor::kTurn;
+  const runtime::ScopedYield scoped_yield(leaves_ == Leaves::kForEveryMessage);
+  Clock::time_point turn_ends = Clock::now() + runtime::kTurn;
   while (counting_.load(std::memory_order_relaxed) && !stopping_.load(std::memory_order_relaxed)) {
     if (Clock::now() > turn_ends) {
       std::this_thread::yield();
-      turn_ends = Clock::now() + executor::kTurn;
+      turn_ends = Clock::now() + runtime::kTurn;
     }
     for (int step = 0; step < kSteps; ++step) {
       state ^= state << 13;

@@ -10,7 +10,7 @@
 namespace hipress::profiler {
 
 /// Tells how much of the cores others use: a thread on each counts, and leaves its core to whoever
-/// waits for it as a codec thread does, after a turn (executor::kTurn) or, as long codec tasks
+/// waits for it as a codec thread does, after a turn (runtime::kTurn) or, as long codec tasks
 /// (casync::kLongElements), at once. By what is missing from the
 /// counts, since a good part of what a network takes of the cores, its interrupts, is charged to
 /// whom they interrupt or to nobody.

@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <array>
 
-#include "executor/gather.hpp"
-#include "executor/inputs.hpp"
 #include "io/error.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
+#include "replay/inputs.hpp"
+#include "runtime/gather.hpp"
 #include "transport/nccl.hpp"
 
 namespace hipress::profiler {
 
-using executor::Device;
-using executor::Stream;
+using runtime::Device;
+using runtime::Stream;
 
 StoppingRule stopping_rule(Effort effort) {
   if (effort == Effort::kFull) return {};
@@ -109,7 +109,7 @@ class Slices {
   /// Gradients as a replay has them, nothing kept from a step before, and whole messages.
   void fill() {
     std::vector<float> some(static_cast<std::size_t>(std::min<std::int64_t>(elements_, 1 << 20)));
-    executor::fill_inputs({.seed = 1}, 0, some);
+    replay::fill_inputs({.seed = 1}, 0, some);
     constexpr Stream kStream = Stream::kOwnCodec;
     device_.clear(arena_, each() * count_, kStream);
     for (int i = 0; i < count_; ++i) {
@@ -156,7 +156,7 @@ Room room_for(Device& device, const kernels::Codec& codec, const Options& option
   }
   if (options.endpoint != nullptr) {
     // Who measured one more would leave the others' step.
-    const auto all = executor::gather(*options.endpoint, room.sizes.size());
+    const auto all = runtime::gather(*options.endpoint, room.sizes.size());
     room.sizes.resize(*std::ranges::min_element(all));
   }
   return room;
@@ -252,11 +252,11 @@ void balance(DeviceTimer& timer, Effort effort, const Transfers& transfers,
              std::vector<Repeated*> works) {
   const double long_s = effort == Effort::kQuick ? 4e-3 : 20e-3;
   // A few launches each, all of which a stream must take without waiting.
-  constexpr double kMostTimes = 64;
+  constexpr double kMaxTimes = 64;
   for (Repeated* const work : works) {
     timer.run(work->lane());
     const double once_s = std::max(1e-7, timer.together({work->lane()}));
-    const double times = std::clamp(long_s / once_s, 1.0, kMostTimes);
+    const double times = std::clamp(long_s / once_s, 1.0, kMaxTimes);
     work->times = static_cast<int>(transfers.least(static_cast<std::int64_t>(times)));
   }
 }
@@ -349,7 +349,7 @@ costs::OverlapFactors overlap_over_nccl(const Options& options, transport::Endpo
                             .least =
                                 [&](std::int64_t own) {
                                   const std::vector<std::int64_t> all =
-                                      executor::gather(endpoint, own);
+                                      runtime::gather(endpoint, own);
                                   return *std::ranges::min_element(all);
                                 }};
   try {
@@ -367,7 +367,7 @@ double overlap_factor(double first_s, double second_s, double together_s) {
   // alone: together = factor·shorter + (longer − shorter).
   const auto [shorter_s, longer_s] = std::minmax(first_s, second_s);
   const double factor = 1 + (together_s - longer_s) / std::max(shorter_s, 1e-9);
-  return std::clamp(factor, 1.0, costs::kMostOverlap);
+  return std::clamp(factor, 1.0, costs::kMaxOverlap);
 }
 
 void measure_device_kernels(const Options& options, const Progress& progress,

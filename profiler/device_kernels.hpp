@@ -23,7 +23,7 @@ costs::OverlapFactors measure_overlap(const Options& options, const Progress& pr
 
 /// How many times as long two works take while both are under way, of which each alone takes
 /// `first_s` and `second_s` and both, started together, `together_s`: 1 where they do not disturb
-/// each other, 2 where they take turns. Within 1 and costs::kMostOverlap.
+/// each other, 2 where they take turns. Within 1 and costs::kMaxOverlap.
 double overlap_factor(double first_s, double second_s, double together_s);
 
 }  // namespace hipress::profiler

@@ -14,9 +14,9 @@
 namespace hipress::profiler {
 namespace {
 
-using executor::Device;
-using executor::Event;
-using executor::Stream;
+using runtime::Device;
+using runtime::Event;
+using runtime::Stream;
 
 /// Holds a stream until it is opened, at the latest by its destructor.
 class Gate {
@@ -37,12 +37,12 @@ class Gate {
  private:
   // Enqueuing takes milliseconds. Should it ever wait for the device (a driver that loads a kernel
   // late, a queue that is full), the device goes on after so long, and one trial is wrong.
-  static constexpr std::chrono::milliseconds kMost{250};
+  static constexpr std::chrono::milliseconds kMax{250};
 
   struct State {
     void wait() {
       std::unique_lock lock(mutex);
-      opened.wait_for(lock, kMost, [this] { return open; });
+      opened.wait_for(lock, kMax, [this] { return open; });
     }
     std::mutex mutex;
     std::condition_variable opened;
@@ -65,11 +65,10 @@ std::vector<double> DeviceTimer::burst(Stream stream, int count,
   wait_for(event(static_cast<std::size_t>(2 * count - 1)), {.stream = stream, .work = {}});
   std::vector<double> seconds;
   // The clock of events has a resolution; no work takes nothing.
-  constexpr double kLeast_s = 1e-9;
+  constexpr double kMin_s = 1e-9;
   for (int i = 0; i < count; ++i) {
     const auto number = static_cast<std::size_t>(2 * i);
-    seconds.push_back(
-        std::max(kLeast_s, device_.seconds_between(event(number), event(number + 1))));
+    seconds.push_back(std::max(kMin_s, device_.seconds_between(event(number), event(number + 1))));
   }
   return seconds;
 }

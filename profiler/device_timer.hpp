@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "executor/device.hpp"
+#include "runtime/device.hpp"
 
 namespace hipress::profiler {
 
@@ -12,18 +12,17 @@ namespace hipress::profiler {
 /// `timeout_s` is an error.
 class DeviceTimer {
  public:
-  DeviceTimer(executor::Device& device, double timeout_s)
-      : device_(device), timeout_s_(timeout_s) {}
+  DeviceTimer(runtime::Device& device, double timeout_s) : device_(device), timeout_s_(timeout_s) {}
 
   /// Enqueues `work(0)` … `work(count − 1)` on the stream, one right behind the other, so that the
   /// device does not wait for the host between them, and returns the seconds of each.
-  std::vector<double> burst(executor::Stream stream, int count,
+  std::vector<double> burst(runtime::Stream stream, int count,
                             const std::function<void(int)>& work);
 
   /// What runs on one stream. Where it needs other ranks, NCCL's kernels wait for them on the
   /// device for as long as it takes, so waiting for it must not.
   struct Lane {
-    executor::Stream stream;
+    runtime::Stream stream;
     std::function<void()> work;  ///< enqueues it
     /// Called over and over while it is waited for: throws when it cannot end any more.
     std::function<void()> poll = {};
@@ -41,12 +40,12 @@ class DeviceTimer {
   double together(const std::vector<Lane>& lanes);
 
  private:
-  executor::Event event(std::size_t number);
-  void wait_for(executor::Event event, const Lane& lane);
+  runtime::Event event(std::size_t number);
+  void wait_for(runtime::Event event, const Lane& lane);
 
-  executor::Device& device_;
+  runtime::Device& device_;
   const double timeout_s_;
-  std::vector<executor::Event> events_;
+  std::vector<runtime::Event> events_;
 };
 
 }  // namespace hipress::profiler

@@ -4,13 +4,13 @@
 #include <numeric>
 #include <optional>
 
-#include "executor/gather.hpp"
-#include "executor/scheduling.hpp"
 #include "profiler/core_meter.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"
 #include "profiler/variation.hpp"
+#include "runtime/gather.hpp"
+#include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -228,10 +228,10 @@ class Metered {
     meter_->pause();
   }
   std::vector<double> operator()(const Calibration& calibration, const Repetitions& times) {
-    constexpr double kLeast_s = 1e-9;  // noise can make less than nothing of next to nothing
+    constexpr double kMin_s = 1e-9;  // noise can make less than nothing of next to nothing
     const auto read = meter_ ? [this] { return read_meter(); } : std::function<double()>();
     std::vector<double> used_s = run(calibration, options_, times, read).metered;
-    for (double& value : used_s) value = std::max(value, kLeast_s);
+    for (double& value : used_s) value = std::max(value, kMin_s);
     return used_s;
   }
 
@@ -254,7 +254,7 @@ class Metered {
 /// Whether long codec tasks are interrupted by messages on every rank.
 bool long_tasks_give_way(const Options& options) {
   const std::vector<int> possible =
-      executor::gather(*options.endpoint, static_cast<int>(executor::GiveWay::possible()));
+      runtime::gather(*options.endpoint, static_cast<int>(runtime::ScopedYield::possible()));
   return std::ranges::all_of(possible, [](int on_rank) { return on_rank != 0; });
 }
 

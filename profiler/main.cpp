@@ -10,19 +10,19 @@
 #include <utility>
 
 #include "costs/traffic.hpp"
-#include "executor/device_choice.hpp"
-#include "executor/probes.hpp"
-#include "executor/replay.hpp"
-#include "executor/secret_options.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
-#include "kernels/algorithm_list.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/algorithm_list.hpp"
+#include "kernels/codec/codec.hpp"
 #include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
+#include "replay/device_choice.hpp"
+#include "replay/probes.hpp"
+#include "replay/replay.hpp"
+#include "replay/secret_options.hpp"
 #include "transport/endpoint.hpp"
 
 namespace {
@@ -40,7 +40,7 @@ struct Arguments {
   std::string output = "profile.yaml";
   std::string base, anew;  ///< no part: links, with a base
   std::string rendezvous, interface, job = "hipress-profile";
-  hipress::executor::SecretOptions secret;
+  hipress::replay::SecretOptions secret;
   double timeout_s = 60;
   bool quick = false;
   std::optional<int> passes;
@@ -85,11 +85,11 @@ void declare(CLI::App& app, Arguments& arguments) {
   arguments.secret.declare(app);
   app.add_option("--timeout", arguments.timeout_s,
                  "seconds without progress after which the job ends")
-      ->check(hipress::io::number_from(hipress::transport::kLeastTimeout_s,
-                                       hipress::transport::kMostTimeout_s))
+      ->check(hipress::io::number_from(hipress::transport::kMinTimeout_s,
+                                       hipress::transport::kMaxTimeout_s))
       ->capture_default_str();
   app.add_flag("--quick", arguments.quick,
-               "fewer sizes and repetitions: a quarter of a minute for two algorithms");
+               "fewer sizes and repetitions: a quarter of a minute for two algorithms on an idle machine");
   app.add_option(
          "--passes", arguments.passes,
          fmt::format(
@@ -278,16 +278,16 @@ std::unique_ptr<hipress::transport::Endpoint> connect(
       .interface = arguments.interface,
       .timeout_s = arguments.timeout_s};
   arguments.secret.apply(options);
-  return executor::connect_rank(arguments.transport == "nccl"
-                                    ? std::string(transport::kDefaultTransport)
-                                    : arguments.transport,
-                                options, kCollectives);
+  return replay::connect_rank(arguments.transport == "nccl"
+                                  ? std::string(transport::kDefaultTransport)
+                                  : arguments.transport,
+                              options, kCollectives);
 }
 
 /// Collective in a job.
 std::function<hipress::costs::Probes()> probe_of(const Arguments& arguments,
                                                  const profiler::Options& options) {
-  using namespace hipress::executor;
+  using namespace hipress::replay;
   const ProbeOptions probes = {
       .kernels = arguments.device == "cpu",
       .transport = arguments.transport == "nccl" ? std::string() : arguments.transport};
@@ -318,12 +318,12 @@ int run(Arguments& arguments) {
   options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
   options.passes = passes_of(arguments);
-  const executor::DeviceChoice choice =
-      executor::choose_device({.device = arguments.device,
-                               .transport = arguments.transport,
-                               .interface = arguments.interface,
-                               .ranks = static_cast<int>(options.nodes)},
-                              launch);
+  const replay::DeviceChoice choice =
+      replay::choose_device({.device = arguments.device,
+                             .transport = arguments.transport,
+                             .interface = arguments.interface,
+                             .ranks = static_cast<int>(options.nodes)},
+                            launch);
   options.device = choice.device;
   options.nccl = choice.nccl;
   options.timeout_s = arguments.timeout_s;

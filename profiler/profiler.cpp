@@ -7,18 +7,18 @@
 #include <cmath>
 #include <fstream>
 
-#include "executor/drift.hpp"
-#include "executor/gather.hpp"
-#include "executor/probes.hpp"
-#include "executor/scheduling.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/variation.hpp"
+#include "replay/drift.hpp"
+#include "replay/probes.hpp"
+#include "runtime/gather.hpp"
+#include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -37,11 +37,11 @@ double measure_memory_once(const Options& options) {
   constexpr std::size_t kBytes = std::size_t{96} << 20;
   constexpr int kRounds = 3;
   const auto measure_here = [] {
-    return executor::copy_bandwidth(static_cast<int>(io::usable_cores().size()), kBytes, kRounds);
+    return replay::copy_bandwidth(static_cast<int>(io::usable_cores().size()), kBytes, kRounds);
   };
   if (options.endpoint == nullptr) return measure_here();
   const bool mine = options.endpoint->rank() == 0;
-  return executor::gather(*options.endpoint, mine ? measure_here() : 0.0).front();
+  return runtime::gather(*options.endpoint, mine ? measure_here() : 0.0).front();
 }
 
 void check_options(const Options& options) {
@@ -121,7 +121,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts, const
   if (options.base == nullptr) profile.cores = takes_cores(options) ? hosts.cores() : 0;
   // What codes on a device leaves the cores to those that move messages.
   const bool takes_turns = takes_cores(options) && !options.device;
-  profile.core_turn_s = takes_turns ? std::chrono::duration<double>(executor::kTurn).count() : 0;
+  profile.core_turn_s = takes_turns ? std::chrono::duration<double>(runtime::kTurn).count() : 0;
   if (options.device) {
     profile.device = "cuda";
     measure_device_kernels(options, progress, profile);
@@ -212,7 +212,7 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
                                     const std::function<costs::Probes()>& probe, int again) {
   costs::Profile profile;
   int times = 0;
-  const executor::Watched watched = executor::watch(
+  const replay::Watched watched = replay::watch(
       probe,
       [&] {
         if (times++ > 0) progress("all of it again: the machine's speed changed meanwhile");
@@ -221,7 +221,7 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
       },
       again);
   profile.probes = probes_of(options, watched.probes);
-  profile.spread = executor::widened(*profile.spread, watched.moved);
+  profile.spread = replay::widened(*profile.spread, watched.moved);
   if (watched.moved > 0) {
     std::erase_if(profile.notes, [](const std::string& note) { return note.starts_with(kMoved); });
     profile.notes.push_back(

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "costs/profile.hpp"
-#include "executor/clock.hpp"
-#include "executor/device.hpp"
+#include "replay/clock.hpp"
+#include "runtime/device.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
 
@@ -54,9 +54,9 @@ struct Options {
   transport::Endpoint* endpoint = nullptr;
   /// Processes with the same text are on one machine. Another one only where a test pretends that
   /// there are several.
-  std::string boot = executor::machine_clock().boot;
+  std::string boot = replay::machine_clock().boot;
   /// Makes the device that a rank codes on; none: its CPU.
-  std::function<std::unique_ptr<executor::Device>(int rank)> device = {};
+  std::function<std::unique_ptr<runtime::Device>(int rank)> device = {};
   /// What moves messages between devices; null: `transport`, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
   double timeout_s = 60;  ///< without progress for so long, a measurement ends

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/gather.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "profiler/timing.hpp"
+#include "runtime/gather.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -17,12 +17,12 @@ namespace {
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   for (auto* const times : {&timeline.start, &timeline.end}) {
     const std::span<const casync::Picoseconds> mine(*times);
-    *times = std::move(executor::gather(endpoint, mine).front());
+    *times = std::move(runtime::gather(endpoint, mine).front());
   }
 }
 
 /// Of times in a mean.
-constexpr double kMostMedians = 2;
+constexpr double kMaxMedians = 2;
 
 std::vector<double> all_of(const std::vector<std::vector<double>>& series) {
   std::vector<double> all;
@@ -61,7 +61,7 @@ costs::Sample summarise_iterations(std::int64_t x,
   costs::Sample sample = summarise(x, all_of(iterations));
   std::vector<double> means_s;
   for (const std::vector<double>& seconds : iterations) {
-    means_s.push_back(capped_sum(seconds, kMostMedians * sample.median_s) /
+    means_s.push_back(capped_sum(seconds, kMaxMedians * sample.median_s) /
                       static_cast<double>(seconds.size()));
   }
   sample.mean_s = median_of(std::move(means_s));
@@ -70,7 +70,7 @@ costs::Sample summarise_iterations(std::int64_t x,
 
 void Interruptions::add(const std::vector<std::vector<double>>& iterations) {
   const std::vector<double> all = all_of(iterations);
-  const double most_s = kMostMedians * median_of(all);
+  const double most_s = kMaxMedians * median_of(all);
   with_s_ += capped_sum(all, most_s + kLongest_s);
   without_s_ += capped_sum(all, most_s);
 }
@@ -109,9 +109,9 @@ Repetitions usual(const Options& options) {
   return {.warmups = 3, .iterations = options.effort == Effort::kQuick ? 3 : 7};
 }
 
-executor::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const Repetitions& repetitions, const std::function<double()>& meter) {
-  executor::ReplayOptions replay;
+replay::ReplayResult run(const Calibration& calibration, const Options& options,
+                         const Repetitions& repetitions, const std::function<double()>& meter) {
+  replay::ReplayOptions replay;
   replay.meter = meter;
   replay.warmup = repetitions.warmups;
   replay.iterations = repetitions.iterations;
@@ -121,11 +121,11 @@ executor::ReplayResult run(const Calibration& calibration, const Options& option
   replay.nccl = options.nccl;
   replay.every_timeline = true;
   if (options.endpoint == nullptr) {
-    return executor::replay_threads(options.transport, calibration.model, calibration.plan,
-                                    calibration.graph, replay);
+    return replay::replay_threads(options.transport, calibration.model, calibration.plan,
+                                  calibration.graph, replay);
   }
-  executor::ReplayResult result = executor::replay(*options.endpoint, calibration.model,
-                                                   calibration.plan, calibration.graph, replay);
+  replay::ReplayResult result = replay::replay(*options.endpoint, calibration.model,
+                                               calibration.plan, calibration.graph, replay);
   for (traces::Timeline& timeline : result.timelines) share(*options.endpoint, timeline);
   return result;
 }
@@ -140,8 +140,8 @@ void keep_step(const Options& options) {
 
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body) {
   if (options.endpoint != nullptr) return body(*options.endpoint);
-  executor::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
-                             body);
+  replay::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
+                           body);
 }
 
 }  // namespace hipress::profiler

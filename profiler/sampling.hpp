@@ -7,9 +7,9 @@
 
 #include "costs/curve.hpp"
 #include "costs/profile.hpp"
-#include "executor/replay.hpp"
 #include "profiler/calibration.hpp"
 #include "profiler/profiler.hpp"
+#include "replay/replay.hpp"
 
 namespace hipress::profiler {
 
@@ -70,10 +70,9 @@ struct Repetitions {
 };
 
 /// Replays a calibration, without verification (its graphs are no synchronisation). All processes
-/// of a job get the same result. `meter` is that of executor::ReplayOptions.
-executor::ReplayResult run(const Calibration& calibration, const Options& options,
-                           const Repetitions& repetitions,
-                           const std::function<double()>& meter = {});
+/// of a job get the same result. `meter` is that of replay::ReplayOptions.
+replay::ReplayResult run(const Calibration& calibration, const Options& options,
+                         const Repetitions& repetitions, const std::function<double()>& meter = {});
 /// As often as the effort says.
 Repetitions usual(const Options& options);
 

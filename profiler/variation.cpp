@@ -11,7 +11,7 @@ namespace {
 /// Of a standard normal distribution.
 constexpr double kInterquartileRange = 1.349;
 
-constexpr double kLeastHost = 0.03, kLeastLinks = 0.005, kLeastIterations = 0.01;
+constexpr double kMinHost = 0.03, kMinLinks = 0.005, kMinIterations = 0.01;
 constexpr double kCompute = 0.02;
 /// Of the simulator, where kernels and links explain nothing: raw gradients on networks of known
 /// speed are off by 0.6 to 1.2 %. On loopback, where bytes take cores and no links, it is off by
@@ -23,7 +23,7 @@ bool on_loopback(const Options& options) {
 }
 
 double between(double least, double deviation) {
-  return std::clamp(deviation, least, costs::kMostSpread);
+  return std::clamp(deviation, least, costs::kMaxSpread);
 }
 
 }  // namespace
@@ -55,12 +55,12 @@ costs::Spread Variations::spread(const Options& options) const {
   const double host = std::max({passes.deviation(), runs.deviation(), base.host});
   const double measured_model = on_loopback(options) ? kModelOnLoopback : kModel;
   const double model = new_links ? measured_model : base.model;
-  return {.host = between(kLeastHost, host),
-          .links = between(kLeastLinks, new_links ? links.deviation() : base.links),
+  return {.host = between(kMinHost, host),
+          .links = between(kMinLinks, new_links ? links.deviation() : base.links),
           .compute = kCompute,
           .model = model,
           .iterations =
-              between(kLeastIterations, new_links ? iterations.deviation() : base.iterations)};
+              between(kMinIterations, new_links ? iterations.deviation() : base.iterations)};
 }
 
 }  // namespace hipress::profiler

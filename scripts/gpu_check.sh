@@ -13,9 +13,9 @@ root=$(dirname "$(dirname "$self")")
 # Name, the programs without which it is skipped, what it shows. Each is the function step_NAME: its output is the
 # log, `detail` says in a line what came out, `metric NAME NUMBER` gives figures; it fails by a status other than 0.
 steps=(
-  "tests|test_kernels test_executor|the tests of CUDA codecs and of ranks on GPUs"
+  "tests|test_kernels test_replay|the tests of CUDA codecs and of ranks on GPUs"
   "bits|test_kernels|messages, states and values from the GPU have the CPU's bits"
-  "memcheck|test_kernels test_executor compute-sanitizer|no access out of bounds or to freed memory, of codecs and ranks"
+  "memcheck|test_kernels test_replay compute-sanitizer|no access out of bounds or to freed memory, of codecs and ranks"
   "racecheck|test_kernels compute-sanitizer|no race on shared memory"
   "kernels|hipress-profile|encode and decode against the GPU's memory bandwidth"
   "nccl|hipress-exec|four processes share the GPU over NCCL, every value verified"
@@ -95,7 +95,7 @@ find_programs() {
     [[ -n $build ]] || build=$root/build/$([[ -d $root/build/cuda ]] && echo cuda || echo release)
     [[ -x $build/bin/hipress-exec ]] || refuse "no tools in $build/bin; build them (cmake --preset cuda) or name --build"
     build=$(cd "$build" && pwd)
-    folder=$build/bin:$build/tests/kernels:$build/tests/executor
+    folder=$build/bin:$build/tests/kernels:$build/tests/replay
   fi
   export PATH=$folder:$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 }
@@ -206,7 +206,7 @@ run_tests() {
 step_tests() {
   local failed=0
   run_tests test_kernels '*GPU*,*CUDA*'
-  run_tests test_executor '*GPU*'
+  run_tests test_replay '*GPU*'
   count_tests
   return $failed
 }
@@ -227,14 +227,14 @@ sanitize() {
 step_memcheck() {
   local failed=0
   sanitize memcheck test_kernels "*GPU*CPU's*"
-  sanitize memcheck test_executor "GPUs verify*,a GPU's*"
+  sanitize memcheck test_replay "GPUs verify*,a GPU's*"
   return $failed
 }
 step_racecheck() {
   local failed=0
   # Quantisers, casts and graddrop; then dgc, whose states make other kernels.
   sanitize racecheck test_kernels "special inputs*"
-  sanitize racecheck test_kernels "states of selectors*"
+  sanitize racecheck test_kernels "states of sparsifiers*"
   return $failed
 }
 

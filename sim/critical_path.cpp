@@ -30,23 +30,21 @@ std::uint64_t resource_of(std::uint32_t node, Resource resource) {
 
 /// What a task occupies, the resource that it waits for first in front: no, one or two of them.
 std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
-  const std::uint32_t node = graph.orbit(task.node);
-  switch (task.kind) {
-    case Kind::kForward:
-    case Kind::kBackward:
+  const std::uint32_t node = graph.representative(task.node);
+  switch (casync::resource_of(task.kind)) {
+    case casync::Resource::kCompute:
       return {resource_of(node, kCompute)};
-    case Kind::kSend:
-    case Kind::kAllReduce:
-      return {resource_of(node, kEgress), resource_of(graph.orbit(graph.peer(task)), kIngress)};
-    case Kind::kLocalReduce:
-    case Kind::kLocalBroadcast:
-      return {resource_of(node, kLocal)};
-    case Kind::kRecv:
-    case Kind::kJoin:
-      return {};
-    default:
+    case casync::Resource::kCodec:
       return {resource_of(node, kCodec)};
+    case casync::Resource::kLocal:
+      return {resource_of(node, kLocal)};
+    case casync::Resource::kPorts:
+      return {resource_of(node, kEgress),
+              resource_of(graph.representative(graph.peer(task)), kIngress)};
+    case casync::Resource::kNone:
+      break;
   }
+  return {};
 }
 
 /// Finds what a task waited for.
@@ -93,7 +91,7 @@ class Causes {
     for (auto release = first;
          release != releases_.end() && release->resource == resource && release->end == instant;
          ++release) {
-      const bool same_pair = graph_[release->task].rotation == graph_[id].rotation;
+      const bool same_pair = graph_[release->task].peer_offset == graph_[id].peer_offset;
       if (!found || same_pair) found = release->task;
       if (same_pair) break;
     }

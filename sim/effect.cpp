@@ -184,7 +184,7 @@ std::uint64_t fingerprint(const casync::TaskGraph& graph, const traces::Timeline
     const casync::Task& task = graph[id];
     if (task.kind == Kind::kJoin) continue;
     std::uint64_t hash = static_cast<std::uint64_t>(task.kind);
-    for (const std::uint32_t part : {task.node, task.gradient, task.partition, task.rotation}) {
+    for (const std::uint32_t part : {task.node, task.gradient, task.partition, task.peer_offset}) {
       hash = mix(hash ^ part);
     }
     for (const Picoseconds time : {times.start[id], times.end[id]}) {
@@ -313,12 +313,13 @@ class Search {
 
   void check_topology() {
     std::string others;
-    for (const casync::Strategy& strategy : casync::strategies()) {
-      if (strategy.name == scenario_.plan.strategy) continue;
-      const std::optional<casync::Plan> plan = plan_with(given_.plan_options, strategy.name);
+    const casync::Operation operation = casync::find_strategy(scenario_.plan.strategy).operation;
+    for (const casync::Strategy* strategy : casync::strategies_for(operation)) {
+      if (strategy->name == scenario_.plan.strategy) continue;
+      const std::optional<casync::Plan> plan = plan_with(given_.plan_options, strategy->name);
       if (!plan) continue;
       if (!same_units(scenario_.model, scenario_.plan, *plan)) return;
-      others += (others.empty() ? "" : ", ") + std::string(strategy.name);
+      others += (others.empty() ? "" : ", ") + std::string(strategy->name);
     }
     if (!others.empty())
       report("--topology", "nothing goes by it; the same tasks come of " + others);

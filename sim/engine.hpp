@@ -9,6 +9,7 @@
 #include "sim/simulator.hpp"
 #include "sim/turns.hpp"
 #include "sim/waiting.hpp"
+#include "sim/works.hpp"
 
 namespace hipress::sim {
 
@@ -34,9 +35,6 @@ class WorkMemo {
   std::array<Entry, 64> entries_;
 };
 
-/// Throws io::InputError that says which task takes so long.
-[[noreturn]] void report_too_long(const TaskGraph& graph, const Task& task, double seconds);
-
 /// Throws io::InputError: times do not fit in 64 bits.
 [[noreturn]] void report_endless();
 [[noreturn]] void report_uncountable(const Task& task);
@@ -47,22 +45,18 @@ struct Core {
        const Options& run_options);
 
   const TaskGraph& graph;
-  const TaskCosts& costs;
   const costs::Cluster& cluster;
   const Options& options;
-  /// What a message costs along a path, and how it shares the links on it.
+  /// How a message shares the links on a path.
   struct PathCosts {
-    costs::LinkCosts link;
-    std::int64_t overhead = 0;  // o, picoseconds
-    std::int64_t latency = 0;   // L, picoseconds
-    double use = 1;             // at full speed, of the first link
+    double use = 1;  // at full speed, of the first link
     // Against other messages and the threads of shared cores: of those of long slices the second.
     std::array<double, 2> weights = {1, 1};
 
     double weight_of(const Task& send) const { return weights[casync::interrupts(send)]; }
   };
   std::array<PathCosts, costs::kPaths> paths;  // those that the cluster has
-  costs::LinkCosts ring;                       // of all-reduces
+  Works works;
   bool hierarchical;
   bool shared_cores;
   bool overlaps;  // slow what is under way on one node at once
@@ -77,7 +71,7 @@ struct Core {
   /// The node whose ingress a message uses.
   std::uint32_t receiver(const Task& send) const {
     if (graph.folded) return 0;
-    const std::uint32_t sum = send.node + send.rotation;
+    const std::uint32_t sum = send.node + send.peer_offset;
     return sum < graph.nodes ? sum : sum - graph.nodes;
   }
   /// Of a message, from either of its ends, or an all-reduce.
@@ -90,18 +84,9 @@ struct Core {
   }
   /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
   std::int64_t message_work(const Task& send, costs::Path path) {
-    if (send.kind == casync::Kind::kAllReduce) {
-      return costs.all_reduce_time(send, graph.nodes, ring, cluster.gpus_per_node).count();
-    }
-    return message_works.of(send.amount, static_cast<std::uint32_t>(path), [&] {
-      const PathCosts& on = costs_of(path);
-      return on.overhead + checked_time(send, static_cast<double>(send.amount) / on.link.bandwidth);
-    });
-  }
-  /// Picoseconds of a task that takes so long.
-  std::int64_t checked_time(const Task& task, double seconds) const {
-    if (!(seconds >= 0 && seconds <= kLongest_s)) report_too_long(graph, task, seconds);
-    return casync::from_seconds(seconds).count();
+    if (send.kind == casync::Kind::kAllReduce) return works.all_reduce(send);
+    return message_works.of(send.amount, static_cast<std::uint32_t>(path),
+                            [&] { return works.message(send, path); });
   }
   WorkMemo message_works, codec_works;
   /// CPU work of a message, both ends together, in seconds.
@@ -116,7 +101,9 @@ struct Core {
   std::int64_t jittered(TaskId id, std::int64_t work) const {
     if (options.jitter == nullptr) return work;
     const std::int64_t drawn = options.jitter->apply(work, options.draws, id);
-    if (drawn > kLongest_ps) report_too_long(graph, graph[id], 1e-12 * static_cast<double>(drawn));
+    if (drawn > kLongest_ps) {
+      report_too_long(graph[id], graph.nodes, 1e-12 * static_cast<double>(drawn));
+    }
     return drawn;
   }
   void add_path(costs::Path path);
@@ -174,7 +161,7 @@ class Engine {
       : core_(graph, costs, cluster, options),
         transfers_(core_),
         turns_(cluster),
-        streams_(3 * graph.orbits()),
+        streams_(3 * graph.representatives()),
         waiting_(graph.predecessors),
         touched_(streams_.size()) {}
 
@@ -242,7 +229,7 @@ class Engine {
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
     if (occupies_ports(task)) {
-      std::int64_t& bytes = core_.result.bytes_sent[core_.graph.orbit(task.node)];
+      std::int64_t& bytes = core_.result.bytes_sent[core_.graph.representative(task.node)];
       if (__builtin_add_overflow(bytes, casync::bytes_sent(core_.graph, task), &bytes)) {
         report_uncountable(task);
       }
@@ -280,7 +267,8 @@ class Engine {
 
   void make_ready(TaskId id) {
     const Task& task = core_.graph[id];
-    if (task.node >= core_.graph.nodes || task.rotation >= core_.graph.nodes || task.amount < 0) {
+    if (task.node >= core_.graph.nodes || task.peer_offset >= core_.graph.nodes ||
+        task.amount < 0) {
       report_impossible(core_.graph, id);
     }
     if (casync::is_instant(task)) return pass(id);
@@ -310,7 +298,7 @@ class Engine {
 
   /// The message is on the wire for L; a Recv has no length.
   void arrive(TaskId recv) {
-    const std::int64_t latency = core_.costs_of(core_.path_of(core_.graph[recv])).latency;
+    const std::int64_t latency = core_.works.latency(core_.path_of(core_.graph[recv]));
     if (turns_.matter()) return core_.events.push(core_.now + latency, recv, kArrives);
     if (core_.options.record_timeline) {
       core_.result.timeline.start[recv] = casync::Picoseconds(core_.now + latency);
@@ -354,8 +342,8 @@ class Engine {
   }
 
   std::uint32_t stream_of(const Task& task) const {
-    const std::uint32_t node = core_.graph.orbit(task.node);
-    if (casync::is_local(task)) return 2 * core_.graph.orbits() + node;
+    const std::uint32_t node = core_.graph.representative(task.node);
+    if (casync::is_local(task)) return 2 * core_.graph.representatives() + node;
     return 2 * node + (casync::is_computation(task) ? 0 : 1);
   }
 
@@ -388,30 +376,13 @@ class Engine {
     const std::uint32_t flags = task.flags & (casync::kAccumulate | casync::kDivideOwn);
     const auto sort = static_cast<std::uint32_t>(task.kind) | flags << 8 |
                       static_cast<std::uint32_t>(static_cast<std::uint8_t>(task.algorithm)) << 16;
-    return core_.codec_works.of(task.amount, sort, [&] {
-      return core_.costs.codec_time(task, core_.graph.divisor, core_.cluster.gpus_per_node).count();
-    });
+    return core_.codec_works.of(task.amount, sort, [&] { return core_.works.codec(task); });
   }
 
   std::int64_t stream_work(const Task& task, bool computes) {
-    if (casync::is_local(task)) {
-      return core_.checked_time(task, costs::local_s(core_.cluster, task.amount));
-    }
-    const std::int64_t nominal = computes ? compute_work(task) : codec_work(task);
-    const double speed = core_.cluster.compute_speed[task.node];
-    if (speed == 1) return nominal;
-    const double scaled = static_cast<double>(nominal) / speed + 0.5;
-    if (!(scaled <= static_cast<double>(kLongest_ps))) {
-      report_too_long(core_.graph, task, 1e-12 * scaled);
-    }
-    return static_cast<std::int64_t>(scaled);
-  }
-
-  std::int64_t compute_work(const Task& task) const {
-    if (task.amount > kLongest_ps) {
-      report_too_long(core_.graph, task, 1e-12 * static_cast<double>(task.amount));
-    }
-    return task.amount;
+    if (casync::is_local(task)) return core_.works.local(task);
+    const std::int64_t nominal = computes ? core_.works.computation(task) : codec_work(task);
+    return core_.works.at_speed(task, nominal, core_.cluster.compute_speed[task.node]);
   }
 
   /// Of the graph and of all that grew with it, at its largest.

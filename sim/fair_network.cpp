@@ -8,13 +8,13 @@ using costs::Path;
 
 FairLinks::FairLinks(Core& core)
     : core_(core),
-      bursts_(2 * core.graph.orbits(),
+      bursts_(2 * core.graph.representatives(),
               casync::from_seconds(static_cast<double>(core.cluster.link.burst_bytes) /
                                    core.cluster.link.bandwidth)
                   .count()) {
   const costs::Cluster& cluster = core.cluster;
   const costs::LinkCosts& of_node = cluster.host_link ? *cluster.host_link : cluster.link;
-  for (std::uint32_t node = 0; node < core.graph.orbits(); ++node) {
+  for (std::uint32_t node = 0; node < core.graph.representatives(); ++node) {
     nodes_.push_back(add_link(of_node));
   }
   if (!core.hierarchical || cluster.host.empty()) return;
@@ -48,7 +48,7 @@ const FairLinks::Link& FairLinks::link_of(std::uint32_t node, Path path) const {
 }
 
 void FairLinks::use_links(const Task& send, Path path, double use, Sharing::Uses& uses) const {
-  const std::uint32_t sender = core_.graph.orbit(send.node);
+  const std::uint32_t sender = core_.graph.representative(send.node);
   const std::uint32_t receiver = core_.receiver(send);
   const Link& from = link_of(sender, path);
   const Link& to = link_of(receiver, path);
@@ -70,10 +70,12 @@ void FairLinks::use_links(const Task& send, Path path, double use, Sharing::Uses
 std::int64_t FairLinks::time_alone(const Task& send, Path path) {
   const std::int64_t work = core_.message_work(send, path);
   if (core_.cluster.link.burst_bytes == 0 || send.kind != casync::Kind::kSend) return work;
-  const std::uint32_t ingress = core_.graph.orbits() + core_.receiver(send);
-  const std::int64_t granted = bursts_.take(core_.graph.orbit(send.node), ingress, work, core_.now);
+  const std::uint32_t ingress = core_.graph.representatives() + core_.receiver(send);
+  const std::int64_t granted =
+      bursts_.take(core_.graph.representative(send.node), ingress, work, core_.now);
   const std::int64_t fastest =
-      core_.shared_cores ? core_.checked_time(send, core_.core_s(send, core_.cluster.link) / 2) : 0;
+      core_.shared_cores ? core_.works.checked(send, core_.core_s(send, core_.cluster.link) / 2)
+                         : 0;
   return std::max(work - granted, std::min(work, fastest));
 }
 
@@ -84,11 +86,11 @@ void FairLinks::start(TaskId send) {
   const std::int64_t work = time_alone(task, path);
   // All steps of an all-reduce go at the pace of the slowest.
   const double pace = task.kind == casync::Kind::kAllReduce && core_.hierarchical
-                          ? core_.ring.bandwidth / on.link.bandwidth
+                          ? core_.works.ring().bandwidth / core_.works.link(path).bandwidth
                           : 1;
   Sharing::Uses uses;
   use_links(task, path, on.use * pace, uses);
-  if (core_.shared_cores) core_.add_core_uses(task, on.link, work, uses);
+  if (core_.shared_cores) core_.add_core_uses(task, core_.works.link(path), work, uses);
   core_.start(send, core_.jittered(send, work), on.weight_of(task) / pace, uses);
 }
 

@@ -82,7 +82,8 @@ class FairNetwork {
   };
 
   std::uint32_t flow_of(const Task& send) {
-    const std::uint64_t key = (std::uint64_t{core_.graph.orbit(send.node)} << 32) | send.rotation;
+    const std::uint64_t key =
+        (std::uint64_t{core_.graph.representative(send.node)} << 32) | send.peer_offset;
     const auto [entry, added] = index_.try_emplace(key, static_cast<std::uint32_t>(flows_.size()));
     if (added) flows_.emplace_back();
     return entry->second;
@@ -95,7 +96,7 @@ class FairNetwork {
 
   Core& core_;
   FairLinks links_;
-  std::unordered_map<std::uint64_t, std::uint32_t> index_;  // (node, rotation) -> flow
+  std::unordered_map<std::uint64_t, std::uint32_t> index_;  // (node, peer_offset) -> flow
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> touched_;
 };

@@ -11,7 +11,7 @@ namespace hipress::sim {
 namespace {
 
 constexpr std::size_t kReplicas = 2000;
-constexpr double kLeastStep = 0.05;   // that costs are changed by, so that rounding does not count
+constexpr double kMinStep = 0.05;     // that costs are changed by, so that rounding does not count
 constexpr double kOfMedian = 1.2533;  // σ of a median of n draws is √(π/2)·σ/√n
 
 /// What a replica draws: standard deviations from the median.
@@ -32,7 +32,7 @@ double normal_quantile(double probability) {
 /// Normal draws at the points of an additive lattice in five dimensions, which fills them evenly
 /// (R-sequence; Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018).
 std::vector<Draw> make_draws() {
-  constexpr double kRoot = 1.1673039782614187;  // of x^6 = x + 1
+  constexpr double kRoot = 1.1347241384015194;  // of x^6 = x + 1
   const auto normal = [](std::size_t i, int dimension) {
     const double place = 0.5 + static_cast<double>(i + 1) / std::pow(kRoot, dimension);
     return normal_quantile(std::clamp(place - std::floor(place), 1e-6, 1 - 1e-6));
@@ -73,7 +73,7 @@ void slow_cores(costs::LinkCosts& link, double factor) {
   link.core_s_per_message *= factor;
 }
 
-double step_of(double deviation) { return std::exp(std::max(deviation, kLeastStep)); }
+double step_of(double deviation) { return std::exp(std::max(deviation, kMinStep)); }
 
 }  // namespace
 

@@ -32,12 +32,13 @@ constexpr double kEdgesPerTask = 1.25;
 
 GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Beside& beside) {
   const casync::Plan& plan = scenario.plan;
-  const double orbits = folding == casync::Folding::kFolded ? 1 : plan.nodes;
+  const double representatives = folding == casync::Folding::kFolded ? 1 : plan.nodes;
   const auto gradients = static_cast<double>(scenario.model.gradients.size());
   GraphSize size;
-  size.tasks = casync::whole_tasks(scenario.model, plan) * orbits / plan.nodes;
+  size.tasks = casync::whole_tasks(scenario.model, plan) * representatives / plan.nodes;
   if (scenario.iterations > 1) {
-    size.tasks = (size.tasks + orbits * gradients) * scenario.iterations;  // forward in parts
+    size.tasks =
+        (size.tasks + representatives * gradients) * scenario.iterations;  // forward in parts
   }
   if (!plan.pipelining) size.tasks *= 2;  // a Join for each at most
   const double per_task = std::max(kBytes + (beside.changed_graph ? kBytesOfChanged : 0),
@@ -59,9 +60,9 @@ void require_room(const GraphSize& size, std::int64_t memory_bytes, const std::s
     throw io::InputError(fmt::format("the graph of this plan has about {:.2g} tasks, {}; {}",
                                      size.tasks, why, remedy));
   };
-  if (size.tasks * kEdgesPerTask > static_cast<double>(casync::kMostTasks)) {
+  if (size.tasks * kEdgesPerTask > static_cast<double>(casync::kMaxTasks)) {
     refuse(fmt::format("more than the {:.2g} that one can have",
-                       static_cast<double>(casync::kMostTasks) / kEdgesPerTask));
+                       static_cast<double>(casync::kMaxTasks) / kEdgesPerTask));
   }
   if (size.bytes > static_cast<double>(memory_bytes)) {
     refuse(fmt::format("which need about {} of memory, and {} are available",

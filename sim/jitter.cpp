@@ -17,7 +17,7 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr double kUnit = 0x1p32;
-constexpr double kMostFactor = 1000;
+constexpr double kMaxFactor = 1000;
 constexpr int kQuantiles = 4096;  // of a continuous distribution, at the middle of equal parts
 
 // The functions below use IEEE additions, multiplications and divisions alone, since libraries'
@@ -107,7 +107,7 @@ std::vector<double> read_samples(const std::string& path) {
     const std::string_view text = without_blanks(line);
     if (text.empty() || text.front() == '#') continue;
     try {
-      factors.push_back(parse_factor(text, "a factor", kMostFactor));
+      factors.push_back(parse_factor(text, "a factor", kMaxFactor));
     } catch (const io::InputError& error) {
       throw io::InputError(path, number, error.what());
     }
@@ -133,9 +133,9 @@ std::uint64_t mix(std::uint64_t bits) {
 Jitter::Jitter(const std::vector<double>& factors) {
   if (factors.empty()) throw io::InputError("jitter needs at least one factor");
   for (const double factor : factors) {
-    if (!(factor >= 0 && factor <= kMostFactor)) {
+    if (!(factor >= 0 && factor <= kMaxFactor)) {
       throw io::InputError(
-          fmt::format("a jitter factor must be 0 to {:g}, got {}", kMostFactor, factor));
+          fmt::format("a jitter factor must be 0 to {:g}, got {}", kMaxFactor, factor));
     }
     factors_.push_back(static_cast<std::uint64_t>(factor * kUnit + 0.5));
   }
@@ -167,8 +167,8 @@ std::int64_t Jitter::apply(std::int64_t work, const Draws& draws, std::uint32_t 
   const std::uint64_t draw = mix(stream ^ (std::uint64_t{task} << 32));
   const auto index = static_cast<std::size_t>((Wide{draw} * factors_.size()) >> 64);
   const Wide exact = Wide{static_cast<std::uint64_t>(work)} * factors_[index];
-  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(std::min((exact + (Wide{1} << 31)) >> 32, kMost));
+  constexpr Wide kMax = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min((exact + (Wide{1} << 31)) >> 32, kMax));
 }
 
 }  // namespace hipress::sim

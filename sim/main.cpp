@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "casync/strategy.hpp"
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "costs/machine_options.hpp"
@@ -21,7 +22,7 @@
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
 #include "models/time_options.hpp"
-#include "planner/named_plans.hpp"
+#include "planner/baselines/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
@@ -74,7 +75,8 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(io::count_from(1));
   app.add_option("--topology", options.topology,
-                 "PS, RING or ALLREDUCE (default: what a plan YAML says, else PS)")
+                 fmt::format("one of {} (default: what a plan YAML says, else ps)",
+                             casync::strategy_names(casync::Operation::kMean)))
       ->each([&](const std::string&) { options.given.topology = true; });
   app.add_option("--nnodes", options.nodes,
                  "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
@@ -136,8 +138,8 @@ costs::LoadedMachines load_machines(const Options& options) {
   return costs::load(options.machines, nodes_of(options), kDefaultNodes);
 }
 
-void say(const std::vector<std::string>& remarks) {
-  for (const std::string& remark : remarks) spdlog::info("{}", remark);
+void say(const std::vector<std::string>& diagnostics) {
+  for (const std::string& diagnostic : diagnostics) spdlog::info("{}", diagnostic);
 }
 
 std::string strategy_of(const Options& options) {
@@ -159,7 +161,7 @@ sim::Scenario load(const Options& options) {
   models::Model model = models::read_model(options.input);
   say(models::apply(options.times, model));
   costs::LoadedMachines machines = load_machines(options);
-  say(machines.remarks);
+  say(machines.diagnostics);
   for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);
   costs::Cluster cluster = for_plan(machines.cluster, options.plan);
   const plans::PlanContext context = {.model = model,
@@ -306,14 +308,14 @@ void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& predic
 /// Costs of the prediction that nobody measured.
 void warn_of_estimates(const sim::Scenario& scenario, const sim::Prediction& prediction) {
   for (const casync::Algorithm& algorithm : scenario.plan.algorithms) {
-    const std::string remark = costs::foreign_costs(scenario.profile, algorithm.name);
-    if (!remark.empty()) spdlog::warn("{}", remark);
+    const std::string diagnostic = costs::foreign_costs(scenario.profile, algorithm.name);
+    if (!diagnostic.empty()) spdlog::warn("{}", diagnostic);
   }
   for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
     if (prediction.graph[id].kind != casync::Kind::kAllReduce) continue;
     const costs::AllReduceCosts costs(scenario.profile);
-    const std::string remark = costs.remark(prediction.graph.nodes);
-    if (!remark.empty()) spdlog::warn("{}", remark);
+    const std::string diagnostic = costs.diagnostic(prediction.graph.nodes);
+    if (!diagnostic.empty()) spdlog::warn("{}", diagnostic);
     return;
   }
 }

@@ -157,7 +157,7 @@ void print_json(std::ostream& out, const Scenario& scenario, const Prediction& p
        {"tasks", prediction.graph.tasks()},
        {"folding", folding_name(prediction)},
        {"folding_bounds", folding_bounds_json(prediction)},
-       {"orbits", prediction.graph.orbits()},
+       {"orbits", prediction.graph.representatives()},
        {"simulation_s", prediction.simulation_s},
        {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
        {"replicas", replicas_json(prediction.replicas)},

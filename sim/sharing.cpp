@@ -127,7 +127,7 @@ casync::TaskId Sharing::finish(Slot slot) {
     }
   }
   const bool shared = activity.uses.count > 0 && activity.share != Speed{};
-  if (shared && vacancies_.size() < kMostVacancies) {
+  if (shared && vacancies_.size() < kMaxVacancies) {
     vacancies_.push_back({activity.uses, activity.weight, activity.share});
   } else {
     mark_changed(activity.uses);

@@ -38,9 +38,9 @@ class Sharing {
     double amount;
     bool operator==(const Use&) const = default;
   };
-  static constexpr std::size_t kMostUses = 8;
+  static constexpr std::size_t kMaxUses = 8;
   struct Uses {
-    std::array<Use, kMostUses> items;
+    std::array<Use, kMaxUses> items;
     std::uint32_t count = 0;
     void add(std::uint32_t capacity, double amount) { items[count++] = {capacity, amount}; }
     bool operator==(const Uses& other) const {
@@ -93,7 +93,7 @@ class Sharing {
     std::uint32_t version = 0;
     bool visited = false;
     Uses uses;
-    std::array<std::uint32_t, kMostUses> position;  // in Capacity::users
+    std::array<std::uint32_t, kMaxUses> position;  // in Capacity::users
   };
   struct Capacity {
     double amount = 0;
@@ -130,7 +130,7 @@ class Sharing {
     Speed share;
   };
   /// So many are looked through; where more end at once, one new computation serves them all.
-  static constexpr std::size_t kMostVacancies = 16;
+  static constexpr std::size_t kMaxVacancies = 16;
 
   /// What is under way on a node.
   struct Node {

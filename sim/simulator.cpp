@@ -55,8 +55,8 @@ void check_rack(const costs::RackCosts& rack) {
 void check_overlap(const costs::OverlapFactors& overlap) {
   for (const double factor :
        {overlap.compute_codec, overlap.compute_transfer, overlap.codec_transfer}) {
-    require(factor >= 1 && factor <= costs::kMostOverlap,
-            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMostOverlap, factor));
+    require(factor >= 1 && factor <= costs::kMaxOverlap,
+            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMaxOverlap, factor));
   }
 }
 
@@ -162,10 +162,9 @@ Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t n
 Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,
            const Options& run_options)
     : graph(task_graph),
-      costs(task_costs),
       cluster(machines),
       options(run_options),
-      ring(costs::ring_costs(machines)),
+      works(task_costs, machines, task_graph.divisor),
       hierarchical(costs::is_hierarchical(machines)),
       shared_cores(machines.cores_per_host > 0),
       overlaps(machines.overlap != costs::OverlapFactors{}),
@@ -176,7 +175,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     result.timeline.start.resize(graph.tasks());
     result.timeline.end.resize(graph.tasks());
   }
-  if (overlaps) sharing.set_overlap(cluster.overlap, graph.orbits());
+  if (overlaps) sharing.set_overlap(cluster.overlap, graph.representatives());
   if (cluster.host_link) add_path(costs::Path::kWithinHost);
   add_path(costs::Path::kBetweenHosts);
   if (cluster.rack) add_path(costs::Path::kBetweenRacks);
@@ -193,27 +192,22 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
 /// end; with c core-seconds a byte, each runs at half of c·B cores.
 void Core::add_path(costs::Path path) {
   PathCosts& on = paths[static_cast<std::size_t>(path)];
-  on.link = costs::path_costs(cluster, path);
-  on.overhead = casync::from_seconds(on.link.overhead_s).count();
-  on.latency = casync::from_seconds(on.link.latency_s).count();
-  if (path == costs::Path::kBetweenRacks) on.use = on.link.bandwidth / cluster.link.bandwidth;
+  const costs::LinkCosts& link = works.link(path);
+  if (path == costs::Path::kBetweenRacks) on.use = link.bandwidth / cluster.link.bandwidth;
   for (const bool interrupts : {false, true}) {
-    const double cores_of_flow = on.link.core_s_of_byte(interrupts) * on.link.bandwidth;
+    const double cores_of_flow = link.core_s_of_byte(interrupts) * link.bandwidth;
     on.weights[interrupts] = shared_cores && cores_of_flow > 0 ? 2 / cores_of_flow : 1 / on.use;
   }
 }
 
 Sharing::Place Core::place_of(const Task& task) const {
-  const std::uint32_t node = graph.orbit(task.node);
-  switch (task.kind) {
-    case casync::Kind::kForward:
-    case casync::Kind::kBackward:
+  const std::uint32_t node = graph.representative(task.node);
+  switch (casync::resource_of(task.kind)) {
+    case casync::Resource::kCompute:
       return {Sharing::Sort::kCompute, node, node};
-    case casync::Kind::kSend:
-    case casync::Kind::kAllReduce:
+    case casync::Resource::kPorts:
       return {Sharing::Sort::kTransfer, node, receiver(task)};
-    case casync::Kind::kLocalReduce:
-    case casync::Kind::kLocalBroadcast:
+    case casync::Resource::kLocal:
       return {Sharing::Sort::kTransfer, node, node};
     default:
       return {Sharing::Sort::kCodec, node, node};
@@ -249,28 +243,14 @@ void report_impossible(const TaskGraph& graph, TaskId id) {
   std::string what;
   if (task.node >= graph.nodes) {
     what = fmt::format("is on an unknown node: the graph has nodes 0 to {}", graph.nodes - 1);
-  } else if (task.rotation >= graph.nodes) {
-    what = fmt::format("has rotation {}; it must be less than the number of nodes, {}",
-                       task.rotation, graph.nodes);
+  } else if (task.peer_offset >= graph.nodes) {
+    what = fmt::format("has peer_offset {}; it must be less than the number of nodes, {}",
+                       task.peer_offset, graph.nodes);
   } else {
     what = fmt::format("has a negative amount, {}", task.amount);
   }
   throw io::InputError(
       fmt::format("task graph: task {} ({}) {}", id, casync::to_string(task.kind), what));
-}
-
-void report_too_long(const TaskGraph& graph, const Task& task, double seconds) {
-  const bool computes = casync::is_computation(task);
-  const bool codes = task.kind == casync::Kind::kEncode || task.kind == casync::Kind::kDecode ||
-                     task.kind == casync::Kind::kMerge;
-  std::string what = casync::to_string(task.kind);
-  if (!computes) what += fmt::format(" of {} {}", task.amount, codes ? "elements" : "bytes");
-  what += fmt::format(" on node {}", task.node);
-  if (task.kind == casync::Kind::kSend) what += fmt::format(" to node {}", graph.peer(task));
-  throw io::InputError(fmt::format(
-      "{} takes {:.3g} s, but a task must take 0 s to {:g} s: {}", what, seconds, kLongest_s,
-      computes || codes ? "check compute speeds, times and jitter"
-                        : "check bandwidths, oversubscription, overheads and jitter"));
 }
 
 void report_endless() {
@@ -287,7 +267,7 @@ void report_uncountable(const Task& task) {
 }
 
 void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
-  constexpr int kMostNamed = 10;
+  constexpr int kMaxNamed = 10;
   std::vector<TaskId> blocker(graph.tasks(), graph.tasks());
   std::uint32_t stuck = 0;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -298,7 +278,7 @@ void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& wait
   std::string message =
       fmt::format("the graph cannot finish: {} of {} tasks are stuck", stuck, graph.tasks());
   int named = 0;
-  for (TaskId id = 0; id < graph.tasks() && named < kMostNamed; ++id) {
+  for (TaskId id = 0; id < graph.tasks() && named < kMaxNamed; ++id) {
     if (waiting[id] == 0 || blocker[id] == graph.tasks()) continue;
     ++named;
     message += fmt::format("\n  {} waits for {}", casync::describe(graph, id),

@@ -19,7 +19,7 @@ namespace hipress::sim {
 
 using casync::Picoseconds;
 
-/// How transfers share links; see sim/README.md.
+/// How transfers share links; see docs/simulator.md.
 enum class Network : std::uint8_t {
   kPort,  ///< one message at a time per egress and ingress port
   kFair,  ///< flows share links max-min

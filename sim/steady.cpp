@@ -12,9 +12,10 @@ using casync::TaskId;
 
 /// Per node, its computation: a chain, so tasks in order of ids are in order of time.
 std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
-  std::vector<std::vector<TaskId>> of_node(graph.orbits());
+  std::vector<std::vector<TaskId>> of_node(graph.representatives());
   for (TaskId id = 0; id < graph.tasks(); ++id) {
-    if (casync::is_computation(graph[id])) of_node[graph.orbit(graph[id].node)].push_back(id);
+    if (casync::is_computation(graph[id]))
+      of_node[graph.representative(graph[id].node)].push_back(id);
   }
   return of_node;
 }

@@ -27,7 +27,7 @@
 namespace hipress::sim {
 namespace {
 
-constexpr double kMostTasks = 1e8;  // of one graph as it is simulated: some 8 GB
+constexpr double kMaxTasks = 1e8;  // of one graph as it is simulated: some 8 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 /// The axes that decide what a point's graph is simulated on, as one number.
@@ -388,12 +388,12 @@ std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const bool folds = alike(base_cluster_of(point)) &&
                      casync::foldable(model, plan).kind == casync::Foldability::kExact;
   const double tasks = whole / (folds ? plan.nodes : 1);
-  if (tasks > kMostTasks) {
+  if (tasks > kMaxTasks) {
     spec_.fail(
         kNodes, value(point, kNodes),
         fmt::format("model {} with plan {} makes a graph of about {:.2g} tasks, more than {:g};"
                     " give fewer nodes or partitions",
-                    value(point, kModel).text, plan_name(point, role), tasks, kMostTasks));
+                    value(point, kModel).text, plan_name(point, role), tasks, kMaxTasks));
   }
   const auto [entry, added] = graph_of_plan_.try_emplace(
       {point[kModel], plans::plan_fingerprint(model, plan), folds}, graphs_.size());

@@ -14,7 +14,7 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "io/tool.hpp"
-#include "kernels/algorithm_list.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 #include "sim/sweep.hpp"
 
 namespace hipress::sim {

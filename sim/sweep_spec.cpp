@@ -20,8 +20,8 @@ namespace {
 
 using io::YamlNode;
 
-constexpr std::int64_t kMostPoints = 1'000'000;
-constexpr std::size_t kMostValues = 100'000;
+constexpr std::int64_t kMaxPoints = 1'000'000;
+constexpr std::size_t kMaxValues = 100'000;
 
 /// 15 digits, which every decimal number that a spec gives comes back from.
 AxisValue number_value(const YamlNode& node, double number) {
@@ -66,26 +66,26 @@ AxisValue parse_algorithm(const YamlNode& node) {
 }
 
 AxisValue parse_nodes(const YamlNode& node) {
-  return integer_value(node, node.integer(1, costs::kMostNodes));
+  return integer_value(node, node.integer(1, costs::kMaxNodes));
 }
 
 constexpr std::string_view kAsPlanned = "plan";
 
 AxisValue parse_partitions(const YamlNode& node) {
   if (node.text() == kAsPlanned) return {std::string(kAsPlanned), std::nullopt, node.line()};
-  return integer_value(node, node.integer(1, plans::kMostPartitions));
+  return integer_value(node, node.integer(1, plans::kMaxPartitions));
 }
 
 AxisValue parse_bandwidth(const YamlNode& node) { return number_value(node, node.bandwidth()); }
 AxisValue parse_duration(const YamlNode& node) { return number_value(node, node.duration()); }
 
 AxisValue parse_factor(const YamlNode& node) {
-  return number_value(node, node.number(costs::kLeastFactor, costs::kMostFactor, "1 is nominal"));
+  return number_value(node, node.number(costs::kMinFactor, costs::kMaxFactor, "1 is nominal"));
 }
 
 constexpr std::array<AxisRow, kAxes> kAxisRows = {{
     {"model", "model", "shipped models and files: vgg19", "", "required", parse_text, false},
-    {"topology", "topology", "ps, ring", "ps", "", parse_topology, false},
+    {"topology", "topology", "what --topology takes: ring", "ps", "", parse_topology, false},
     {"nodes", "nodes", "numbers of nodes N: 16", "16", "", parse_nodes, true},
     {"plan", "plan",
      "plan files, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
@@ -152,7 +152,7 @@ class AxisReader {
     const double last = end * (1 + 1e-12);
     double value = *from.number;
     for (std::size_t i = 0; value <= last; ++i) {
-      if (i == kMostValues) node.fail(fmt::format("makes more than {} values", kMostValues));
+      if (i == kMaxValues) node.fail(fmt::format("makes more than {} values", kMaxValues));
       add_number(node, value);
       value = times ? value * change : *from.number + static_cast<double>(i + 1) * change;
     }
@@ -213,12 +213,12 @@ void require_sensible_size(const SweepSpec& spec) {
     if (length < 2) continue;
     lengths += fmt::format("{}{} {}", lengths.empty() ? "" : " × ", length, kAxisRows[axis].name);
   }
-  if (product <= static_cast<double>(kMostPoints)) return;
+  if (product <= static_cast<double>(kMaxPoints)) return;
   throw io::InputError(
       spec.file, 0,
       fmt::format("{} make {:.3g} points, more than the {} that one sweep may have; "
                   "shorten an axis or write several specs",
-                  lengths, product, kMostPoints));
+                  lengths, product, kMaxPoints));
 }
 
 /// Refuses algorithms that there are not, and programs that nobody vouches for.

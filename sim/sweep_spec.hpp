@@ -52,7 +52,7 @@ struct AxisRow {
 };
 std::span<const AxisRow> axes();  ///< indexed by Axis
 
-/// A sweep as its YAML says (sim/README.md): the values of every axis, at least one each.
+/// A sweep as its YAML says (docs/simulator.md): the values of every axis, at least one each.
 struct SweepSpec {
   std::string file;
   std::array<std::vector<AxisValue>, kAxes> values;

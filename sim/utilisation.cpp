@@ -81,23 +81,19 @@ class Tally {
 
   void add(TaskId id) {
     const Task& task = graph_[id];
-    NodeUse& node = use_.nodes[graph_.orbit(task.node)];
-    switch (task.kind) {
-      case Kind::kForward:
-      case Kind::kBackward:
+    NodeUse& node = use_.nodes[graph_.representative(task.node)];
+    switch (casync::resource_of(task.kind)) {
+      case casync::Resource::kCompute:
         node.compute += length(id);
         return;
-      case Kind::kRecv:
-      case Kind::kJoin:
+      case casync::Resource::kNone:
         return;
-      case Kind::kSend:
-      case Kind::kAllReduce:
+      case casync::Resource::kPorts:
         return add_message(task);
-      case Kind::kLocalReduce:
-      case Kind::kLocalBroadcast:
+      case casync::Resource::kLocal:
         node.local += length(id);
         return;
-      default: {
+      case casync::Resource::kCodec: {
         node.codec += length(id);
         const costs::Cluster& cluster = scenario_.cluster;
         const Picoseconds nominal = costs_.codec_time(task, graph_.divisor, cluster.gpus_per_node);
@@ -117,8 +113,8 @@ class Tally {
   /// In no order.
   std::vector<Hop> hops(const Task& send) {
     const costs::Cluster& cluster = scenario_.cluster;
-    const std::uint32_t sender = graph_.orbit(send.node);
-    const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
+    const std::uint32_t sender = graph_.representative(send.node);
+    const std::uint32_t receiver = graph_.representative(graph_.peer(send));
     const costs::Path path = costs::path(cluster, send.node, graph_.peer(send));
     const std::uint64_t hosts = 2 * use_.nodes.size();
     const std::uint64_t racks = hosts + 2 * use_.host_links.size();
@@ -167,7 +163,7 @@ class Tally {
       hop.use->utilisation +=
           hop.bandwidth == link.bandwidth ? work : work * (link.bandwidth / hop.bandwidth);
     }
-    const std::uint32_t receiver = graph_.orbit(graph_.peer(send));
+    const std::uint32_t receiver = graph_.representative(graph_.peer(send));
     if (send.kind == Kind::kAllReduce) return;  // what it does on shared cores is not known
     const double core_work = 1e12 * link.core_s(bytes, casync::interrupts(send));
     add_cores(send.node, core_work / 2);

@@ -20,7 +20,7 @@ void WaitingQueue::Sorter::sort(Ready* begin, Ready* end) {
     return;
   }
   std::sort(places_.begin(), places_.end());
-  for (std::size_t i = 0; i < places_.size(); ++i) begin[i].id = places_[i].id;
+  for (std::size_t i = 0; i < places_.size(); ++i) begin[i].id = places_[i].id();
 }
 
 /// Also the tasks of the same time that were put in order before these came.

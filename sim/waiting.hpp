@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "casync/task_graph.hpp"
+#include "sim/service_order.hpp"
 
 namespace hipress::sim {
 
@@ -15,27 +16,21 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// A waiting task with its place in the order of service, which one of the orders below gives it.
+/// A waiting task's place in the order of service.
 struct Waiting {
-  std::int64_t first = 0;
-  std::uint64_t second = 0;
-  std::uint64_t third = 0;
-  TaskId id = 0;
+  ServiceKey key;
+  PlaceInUnit place;
+  TaskId id() const { return place.id(); }
   auto operator<=>(const Waiting&) const = default;
 };
 
-/// Every resource's usual order: ready time, gradient, rotation, partition, kind, id.
 inline Waiting place_by_ready(const Task& task, TaskId id, std::int64_t ready) {
-  return {ready, (std::uint64_t{task.gradient} << 32) | task.rotation,
-          (std::uint64_t{task.partition} << 32) | static_cast<std::uint64_t>(task.kind), id};
+  return {key_by_ready(ready, task.gradient), place_in_unit(task, id)};
 }
 
-/// Sends by how early the next forward pass needs their gradient: backward ends with the first
-/// layer's, so the last gradient goes first; among equals the usual order.
 inline Waiting place_by_need(const TaskGraph& graph, TaskId id, std::int64_t ready) {
   const Task& send = graph[id];
-  return {-std::int64_t{graph.need(send)}, static_cast<std::uint64_t>(ready),
-          (std::uint64_t{send.rotation} << 32) | send.partition, id};
+  return {key_by_need(ready, graph.need(send)), place_in_unit(send, id)};
 }
 
 /// A task and the time at which it became ready.
@@ -158,7 +153,7 @@ class SendsByNeed {
   }
   Ready take_first(WaitingQueue::Sorter&) {
     const Waiting first = heap_.take_first();
-    return {static_cast<std::int64_t>(first.second), first.id};
+    return {first.key.second, first.id()};
   }
   std::size_t bytes() const { return heap_.bytes(); }
   static Waiting place(const TaskGraph& graph, const Ready& send) {
@@ -185,7 +180,7 @@ class Offers {
   }
   TaskId take_first() {
     --count_;
-    return many_.empty() ? alone_.id : many_.take_first().id;
+    return many_.empty() ? alone_.id : many_.take_first().id();
   }
   std::size_t bytes() const { return many_.bytes(); }
 
@@ -199,7 +194,8 @@ class Offers {
 class Touched {
  public:
   /// Of so many resources, each of which has a `touched`.
-  explicit Touched(std::size_t resources) : indices_(resources) {}
+  explicit Touched(std::size_t resources = 0) : indices_(resources) {}
+  void resize(std::size_t resources) { indices_.resize(resources); }
   template <class Resource>
   void add(Resource& resource, std::uint32_t index) {
     if (resource.touched) return;

@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "traces/timeline.hpp"
 
@@ -26,28 +28,16 @@ using casync::TaskGraph;
 using casync::TaskId;
 using Json = nlohmann::ordered_json;
 
-enum Resource : std::uint8_t { kCompute, kCodec, kEgress, kIngress, kLocal };
-constexpr std::array<const char*, 5> kResourceNames{"compute", "codec", "egress", "ingress",
-                                                    "local"};
+/// In the order in which viewers show them.
+constexpr std::array<std::string_view, 5> kLaneNames{"compute", "codec", "egress", "ingress",
+                                                     "local"};
 /// Thread ids of one resource, so that its lanes stay together and no two resources share an id.
 constexpr int kLanesPerResource = 1 << 20;
 
-Resource resource(Kind kind) {
-  switch (kind) {
-    case Kind::kForward:
-    case Kind::kBackward:
-      return kCompute;
-    case Kind::kSend:
-    case Kind::kAllReduce:
-      return kEgress;
-    case Kind::kRecv:
-      return kIngress;
-    case Kind::kLocalReduce:
-    case Kind::kLocalBroadcast:
-      return kLocal;
-    default:
-      return kCodec;
-  }
+/// Index into kLaneNames.
+std::size_t lane_of(Kind kind) {
+  const auto found = std::ranges::find(kLaneNames, casync::row_of(kind).lane);
+  return static_cast<std::size_t>(found - kLaneNames.begin());
 }
 
 double to_microseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e6; }
@@ -132,9 +122,9 @@ class TimelineWriter {
   }
 
   int place(TaskId id) {
-    const Resource where = resource(graph_[id].kind);
+    const std::size_t where = lane_of(graph_[id].kind);
     const int lane = lanes_[graph_[id].node][where].place(timeline_.start[id], timeline_.end[id]);
-    return where * kLanesPerResource + lane;
+    return static_cast<int>(where) * kLanesPerResource + lane;
   }
 
   /// Nodes are the outer order, so that the timelines of one node lie beside each other.
@@ -149,17 +139,17 @@ class TimelineWriter {
                    {"name", "process_sort_index"},
                    {"pid", pid},
                    {"args", {{"sort_index", pid}}}});
-    for (std::size_t where = 0; where < kResourceNames.size(); ++where) {
+    for (std::size_t where = 0; where < kLaneNames.size(); ++where) {
       for (int lane = 0; lane < lanes_[node][where].count(); ++lane) {
         const int tid = static_cast<int>(where) * kLanesPerResource + lane;
-        write_thread_name(pid, tid, kResourceNames[where], lane);
+        write_thread_name(pid, tid, kLaneNames[where], lane);
       }
     }
   }
 
-  void write_thread_name(std::size_t pid, int tid, const char* resource_name, int lane) {
+  void write_thread_name(std::size_t pid, int tid, std::string_view resource_name, int lane) {
     const std::string name =
-        lane == 0 ? resource_name : fmt::format("{} {}", resource_name, lane + 1);
+        lane == 0 ? std::string(resource_name) : fmt::format("{} {}", resource_name, lane + 1);
     events_.write({{"ph", "M"},
                    {"name", "thread_name"},
                    {"pid", pid},
@@ -237,7 +227,7 @@ class TimelineWriter {
   const std::vector<std::string>& gradient_names_;
   const Timeline& timeline_;
   const std::size_t index_, count_;
-  std::vector<std::array<Lanes, kResourceNames.size()>> lanes_;
+  std::vector<std::array<Lanes, kLaneNames.size()>> lanes_;
 };
 
 void require_names(const TaskGraph& graph, const std::vector<std::string>& gradient_names) {

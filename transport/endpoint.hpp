@@ -130,7 +130,7 @@ class Endpoint {
 };
 
 /// Shorter timeouts take busy ranks for dead ones; longer ones are as good as none.
-inline constexpr double kLeastTimeout_s = 0.1, kMostTimeout_s = 1e6;
+inline constexpr double kMinTimeout_s = 0.1, kMaxTimeout_s = 1e6;
 
 /// What a job is: ranks with another job id, size, plan or timeout do not connect.
 struct JobOptions {
@@ -145,7 +145,7 @@ struct JobOptions {
   std::string interface;  ///< network interface or address to bind to; empty: loopback
   /// A rank that dies or stalls ends the job on every rank within so long: one that is silent for
   /// half of it is dead. Also the longest wait for a rank to connect, or to send what is awaited.
-  /// From kLeastTimeout_s to kMostTimeout_s.
+  /// From kMinTimeout_s to kMaxTimeout_s.
   double timeout_s = 30;
   /// Bytes that only this job's ranks know, the same on every rank: connections, and what ranks
   /// leave at the rendezvous, prove knowledge of them. Empty: rank 0 makes a secret for the

@@ -34,7 +34,7 @@ std::string file_of(std::string name) {
 
 std::string read_all(int descriptor, const std::string& path) {
   // One byte more than there may be tells a file that is too long, also one that is still growing.
-  std::string content(Store::kMostBytes + 1, '\0');
+  std::string content(Store::kMaxBytes + 1, '\0');
   std::size_t done = 0;
   while (done < content.size()) {
     const ssize_t got = ::read(descriptor, content.data() + done, content.size() - done);
@@ -44,7 +44,7 @@ std::string read_all(int descriptor, const std::string& path) {
     done += static_cast<std::size_t>(got);
   }
   if (done == content.size()) {
-    complain(path, fmt::format("is longer than {} bytes: no rank wrote it", Store::kMostBytes));
+    complain(path, fmt::format("is longer than {} bytes: no rank wrote it", Store::kMaxBytes));
   }
   content.resize(done);
   return content;
@@ -90,8 +90,8 @@ FileStore::FileStore(const std::string& folder)
 
 bool FileStore::add(const std::string& name, std::string_view content, Keep /*keep*/) {
   const std::string file = file_of(name);
-  if (content.size() > kMostBytes) {
-    complain(path_of(file), fmt::format("would be longer than {} bytes", kMostBytes));
+  if (content.size() > kMaxBytes) {
+    complain(path_of(file), fmt::format("would be longer than {} bytes", kMaxBytes));
   }
   // Nobody can foresee the name and put a link there.
   const std::string temporary = fmt::format(".{}.{}", file, io::to_hex(io::random_bytes(8)));

@@ -22,7 +22,7 @@
 
 #include "io/error.hpp"
 #include "transport/loopback.hpp"
-#include "transport/meeting.hpp"
+#include "transport/rendezvous.hpp"
 #include "transport/socket.hpp"
 
 namespace hipress::transport {
@@ -183,7 +183,7 @@ class GlooWire : public Wire {
   explicit GlooWire(const JobOptions& options)
       : rank_(options.rank),
         size_(options.size),
-        meeting_(options),
+        rendezvous_(options),
         timeout_(static_cast<std::int64_t>(1000 * options.timeout_s) + 1),
         device_(open_device(options)),
         upward_(make_pairs()),
@@ -203,7 +203,7 @@ class GlooWire : public Wire {
 
   std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override;
   void connect() override;
-  void connected() noexcept override { meeting_.clean_up(); }
+  void connected() noexcept override { rendezvous_.clean_up(); }
   void close() noexcept override;
 
  private:
@@ -222,7 +222,7 @@ class GlooWire : public Wire {
 
   const int rank_;
   const int size_;
-  Meeting meeting_;
+  Rendezvous rendezvous_;
   const std::chrono::milliseconds timeout_;
   std::shared_ptr<gloo::transport::Device> device_;  ///< with its loop thread
   Context upward_;  ///< pairs that carry data from the lower to the higher rank
@@ -259,19 +259,19 @@ std::vector<char> GlooWire::addresses() const {
 }
 
 void GlooWire::connect() {
-  meeting_.meet();
+  rendezvous_.meet();
   if (size_ == 1) return;
-  meeting_.publish("addresses", addresses());
+  rendezvous_.publish("addresses", addresses());
   std::mutex mutex;
   std::condition_variable_any late;
   const std::jthread alarm([&](const std::stop_token& done) {
     std::unique_lock lock(mutex);
-    late.wait_until(lock, done, meeting_.deadline(), [] { return false; });
+    late.wait_until(lock, done, rendezvous_.deadline(), [] { return false; });
     if (!done.stop_requested()) close();
   });
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
-    const std::vector<char> theirs = meeting_.fetch(peer, "addresses");
+    const std::vector<char> theirs = rendezvous_.fetch(peer, "addresses");
     try {
       connect_pairs(peer, theirs);
     } catch (const std::exception& error) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "io/error.hpp"
-#include "transport/meeting.hpp"
+#include "transport/rendezvous.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -172,7 +172,7 @@ class MemoryWire : public Wire {
   explicit MemoryWire(const JobOptions& options)
       : rank_(options.rank),
         size_(options.size),
-        meeting_(options),
+        rendezvous_(options),
         name_(fmt::format("{}/{:016x}", options.rendezvous, job_hash(options))),
         fabric_(shared_by_name<Fabric>(name_)) {}
 
@@ -188,9 +188,9 @@ class MemoryWire : public Wire {
     return std::make_shared<MemoryCollective>(rank_, size_, adder);
   }
   void connect() override {
-    meeting_.meet();
-    meeting_.publish("exposed", {'1'});
-    for (int peer = 0; peer < size_; ++peer) meeting_.fetch(peer, "exposed");
+    rendezvous_.meet();
+    rendezvous_.publish("exposed", {'1'});
+    for (int peer = 0; peer < size_; ++peer) rendezvous_.fetch(peer, "exposed");
   }
   void close() noexcept override {
     for (int peer = 0; peer < size_; ++peer) {
@@ -203,7 +203,7 @@ class MemoryWire : public Wire {
  private:
   const int rank_;
   const int size_;
-  Meeting meeting_;
+  Rendezvous rendezvous_;
   const std::string name_;
   int collectives_ = 0;
   std::shared_ptr<Fabric> fabric_;

@@ -17,7 +17,7 @@ namespace hipress::transport {
 /// name the same culprit, and every one of them aborts: NCCL alone would wait for ever.
 ///
 /// NCCL runs what a rank issues in the order of its calls; every rank must keep one order, as
-/// executor/rounds.hpp derives it. Used by one thread at a time.
+/// runtime/rounds.hpp derives it. Used by one thread at a time.
 class NcclCommunicator {
  public:
   /// Returns when all ranks have joined; all must call it. The GPU is the calling thread's current

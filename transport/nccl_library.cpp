@@ -174,7 +174,7 @@ class SystemLibrary : public NcclLibrary {
           fmt::format("{} has no {}: NCCL 2.20 or newer is needed", file, missing));
     }
     nccl_.version(&version_);
-    if (version_ < kLeastNccl) {
+    if (version_ < kMinNccl) {
       throw io::InputError(fmt::format("{} is NCCL {}.{}.{}; 2.20 or newer is needed", file,
                                        version_ / 10000, version_ / 100 % 100, version_ % 100));
     }

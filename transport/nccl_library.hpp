@@ -58,7 +58,7 @@ class NcclLibrary {
 };
 
 /// The least version that has all that is needed: 2.20.
-inline constexpr int kLeastNccl = 22000;
+inline constexpr int kMinNccl = 22000;
 
 /// What NCCL_SOCKET_IFNAME must say for an interface of this host, given by its name or by an
 /// address of its; empty: loopback. io::InputError if there is none such.

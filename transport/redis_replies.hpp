@@ -23,7 +23,7 @@ struct RedisReply {
 /// announced, and so are lists, which none of our commands is answered by.
 class RedisReplies {
  public:
-  static constexpr std::size_t kLongestText = Store::kMostBytes;
+  static constexpr std::size_t kLongestText = Store::kMaxBytes;
   static constexpr std::size_t kLongestLine = std::size_t{1} << 16;
 
   void feed(std::string_view bytes) { bytes_ += bytes; }

@@ -15,7 +15,7 @@ namespace {
 /// An answer to what was asked just before the deadline may take so long.
 constexpr std::chrono::seconds kGrace{1};
 
-/// A key that is for the meeting alone goes so long after the deadline: clocks may differ.
+/// A key that is for the rendezvous alone goes so long after the deadline: clocks may differ.
 constexpr std::chrono::seconds kStays{60};
 
 std::string encode(std::initializer_list<std::string_view> words) {
@@ -50,8 +50,8 @@ void RedisStore::greet(const RedisAddress& address) {
 }
 
 bool RedisStore::add(const std::string& name, std::string_view content, Keep keep) {
-  if (content.size() > kMostBytes) {
-    throw std::runtime_error(fmt::format("it would be longer than {} bytes", kMostBytes));
+  if (content.size() > kMaxBytes) {
+    throw std::runtime_error(fmt::format("it would be longer than {} bytes", kMaxBytes));
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(deadline_ - Clock::now());
   const std::string seconds =

@@ -17,11 +17,11 @@ std::string read_secret_file(const std::string& path) {
         status.st_mode & 07777));
   }
   std::string secret = io::read_file(path);
-  if (secret.size() < kLeastSecretBytes) {
+  if (secret.size() < kMinSecretBytes) {
     throw io::InputError(
         fmt::format("{}: a secret of {} bytes can be guessed; give at least {}, as of: head -c 32 "
                     "/dev/urandom",
-                    path, secret.size(), kLeastSecretBytes));
+                    path, secret.size(), kMinSecretBytes));
   }
   return secret;
 }

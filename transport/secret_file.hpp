@@ -6,7 +6,7 @@
 namespace hipress::transport {
 
 /// A shorter secret can be guessed.
-inline constexpr std::size_t kLeastSecretBytes = 16;
+inline constexpr std::size_t kMinSecretBytes = 16;
 
 /// The secret for JobOptions::secret: all bytes of the file. io::InputError with the remedy if
 /// other users may read or change it, or it is too short.

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "transport/exchange.hpp"
-#include "transport/meeting.hpp"
+#include "transport/rendezvous.hpp"
 
 namespace hipress::transport {
 namespace {
@@ -57,7 +57,7 @@ void Session::connect() {
   if (size() == 1) return;
   for_peers([](Peer& peer) { peer.heard = Clock::now(); });
   for_peers([this](Peer& peer) { peer.receiver = std::thread([this, &peer] { receive(peer); }); });
-  guardian_ = std::thread([this] { guard(); });
+  watchdog_ = std::thread([this] { guard(); });
   for_peers([this](Peer& peer) {
     try {
       peer.out.hello(rank());
@@ -241,7 +241,7 @@ void Session::leave() noexcept {
     if (state->active())
       fail(rank(), fmt::format("rank {} left in the middle of an iteration", rank()));
   }
-  if (guardian_.joinable()) {
+  if (watchdog_.joinable()) {
     say_goodbye();
     {
       std::unique_lock lock(mutex_);
@@ -249,7 +249,7 @@ void Session::leave() noexcept {
       stopping_ = true;
       changed_.notify_all();
     }
-    guardian_.join();
+    watchdog_.join();
   }
   close();
   for_peers([](Peer& peer) {
@@ -412,7 +412,7 @@ std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {
   return place;
 }
 
-// ----------------------------------------------------------------------------------- guardian
+// ----------------------------------------------------------------------------------- watchdog
 
 void Session::guard() {
   std::unique_lock lock(mutex_);

@@ -28,11 +28,11 @@ struct Failure {
 
 /// One rank's part in a job, over any wire. Its threads:
 ///   one *receiver* per peer takes the peer's records in their order, verifies segments and reports
-///   messages; the *guardian* sends beats, notices peers that are silent, and ends the job after a
+///   messages; the *watchdog* sends beats, notices peers that are silent, and ends the job after a
 ///   failure.
 /// Whoever notices a failure first, on any thread, publishes it to all ranks with abort records;
 /// each rank passes it on once, which serves as a receipt. When all receipts are in, or after a
-/// grace time, the guardian closes the wire.
+/// grace time, the watchdog closes the wire.
 /// Locks: session before exchange; neither is held while events are delivered.
 class Session : public std::enable_shared_from_this<Session> {
  public:
@@ -76,7 +76,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Inbound in;
     std::thread receiver;
     std::atomic<Clock::time_point> heard = Clock::now();
-    Clock::time_point broken_since = Clock::time_point::max();  ///< guardian only
+    Clock::time_point broken_since = Clock::time_point::max();  ///< watchdog only
     int last_slot = kRingSlot;
     // Guarded by Session::mutex_.
     bool greeted = false;  ///< its hello is here
@@ -129,13 +129,13 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::chrono::nanoseconds grace_;    ///< to hear of a failure
   std::unique_ptr<Wire> wire_;
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; none for this one
-  std::thread guardian_;
+  std::thread watchdog_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Failure> failure_;
   bool greeted_all_ = false;  ///< every peer was sent this rank's hello, and may be sent an abort
-  bool stopping_ = false;     ///< the guardian is to return
+  bool stopping_ = false;     ///< the watchdog is to return
   bool closed_ = false;       ///< the wire is
   bool left_ = false;
   std::uint32_t next_exchange_ = 0;

@@ -25,8 +25,8 @@ void throw_if_exhausted(int error);
 
 /// How long an entry is needed. Only a store that outlives the job makes a difference.
 enum class Keep : std::uint8_t {
-  kForGood,     ///< so that a later job of the same name meets it
-  kForMeeting,  ///< until the ranks have met, or have given up
+  kForGood,        ///< so that a later job of the same name meets it
+  kForRendezvous,  ///< until the ranks have met, or have given up
 };
 
 /// Where the ranks of a job leave what other ranks are to find: entries, each of them bytes under a
@@ -34,7 +34,7 @@ enum class Keep : std::uint8_t {
 /// found is bounded in size, and nothing else is promised of it.
 class Store {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;  ///< of an entry
+  static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  ///< of an entry
 
   virtual ~Store() = default;
   /// Makes the entry, whole or not at all; false if there is one of this name. std::runtime_error,

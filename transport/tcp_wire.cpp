@@ -20,7 +20,7 @@
 
 #include "io/error.hpp"
 #include "transport/gate.hpp"
-#include "transport/meeting.hpp"
+#include "transport/rendezvous.hpp"
 #include "transport/ring_reduce.hpp"
 #include "transport/socket.hpp"
 #include "transport/tcp_stream.hpp"
@@ -136,7 +136,7 @@ class TcpWire : public Wire {
  public:
   explicit TcpWire(const JobOptions& options)
       : options_(options),
-        meeting_(options),
+        rendezvous_(options),
         gate_(std::make_shared<Gate>(options.rank, options.interface)) {
     for (int peer = 0; peer < options.size; ++peer) {
       if (peer != options.rank) pairs_.try_emplace(peer);
@@ -151,7 +151,7 @@ class TcpWire : public Wire {
   }
   std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override;
   void connect() override;
-  void connected() noexcept override { meeting_.clean_up(); }
+  void connected() noexcept override { rendezvous_.clean_up(); }
   void close() noexcept override;
 
  private:
@@ -167,7 +167,7 @@ class TcpWire : public Wire {
   void use_gate(std::shared_ptr<Gate> gate);
 
   const JobOptions options_;
-  Meeting meeting_;
+  Rendezvous rendezvous_;
   std::map<int, Pair> pairs_;  ///< by the other rank
   Sender sender_;
   std::uint32_t collectives_ = 0;
@@ -178,18 +178,18 @@ class TcpWire : public Wire {
 };
 
 void TcpWire::connect() {
-  meeting_.meet();
+  rendezvous_.meet();
   if (options_.size == 1) return;
   const std::string address = gate_->address();
-  meeting_.publish("address", {address.begin(), address.end()});
+  rendezvous_.publish("address", {address.begin(), address.end()});
   Gate::Request request;
   request.purpose = kData;
-  request.deadline = meeting_.deadline();
+  request.deadline = rendezvous_.deadline();
   for (const auto& [peer, pair] : pairs_) {
     request.dialled[peer] = fetch_address(peer);
     request.accepted.push_back(peer);
   }
-  Gate::Connections connections = gate_->connect(meeting_.secret(), request);
+  Gate::Connections connections = gate_->connect(rendezvous_.secret(), request);
   for (auto& [peer, socket] : connections.dialled) {
     tune_for_sending(socket);
     sender_.look_after(pairs_.at(peer).out, std::move(socket));
@@ -202,7 +202,7 @@ void TcpWire::connect() {
 }
 
 std::string TcpWire::fetch_address(int peer) {
-  const std::vector<char> item = meeting_.fetch(peer, "address");
+  const std::vector<char> item = rendezvous_.fetch(peer, "address");
   std::string text(item.begin(), item.end());
   try {
     parse_address(text);
@@ -243,7 +243,7 @@ std::shared_ptr<WireCollective> TcpWire::collective(const TellAll& tell_all) {
     const int next_rank = (rank + 1) % size, previous_rank = (rank + size - 1) % size;
     const auto patience = std::chrono::duration<double>(options_.timeout_s);
     Gate::Connections ends = gate->connect(
-        meeting_.secret(),
+        rendezvous_.secret(),
         {.purpose = kData + ++collectives_,
          .dialled = {{next_rank, addresses[static_cast<std::size_t>(next_rank)]}},
          .accepted = {previous_rank},

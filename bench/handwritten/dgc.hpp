@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/selector.hpp"
+#include "kernels/frames/sparsifier.hpp"
 
 namespace hipress::bench::handwritten {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/quantizer.hpp"
+#include "kernels/frames/quantizer.hpp"
 
 namespace hipress::bench::handwritten {
 
@@ -10,8 +10,8 @@ using namespace kernels;
 /// Seide et al., "1-bit stochastic gradient descent", 2014.
 struct Onebit {
   static constexpr std::uint16_t kTag = 1;
-  static constexpr int kLeastPlanes = 1;
-  static constexpr int kMostPlanes = 1;
+  static constexpr int kMinPlanes = 1;
+  static constexpr int kMaxPlanes = 1;
   static constexpr bool kErrorFeedback = true;
   static constexpr bool kCodesByValueAlone = true;
   static constexpr int kPasses = 1;

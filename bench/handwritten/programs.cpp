@@ -5,9 +5,9 @@
 #include "bench/handwritten/onebit.hpp"
 #include "bench/handwritten/tbq.hpp"
 #include "bench/handwritten/terngrad.hpp"
-#include "kernels/host_codec.hpp"
-#include "kernels/host_quantizer_body.hpp"
-#include "kernels/host_selector_body.hpp"
+#include "kernels/host/codec.hpp"
+#include "kernels/host/quantizer_body.hpp"
+#include "kernels/host/sparsifier_body.hpp"
 
 namespace hipress::bench::handwritten {
 
@@ -18,8 +18,8 @@ constexpr CompiledAlgorithm kProgram = host_quantizer<Algorithm, FloatVector>("h
                                                                               nullptr, 0);
 
 template <class Algorithm>
-constexpr CompiledAlgorithm kSelector = host_selector<Algorithm, FloatVector>("handwritten",
-                                                                              nullptr, 0);
+constexpr CompiledAlgorithm kSparsifier = host_sparsifier<Algorithm, FloatVector>("handwritten",
+                                                                                  nullptr, 0);
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::unique_ptr<kernels::Codec> make_codec(std::string_view name) {
   if (name == "onebit") return made(kProgram<Onebit>, 0);
   if (name == "tbq") return made(kProgram<Tbq>, 0.5);
   if (name == "terngrad") return made(kProgram<Terngrad>, 2);
-  if (name == "dgc") return made(kSelector<Dgc>, 0.01, 0.9);
+  if (name == "dgc") return made(kSparsifier<Dgc>, 0.01, 0.9);
   return nullptr;
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::bench::handwritten {
 

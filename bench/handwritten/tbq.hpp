@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/quantizer.hpp"
+#include "kernels/frames/quantizer.hpp"
 
 namespace hipress::bench::handwritten {
 
@@ -10,8 +10,8 @@ using namespace kernels;
 /// Strom, "Scalable distributed DNN training using commodity GPU cloud computing", 2015.
 struct Tbq {
   static constexpr std::uint16_t kTag = 2;
-  static constexpr int kLeastPlanes = 2;
-  static constexpr int kMostPlanes = 2;
+  static constexpr int kMinPlanes = 2;
+  static constexpr int kMaxPlanes = 2;
   static constexpr bool kErrorFeedback = true;
   static constexpr bool kCodesByValueAlone = true;
   static constexpr int kPasses = 1;

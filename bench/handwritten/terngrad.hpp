@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/quantizer.hpp"
+#include "kernels/frames/quantizer.hpp"
 
 namespace hipress::bench::handwritten {
 
@@ -11,8 +11,8 @@ using namespace kernels;
 /// to min + q gap. After Wen et al., "TernGrad", 2017, in the form of CompLL's program.
 struct Terngrad {
   static constexpr std::uint16_t kTag = 3;
-  static constexpr int kLeastPlanes = 1;
-  static constexpr int kMostPlanes = 8;
+  static constexpr int kMinPlanes = 1;
+  static constexpr int kMaxPlanes = 8;
   static constexpr bool kErrorFeedback = false;
   static constexpr bool kCodesByValueAlone = false;
   static constexpr int kPasses = 1;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kLargestFloat = 3.4028234663852886e38;
 /// Each use of a name looks through them all.
-constexpr std::size_t kMostVariables = 1000;
+constexpr std::size_t kMaxVariables = 1000;
 
 Role role_of(const ast::Function& function) {
   const auto is = [&](std::size_t i, TypeName name) {
@@ -302,10 +302,10 @@ void Elaborator::declare(const std::string& name, const ast::Type& declared, con
   if (called && (kOperators.contains(name) || helpers_.contains(name))) {
     throw CompileError(place, fmt::format("'{}' is a function; take another name", name));
   }
-  if (variables_.size() >= kMostVariables) {
+  if (variables_.size() >= kMaxVariables) {
     throw CompileError(place, fmt::format("more than {} variables are known here; let the program "
                                           "compute less",
-                                          kMostVariables));
+                                          kMaxVariables));
   }
   variables_.push_back({name, declared, {}, value, place, function_});
   if (value.kind == ThingKind::kScalar || value.kind == ThingKind::kArray) {

@@ -14,7 +14,7 @@ namespace hipress::compll {
 
 namespace {
 
-constexpr int kMostCalls = 100;  ///< calls inside each other
+constexpr int kMaxCalls = 100;  ///< calls inside each other
 
 }  // namespace
 
@@ -256,7 +256,7 @@ Thing Elaborator::apply(const std::vector<ast::Parameter>& parameters, const ast
     throw CompileError(called, fmt::format("{} argument{} given, {} taken", arguments.size(),
                                            arguments.size() == 1 ? "" : "s", parameters.size()));
   }
-  if (++calls_ > kMostCalls) throw CompileError(called, "calls are nested too deep");
+  if (++calls_ > kMaxCalls) throw CompileError(called, "calls are nested too deep");
   const auto outer = std::tuple(level_, floor_, ceiling_, function_, captures_, result_type_);
   const std::size_t known = variables_.size();
   level_ = Level::kLambda;

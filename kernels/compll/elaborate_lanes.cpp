@@ -11,7 +11,7 @@ namespace hipress::compll {
 namespace {
 
 /// Bits, at most, of whole numbers made of floats on lanes: what fp32 holds.
-constexpr std::int64_t kMostLaneBits = 24;
+constexpr std::int64_t kMaxLaneBits = 24;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ bool Elaborator::works_on_lanes(NodeId id) const {
     return range.least >= 0 && range.most <= 0x7fffffff;
   };
   const bool of_whole = a >= 0 && values[a].kind == ScalarKind::kInt;
-  if (node.op == Op::kToBits) return of_whole ? narrow(a) : values.range(b).most <= kMostLaneBits;
+  if (node.op == Op::kToBits) return of_whole ? narrow(a) : values.range(b).most <= kMaxLaneBits;
   const bool compares = node.op == Op::kLess || node.op == Op::kLessEqual ||
                         node.op == Op::kEqual || node.op == Op::kMin || node.op == Op::kMax;
   if (compares && of_whole && !(narrow(a) && narrow(b))) return false;
@@ -64,7 +64,7 @@ bool Elaborator::works_on_lanes(NodeId id) const {
   const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder || node.op == Op::kToInt ||
                      node.op == Op::kAbs || node.op == Op::kNot || shifts_each;
   const Values::Range range = values.range(id);
-  const bool sum_of_signs = range.least >= -kMostWholeSum && range.most <= kMostWholeSum &&
+  const bool sum_of_signs = range.least >= -kMaxWholeSum && range.most <= kMaxWholeSum &&
                             (node.op == Op::kSelect || node.op == Op::kNegate);
   return !lacks && (narrow(id) || sum_of_signs);
 }

@@ -424,7 +424,7 @@ void Elaborator::finish(Reduction& reduction, const Type& type, const Expression
   }
   if (type.kind() == ScalarKind::kInt) {
     const Values::Range range = values().range(reduction.element);
-    if (range.least < -kMostWholeSum || range.most > kMostWholeSum) {
+    if (range.least < -kMaxWholeSum || range.most > kMaxWholeSum) {
       be_general(call.operands[0]->place,
                  "ints that are summed are not known to lie within 2^20 of 0 (counts, codes)");
     }

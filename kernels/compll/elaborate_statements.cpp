@@ -13,9 +13,9 @@ namespace hipress::compll {
 namespace {
 
 /// A bound on the work that inlining can make; far above what any algorithm needs.
-constexpr int kMostSteps = 500000;
+constexpr int kMaxSteps = 500000;
 constexpr double kLargestFloat = 3.4028234663852886e38;
-constexpr std::size_t kMostParts = 16;
+constexpr std::size_t kMaxParts = 16;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void Elaborator::run(const ast::Block& block, Flow& flow) {
 }
 
 void Elaborator::step(const Place& place) {
-  if (++steps_ > kMostSteps) {
+  if (++steps_ > kMaxSteps) {
     throw CompileError(place, "the program is too large once its functions are inlined");
   }
 }
@@ -351,7 +351,7 @@ void Elaborator::assign_message(const Statement& statement) {
       encoder.fields.push_back(field(thing.type, *operand));
       encoder.field_values.push_back(thing.node);
     } else if (thing.kind == ThingKind::kArray) {
-      if (encoder.parts.size() == kMostParts) {
+      if (encoder.parts.size() == kMaxParts) {
         throw CompileError(operand->place, "a message holds at most 16 arrays");
       }
       encoder.parts.push_back(part(thing, *operand));
@@ -502,7 +502,7 @@ void Elaborator::extract(const Expression& call) {
 Thing Elaborator::extract_array(const Type& type, const Expression& operand) {
   Decoder& decoder = *program_.decoder;
   const std::size_t number = decoder.parts.size();
-  if (number == kMostParts) {
+  if (number == kMaxParts) {
     throw CompileError(operand.place, "a message holds at most 16 arrays");
   }
   const Field like = field(type, operand);

@@ -25,7 +25,7 @@ using ast::StatementKind;
 using ast::TypeName;
 
 /// In magnitude, whole numbers that are summed on lanes: WholeSum's limit.
-constexpr std::int64_t kMostWholeSum = 1 << 20;
+constexpr std::int64_t kMaxWholeSum = 1 << 20;
 
 /// The static type of a scalar or of an array's elements.
 struct Type {

@@ -16,9 +16,9 @@ namespace hipress::compll {
 /// there has: `parameter_`, `v_` and `hipress_`. Its struct is called by `sources`.
 ///
 /// Three kinds, the first that fits:
-///   quantiser  kernels/quantizer.hpp: one code per element
-///   selector   kernels/selector.hpp: indices and values of the largest elements
-///   arrays     kernels/array_program.hpp: anything else, one loop per array
+///   quantiser  kernels/frames/quantizer.hpp: one code per element
+///   sparsifier   kernels/frames/sparsifier.hpp: indices and values of the largest elements
+///   arrays     kernels/frames/array_program.hpp: anything else, one loop per array
 /// The text of the first two compiles as C++ and as CUDA, that of the third as C++.
 std::string emit(const Program& program, const io::Digest& sources);
 
@@ -30,8 +30,8 @@ std::string export_name(const Program& program);
 
 // The kinds, for emit().
 std::string emit_quantizer(const Program& program, const io::Digest& sources);
-bool is_selector(const Program& program);
-std::string emit_selector(const Program& program, const io::Digest& sources);
+bool is_sparsifier(const Program& program);
+std::string emit_sparsifier(const Program& program, const io::Digest& sources);
 std::string emit_arrays(const Program& program, const io::Digest& sources);
 
 }  // namespace hipress::compll

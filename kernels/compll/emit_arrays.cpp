@@ -1,4 +1,4 @@
-// The text of a program of arrays: a struct as kernels/array_program.hpp describes it.
+// The text of a program of arrays: a struct as kernels/frames/array_program.hpp describes it.
 
 #include <algorithm>
 #include <map>
@@ -13,8 +13,8 @@ namespace hipress::compll {
 
 namespace {
 
-/// As Emitter::kMostLines, while loops are written.
-constexpr int kMostLines = 20000;
+/// As Emitter::kMaxLines, while loops are written.
+constexpr int kMaxLines = 20000;
 
 /// The statements that compute some values of an encoder or decoder, each array in a loop of its
 /// own. A value's number is larger than those of all that it depends on, through whichever table
@@ -328,7 +328,7 @@ class Statements {
         };
         text = number_operation(node, Precision::kSingle, {argument(0), argument(1), argument(2)});
       }
-      if (++lines_ > kMostLines) {
+      if (++lines_ > kMaxLines) {
         throw std::length_error(
             "the program is too large once every loop has its arithmetic; let it compute less");
       }
@@ -428,10 +428,11 @@ class ArrayEmitter : Emitter {
   ArrayEmitter(const Program& program, const io::Digest& sources) : Emitter(program, sources) {}
 
   std::string run() {
-    return file(properties() + parameters() + wire() + constructor() + finite() + layout() +
-                    encode() + decode(),
-                "#include \"kernels/array_program.hpp\"\n#include \"kernels/export.hpp\"\n",
-                "HIPRESS_EXPORT_ARRAYS");
+    return file(
+        properties() + parameters() + wire() + constructor() + finite() + layout() + encode() +
+            decode(),
+        "#include \"kernels/frames/array_program.hpp\"\n#include \"kernels/frames/export.hpp\"\n",
+        "HIPRESS_EXPORT_ARRAYS");
   }
 
  private:

@@ -1,4 +1,4 @@
-// The text of a quantiser: a struct as kernels/quantizer.hpp describes it.
+// The text of a quantiser: a struct as kernels/frames/quantizer.hpp describes it.
 
 #include <algorithm>
 #include <map>
@@ -24,9 +24,9 @@ class QuantizerEmitter : Emitter {
     for (int pass = 0; pass < passes_; ++pass) body += measure(pass);
     body += wire_of() + coder() + decoder();
     return file(body,
-                "#include \"kernels/export.hpp\"\n"
-                "#include \"kernels/quantizer.hpp\"\n"
-                "#include \"kernels/scalars.hpp\"\n",
+                "#include \"kernels/frames/export.hpp\"\n"
+                "#include \"kernels/frames/quantizer.hpp\"\n"
+                "#include \"kernels/frames/scalars.hpp\"\n",
                 "HIPRESS_EXPORT_QUANTIZER");
   }
 
@@ -36,8 +36,8 @@ class QuantizerEmitter : Emitter {
     const bool by_value = !values_.draws(encoder_.code) && !values_.by_slice(encoder_.code);
     return fmt::format(
         "  static constexpr std::uint16_t kTag = {};\n"
-        "  static constexpr int kLeastPlanes = {};\n"
-        "  static constexpr int kMostPlanes = {};\n"
+        "  static constexpr int kMinPlanes = {};\n"
+        "  static constexpr int kMaxPlanes = {};\n"
         "  static constexpr bool kErrorFeedback = {};\n"
         "  static constexpr bool kCodesByValueAlone = {};\n"
         "  static constexpr int kPasses = {};\n"

@@ -27,11 +27,11 @@ std::string Emitter::file(const std::string& members, const std::string& headers
       program_.parameters.empty() ? "nullptr"
                                   : "hipress::kernels::generated::k" + struct_name() + "Parameters",
       program_.parameters.size());
-  if (std::count(text.begin(), text.end(), '\n') > kMostLines) {
+  if (std::count(text.begin(), text.end(), '\n') > kMaxLines) {
     throw std::length_error(
         fmt::format("the program is too large: as C++ it has more than {} lines; let it compute "
                     "less",
-                    kMostLines));
+                    kMaxLines));
   }
   return text;
 }
@@ -42,13 +42,13 @@ std::string Emitter::struct_name() const {
 }
 
 void Emitter::add_work(int operations) const {
-  constexpr int kMostWork = 1000;  // ten seconds of g++ for the host's loops
+  constexpr int kMaxWork = 1000;  // ten seconds of g++ for the host's loops
   work_ += operations;
-  if (work_ <= kMostWork) return;
+  if (work_ <= kMaxWork) return;
   throw std::length_error(
       fmt::format("the program is too large: it comes to more than {} operations per element; let "
                   "it compute less",
-                  kMostWork));
+                  kMaxWork));
 }
 
 std::string Emitter::parameter(std::int64_t number) const {

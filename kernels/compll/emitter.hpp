@@ -16,7 +16,7 @@ class Emitter {
   Emitter(const Program& program, const io::Digest& sources);
 
   /// As C++, what g++ compiles in about ten seconds; far above what any algorithm needs.
-  static constexpr int kMostLines = 20000;
+  static constexpr int kMaxLines = 20000;
 
   std::string struct_name() const;
 

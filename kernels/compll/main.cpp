@@ -47,7 +47,7 @@ void check(const Options& options, const compll::Program& program) {
   const bool cpp = options.wrapper || options.registration || options.target == "cpp";
   if (options.body && !cpp && !compll::runs_on_gpus(program)) {
     throw std::invalid_argument(fmt::format(
-        "{}: the program runs on CPUs only: it is neither a quantiser nor a selector, as "
+        "{}: the program runs on CPUs only: it is neither a quantiser nor a sparsifier, as "
         "kernels/compll/language.md describes them; make it one, or give --target cpp",
         options.file));
   }
@@ -100,9 +100,9 @@ std::string describe_operator(const Options& options) {
 /// "mean_ternary, a quantiser for CPUs and GPUs; parameters: bits (2)"
 std::string describe(const compll::Program& program) {
   std::string text = fmt::format("{}, {} for {}", compll::export_name(program),
-                                 program.quantizer              ? "a quantiser"
-                                 : compll::is_selector(program) ? "a selector"
-                                                                : "a program of arrays",
+                                 program.quantizer                ? "a quantiser"
+                                 : compll::is_sparsifier(program) ? "a sparsifier"
+                                                                  : "a program of arrays",
                                  compll::runs_on_gpus(program) ? "CPUs and GPUs" : "CPUs");
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const compll::ProgramParameter& parameter = program.parameters[i];

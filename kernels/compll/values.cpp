@@ -10,9 +10,9 @@ namespace hipress::compll {
 
 namespace {
 
-constexpr std::size_t kMostNodes = 100000;
-constexpr std::int64_t kLeastInt = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMostInt = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMaxNodes = 100000;
+constexpr std::int64_t kMinInt = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 
 std::size_t hash_of(const Node& node) {
   std::size_t hash = static_cast<std::size_t>(node.op) * 31 + static_cast<std::size_t>(node.kind);
@@ -82,7 +82,7 @@ NodeId Values::keep(Node node) {
   for (const NodeId id : bucket) {
     if (same((*this)[id], node)) return id;
   }
-  if (nodes_.size() == kMostNodes) {
+  if (nodes_.size() == kMaxNodes) {
     throw std::length_error("the program comes to more than 100000 operations");
   }
   Facts facts;
@@ -227,7 +227,7 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
 }
 
 Values::Range Values::range_of(const Node& node) const {
-  const Range all{kLeastInt, kMostInt};
+  const Range all{kMinInt, kMaxInt};
   if (node.kind != ScalarKind::kInt) return all;
   const auto of = [&](int i) { return range(node.arguments[i]); };
   const auto combined = [&](auto operation) {
@@ -248,7 +248,7 @@ Values::Range Values::range_of(const Node& node) const {
     case Op::kSize:
     case Op::kLength:
     case Op::kIndex:
-      return {0, kMostInt};
+      return {0, kMaxInt};
     case Op::kCode:
       return {0, 255};
     case Op::kToBits: {

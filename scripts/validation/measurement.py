@@ -113,8 +113,8 @@ class Bench:
         _, disturbed = self.undisturbed(
             lambda: self.launcher.run(nnodes, "hipress-profile", "--quick", *ONCE, "--output", path, *arguments), taken_between)
         times = 1 + self.plan.again
-        remark = "" if not disturbed else f", the last of {times} times, all disturbed" if times > 1 else ", disturbed"
-        self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s{remark} -> {path}")
+        diagnostic = "" if not disturbed else f", the last of {times} times, all disturbed" if times > 1 else ", disturbed"
+        self.say(f"profiled {name} with {nnodes} ranks in {time.monotonic() - started:.0f} s{diagnostic} -> {path}")
 
     def undisturbed(self, measure: Callable[[], object],
                     disturbed: Callable[[Conditions, Conditions], bool]) -> tuple[Conditions, bool]:

@@ -124,7 +124,7 @@ class Launcher:
             if self.network is None:
                 return self.finish(pathlib.Path(folder), [self.start([*words, "--nnodes", str(ranks)], folder, 0, {})])
             return self.finish(pathlib.Path(folder), [
-                self.start([*self.network.enter(rank), *words, "--rendezvous", f"file://{folder}/meeting",
+                self.start([*self.network.enter(rank), *words, "--rendezvous", f"file://{folder}/rendezvous",
                             "--interface", self.network.address(rank)], folder, rank,
                            {"RANK": str(rank), "WORLD_SIZE": str(ranks)}) for rank in range(ranks)])
 

@@ -110,6 +110,22 @@ TEST_CASE("half-precision gradients that a library sums are grouped as raw ones 
   CHECK_THROWS_WITH(make_layout(small_ones(), plan), Contains("compressed otherwise"));
 }
 
+TEST_CASE("the rule gives each gradient the place of its group's last one") {
+  // Of 10 bytes, but the third; at 0, 1, 2 … ps; algorithms 0 and raw; a limit of two members.
+  std::vector<Groupable> gradients(7, {.bytes = 10, .algorithm = 0});
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    gradients[i].ready = Picoseconds(static_cast<std::int64_t>(i));
+  }
+  gradients[1].algorithm = gradients[5].algorithm = kRaw;
+  gradients[2].bytes = 99;
+  CHECK(bulk_groups({.threshold_bytes = 99, .limit_bytes = 20}, gradients) ==
+        Members{3, 5, 2, 3, 6, 5, 6});
+  CHECK(bulk_groups({.threshold_bytes = 99, .wait = Picoseconds(3)}, gradients) ==
+        Members{3, 1, 2, 3, 6, 5, 6});
+  CHECK(bulk_groups({.threshold_bytes = 10}, gradients) == Members{0, 1, 2, 3, 4, 5, 6});
+  CHECK(bulk_groups({.threshold_bytes = 99}, {}).empty());
+}
+
 TEST_CASE("groups by hand come before the rule") {
   Plan plan = bulk_plan();
   plan.bulk_groups = {{0, 2}};

@@ -108,16 +108,16 @@ TEST_CASE("all nodes run all-reduces in the order of backward, whatever the inpu
 
 TEST_CASE("an all-reduce that a node does not take part in is refused") {
   GraphBuilder builder(2);
-  builder.add({.amount = 8, .rotation = 1, .kind = Kind::kAllReduce});
+  builder.add({.amount = 8, .peer_offset = 1, .kind = Kind::kAllReduce});
   CHECK_THROWS_WITH(check(std::move(builder).build()),
                     Catch::Contains("AllReduce g0[0] on node 0") && Catch::Contains("node 1"));
   GraphBuilder other(2);
-  other.add({.amount = 8, .rotation = 1, .kind = Kind::kAllReduce});
-  other.add({.amount = 4, .node = 1, .rotation = 1, .kind = Kind::kAllReduce});
+  other.add({.amount = 8, .peer_offset = 1, .kind = Kind::kAllReduce});
+  other.add({.amount = 4, .node = 1, .peer_offset = 1, .kind = Kind::kAllReduce});
   CHECK_THROWS_WITH(check(std::move(other).build()), Catch::Contains("of 4 bytes"));
   GraphBuilder mixed(2);
-  mixed.add({.amount = 8, .rotation = 1, .kind = Kind::kAllReduce});
-  mixed.add({.amount = 8, .node = 1, .rotation = 1, .kind = Kind::kAllReduce, .algorithm = 0});
+  mixed.add({.amount = 8, .peer_offset = 1, .kind = Kind::kAllReduce});
+  mixed.add({.amount = 8, .node = 1, .peer_offset = 1, .kind = Kind::kAllReduce, .algorithm = 0});
   CHECK_THROWS_WITH(check(std::move(mixed).build()), Catch::Contains("of another algorithm"));
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("the tasks of a graph are counted before it is made") {
     CHECK(whole_tasks(model, plan) == expand(model, plan).tasks());
   }
   // 2^48 elements in as many slices as they can have on 2^20 nodes.
-  models::Model huge = model_of({models::kMostElements});
+  models::Model huge = model_of({models::kMaxElements});
   CHECK(whole_tasks(huge, plan_of("ring", 1 << 20, 0, 1 << 20)) ==
         Approx(7 * 0x1p40).epsilon(1e-5));
 }

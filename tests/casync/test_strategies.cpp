@@ -98,7 +98,7 @@ TEST_CASE("the server adds its own slice first, then those of ranks server-1, se
   const TaskGraph graph = expand(model_of({32}), plan_of("ps", 4, kRaw, 1));
   std::vector<std::uint32_t> senders;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
-    if (graph[id].kind == Kind::kMerge) senders.push_back((4 - graph[id].rotation) % 4);
+    if (graph[id].kind == Kind::kMerge) senders.push_back((4 - graph[id].peer_offset) % 4);
   }
   CHECK(senders == std::vector<std::uint32_t>{3, 2, 1});  // server 0; ids are in chain order
 }

@@ -9,11 +9,11 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-Task send(std::uint32_t node, std::uint32_t rotation, std::int64_t bytes) {
-  return {.amount = bytes, .node = node, .rotation = rotation, .kind = Kind::kSend};
+Task send(std::uint32_t node, std::uint32_t peer_offset, std::int64_t bytes) {
+  return {.amount = bytes, .node = node, .peer_offset = peer_offset, .kind = Kind::kSend};
 }
-Task recv(std::uint32_t node, std::uint32_t rotation, std::int64_t bytes) {
-  return {.amount = bytes, .node = node, .rotation = rotation, .kind = Kind::kRecv};
+Task recv(std::uint32_t node, std::uint32_t peer_offset, std::int64_t bytes) {
+  return {.amount = bytes, .node = node, .peer_offset = peer_offset, .kind = Kind::kRecv};
 }
 
 Task local(Kind kind, std::int64_t bytes) { return {.amount = bytes, .node = 1, .kind = kind}; }

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "io/file.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "tests/compll/check.hpp"
 #include "tests/compll/compiled.hpp"
 #include "tests/kernels/round_trip.hpp"
@@ -330,7 +330,7 @@ TEST_CASE("dgc compiled as a program of arrays gives the same bits") {
     return io::read_file(std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/" + name + ".pse");
   };
   std::string encoder = read("DgcEncode");
-  // A field in the message: no selector any more.
+  // A field in the message: no sparsifier any more.
   encoder.replace(encoder.find("concat(chosen"), 13, "concat(count, chosen");
   std::string decoder = read("DgcDecode");
   decoder.replace(decoder.find("extract(compressed, "), 20,
@@ -464,7 +464,7 @@ TEST_CASE("a quantiser's message of infinite numbers or levels is seen by everyb
   }
 }
 
-TEST_CASE("a selector of entries that may be no numbers sends the largest that are") {
+TEST_CASE("a sparsifier of entries that may be no numbers sends the largest that are") {
   // Square roots of negative numbers are none; 100000 elements are sampled, 1000 are not.
   const auto codec = compiled("roots",
                               "void RootsEncode(float* gradient, uint8* compressed) {\n"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/file.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::kernels::testing {
 

@@ -1,6 +1,6 @@
 // What wrappers of frameworks call, with an algorithm that is no quantiser: it decodes by itself,
 // keeps two arrays, and its messages vary in length.
-#include "kernels/operator.hpp"
+#include "kernels/codec/operator.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@
 
 // operator.hpp has hidden the types that this is about.
 #pragma GCC visibility push(hidden)
-#include "kernels/user_algorithm.hpp"
+#include "kernels/user/algorithm.hpp"
 #pragma GCC visibility pop
 
 extern "C" const hipress::kernels::CompiledAlgorithm hipress_dgc_portable;

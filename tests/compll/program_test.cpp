@@ -7,7 +7,7 @@
 
 #include "io/environment.hpp"
 #include "io/file.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "tests/compll/check.hpp"
 #include "tests/compll/compiled.hpp"
 #include "tests/kernels/round_trip.hpp"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "kernels/compll/compiler.hpp"
 #include "tests/kernels/round_trip.hpp"
 

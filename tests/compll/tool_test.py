@@ -67,7 +67,7 @@ class Tool(unittest.TestCase):
         self.assertIn("struct Program_", body.read_text(encoding="utf-8"))
 
     @unittest.skipUnless(NVCC, "no nvcc on this machine")
-    def test_quantisers_and_selectors_compile_alone_as_cuda(self):
+    def test_quantisers_and_sparsifiers_compile_alone_as_cuda(self):
         for program in (SEED, "kernels/algorithms/DgcEncode.pse"):
             body = self.body(program, "cuda")
             self.assertEqual(body.name, pathlib.Path(program).stem + ".cu")

@@ -24,7 +24,7 @@ TEST_CASE("a measured all-reduce costs what was measured") {
   const Profile profile = profile_with({{4, line(1e-3, 2e-9)}});
   const AllReduceCosts costs(profile);
   CHECK(costs.seconds(4, 1000, profile.link) == 1e-3 + 2e-9 * 1000);
-  CHECK(costs.remark(4).empty());
+  CHECK(costs.diagnostic(4).empty());
   CHECK(costs.seconds(1, 1000, profile.link) == 0);
 }
 
@@ -32,7 +32,8 @@ TEST_CASE("an all-reduce that was not measured is an ideal ring, and says so") {
   const Profile profile = profile_with({});
   // N = 4, 4000 bytes: 6 steps of 3 us + 1 us.
   CHECK(AllReduceCosts(profile).seconds(4, 4000, profile.link) == Approx(24e-6));
-  CHECK_THAT(AllReduceCosts(profile).remark(4), Contains("not measured") && Contains("ideal ring"));
+  CHECK_THAT(AllReduceCosts(profile).diagnostic(4),
+             Contains("not measured") && Contains("ideal ring"));
 }
 
 TEST_CASE("a measured all-reduce keeps its efficiency on another link and with other nodes") {
@@ -49,7 +50,7 @@ TEST_CASE("a measured all-reduce keeps its efficiency on another link and with o
   CHECK(costs.seconds(6, 6000, profile.link) == Approx(3 * 10 * (3e-6 + 1e-6)));
   CHECK(costs.seconds(16, 16000, profile.link) == Approx(4 * 30 * (3e-6 + 1e-6)));
   CHECK(costs.seconds(2, 2000, profile.link) == Approx(2 * 2 * (3e-6 + 1e-6)));
-  CHECK_THAT(costs.remark(6), Contains("interpolated between 4 and 8"));
-  CHECK_THAT(costs.remark(16), Contains("extrapolated from 8"));
-  CHECK_THAT(costs.remark(2), Contains("extrapolated from 4"));
+  CHECK_THAT(costs.diagnostic(6), Contains("interpolated between 4 and 8"));
+  CHECK_THAT(costs.diagnostic(16), Contains("extrapolated from 8"));
+  CHECK_THAT(costs.diagnostic(2), Contains("extrapolated from 4"));
 }

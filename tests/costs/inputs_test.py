@@ -131,9 +131,9 @@ class Inputs(unittest.TestCase):
             return json.loads(done.stdout)["iteration_s"], done.stderr
 
         base, _ = encode_s("v100_100g")
-        scaled, remark = encode_s("v100_100g", "--scale-kernels", "1.8TB/s")
+        scaled, diagnostic = encode_s("v100_100g", "--scale-kernels", "1.8TB/s")
         self.assertLess(scaled, base)
-        self.assertIn("scaled from 900GB/s to 1.8TB/s", remark)
+        self.assertIn("scaled from 900GB/s to 1.8TB/s", diagnostic)
         done = self.plan("--input", "m.txt", "--nnodes", "2", "--profile", "own.yaml", "--algorithm", "fp16")
         self.assertIn("hardware.memory_bandwidth 1.8TB/s has no effect", done.stderr)
         self.assertIn("--scale-kernels", done.stderr)
@@ -149,10 +149,10 @@ class Inputs(unittest.TestCase):
             return json.loads(done.stdout), done.stderr
 
         self.assertEqual(report()[0]["compute_s"], 0)
-        timed, remarks = report("--compute-time", "120ms")
+        timed, diagnostics = report("--compute-time", "120ms")
         self.assertAlmostEqual(timed["compute_s"], 0.12, places=9)
-        self.assertIn("forward is taken to be a third", remarks)
-        self.assertIn("in proportion to their elements, the last gradient first", remarks)
+        self.assertIn("forward is taken to be a third", diagnostics)
+        self.assertIn("in proportion to their elements, the last gradient first", diagnostics)
         self.assertAlmostEqual(report("--forward", "7ms")[0]["compute_s"], 0.007, places=9)
         done = self.plan("--input", "m.txt", "--nnodes", "2", "--profile", "a100-10g", "--compute-time", "120ms", "--forward",
                          "20ms")

@@ -52,8 +52,8 @@ TEST_CASE("Short forms say what a cluster file says") {
   CHECK(machines.cluster.gpu_link == from_file.cluster.gpu_link);  // the usual one
   CHECK(machines.cluster.nodes == 8);
   CHECK(machines.warnings.empty());
-  REQUIRE(machines.remarks.size() == 1);
-  CHECK(machines.remarks[0] ==
+  REQUIRE(machines.diagnostics.size() == 1);
+  CHECK(machines.diagnostics[0] ==
         "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; --gpu-bandwidth "
         "says otherwise");
 }
@@ -76,7 +76,7 @@ TEST_CASE("Without options the default profile speaks, for as many nodes as are 
   CHECK(machines.profile.name == "sosp21");
   CHECK(machines.cluster.nodes == 16);
   CHECK(machines.cluster.link == machines.profile.link);
-  CHECK(machines.remarks.empty());
+  CHECK(machines.diagnostics.empty());
   CHECK(machines.warnings.empty());
 }
 
@@ -102,6 +102,21 @@ TEST_CASE("Option --gpu-bandwidth without several GPUs is warned of") {
             "--gpu-bandwidth has no effect: nodes have one GPU (--gpus-per-node)"});
 }
 
+TEST_CASE("Links of one's own between nodes that share a machine's cores are warned of") {
+  Profile profile;
+  profile.name = "measured";
+  profile.shared_host = true;
+  profile.cores = 2;
+  const LoadedMachines shared = load(parsed({"--bandwidth", "10Gbps"}), profile, 4, 16);
+  REQUIRE(shared.warnings.size() == 1);
+  CHECK_THAT(shared.warnings[0],
+             Contains("whose 2 cores these 4 nodes share") && Contains("nodes_per_host: 1"));
+  CHECK(load(parsed({}), profile, 4, 16).warnings.empty());
+  CHECK(load(parsed({"--bandwidth", "10Gbps"}), profile, 1, 16).warnings.empty());
+  profile.shared_host = false;
+  CHECK(load(parsed({"--bandwidth", "10Gbps"}), profile, 4, 16).warnings.empty());
+}
+
 TEST_CASE("Kernels are scaled from the bandwidth that they were measured at") {
   const Profile before = read_profile("v100_100g");
   const LoadedMachines machines = load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16);
@@ -122,7 +137,7 @@ TEST_CASE("Kernels are scaled from the bandwidth that they were measured at") {
   }
   CHECK(after.link == before.link);
   CHECK(after.name == "v100_100g with kernels scaled to 1.8TB/s");
-  CHECK(machines.remarks ==
+  CHECK(machines.diagnostics ==
         std::vector<std::string>{"kernels of profile v100_100g are scaled from 900GB/s to 1.8TB/s "
                                  "of memory bandwidth; what launches cost stays"});
 }

@@ -126,7 +126,7 @@ TEST_CASE("Writing what was read gives the same file") {
   CHECK(io::read_file(folder.path("first.yaml")) == io::read_file(folder.path("second.yaml")));
 }
 
-TEST_CASE("What a profile leaves out has the value that its README states") {
+TEST_CASE("What a profile leaves out has the value that docs/profiles.md states") {
   const TemporaryFolder folder;
   std::ofstream(folder.path("tiny.yaml")) << kGood;
   const Profile profile = read_profile(folder.path("tiny.yaml"));

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kRemedy = "set HIPRESS_CACHE to a folder of yours";
-constexpr std::size_t kMost = 1000;
+constexpr std::size_t kMax = 1000;
 
 unsigned mode_of(const std::string& path) {
   struct stat status {};
@@ -45,8 +45,8 @@ TEST_CASE("a private folder is made with those above it, for its user alone") {
   CHECK(mode_of(temporary.path("a")) == 0700);
   CHECK(mode_of(temporary.path("a/b")) == 0700);
   CHECK(mode_of(temporary.path("a/b/file")) == 0600);
-  CHECK(folder.read("file", kMost) == "content");
-  CHECK(folder.read("none", kMost) == std::nullopt);
+  CHECK(folder.read("file", kMax) == "content");
+  CHECK(folder.read("none", kMax) == std::nullopt);
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
 
@@ -86,21 +86,21 @@ TEST_CASE("what belongs to another user is refused") {
   const PrivateFolder folder(temporary.path("mine"), kRemedy);
   put(folder.path() + "/file", "text", 0600);
   REQUIRE(::chown((folder.path() + "/file").c_str(), kOther, kOther) == 0);
-  CHECK_THROWS_WITH(folder.read("file", kMost), Contains("belongs to user 12345"));
+  CHECK_THROWS_WITH(folder.read("file", kMax), Contains("belongs to user 12345"));
 }
 
 TEST_CASE("files that may be another's are refused, whatever they hold") {
   const tests::TemporaryFolder temporary;
   const PrivateFolder folder(temporary.path("mine"), kRemedy);
   put(folder.path() + "/open", "text", 0666);
-  CHECK_THROWS_WITH(folder.read("open", kMost), Contains("/open can be") && Contains("every user"));
+  CHECK_THROWS_WITH(folder.read("open", kMax), Contains("/open can be") && Contains("every user"));
   put(folder.path() + "/target", "text", 0600);
   fs::create_symlink(folder.path() + "/target", folder.path() + "/link");
-  CHECK_THROWS_WITH(folder.read("link", kMost), Contains("is a link"));
+  CHECK_THROWS_WITH(folder.read("link", kMax), Contains("is a link"));
   REQUIRE(::mkfifo((folder.path() + "/pipe").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(folder.read("pipe", kMost), Contains("no regular file"));
-  put(folder.path() + "/long", std::string(kMost + 1, 'x'), 0600);
-  CHECK_THROWS_WITH(folder.read("long", kMost), Contains("more than 1000 bytes"));
+  CHECK_THROWS_WITH(folder.read("pipe", kMax), Contains("no regular file"));
+  put(folder.path() + "/long", std::string(kMax + 1, 'x'), 0600);
+  CHECK_THROWS_WITH(folder.read("long", kMax), Contains("more than 1000 bytes"));
 }
 
 TEST_CASE("writing replaces a link, and does not follow it") {
@@ -109,7 +109,7 @@ TEST_CASE("writing replaces a link, and does not follow it") {
   put(temporary.path("target"), "before", 0600);
   fs::create_symlink(temporary.path("target"), folder.path() + "/name");
   folder.write({{"name", "after"}});
-  CHECK(folder.read("name", kMost) == "after");
+  CHECK(folder.read("name", kMax) == "after");
   CHECK(read_file(temporary.path("target")) == "before");
 }
 

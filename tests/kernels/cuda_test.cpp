@@ -96,7 +96,7 @@ TEST_CASE("quantisers compiled at run time give the CPU's bits on the GPU") {
   }
 }
 
-TEST_CASE("messages, states and decoded values of selectors from the GPU are the CPU's") {
+TEST_CASE("messages, states and decoded values of sparsifiers from the GPU are the CPU's") {
   if (!has_gpu()) return;
   for (const char* algorithm :
        {"dgc", "dgc(rho=0.3,momentum=0.5)", "graddrop", "graddrop(rho=1)"}) {
@@ -109,7 +109,7 @@ TEST_CASE("merges on the GPU have the CPU's bits") {
   for (const std::int64_t elements : {1, 255, 1024, 1025, 1000003}) require_same_merges(elements);
 }
 
-TEST_CASE("selectors compiled at run time give the CPU's bits on the GPU") {
+TEST_CASE("sparsifiers compiled at run time give the CPU's bits on the GPU") {
   if (!has_gpu() || !find_nvrtc()) return;
   for (const std::string& algorithm :
        {shipped_program("DgcEncode.pse") + "(rho=0.02)", shipped_program("GraddropEncode.pse")}) {
@@ -120,7 +120,7 @@ TEST_CASE("selectors compiled at run time give the CPU's bits on the GPU") {
   }
 }
 
-TEST_CASE("selectors send exactly the largest entries on the GPU, whatever a sample says") {
+TEST_CASE("sparsifiers send exactly the largest entries on the GPU, whatever a sample says") {
   if (!has_gpu()) return;
   for (const std::int64_t elements : {3000, 70000, 200000}) {
     for (const auto& [name, inputs] : hard_slices(elements)) {
@@ -142,7 +142,7 @@ TEST_CASE("selectors send exactly the largest entries on the GPU, whatever a sam
   }
 }
 
-TEST_CASE("states of selectors stay the CPU's over many steps on the GPU") {
+TEST_CASE("states of sparsifiers stay the CPU's over many steps on the GPU") {
   if (!has_gpu()) return;
   const std::int64_t elements = 100000;
   for (const char* algorithm : {"dgc", "graddrop", "dgc(rho=0.2,momentum=0)"}) {
@@ -167,7 +167,7 @@ TEST_CASE("states of selectors stay the CPU's over many steps on the GPU") {
   }
 }
 
-TEST_CASE("many slices of selectors share launches on the GPU") {
+TEST_CASE("many slices of sparsifiers share launches on the GPU") {
   if (!has_gpu()) return;
   // More than a launch takes: of all types, with states and without, one of them not finite.
   constexpr int kSlices = 67;
@@ -207,7 +207,7 @@ TEST_CASE("many slices of selectors share launches on the GPU") {
   }
 }
 
-TEST_CASE("a selector's damaged message makes the slice NaN on the GPU, and nothing else") {
+TEST_CASE("a sparsifier's damaged message makes the slice NaN on the GPU, and nothing else") {
   if (!has_gpu()) return;
   const std::int64_t elements = 20000;
   const auto plain = make_codec("graddrop(rho=0.01)");
@@ -251,7 +251,7 @@ TEST_CASE("a selector's damaged message makes the slice NaN on the GPU, and noth
   CHECK_FALSE(gives_nan(good));
 }
 
-TEST_CASE("decode-and-add of selectors' messages on the GPU divides as the CPU does") {
+TEST_CASE("decode-and-add of sparsifiers' messages on the GPU divides as the CPU does") {
   if (!has_gpu()) return;
   const std::int64_t elements = 50001;
   for (const char* algorithm : {"dgc(rho=0.02)", "graddrop(rho=0.6)"}) {

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "kernels/cuda_merge.hpp"
+#include "kernels/cuda/merge.hpp"
 #include "tests/kernels/reference.hpp"
 
 /// Slices and messages in device memory, for tests of the CUDA back end on a GPU or emulated.

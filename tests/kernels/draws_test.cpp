@@ -1,6 +1,6 @@
 // The random numbers: who shares a draw with whom, and whether rounding with them is unbiased.
 
-#include "kernels/draws.hpp"
+#include "kernels/frames/draws.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/state_store.hpp"
+#include "kernels/codec/state_store.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {

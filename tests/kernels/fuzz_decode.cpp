@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/codec.hpp"
-#include "kernels/compiled_algorithm.hpp"
-#include "kernels/host_codec.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/frames/compiled_algorithm.hpp"
+#include "kernels/host/codec.hpp"
 
 // A program of arrays, tests/compll/data/Misc.pse, compiled along.
 extern "C" const hipress::kernels::CompiledAlgorithm hipress_misc_scalar;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::kernels {
 namespace {
@@ -79,15 +79,15 @@ TEST_CASE("slices of more than 2^32 elements are coded to their end", "[long]") 
   }
 }
 
-TEST_CASE("selectors send the last of 2^32 - 1 elements, and refuse more", "[long]") {
+TEST_CASE("sparsifiers send the last of 2^32 - 1 elements, and refuse more", "[long]") {
   const Zeros zeros;
   const auto codec = make_codec("graddrop(rho=1e-9)");
-  constexpr std::int64_t kMost = (std::int64_t{1} << 32) - 1;
-  REQUIRE(codec->encoded_bytes(kMost) == 16 + 2 * 32);  // ceil(4.29) entries, in fours
+  constexpr std::int64_t kMax = (std::int64_t{1} << 32) - 1;
+  REQUIRE(codec->encoded_bytes(kMax) == 16 + 2 * 32);  // ceil(4.29) entries, in fours
   alignas(16) std::byte message[80];
   EncodeItem item;
-  item.values = zeros.data() + kElements - kMost;
-  item.elements = kMost;
+  item.values = zeros.data() + kElements - kMax;
+  item.elements = kMax;
   item.message = message;
   codec->encode({&item, 1});
   std::uint32_t count = 0, index = 0;
@@ -99,7 +99,7 @@ TEST_CASE("selectors send the last of 2^32 - 1 elements, and refuse more", "[lon
   CHECK(index == 0xfffffffeu);
   CHECK(value == -1);
   item.values = zeros.data();
-  item.elements = kMost + 1;
+  item.elements = kMax + 1;
   CHECK_THROWS_WITH(codec->encode({&item, 1}), Catch::Contains("cut it into partitions"));
 }
 

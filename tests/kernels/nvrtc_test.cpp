@@ -18,8 +18,8 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "kernels/codec.hpp"
-#include "kernels/user_algorithm_cuda.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/user/algorithm_cuda.hpp"
 #include "tests/kernels/run_time_programs.hpp"
 
 namespace hipress::kernels {
@@ -79,9 +79,9 @@ bool holds_kernel(const GpuCode& code, const std::string& name) {
 
 /// Of a quantiser: a measuring kernel per pass, type of the gradient and way to treat the residual,
 /// and what concludes the pass; encode per type; put_back, decode; settle where a residual may be
-/// left half done. Of a selector: eight to encode, two to decode.
+/// left half done. Of a sparsifier: eight to encode, two to decode.
 std::size_t kernel_count(const CompiledAlgorithm& algorithm) {
-  if (algorithm.cuda.kind == CudaKind::kSelector) return 10;
+  if (algorithm.cuda.kind == CudaKind::kSparsifier) return 10;
   const int ways = 1 + (algorithm.error_feedback ? 1 : 0) + (algorithm.deferrable ? 1 : 0);
   return static_cast<std::size_t>(algorithm.cuda.pass_count * (kValueTypes * ways + 1) +
                                   kValueTypes + 2 + (algorithm.deferrable ? 1 : 0));
@@ -245,7 +245,7 @@ TEST_CASE("more passes than a GPU takes are refused by name") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
   CompiledAlgorithm algorithm = *load_program(shipped_program("TbqEncode.pse")).algorithm;
-  algorithm.cuda.pass_count = kMostCudaPasses + 1;
+  algorithm.cuda.pass_count = kMaxCudaPasses + 1;
   const UserProgram program{&algorithm, "z.pse", ""};
   const std::string message = message_of([&] { gpu_code(*nvrtc, program, 80); });
   CHECK(message.starts_with("z.pse: it measures a slice in 9 passes"));

@@ -44,8 +44,8 @@ T sum_of_tile(const std::vector<float>& tile) {
   return lanes[0];
 }
 
-/// The sum of the terms that `keep` keeps, in the order that kernels/reduction.hpp documents.
-/// `overflow` says whether a tile's fp32 sums of either sign overflow.
+/// The sum of the terms that `keep` keeps, in the order that kernels/frames/reduction.hpp
+/// documents. `overflow` says whether a tile's fp32 sums of either sign overflow.
 template <class Keep>
 double fixed_sum(const std::vector<float>& values, const Keep& keep) {
   const auto tile_of = [&](std::size_t first, auto keep_here) {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/codec.hpp"
-#include "kernels/isa.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/host/isa.hpp"
 
 /// Plain implementations of the codecs, written from the formulas of the design and the documented
 /// message layout alone: one element at a time, no code shared with kernels/. What the tests

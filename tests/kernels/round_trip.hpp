@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::kernels::testing {
 

@@ -1,4 +1,4 @@
-#include "kernels/state_store.hpp"
+#include "kernels/codec/state_store.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

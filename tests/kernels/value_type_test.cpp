@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/typed_values.hpp"
+#include "kernels/codec/typed_values.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {
@@ -221,7 +221,8 @@ TEST_CASE("special numbers in halves behave as in fp32") {
                                  << special);
             const auto codec = make_codec_for(row.name, isa);
             std::vector<float> residual = before;
-            REQUIRE(encode(*codec, inputs, 2, arrays > 0 ? &residual : nullptr, kKey, 1) == expected);
+            REQUIRE(encode(*codec, inputs, 2, arrays > 0 ? &residual : nullptr, kKey, 1) ==
+                    expected);
             REQUIRE(same_bits(residual, expected_residual));
             REQUIRE(decode(*codec, expected, elements, type, 1) == decoded);
           }

@@ -85,7 +85,7 @@ class BundleTest(unittest.TestCase):
             self.assertTrue((self.bundle / "bin" / program).exists(), program)
 
     def test_tests_run_with_nothing_installed(self):
-        for program, tests in (("test_kernels", "draws are*,every length*"), ("test_executor", "a digest*"),
+        for program, tests in (("test_kernels", "draws are*,every length*"), ("test_replay", "a digest*"),
                                ("bench_executor", "--version")):
             with self.subTest(program):
                 done = self.in_root(self.tool(program), tests)
@@ -93,7 +93,7 @@ class BundleTest(unittest.TestCase):
                 self.assertNotIn("No test", done.stdout)
 
     def test_tests_of_gpus_fail_without_one_where_it_is_required(self):
-        start = [self.tool("test_executor"), "GPUs verify as thread ranks*", "--warn", "NoTests"]
+        start = [self.tool("test_replay"), "GPUs verify as thread ranks*", "--warn", "NoTests"]
         done = self.in_root(*start)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("skipped: no GPU", done.stdout)

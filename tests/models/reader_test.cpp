@@ -104,7 +104,7 @@ TEST_CASE("a model may have no gradients where it does not come from a file") {
 
 TEST_CASE("the largest size is accepted") {
   // 2^48
-  CHECK(read_content("x.txt", "a,281474976710656\n").gradients.at(0).elements == kMostElements);
+  CHECK(read_content("x.txt", "a,281474976710656\n").gradients.at(0).elements == kMaxElements);
 }
 
 TEST_CASE("bad lines are refused with file, line and gradient") {

@@ -35,16 +35,16 @@ TEST_CASE("Without options, a model keeps its times") {
 
 TEST_CASE("Backward is spread by elements, after a third for forward") {
   Model model = untimed();
-  const auto remarks = apply({.compute_time = "120ms"}, model);
+  const auto diagnostics = apply({.compute_time = "120ms"}, model);
   // 40 ms forward; of 80 ms the first takes 1/4.
   CHECK(model.forward_s == Approx(40e-3));
   CHECK(model.gradients[0].ready_s == Approx(20e-3));
   CHECK(model.gradients[1].ready_s == Approx(80e-3));
-  REQUIRE(remarks.size() == 2);
-  CHECK(remarks[0] ==
+  REQUIRE(diagnostics.size() == 2);
+  CHECK(diagnostics[0] ==
         "forward is taken to be a third of --compute-time, 40ms, since backward has twice its "
         "FLOPs; --forward says otherwise");
-  CHECK(remarks[1] ==
+  CHECK(diagnostics[1] ==
         "no ready times are given: backward of 80ms is spread over the gradients in proportion to "
         "their elements, the first gradient first");
 }
@@ -52,13 +52,13 @@ TEST_CASE("Backward is spread by elements, after a third for forward") {
 TEST_CASE("Gradients listed as parameters are ready from the last to the first") {
   Model model = untimed();
   model.in_backward_order = false;
-  const auto remarks = apply({.compute_time = "120ms", .forward = "20ms"}, model);
+  const auto diagnostics = apply({.compute_time = "120ms", .forward = "20ms"}, model);
   // Of 100 ms the last takes 3/4, then the first the rest.
   CHECK(model.forward_s == Approx(20e-3));
   CHECK(model.gradients[1].ready_s == Approx(75e-3));
   CHECK(model.gradients[0].ready_s == Approx(100e-3));
-  REQUIRE(remarks.size() == 1);
-  CHECK_THAT(remarks[0], Contains("the last gradient first"));
+  REQUIRE(diagnostics.size() == 1);
+  CHECK_THAT(diagnostics[0], Contains("the last gradient first"));
 }
 
 TEST_CASE("FLOPs go before elements, if all gradients say them") {
@@ -69,20 +69,20 @@ TEST_CASE("FLOPs go before elements, if all gradients say them") {
   model = untimed();
   model.gradients[0].flops = 9e9;
   model.gradients[1].flops = 1e9;
-  const auto remarks = apply({.compute_time = "100ms", .forward = "0ms"}, model);
+  const auto diagnostics = apply({.compute_time = "100ms", .forward = "0ms"}, model);
   CHECK(model.gradients[0].ready_s == Approx(90e-3));
-  CHECK_THAT(remarks.at(0), Contains("in proportion to their FLOPs"));
+  CHECK_THAT(diagnostics.at(0), Contains("in proportion to their FLOPs"));
 }
 
 TEST_CASE("Ready times that a model has keep their proportions") {
   Model model = timed();
   SECTION("with its forward") {
     model.forward_s = 20e-3;  // of 60 ms, which become 30 ms
-    const auto remarks = apply({.compute_time = "30ms"}, model);
+    const auto diagnostics = apply({.compute_time = "30ms"}, model);
     CHECK(model.forward_s == Approx(10e-3));
     CHECK(model.gradients[0].ready_s == Approx(10e-3));
     CHECK(model.gradients[1].ready_s == Approx(20e-3));
-    CHECK(remarks.at(0) == "the model's ready times are scaled from 40ms to 20ms of backward");
+    CHECK(diagnostics.at(0) == "the model's ready times are scaled from 40ms to 20ms of backward");
   }
   SECTION("with a given one") {
     apply({.compute_time = "100ms", .forward = "20ms"}, model);

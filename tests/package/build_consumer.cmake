@@ -10,10 +10,16 @@ function(run name)
   set(${name} "${output}" PARENT_SCOPE)
 endfunction()
 
+# The C compiler of the same family: sanitizers come in pairs.
+string(REGEX REPLACE "clang\\+\\+" "clang" c_compiler "${CXX_COMPILER}")
+string(REGEX REPLACE "g\\+\\+" "gcc" c_compiler "${c_compiler}")
+string(REGEX REPLACE "/c\\+\\+$" "/cc" c_compiler "${c_compiler}")
+
 file(REMOVE_RECURSE ${WORK_DIR})
 run(ignored ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
 run(ignored ${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G Ninja
   -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_CXX_FLAGS=${CXX_FLAGS}
+  -DCMAKE_C_COMPILER=${c_compiler} -DCMAKE_C_FLAGS=${CXX_FLAGS}
   -DCMAKE_BUILD_TYPE=${BUILD_TYPE})
 run(ignored ${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(printed ${WORK_DIR}/build/consumer)
@@ -22,8 +28,18 @@ if(NOT printed STREQUAL "9 tasks, 3024000 ps\n")
   message(FATAL_ERROR "the consumer printed '${printed}'")
 endif()
 
+# Programs that synchronise with the installed runtime: C++ against its libraries, C against libhipress.so.
+foreach(case "synchronise;the reference's bits" "synchronise;kill;every wait named rank 2" "average;averaged")
+  list(POP_FRONT case program)
+  list(POP_BACK case expected)
+  run(printed ${WORK_DIR}/build/${program} ${case})
+  if(NOT printed STREQUAL "${expected}\n")
+    message(FATAL_ERROR "${program} printed '${printed}'")
+  endif()
+endforeach()
+
 # An installed compiler has its wrappers, and what they include, beside it.
-foreach(file kernels/compll/wrappers/pytorch.cpp kernels/operator.hpp)
+foreach(file kernels/compll/wrappers/pytorch.cpp kernels/codec/operator.hpp)
   if(NOT EXISTS ${WORK_DIR}/prefix/share/hipress/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()

@@ -1,4 +1,4 @@
-#include "planner/accuracy.hpp"
+#include "planner/problem/accuracy.hpp"
 
 #include <catch2/catch.hpp>
 #include <stdexcept>

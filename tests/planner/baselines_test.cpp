@@ -1,4 +1,4 @@
-#include "planner/baselines.hpp"
+#include "planner/baselines/baselines.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

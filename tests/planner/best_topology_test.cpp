@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/baselines.hpp"
-#include "planner/bound.hpp"
-#include "planner/exhaustive.hpp"
-#include "planner/explain.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/analysis/explain.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/search/exhaustive.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/random_problem.hpp"
 #include "tests/planner/tool_run.hpp"
 
@@ -118,7 +118,7 @@ TEST_CASE("With topology all-reduce nothing is compressed, and baselines that wo
     CAPTURE(baseline.name);
     const BaselineRow& row = *find_baseline(baseline.name);
     CHECK(baseline.iteration_s.has_value() == (!row.compresses || !row.strategy.empty()));
-    if (!baseline.iteration_s) CHECK_THAT(baseline.remark, Contains("fp32"));
+    if (!baseline.iteration_s) CHECK_THAT(baseline.diagnostic, Contains("fp32"));
   }
 }
 

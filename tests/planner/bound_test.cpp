@@ -1,4 +1,4 @@
-#include "planner/bound.hpp"
+#include "planner/bound/bound.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/baselines.hpp"
-#include "planner/search.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/search/search.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "plans/plan_file.hpp"
 #include "tests/planner/tool_run.hpp"
 
@@ -73,7 +73,7 @@ TEST_CASE("Baselines of a million nodes are left out where the budget has no tim
     CAPTURE(baseline.name);
     if (baseline.name.starts_with("ddp")) continue;  // a few all-reduces, which are soon simulated
     CHECK_FALSE(baseline.iteration_s);
-    CHECK_THAT(baseline.remark, Contains("not simulated"));
+    CHECK_THAT(baseline.diagnostic, Contains("not simulated"));
     CHECK(baseline.plan.decisions.size() == 3);
   }
 }
@@ -116,7 +116,7 @@ TEST_CASE("A graph that does not fit in memory is folded, or not simulated") {
   large.machines.memory_bytes = 1e3;
   const AffordableTime none = affordable_iteration(large.model, plan, large.machines);
   CHECK_FALSE(none.iteration_s);
-  CHECK_THAT(none.remark, Contains("do not fit in memory"));
+  CHECK_THAT(none.diagnostic, Contains("do not fit in memory"));
 }
 
 TEST_CASE("Costs whose sums 64 bits do not hold are refused, not wrapped around") {
@@ -138,7 +138,7 @@ TEST_CASE("Costs whose sums 64 bits do not hold are refused, not wrapped around"
 TEST_CASE("Bytes that 64 bits do not hold are refused, not wrapped around") {
   // The server sends 2^50 bytes to each of 8299 others: more than 2^63.
   Large large(8300);
-  large.model.gradients = {{.name = "a", .elements = models::kMostElements}};
+  large.model.gradients = {{.name = "a", .elements = models::kMaxElements}};
   large.profile.merge = {};  // takes no time
   large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 1e15;
   const casync::Plan plan = {

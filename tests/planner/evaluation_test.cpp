@@ -1,10 +1,10 @@
-#include "planner/evaluation.hpp"
+#include "planner/timing/evaluation.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "planner/evaluator.hpp"
-#include "planner/search.hpp"
+#include "planner/problem/problem.hpp"
+#include "planner/timing/evaluator.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -49,10 +49,10 @@ TEST_CASE("Large graphs whose links have bursts are simulated on network port") 
   large.machines.cluster.link.burst_bytes = 64 << 10;
   const AffordableTime time = affordable_iteration(large.model, large.plan, large.machines);
   REQUIRE(time.iteration_s);
-  CHECK_THAT(time.remark, Contains("on network port") && Contains("bursts"));
+  CHECK_THAT(time.diagnostic, Contains("on network port") && Contains("bursts"));
   large.machines.network = sim::Network::kPort;
   const AffordableTime on_port = affordable_iteration(large.model, large.plan, large.machines);
-  CHECK(on_port.remark.empty());
+  CHECK(on_port.diagnostic.empty());
   CHECK(on_port.iteration_s == time.iteration_s);
   large.machines.cluster.link.burst_bytes = 0;
   CHECK(simulated_iteration_s(large.model, large.plan, large.machines) == *time.iteration_s);
@@ -94,7 +94,7 @@ TEST_CASE("Large graphs are folded where transfers slow kernels, and given up wh
   large.machines.cluster.compute_speed[3] = 0.5;
   const AffordableTime none = affordable_iteration(large.model, large.plan, large.machines);
   CHECK_FALSE(none.iteration_s);
-  CHECK_THAT(none.remark, Contains("nodes 2 and 3 compute at different speeds"));
+  CHECK_THAT(none.diagnostic, Contains("nodes 2 and 3 compute at different speeds"));
 }
 
 TEST_CASE("Groups by hand are simulated in large graphs too") {

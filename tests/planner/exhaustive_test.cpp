@@ -1,12 +1,12 @@
-#include "planner/exhaustive.hpp"
+#include "planner/search/exhaustive.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <limits>
 #include <vector>
 
-#include "planner/bound.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/random_instance.hpp"
 #include "tests/planner/random_problem.hpp"
 #include "tests/planner/tool_run.hpp"
@@ -183,7 +183,7 @@ TEST_CASE("An interrupted search returns a plan, and calls it proven only where 
       if (found.proven) CHECK(found.iteration_s == best.iteration_s);
       const SearchResult result = search_exhaustive(problem);
       CHECK(result.complete == found.proven);
-      const bool says_so = result.remarks.front().starts_with("not proved to be the best of ");
+      const bool says_so = result.diagnostics.front().starts_with("not proved to be the best of ");
       CHECK(says_so == !found.proven);
       cut_short += found.proven ? 0 : 1;
     }
@@ -204,7 +204,7 @@ TEST_CASE("Three algorithms give eight options, and too many gradients are refus
   const models::Model twelve = equal_gradients(12);
   const Choices choices = exhaustive_choices(problem(twelve));
   for (const auto& options : choices.gradients) CHECK(options.size() == 8);
-  CHECK(count_plans(choices) == kMostPlans);  // 8^12
+  CHECK(count_plans(choices) == kMaxPlans);  // 8^12
 
   const models::Model thirteen = equal_gradients(13);
   CHECK_THROWS_WITH(search_exhaustive(problem(thirteen)),

@@ -1,13 +1,13 @@
-#include "planner/explain.hpp"
+#include "planner/analysis/explain.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "casync/strategy.hpp"
-#include "planner/compare.hpp"
-#include "planner/timeline_search.hpp"
-#include "planner/worth.hpp"
+#include "planner/analysis/compare.hpp"
+#include "planner/analysis/worth.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {
@@ -50,7 +50,7 @@ TEST_CASE("Runner-ups cost what a simulation with them says, and none is better 
           timed(problem, one_decision(problem, {0, static_cast<std::int32_t>(problem.nodes)}));
       const Explanation explanation = explain(problem, plan);
       REQUIRE(explanation.rows.size() == problem.model.gradients.size());
-      CHECK_FALSE(explanation.sketched);
+      CHECK_FALSE(explanation.estimated);
       for (const GradientRow& row : explanation.rows) {
         REQUIRE(row.runner_up);
         const double expected = swapped_s(problem, plan.plan, row.gradient, *row.runner_up);
@@ -147,6 +147,39 @@ TEST_CASE_METHOD(TwoGradients, "A plan's memory is that of its messages and resi
     const PlanMemory memory = explained({2, 4}).memory;
     CHECK(memory.residual_bytes == 0);
     CHECK(memory.buffer_bytes == 10 * algorithm("fp16").encoded_bytes(slice));
+  }
+}
+
+TEST_CASE("A plan's memory counts what an all-reduce casts into") {
+  const models::Model model = {.gradients = {{.name = "g", .elements = 1001}}};
+  casync::Plan plan = {.strategy = "allreduce",
+                       .nodes = 4,
+                       .algorithms = {algorithm("fp16")},
+                       .decisions = {{0, 1}}};
+  CHECK(plan_memory(model, plan, casync::Folding::kNone).buffer_bytes ==
+        algorithm("fp16").encoded_bytes(1001));
+  plan.decisions = {{casync::kRaw, 1}};
+  CHECK(plan_memory(model, plan, casync::Folding::kNone).buffer_bytes == 0);
+}
+
+TEST_CASE("A plan's memory is the same folded and in batches") {
+  const models::Model model = {
+      .gradients = {{.name = "g", .elements = 4 * 320}, {.name = "h", .elements = 8 * 320}}};
+  for (const std::string strategy : {"ps", "ring"}) {
+    casync::Plan plan = {.strategy = strategy,
+                         .nodes = 4,
+                         .algorithms = {algorithm("onebit")},
+                         .decisions = {{0, 4}, {0, 4}}};
+    const PlanMemory whole = plan_memory(model, plan, casync::Folding::kNone);
+    const PlanMemory folded = plan_memory(model, plan, casync::Folding::kFolded);
+    plan.batch.threshold_bytes = 1 << 20;
+    const PlanMemory batched = plan_memory(model, plan, casync::Folding::kNone);
+    // Every node encodes a slice of each partition: 3 · 320 fp32 values in all.
+    CHECK(whole.residual_bytes == 4 * 3 * 320 * 4);
+    for (const PlanMemory& other : {folded, batched}) {
+      CHECK(other.residual_bytes == whole.residual_bytes);
+      CHECK(other.buffer_bytes == whole.buffer_bytes);
+    }
   }
 }
 

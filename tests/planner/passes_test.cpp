@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "io/error.hpp"
-#include "planner/exhaustive.hpp"
-#include "planner/passes/runner.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/search/exhaustive.hpp"
+#include "planner/search/passes/runner.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {

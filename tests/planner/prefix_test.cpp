@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "planner/prefix_search.hpp"
+#include "planner/search/prefix_search.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {
@@ -29,7 +29,7 @@ std::pair<double, double> check_prefixes(const Problem& problem, std::uint64_t s
   const std::int64_t time = timeline.run(whole);
   Schedule prefix = whole;
   prefix.units.clear();
-  TimelineState state = Timeline::beginning(whole.orbits);
+  TimelineState state = Timeline::beginning(whole.representatives);
   for (std::size_t place = 0; place < whole.units.size(); ++place) {
     CAPTURE(place);
     const PrefixOption& option = bound.options(place)[candidate.options[ready.order[place]]];

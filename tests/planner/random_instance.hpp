@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
-#include "planner/choices.hpp"
-#include "planner/evaluation.hpp"
-#include "planner/search.hpp"
+#include "planner/problem/choices.hpp"
+#include "planner/problem/problem.hpp"
+#include "planner/timing/evaluation.hpp"
 
 namespace hipress::planner {
 

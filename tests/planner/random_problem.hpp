@@ -7,7 +7,7 @@
 #include <string>
 
 #include "costs/cluster.hpp"
-#include "planner/search.hpp"
+#include "planner/problem/problem.hpp"
 
 namespace hipress::planner {
 

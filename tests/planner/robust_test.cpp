@@ -1,4 +1,4 @@
-#include "planner/robust.hpp"
+#include "planner/analysis/robust.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

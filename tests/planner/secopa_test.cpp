@@ -1,4 +1,4 @@
-#include "planner/secopa.hpp"
+#include "planner/search/secopa.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -171,27 +171,29 @@ TEST_CASE("The search uses the first algorithm that is no cast") {
 
 TEST_CASE("The search says where its costs come from") {
   const models::Model model = one_gradient(1000);
-  const auto remarks = [&](const std::string& strategy, std::uint32_t nodes,
-                           const costs::Profile* profile) {
+  const auto diagnostics = [&](const std::string& strategy, std::uint32_t nodes,
+                               const costs::Profile* profile) {
     std::string text;
-    for (const std::string& remark : search_secopa({.model = model,
-                                     .strategy = strategy,
-                                     .nodes = nodes,
-                                     .algorithms = {"onebit"},
-                                     .profile = profile})
-                                         .remarks) {
-      text += remark + "\n";
+    for (const std::string& diagnostic : search_secopa({.model = model,
+                                         .strategy = strategy,
+                                         .nodes = nodes,
+                                         .algorithms = {"onebit"},
+                                         .profile = profile})
+                                             .diagnostics) {
+      text += diagnostic + "\n";
     }
     return text;
   };
-  CHECK(remarks("ps", 16, nullptr).empty());
-  CHECK_THAT(remarks("ps", 12, nullptr), Contains("interpolated"));
-  CHECK_THAT(remarks("ps", 32, nullptr), Contains("extrapolated"));
-  CHECK_THAT(remarks("ring", 32, nullptr), Contains("nothing was interpolated or extrapolated"));
-  CHECK_THAT(remarks("ps", 1, nullptr), Contains("one node"));
+  CHECK(diagnostics("ps", 16, nullptr).empty());
+  CHECK_THAT(diagnostics("ps", 12, nullptr), Contains("interpolated"));
+  CHECK_THAT(diagnostics("ps", 32, nullptr), Contains("extrapolated"));
+  CHECK_THAT(diagnostics("ring", 32, nullptr),
+             Contains("nothing was interpolated or extrapolated"));
+  CHECK_THAT(diagnostics("ps", 1, nullptr), Contains("one node"));
   costs::Profile profile = measured_profile();
   profile.codecs["onebit"] = profile.codecs["eighth"];
-  CHECK_THAT(remarks("ps", 4, &profile), Contains("'lab'") && Contains("derived from its link"));
+  CHECK_THAT(diagnostics("ps", 4, &profile),
+             Contains("'lab'") && Contains("derived from its link"));
 }
 
 TEST_CASE("A profile without the algorithm is an error that names it") {

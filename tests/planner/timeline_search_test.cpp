@@ -1,10 +1,10 @@
-#include "planner/timeline_search.hpp"
+#include "planner/search/timeline_search.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "planner/baselines.hpp"
-#include "planner/choices.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/problem/choices.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {

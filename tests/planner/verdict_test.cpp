@@ -1,8 +1,8 @@
-#include "planner/verdict.hpp"
+#include "planner/analysis/verdict.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "planner/ddp.hpp"
+#include "planner/baselines/ddp.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {
@@ -128,10 +128,52 @@ TEST_CASE("DDP's times stand in the verdict") {
   const Case one;
   Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   comparison.baselines = {
-      {.name = "ddp", .plan = one.raw, .iteration_s = 0.18, .remark = {}},
-      {.name = "ddp_fp16", .plan = one.lossy, .iteration_s = 0.14, .remark = {}}};
+      {.name = "ddp", .plan = one.raw, .iteration_s = 0.18, .diagnostic = {}},
+      {.name = "ddp_fp16", .plan = one.lossy, .iteration_s = 0.14, .diagnostic = {}}};
   CHECK_THAT(judge(one.problem, one.lossy, comparison).sentence,
              Contains("PyTorch DDP takes 180ms, with its fp16 hook 140ms"));
+}
+
+TEST_CASE("What half precision alone would bring stands beside a coarser plan") {
+  const Case one;
+  Comparison comparison = one.comparison(0.1, 0.15, 0.1);
+  const casync::Plan half = {
+      .nodes = 4, .algorithms = {algorithm("fp16")}, .decisions = {{.algorithm = 0}}};
+  comparison.baselines.push_back(
+      {.name = "fp16", .plan = half, .iteration_s = 0.12, .diagnostic = {}});
+  CHECK_THAT(judge(one.problem, one.lossy, comparison).sentence,
+             Contains("; half precision alone would save 30ms"));
+  comparison.planned_s = 0.12;
+  comparison.planned = sim::Response{.time_s = 0.12, .links_s = 0.12};
+  CHECK_THAT(judge(one.problem, half, comparison).sentence, !Contains("half precision"));
+}
+
+TEST_CASE("DDP that is faster than the plan is said to be") {
+  const Case one;
+  Comparison comparison = one.comparison(0.1, 0.15, 0.1);
+  comparison.baselines.push_back(
+      {.name = "ddp_fp16", .plan = one.raw, .iteration_s = 0.09, .diagnostic = {}});
+  CHECK_THAT(judge(one.problem, one.lossy, comparison).sentence,
+             Contains("with its fp16 hook takes 90ms, less than this plan"));
+}
+
+TEST_CASE("Without intervals nothing is said of how sure an advice is") {
+  const Case one;
+  Comparison comparison = one.comparison(0.1, 0.15, 0.1);
+  comparison.planned = std::nullopt;
+  const Verdict verdict = judge(one.problem, one.lossy, comparison);
+  CHECK(verdict.advice == Advice::kCompress);
+  CHECK_FALSE(verdict.probability);
+  CHECK_THAT(verdict.sentence, Contains("compress (how sure is not known") && !Contains("% sure"));
+}
+
+TEST_CASE("Why nothing was simulated is the verdict") {
+  const Case one;
+  const Comparison comparison = {.planned_s = std::nullopt,
+                                 .not_simulated = "nothing was simulated: no costs of 'x.pse'",
+                                 .baselines = {}};
+  CHECK(judge(one.problem, one.lossy, comparison).sentence ==
+        "too close to call: nothing was simulated: no costs of 'x.pse'");
 }
 
 TEST_CASE("A plan that was not simulated has no verdict") {

@@ -1,11 +1,12 @@
+#include "planner/bound/visits.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "planner/bound.hpp"
-#include "planner/bound_visits.hpp"
-#include "planner/exhaustive.hpp"
-#include "planner/timeline_search.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/search/exhaustive.hpp"
+#include "planner/search/timeline_search.hpp"
 #include "tests/planner/few_large.hpp"
 
 namespace hipress::planner {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "io/file.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 #include "plans/plan_file.hpp"
 #include "tests/plans/small_model.hpp"
 

@@ -11,10 +11,10 @@
 #include "profiler/device_kernels.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
-#include "tests/executor/fake_device.hpp"
 #include "tests/gpu.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/profiler/timed_device.hpp"
+#include "tests/runtime/fake_device.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -26,8 +26,8 @@ Options quick_on_fake() {
       .algorithms = {"onebit"}, .nodes = 2, .transport = "memory", .effort = Effort::kQuick};
   options.overlap = {.rows = 64, .elements = 1 << 14};
   options.device = [](int rank) {
-    return std::make_unique<executor::FakeDevice>(
-        executor::FakeDeviceOptions{.seed = static_cast<unsigned>(rank)});
+    return std::make_unique<runtime::FakeDevice>(
+        runtime::FakeDeviceOptions{.seed = static_cast<unsigned>(rank)});
   };
   return options;
 }
@@ -42,15 +42,15 @@ TEST_CASE("works that do not disturb each other have factor 1, those that take t
   // 1.2·0.5 side by side, and 0.5.
   CHECK(overlap_factor(1, 0.5, 1.1) == Approx(1.2));
   CHECK(overlap_factor(1, 1, 0.9) == 1);  // noise
-  CHECK(overlap_factor(1, 1, 100) == costs::kMostOverlap);
+  CHECK(overlap_factor(1, 1, 100) == costs::kMaxOverlap);
 }
 
 /// A device of little memory, for quick measurements.
 Options small_on_fake() {
   Options options = quick_on_fake();
   options.device = [](int) {
-    return std::make_unique<executor::FakeDevice>(
-        executor::FakeDeviceOptions{.free_bytes = 64 << 20});
+    return std::make_unique<runtime::FakeDevice>(
+        runtime::FakeDeviceOptions{.free_bytes = 64 << 20});
   };
   return options;
 }
@@ -91,7 +91,7 @@ TEST_CASE("the ceiling of kernels is the memory's bandwidth, not a cache's") {
 }
 
 TEST_CASE("overlap is measured through the host and over NCCL") {
-  executor::FakeNccl nccl;
+  runtime::FakeNccl nccl;
   for (const bool direct : {false, true}) {
     Options options = small_on_fake();
     if (direct) options.nccl = &nccl;
@@ -102,7 +102,7 @@ TEST_CASE("overlap is measured through the host and over NCCL") {
 }
 
 TEST_CASE("where NCCL fails on one rank, measuring overlap ends on all, which abort and name it") {
-  executor::FakeNccl nccl;
+  runtime::FakeNccl nccl;
   nccl.failing = 1;
   Options options = small_on_fake();
   options.nccl = &nccl;
@@ -117,7 +117,7 @@ TEST_CASE("where NCCL fails on one rank, measuring overlap ends on all, which ab
 }
 
 TEST_CASE("where a rank's NCCL does nothing, measuring overlap ends within the timeout") {
-  executor::FakeNccl nccl;
+  runtime::FakeNccl nccl;
   nccl.silent = 1;
   Options options = small_on_fake();
   options.nccl = &nccl;
@@ -131,14 +131,14 @@ TEST_CASE("processes that measure devices keep step, and measure the same sizes"
   std::array<std::atomic<int>, 2> begun{};
   std::array<costs::Profile, 2> profiles;
   std::atomic<int> most_ahead = 0;
-  executor::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+  replay::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
     const auto rank = static_cast<std::size_t>(endpoint.rank());
     Options options = quick_on_fake();
     options.algorithms = {"onebit", "tbq", "fp16", "bf16"};
     options.endpoint = &endpoint;
     options.device = [](int of) {
-      return std::make_unique<executor::FakeDevice>(
-          executor::FakeDeviceOptions{.free_bytes = of == 0 ? 6 << 20 : 64 << 20});
+      return std::make_unique<runtime::FakeDevice>(
+          runtime::FakeDeviceOptions{.free_bytes = of == 0 ? 6 << 20 : 64 << 20});
     };
     const Progress progress = [&](const std::string&) {
       if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -157,7 +157,7 @@ TEST_CASE("processes that measure devices keep step, and measure the same sizes"
 }
 
 TEST_CASE("calibrations of links run on devices, through the host and over NCCL") {
-  executor::FakeNccl nccl;
+  runtime::FakeNccl nccl;
   for (const bool direct : {false, true}) {
     Options options = small_on_fake();
     if (direct) options.nccl = &nccl;
@@ -174,12 +174,12 @@ TEST_CASE("calibrations of links run on devices, through the host and over NCCL"
 }
 
 TEST_CASE("a device's profile is complete and survives its file", "[long]") {
-  executor::FakeNccl nccl;
+  runtime::FakeNccl nccl;
   for (const bool direct : {false, true}) {
     Options options = quick_on_fake();
     options.device = [](int) {
-      return std::make_unique<executor::FakeDevice>(
-          executor::FakeDeviceOptions{.free_bytes = 512 << 20});
+      return std::make_unique<runtime::FakeDevice>(
+          runtime::FakeDeviceOptions{.free_bytes = 512 << 20});
     };
     if (direct) options.nccl = &nccl;
     const costs::Profile measured = measure(options, kSilent);
@@ -211,16 +211,16 @@ TEST_CASE("sizes that a device's memory does not hold are left out") {
   CHECK(encode.samples.front().x == 1 << 10);
   CHECK(encode.samples.back().x == 1 << 14);
   options.device = [](int) {
-    return std::make_unique<executor::FakeDevice>(executor::FakeDeviceOptions{.free_bytes = 1000});
+    return std::make_unique<runtime::FakeDevice>(runtime::FakeDeviceOptions{.free_bytes = 1000});
   };
   CHECK_THROWS_WITH(measure_device_kernels(options, kSilent, profile),
                     Catch::Contains("not enough to measure anything"));
 }
 
 TEST_CASE("a GPU's codecs are measured") {
-  if (!tests::has_gpu(executor::cuda_devices())) return;
+  if (!tests::has_gpu(runtime::cuda_devices())) return;
   Options options{.algorithms = {"onebit"}, .effort = Effort::kQuick};
-  options.device = [](int) { return executor::make_cuda_device(0); };
+  options.device = [](int) { return runtime::make_cuda_device(0); };
   costs::Profile profile;
   measure_device_kernels(options, kSilent, profile);
   CHECK(profile.memory_bandwidth > 0);

@@ -6,14 +6,14 @@
 
 #include "io/error.hpp"
 #include "profiler/device_timer.hpp"
-#include "tests/executor/fake_device.hpp"
 #include "tests/profiler/timed_device.hpp"
+#include "tests/runtime/fake_device.hpp"
 
 namespace hipress::profiler {
 namespace {
 
 using Catch::Matchers::Contains;
-using executor::Stream;
+using runtime::Stream;
 
 constexpr double kGenerous_s = 60;
 
@@ -36,7 +36,7 @@ TEST_CASE("the time of works together is the device's, however long the host enq
 }
 
 TEST_CASE("works that a device cannot take are an error that holds up nothing") {
-  executor::FakeDevice device({});
+  runtime::FakeDevice device({});
   DeviceTimer timer(device, kGenerous_s);
   const DeviceTimer::Lane broken{Stream::kOutbound, [] { throw std::runtime_error("no lane"); }};
   const DeviceTimer::Lane nothing{Stream::kOwnCodec, [] {}};
@@ -45,9 +45,9 @@ TEST_CASE("works that a device cannot take are an error that holds up nothing") 
 }
 
 TEST_CASE("enqueuing that waits for the device ends all the same") {
-  executor::FakeDevice device({});
+  runtime::FakeDevice device({});
   DeviceTimer timer(device, kGenerous_s);
-  const executor::Event own = device.make_event();
+  const runtime::Event own = device.make_event();
   const DeviceTimer::Lane waiting{Stream::kOwnCodec, [&] {
                                     device.record(own, Stream::kOwnCodec);
                                     while (!device.done(own)) std::this_thread::yield();
@@ -59,7 +59,7 @@ TEST_CASE("enqueuing that waits for the device ends all the same") {
 class StuckDevice : public TimedDevice {
  public:
   StuckDevice() : TimedDevice({}) {}
-  bool done(executor::Event) override { return false; }
+  bool done(runtime::Event) override { return false; }
 };
 
 TEST_CASE("what a device does not end is an error, by the lane's own words where it has some") {

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "executor/replay.hpp"
 #include "io/processors.hpp"
 #include "profiler/hosts.hpp"
+#include "replay/replay.hpp"
 #include "tests/profiler/bound.hpp"
 
 namespace hipress::profiler {
@@ -19,7 +19,7 @@ namespace {
 std::vector<Hosts> hosts_of(const std::vector<std::string>& boots,
                             const std::function<void(std::size_t rank)>& before = {}) {
   std::vector<Hosts> hosts(boots.size(), Hosts(Options{.algorithms = {}}));
-  executor::run_thread_ranks(
+  replay::run_thread_ranks(
       "memory", static_cast<int>(boots.size()), 30, [&](transport::Endpoint& endpoint) {
         const auto rank = static_cast<std::size_t>(endpoint.rank());
         if (before) before(rank);

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "costs/cluster.hpp"
-#include "executor/replay.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
+#include "replay/replay.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
 #include "tests/profiler/bound.hpp"
@@ -126,7 +126,7 @@ TEST_CASE("what transfers cost the cores is measured anew on top of a base, and 
   costs::Profile base = costs::read_profile("sosp21");
   base.link.core_factor_interrupting = 7;
   base.samples = {{.name = "link.cores", .samples = {}}, {.name = "link.hop", .samples = {}}};
-  executor::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+  replay::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
     costs::Profile measured = measure({.algorithms = {},
                                        .nodes = 2,
                                        .transport = "memory",
@@ -181,7 +181,7 @@ TEST_CASE("between machines links set the pace, and cores are what they are kept
   const std::array<std::string, 3> boots{"a", "a", "b"};
   std::array<costs::Profile, 3> measured;
   std::array<std::map<std::string, std::set<int>>, 3> peers;
-  executor::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
+  replay::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
     const auto rank = static_cast<std::size_t>(endpoint.rank());
     Watched watched(endpoint);
     measured[rank] = measure({.algorithms = {"fp16"},
@@ -297,7 +297,7 @@ TEST_CASE("processes that may use different numbers of cores code the same slice
   if (usable.size() < 2) return;
   const costs::Profile base = {};
   std::array<costs::Profile, 2> measured;
-  executor::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+  replay::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
     const auto rank = static_cast<std::size_t>(endpoint.rank());
     if (rank == 0) bind_to(usable[0]);
     measured[rank] = measure({.algorithms = {"fp16"},

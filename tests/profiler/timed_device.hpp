@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor/device.hpp"
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
+#include "runtime/device.hpp"
 
 namespace hipress::profiler {
 
@@ -34,13 +34,13 @@ struct TimedDeviceOptions {
 /// A device that does nothing but count the time that its work would take, the host's time for
 /// enqueuing it included: what is measured of it can be told exactly. It lags behind the host until
 /// the host waits for it, so a function called from a stream is over no sooner than that.
-class TimedDevice : public executor::Device {
+class TimedDevice : public runtime::Device {
  public:
-  using Stream = executor::Stream;
-  using Event = executor::Event;
+  using Stream = runtime::Stream;
+  using Event = runtime::Event;
 
   explicit TimedDevice(const TimedDeviceOptions& options) : options_(options) {
-    for (std::size_t s = 0; s < executor::kStreams; ++s) handles_[s] = {this, s};
+    for (std::size_t s = 0; s < runtime::kStreams; ++s) handles_[s] = {this, s};
   }
 
   std::string name() override { return "a timed device"; }
@@ -89,6 +89,7 @@ class TimedDevice : public executor::Device {
     queue(stream).push_back(
         {.awaits = event, .number = events_[event].recorded, .since_s = host_s_});
   }
+  void wait_foreign(void*, Stream) override {}
   bool done(Event event) override {
     run();
     return events_[event].reached == events_[event].recorded;
@@ -162,7 +163,7 @@ class TimedDevice : public executor::Device {
       }
       now_s_ += step_s;
       for (auto& queue : queues_) {
-        if (is_running(queue) && queue.front().left_s <= kLeast_s) queue.pop_front();
+        if (is_running(queue) && queue.front().left_s <= kMin_s) queue.pop_front();
       }
     }
     host_s_ = std::max(host_s_, now_s_);  // the host has waited
@@ -170,10 +171,10 @@ class TimedDevice : public executor::Device {
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   /// Less than any difference that is not rounding.
-  static constexpr double kLeast_s = 1e-13;
+  static constexpr double kMin_s = 1e-13;
 
   bool is_there(const std::deque<Piece>& queue) const {
-    return !queue.empty() && queue.front().since_s <= now_s_ + kLeast_s;
+    return !queue.empty() && queue.front().since_s <= now_s_ + kMin_s;
   }
   bool is_running(const std::deque<Piece>& queue) const {
     return is_there(queue) && queue.front().kind != Kind::kNothing;
@@ -234,8 +235,8 @@ class TimedDevice : public executor::Device {
   }
 
   const TimedDeviceOptions options_;
-  std::array<Handle, executor::kStreams> handles_;
-  std::array<std::deque<Piece>, executor::kStreams> queues_;
+  std::array<Handle, runtime::kStreams> handles_;
+  std::array<std::deque<Piece>, runtime::kStreams> queues_;
   std::vector<Record> events_;
   std::uintptr_t next_address_ = 1 << 20;
   double host_s_ = 0, now_s_ = 0;

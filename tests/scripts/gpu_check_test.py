@@ -22,7 +22,7 @@ PROFILE = json.dumps({"profile": "p", "memory_bandwidth_Bps": 2e12, "codecs": {
 HEALTHY = {
     "nvidia-smi": 'echo "A \\"GPU\\", 580.1"',
     "test_kernels": 'echo "All tests passed (7 assertions in 2 test cases)"',
-    "test_executor": 'echo "All tests passed (1 assertion in 1 test case)"',
+    "test_replay": 'echo "All tests passed (1 assertion in 1 test case)"',
     "compute-sanitizer": 'echo "========= ERROR SUMMARY: 0 errors"',
     "hipress-profile": f"echo '{PROFILE}'",
     "hipress-plan": "exit 0",
@@ -151,7 +151,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.steps()["overhead"]["metrics"], {"worst_us_per_task": 20.5})
 
     def test_a_failing_test_fails_its_step_and_is_counted(self):
-        self.provide("test_executor", "echo 'test cases: 2 | 1 passed | 1 failed'; exit 1")
+        self.provide("test_replay", "echo 'test cases: 2 | 1 passed | 1 failed'; exit 1")
         self.assertEqual(self.check("--only", "tests,bits").returncode, 1)
         self.assertEqual([step["result"] for step in self.steps().values()], ["failed", "passed"])
         self.assertIn("1 failed", self.steps()["tests"]["detail"])
@@ -182,11 +182,11 @@ class GpuCheck(unittest.TestCase):
         calls = [line.split("|") for line in (self.bin / "calls").read_text().splitlines()]
         seen = [(call[1], pathlib.Path(call[6]).name, call[7]) for call in calls]
         self.assertEqual([(tool, program) for tool, program, _ in seen],
-                         [("memcheck", "test_kernels"), ("memcheck", "test_executor"), ("racecheck", "test_kernels"),
+                         [("memcheck", "test_kernels"), ("memcheck", "test_replay"), ("racecheck", "test_kernels"),
                           ("racecheck", "test_kernels")])
         raced = {case for _, _, patterns in seen[2:] for case in matching("kernels", patterns)}
         self.assertTrue(any('"dgc"' in cases("kernels")[case] for case in raced), raced)
-        self.assertIn("GPUs verify as thread ranks over TCP through pinned memory", matching("executor", seen[1][2]))
+        self.assertIn("GPUs verify as thread ranks over TCP through pinned memory", matching("replay", seen[1][2]))
 
     def test_every_pattern_names_test_cases_that_there_are(self):
         patterns = re.findall(r"(?:run_tests|sanitize \w+) test_(\w+) (['\"])(.*?)\2\s", GPU_CHECK.read_text())

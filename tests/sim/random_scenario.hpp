@@ -137,7 +137,7 @@ class RandomScenario {
     casync::Task task{.gradient = below(3),
                       .partition = below(2),
                       .node = below(cluster_.nodes),
-                      .rotation = below(cluster_.nodes),
+                      .peer_offset = below(cluster_.nodes),
                       .kind = kind,
                       .algorithm = 0,
                       .flags = below(2) == 0 ? std::uint8_t{0} : casync::kAccumulate};
@@ -152,7 +152,7 @@ class RandomScenario {
     after_some(builder, id);
     if (kind != Kind::kSend) return;
     task.kind = Kind::kRecv;
-    task.node = (task.node + task.rotation) % cluster_.nodes;
+    task.node = (task.node + task.peer_offset) % cluster_.nodes;
     builder.edge(id, builder.add(task));
   }
 
@@ -168,7 +168,7 @@ class RandomScenario {
     casync::Task task{.amount = pick(std::array<std::int64_t, 3>{0, 1000, 77777}),
                       .gradient = below(3),
                       .partition = 2 + builder.size(),
-                      .rotation = below(cluster_.nodes),
+                      .peer_offset = below(cluster_.nodes),
                       .kind = casync::Kind::kAllReduce,
                       .algorithm = chance(2) ? std::int8_t{0} : casync::kRaw};
     if (casync::casts(task)) task.flags = casync::kDivideOwn;

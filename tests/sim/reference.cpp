@@ -192,7 +192,7 @@ class Reference {
     const Task& task = graph_[id];
     const bool by_need = options_.transfer_order == TransferOrder::kNeed && transfers(task);
     const std::int64_t need = by_need ? -std::int64_t{graph_.need(task)} : 0;
-    return std::tuple(need, tasks_[id].ready, task.gradient, task.rotation, task.partition,
+    return std::tuple(need, tasks_[id].ready, task.gradient, task.peer_offset, task.partition,
                       task.kind, id);
   }
 

@@ -4,7 +4,7 @@
 
 namespace hipress::sim {
 
-/// What design.md's simulator contract says, word for word and without any cleverness: every task
+/// What docs/simulator.md says, word for word and without any cleverness: every task
 /// is looked at again at every instant, and speeds are solved anew from all that runs, in exact
 /// rational arithmetic. For graphs of a few hundred tasks. Gives every task's start and end.
 traces::Timeline simulate_slowly(const casync::TaskGraph& graph, const TaskCosts& costs,

@@ -26,7 +26,7 @@ casync::TaskGraph chain_broadcast(std::uint32_t nodes, std::uint32_t chunks, std
   const TaskId ready = builder.add({.node = 0, .kind = Kind::kBackward});
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     Task codes{.amount = elements, .partition = chunk, .algorithm = algorithm};
-    Task moves{.amount = bytes, .partition = chunk, .rotation = 1, .algorithm = algorithm};
+    Task moves{.amount = bytes, .partition = chunk, .peer_offset = 1, .algorithm = algorithm};
     TaskId message = ready;
     if (algorithm != kRaw) {
       codes.kind = Kind::kEncode;

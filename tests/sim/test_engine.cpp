@@ -151,9 +151,9 @@ TEST_CASE("a core that computes backward is missing elsewhere") {
 casync::TaskGraph one_message(std::uint8_t flags = 0) {
   GraphBuilder builder(2);
   const TaskId send = builder.add(
-      {.amount = 1'000'000, .node = 0, .rotation = 1, .kind = Kind::kSend, .flags = flags});
-  builder.edge(send,
-               builder.add({.amount = 1'000'000, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
+      {.amount = 1'000'000, .node = 0, .peer_offset = 1, .kind = Kind::kSend, .flags = flags});
+  builder.edge(
+      send, builder.add({.amount = 1'000'000, .node = 1, .peer_offset = 1, .kind = Kind::kRecv}));
   return std::move(builder).build();
 }
 
@@ -201,9 +201,9 @@ TEST_CASE("a message waits for a core where threads that code keep all of them")
     for (std::uint32_t node = 0; node < nodes; ++node) cluster.host[node] = node < 1 + here ? 0 : 1;
     GraphBuilder builder(nodes);
     const TaskId send =
-        builder.add({.amount = 1'000'000, .node = 0, .rotation = 1 + here, .kind = Kind::kSend});
+        builder.add({.amount = 1'000'000, .node = 0, .peer_offset = 1 + here, .kind = Kind::kSend});
     const TaskId recv = builder.add(
-        {.amount = 1'000'000, .node = 1 + here, .rotation = 1 + here, .kind = Kind::kRecv});
+        {.amount = 1'000'000, .node = 1 + here, .peer_offset = 1 + here, .kind = Kind::kRecv});
     builder.edge(send, recv);
     const auto busy = [&](std::uint32_t node) {  // 100 ms
       builder.add({.amount = 100'000 * kUs, .node = node, .kind = Kind::kBackward});
@@ -263,8 +263,8 @@ TEST_CASE("kinds of work that overlap on a node slow each other") {
     // 10 − 9/6 = 8.5. Both at 1/3: the backward ends at 9 + 8.5·3 = 34.5, the message has 1.5 left.
     cluster.overlap = {.compute_codec = 2, .compute_transfer = 3, .codec_transfer = 1.5};
     const TaskId send =
-        builder.add({.amount = 7000, .node = 1, .rotation = 1, .kind = Kind::kSend});
-    builder.edge(send, builder.add({.amount = 7000, .rotation = 1, .kind = Kind::kRecv}));
+        builder.add({.amount = 7000, .node = 1, .peer_offset = 1, .kind = Kind::kSend});
+    builder.edge(send, builder.add({.amount = 7000, .peer_offset = 1, .kind = Kind::kRecv}));
     const casync::TaskGraph graph = std::move(builder).build();
     for (const Network network : {Network::kFair, Network::kPort}) {
       const Result result = run(graph, cluster, network);
@@ -305,8 +305,8 @@ TEST_CASE("tasks that cannot be are refused by name") {
   };
   CHECK_THROWS_WITH(run_with({.node = 2, .kind = Kind::kEncode}),
                     Contains("task 1 (Encode) is on an unknown node") && Contains("0 to 1"));
-  CHECK_THROWS_WITH(run_with({.rotation = 2, .kind = Kind::kSend}),
-                    Contains("task 1 (Send) has rotation 2"));
+  CHECK_THROWS_WITH(run_with({.peer_offset = 2, .kind = Kind::kSend}),
+                    Contains("task 1 (Send) has peer_offset 2"));
   CHECK_THROWS_WITH(run_with({.amount = -5, .kind = Kind::kBackward}),
                     Contains("task 1 (Backward) has a negative amount, -5"));
 }
@@ -331,12 +331,12 @@ TEST_CASE("by need, the message of the last gradient goes first") {
   const TaskId late = builder.add({.amount = kUs, .kind = Kind::kBackward});
   for (std::uint32_t gradient = 0; gradient < 3; ++gradient) {
     const casync::Task send = {
-        .amount = 1, .gradient = gradient, .rotation = 1, .kind = Kind::kSend};
+        .amount = 1, .gradient = gradient, .peer_offset = 1, .kind = Kind::kSend};
     sends.push_back(builder.add(send));
     builder.edge(
         sends.back(),
         builder.add(
-            {.amount = 1, .gradient = gradient, .node = 1, .rotation = 1, .kind = Kind::kRecv}));
+            {.amount = 1, .gradient = gradient, .node = 1, .peer_offset = 1, .kind = Kind::kRecv}));
   }
   builder.edge(late, sends[2]);
   const casync::TaskGraph graph = std::move(builder).build();

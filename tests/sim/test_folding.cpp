@@ -81,8 +81,8 @@ Scenario random_scenario(std::uint32_t seed) {
   return scenario;
 }
 
-/// What happened on node 0, or in the orbit of all nodes: kind, gradient, turn, rotation, amount,
-/// flags, start and end.
+/// What happened on node 0, or in the representative of all nodes: kind, gradient, turn, peer
+/// offset, amount, flags, start and end.
 using Happening = std::tuple<casync::Kind, std::uint32_t, std::uint32_t, std::uint32_t,
                              std::int64_t, std::uint8_t, std::int64_t, std::int64_t>;
 std::vector<Happening> happenings(const Scenario& scenario, const casync::TaskGraph& graph) {
@@ -90,8 +90,8 @@ std::vector<Happening> happenings(const Scenario& scenario, const casync::TaskGr
   std::vector<Happening> all;
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
     const casync::Task& task = graph[id];
-    if (graph.orbit(task.node) != 0) continue;
-    all.emplace_back(task.kind, task.gradient, task.partition / graph.nodes, task.rotation,
+    if (graph.representative(task.node) != 0) continue;
+    all.emplace_back(task.kind, task.gradient, task.partition / graph.nodes, task.peer_offset,
                      task.amount, task.flags, result.timeline.start[id].count(),
                      result.timeline.end[id].count());
   }
@@ -138,7 +138,7 @@ TEST_CASE("a folded graph has one node's share of the tasks") {
   const casync::TaskGraph whole = expand(scenario, Fold::kNever).graph;
   const casync::TaskGraph folded = expand(scenario, Fold::kExactly).graph;
   CHECK(folded.tasks() * 16 == whole.tasks());
-  CHECK(folded.orbits() == 1);
+  CHECK(folded.representatives() == 1);
   CHECK_NOTHROW(casync::check(folded));
 }
 

@@ -103,6 +103,17 @@ TEST_CASE("few iterations widen an interval") {
   CHECK(few.p10_s < many.p10_s);
 }
 
+TEST_CASE("the model's error, that of another plan and the median's are independent") {
+  const costs::Spread spread = {.model = 0.01, .iterations = 0.01};
+  const Response response = {.time_s = 1, .links_s = 1};
+  const Interval one = interval(response, spread, 1);
+  const double deviation = std::hypot(0.01, 0.01 * std::sqrt(std::acos(-1.0) / 2));
+  CHECK(std::log(one.p90_s / one.p10_s) == Approx(2 * kNormalP90 * deviation).epsilon(0.05));
+  const Saving both = saving({.time_s = 0.9, .links_s = 0.9}, response, spread);
+  CHECK(std::log((1 - both.p10) / (1 - both.p90)) ==
+        Approx(2 * kNormalP90 * std::sqrt(2.0) * 0.01).epsilon(0.05));
+}
+
 TEST_CASE("plans on one machine are compared under the same draws") {
   const costs::Spread spread = {.host = 0.3, .links = 0.3};
   const Response slow = {.time_s = 1.02, .links_s = 1.02}, fast = {.time_s = 1, .links_s = 1};

@@ -78,7 +78,7 @@ TEST_CASE("samples are drawn equally often, as they are") {
 
 TEST_CASE("samples are decimal numbers with or without blanks around them") {
   const tests::TemporaryFolder folder;
-  const std::string path = folder.file("factors.txt", "\t0.25 \r\n  # remark\n");
+  const std::string path = folder.file("factors.txt", "\t0.25 \r\n  # comment\n");
   CHECK(Jitter::parse("samples:" + path).constant() == 0.25);
   for (const char* text : {"0x1p-2", "inf", "1,5", "-1", "1 2", "1001"}) {
     CAPTURE(text);

@@ -362,7 +362,7 @@ TEST_CASE_METHOD(SweepFixture, "ranges that are wrong say so") {
   refuses(kBase + "bandwidth: {from: 2GB/s, to: 1GB/s, times: 2}\n", 3, "exchange", "");
   refuses(kBase + "nodes: {from: 2, to: 9, times: 1.5}\n", 3, "not whole", "list the values");
   refuses(kBase + "nodes: {from: 2, until: 9, times: 2}\n", 3, "until", "from");
-  refuses(kBase + "topology: {from: ps, to: ring, step: 1}\n", 3, "no range", "ps, ring");
+  refuses(kBase + "topology: {from: ps, to: ring, step: 1}\n", 3, "no range", "takes: ring");
   refuses(kBase + "partitions: {from: plan, to: 4, step: 1}\n", 3, "number", "");
   refuses(kBase + "latency: {from: 0us, to: 1s, step: 1ps}\n", 3, "more than 100000 values", "");
 }

@@ -122,13 +122,13 @@ TEST_CASE("every message is an arrow of its own, within its timeline") {
 TEST_CASE("messages that share a port get lanes of their own, and lanes are used again") {
   // Node 0 sends three messages: the first two at once, the third when the first is through.
   casync::GraphBuilder builder(3);
-  for (const std::uint32_t rotation : {1U, 2U, 1U}) {
+  for (const std::uint32_t peer_offset : {1U, 2U, 1U}) {
     casync::Task send;
     send.kind = casync::Kind::kSend;
-    send.rotation = rotation;
+    send.peer_offset = peer_offset;
     casync::Task recv = send;
     recv.kind = casync::Kind::kRecv;
-    recv.node = rotation;
+    recv.node = peer_offset;
     const auto id = builder.add(send);
     builder.edge(id, builder.add(recv));
   }

@@ -17,7 +17,7 @@ inline casync::TaskGraph one_message() {
     task.node = node;
     task.amount = amount;
     const bool message = kind != Kind::kForward && kind != Kind::kBackward;
-    task.rotation = message ? 1 : 0;
+    task.peer_offset = message ? 1 : 0;
     task.algorithm = message ? 0 : casync::kRaw;
     return builder.add(task);
   };

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 /// Small trainings that synchronise their gradients as the strategy ps does, with real codecs:
 /// every node encodes, the server decodes the messages one after the other, encodes the mean, and

@@ -188,7 +188,7 @@ TEST_CASE("the system's NCCL is there, or its absence is told with a remedy") {
     WARN("skipped: " << error.what());
     return;
   }
-  CHECK(version >= kLeastNccl);
+  CHECK(version >= kMinNccl);
   CHECK(id.size() == 128);
 }
 

@@ -12,7 +12,7 @@
 
 namespace hipress::transport::test {
 
-std::string fresh_meeting() {
+std::string fresh_rendezvous() {
   static std::atomic<int> next = 0;
   return fmt::format("local:test-{}", next++);
 }
@@ -22,7 +22,7 @@ JobOptions thread_job(int size, double timeout_s) {
   job.size = size;
   job.job = "transport test";
   job.plan = "none";
-  job.rendezvous = fresh_meeting();
+  job.rendezvous = fresh_rendezvous();
   job.timeout_s = timeout_s;
   return job;
 }

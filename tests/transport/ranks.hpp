@@ -21,7 +21,7 @@ inline constexpr double kShort = 2;
 inline constexpr double kMargin = 30;
 
 /// A rendezvous that no other test uses.
-std::string fresh_meeting();
+std::string fresh_rendezvous();
 
 /// A job of `size` ranks of this process, with a rendezvous of its own; for rank 0.
 JobOptions thread_job(int size, double timeout_s = kGenerous);

@@ -12,9 +12,9 @@
 
 #include "io/error.hpp"
 #include "tests/transport/ranks.hpp"
-#include "transport/meeting.hpp"
 #include "transport/redis_address.hpp"
 #include "transport/redis_replies.hpp"
+#include "transport/rendezvous.hpp"
 
 namespace hipress::transport::test {
 namespace {
@@ -101,7 +101,7 @@ std::string complaint(const FakeRedis& fake, const std::string& user = "",
   JobOptions job = thread_job(2, timeout_s);
   job.rendezvous = fmt::format("redis://{}127.0.0.1:{}", user, fake.port());
   try {
-    Meeting(job).meet();
+    Rendezvous(job).meet();
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -236,7 +236,8 @@ TEST_CASE("passwords are left out of whatever may be a Redis' URL") {
   CHECK(without_password("local:a@b") == "local:a@b");
   JobOptions job = thread_job(2);
   job.rendezvous = "rediz://a:hidden@host";
-  CHECK_THROWS_WITH(Meeting(job), Contains("rediz://***@host") && Contains("the kind is unknown"));
+  CHECK_THROWS_WITH(Rendezvous(job),
+                    Contains("rediz://***@host") && Contains("the kind is unknown"));
 }
 
 TEST_CASE("a Redis' URL names host, port, user, password and database") {

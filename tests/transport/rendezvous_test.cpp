@@ -1,3 +1,5 @@
+#include "transport/rendezvous.hpp"
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -21,7 +23,6 @@
 #include "io/tool.hpp"
 #include "tests/transport/ranks.hpp"
 #include "transport/loopback.hpp"
-#include "transport/meeting.hpp"
 
 namespace hipress::transport::test {
 namespace {

@@ -4,257 +4,257 @@
 //   mx.nd.hipress_${name}_encode(gradient, feedback=False, …) -> message
 //   mx.nd.hipress_${name}_decode(message, elements=…, …) -> values
 //   mx.nd.hipress_${name}_decode_add(message, values, …) -> their sum; in place with out=values
+#include <mxnet/lib_api.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <set>
 #include <unordered_map>
 
-#include <mxnet/lib_api.h>
-
-#include "kernels/operator.hpp"
+#include "kernels/codec/operator.hpp"
 
 #pragma GCC visibility push(hidden)
 $body
 #pragma GCC visibility pop
 
-// ---- wrapper ----
-namespace {
+    // ---- wrapper ----
+    namespace {
 
-namespace mx = mxnet::ext;
-using hipress::kernels::Operator;
-using hipress::kernels::shape_text;
-using hipress::kernels::text_of;
-using Attributes = std::unordered_map<std::string, std::string>;
-using Shapes = std::vector<std::vector<unsigned>>;
-using Tensors = std::vector<mx::MXTensor>;
+  namespace mx = mxnet::ext;
+  using hipress::kernels::Operator;
+  using hipress::kernels::shape_text;
+  using hipress::kernels::text_of;
+  using Attributes = std::unordered_map<std::string, std::string>;
+  using Shapes = std::vector<std::vector<unsigned>>;
+  using Tensors = std::vector<mx::MXTensor>;
 
-inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
+  inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
-/// Runs `function`; what it throws becomes MXNet's own error.
-template <class Function>
-mx::MXReturnValue as_mxnet(const Function& function) {
-  try {
-    function();
-    return mx::MX_SUCCESS;
-  } catch (const std::exception& error) {
-    MX_ERROR_MSG << error.what();
-    return mx::MX_FAIL;
-  }
-}
-
-[[noreturn]] inline void refuse(const std::string& what) {
-  throw std::invalid_argument("hipress_$name: " + what);
-}
-
-// Attributes come as text.
-
-inline double real(const std::string& name, const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0') refuse(text_of(name, "='", text, "' is not a number"));
-  return value;
-}
-
-inline std::int64_t whole(const Attributes& attributes, const std::string& name) {
-  const auto found = attributes.find(name);
-  if (found == attributes.end()) return 0;
-  char* end = nullptr;
-  errno = 0;
-  const std::int64_t value = std::strtoll(found->second.c_str(), &end, 10);
-  if (found->second.empty() || *end != '\0' || errno != 0) {
-    refuse(text_of(name, "='", found->second, "' is not a whole number"));
-  }
-  return value;
-}
-
-/// The algorithm with the parameters among the attributes. What is neither one of them nor MXNet's
-/// own (__like_this__) must be one of `others`.
-inline Operator coder_of(const Attributes& attributes, const std::set<std::string_view>& others) {
-  std::vector<Operator::Named> given;
-  for (const auto& [name, text] : attributes) {
-    if (name.rfind("__", 0) == 0 || others.count(name) > 0) continue;
-    given.emplace_back(name, real(name, text));
-  }
-  return Operator::of(kProgram, given);
-}
-
-inline Operator encoder_of(const Attributes& attributes) {
-  return coder_of(attributes, {"seed", "step", "node", "gradient_number", "feedback"});
-}
-inline Operator decoder_of(const Attributes& attributes) {
-  return coder_of(attributes, {"elements"});
-}
-inline Operator adder_of(const Attributes& attributes) { return coder_of(attributes, {}); }
-
-/// Whether the encoder has its state as second input: where the algorithm keeps one, unless
-/// feedback=False.
-inline bool has_state(const Attributes& attributes) {
-  const auto found = attributes.find("feedback");
-  if (found == attributes.end()) return kProgram.state_arrays > 0;
-  if (found->second == "True" || found->second == "1") return true;
-  if (found->second == "False" || found->second == "0") return false;
-  refuse(text_of("feedback='", found->second, "' is neither True nor False"));
-}
-
-template <class Shape>
-std::int64_t elements_of(const Shape& shape) {
-  std::int64_t elements = 1;
-  for (const auto size : shape) elements *= static_cast<std::int64_t>(size);
-  return elements;
-}
-
-/// The types that inputs and outputs must have.
-inline void set_types(std::vector<int>* types, const std::vector<mx::MXDType>& wanted) {
-  for (std::size_t i = 0; i < types->size(); ++i) {
-    int& type = (*types)[i];
-    if (type >= 0 && type != mx::kUNSET && type != wanted[i]) {
-      refuse(text_of("input ", i, " must be an array of ",
-                     wanted[i] == mx::kFloat32 ? "float32" : "uint8"));
+  /// Runs `function`; what it throws becomes MXNet's own error.
+  template <class Function>
+  mx::MXReturnValue as_mxnet(const Function& function) {
+    try {
+      function();
+      return mx::MX_SUCCESS;
+    } catch (const std::exception& error) {
+      MX_ERROR_MSG << error.what();
+      return mx::MX_FAIL;
     }
-    type = wanted[i];
   }
-}
 
-inline unsigned size_of(std::int64_t elements) {
-  if (elements > 0xffffffff) {
-    refuse(text_of(elements, " elements are more than MXNet's arrays hold"));
+  [[noreturn]] inline void refuse(const std::string& what) {
+    throw std::invalid_argument("hipress_$name: " + what);
   }
-  return static_cast<unsigned>(elements);
-}
 
-inline mx::MXReturnValue encode_attributes(const Attributes& attributes, int* inputs,
-                                           int* outputs) {
-  return as_mxnet([&] {
-    encoder_of(attributes);
-    *inputs = has_state(attributes) ? 2 : 1;
-    *outputs = 1;
-  });
-}
-inline mx::MXReturnValue encode_types(const Attributes&, std::vector<int>* inputs,
-                                      std::vector<int>* outputs) {
-  return as_mxnet([&] {
-    set_types(inputs, {mx::kFloat32, mx::kFloat32});
-    (*outputs)[0] = mx::kUint8;
-  });
-}
-inline mx::MXReturnValue encode_shapes(const Attributes& attributes, Shapes* inputs,
-                                       Shapes* outputs) {
-  return as_mxnet([&] {
-    const Operator coder = encoder_of(attributes);
-    const std::int64_t elements = elements_of((*inputs)[0]);
-    if (inputs->size() > 1) coder.takes_state((*inputs)[1], elements);
-    (*outputs)[0] = {size_of(coder.message_bytes(elements))};
-  });
-}
-inline mx::MXReturnValue encode_mutates(const Attributes& attributes, std::vector<int>* inputs) {
-  return as_mxnet([&] {
-    if (has_state(attributes)) inputs->push_back(1);
-  });
-}
-inline mx::MXReturnValue encode(const Attributes& attributes, Tensors* inputs, Tensors* outputs,
-                                const mx::OpResource&) {
-  return as_mxnet([&] {
-    const Operator coder = encoder_of(attributes);
-    mx::MXTensor &gradient = (*inputs)[0], &message = (*outputs)[0];
-    const std::int64_t elements = elements_of(gradient.shape);
-    const bool keeps = inputs->size() > 1 && coder.takes_state((*inputs)[1].shape, elements);
-    const auto key = hipress::kernels::draw_key(
-        whole(attributes, "seed"), whole(attributes, "step"), whole(attributes, "node"),
-        whole(attributes, "gradient_number"));
-    // An array's size is known before its content: a message that came out shorter ends in zeros.
-    std::byte* const bytes = message.data<std::byte>();
-    float* const state = keeps ? (*inputs)[1].data<float>() : nullptr;
-    const std::int64_t used = coder.encode(gradient.data<float>(), elements, state, key, bytes);
-    const auto rest = static_cast<std::size_t>(coder.message_bytes(elements) - used);
-    if (rest > 0) std::memset(bytes + used, 0, rest);
-  });
-}
+  // Attributes come as text.
 
-inline mx::MXReturnValue decode_attributes(const Attributes& attributes, int* inputs,
-                                           int* outputs) {
-  return as_mxnet([&] {
-    decoder_of(attributes);
-    if (attributes.count("elements") == 0) refuse("elements=… must say how long the gradient is");
-    *inputs = *outputs = 1;
-  });
-}
-inline mx::MXReturnValue decode_types(const Attributes&, std::vector<int>* inputs,
-                                      std::vector<int>* outputs) {
-  return as_mxnet([&] {
-    set_types(inputs, {mx::kUint8});
-    (*outputs)[0] = mx::kFloat32;
-  });
-}
-inline mx::MXReturnValue decode_shapes(const Attributes& attributes, Shapes* inputs,
-                                       Shapes* outputs) {
-  return as_mxnet([&] {
-    const std::int64_t elements = whole(attributes, "elements");
-    decoder_of(attributes).check_message(elements_of((*inputs)[0]), elements);
-    (*outputs)[0] = {size_of(elements)};
-  });
-}
-inline mx::MXReturnValue decode(const Attributes& attributes, Tensors* inputs, Tensors* outputs,
-                                const mx::OpResource&) {
-  return as_mxnet([&] {
-    mx::MXTensor &message = (*inputs)[0], &values = (*outputs)[0];
-    decoder_of(attributes)
-        .decode(message.data<std::byte>(), elements_of(message.shape), elements_of(values.shape),
-                values.data<float>());
-  });
-}
+  inline double real(const std::string& name, const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0') refuse(text_of(name, "='", text, "' is not a number"));
+    return value;
+  }
 
-inline mx::MXReturnValue decode_add_attributes(const Attributes& attributes, int* inputs,
-                                               int* outputs) {
-  return as_mxnet([&] {
-    adder_of(attributes);
-    *inputs = 2;
-    *outputs = 1;
-  });
-}
-inline mx::MXReturnValue decode_add_types(const Attributes&, std::vector<int>* inputs,
-                                          std::vector<int>* outputs) {
-  return as_mxnet([&] {
-    set_types(inputs, {mx::kUint8, mx::kFloat32});
-    (*outputs)[0] = mx::kFloat32;
-  });
-}
-inline mx::MXReturnValue decode_add_shapes(const Attributes& attributes, Shapes* inputs,
-                                           Shapes* outputs) {
-  return as_mxnet([&] {
-    adder_of(attributes).check_message(elements_of((*inputs)[0]), elements_of((*inputs)[1]));
-    (*outputs)[0] = (*inputs)[1];
-  });
-}
-inline mx::MXReturnValue decode_add(const Attributes& attributes, Tensors* inputs,
-                                    Tensors* outputs, const mx::OpResource&) {
-  return as_mxnet([&] {
-    mx::MXTensor &message = (*inputs)[0], &values = (*inputs)[1], &sum = (*outputs)[0];
-    const std::int64_t elements = elements_of(values.shape);
-    if (sum.data_ptr != values.data_ptr && elements > 0) {
-      std::memcpy(sum.data_ptr, values.data_ptr,
-                  static_cast<std::size_t>(elements) * sizeof(float));
+  inline std::int64_t whole(const Attributes& attributes, const std::string& name) {
+    const auto found = attributes.find(name);
+    if (found == attributes.end()) return 0;
+    char* end = nullptr;
+    errno = 0;
+    const std::int64_t value = std::strtoll(found->second.c_str(), &end, 10);
+    if (found->second.empty() || *end != '\0' || errno != 0) {
+      refuse(text_of(name, "='", found->second, "' is not a whole number"));
     }
-    adder_of(attributes)
-        .decode_add(message.data<std::byte>(), elements_of(message.shape), elements,
-                    sum.data<float>());
-  });
-}
+    return value;
+  }
+
+  /// The algorithm with the parameters among the attributes. What is neither one of them nor
+  /// MXNet's own (__like_this__) must be one of `others`.
+  inline Operator coder_of(const Attributes& attributes, const std::set<std::string_view>& others) {
+    std::vector<Operator::Named> given;
+    for (const auto& [name, text] : attributes) {
+      if (name.rfind("__", 0) == 0 || others.count(name) > 0) continue;
+      given.emplace_back(name, real(name, text));
+    }
+    return Operator::of(kProgram, given);
+  }
+
+  inline Operator encoder_of(const Attributes& attributes) {
+    return coder_of(attributes, {"seed", "step", "node", "gradient_number", "feedback"});
+  }
+  inline Operator decoder_of(const Attributes& attributes) {
+    return coder_of(attributes, {"elements"});
+  }
+  inline Operator adder_of(const Attributes& attributes) { return coder_of(attributes, {}); }
+
+  /// Whether the encoder has its state as second input: where the algorithm keeps one, unless
+  /// feedback=False.
+  inline bool has_state(const Attributes& attributes) {
+    const auto found = attributes.find("feedback");
+    if (found == attributes.end()) return kProgram.state_arrays > 0;
+    if (found->second == "True" || found->second == "1") return true;
+    if (found->second == "False" || found->second == "0") return false;
+    refuse(text_of("feedback='", found->second, "' is neither True nor False"));
+  }
+
+  template <class Shape>
+  std::int64_t elements_of(const Shape& shape) {
+    std::int64_t elements = 1;
+    for (const auto size : shape) elements *= static_cast<std::int64_t>(size);
+    return elements;
+  }
+
+  /// The types that inputs and outputs must have.
+  inline void set_types(std::vector<int> * types, const std::vector<mx::MXDType>& wanted) {
+    for (std::size_t i = 0; i < types->size(); ++i) {
+      int& type = (*types)[i];
+      if (type >= 0 && type != mx::kUNSET && type != wanted[i]) {
+        refuse(text_of("input ", i, " must be an array of ",
+                       wanted[i] == mx::kFloat32 ? "float32" : "uint8"));
+      }
+      type = wanted[i];
+    }
+  }
+
+  inline unsigned size_of(std::int64_t elements) {
+    if (elements > 0xffffffff) {
+      refuse(text_of(elements, " elements are more than MXNet's arrays hold"));
+    }
+    return static_cast<unsigned>(elements);
+  }
+
+  inline mx::MXReturnValue encode_attributes(const Attributes& attributes, int* inputs,
+                                             int* outputs) {
+    return as_mxnet([&] {
+      encoder_of(attributes);
+      *inputs = has_state(attributes) ? 2 : 1;
+      *outputs = 1;
+    });
+  }
+  inline mx::MXReturnValue encode_types(const Attributes&, std::vector<int>* inputs,
+                                        std::vector<int>* outputs) {
+    return as_mxnet([&] {
+      set_types(inputs, {mx::kFloat32, mx::kFloat32});
+      (*outputs)[0] = mx::kUint8;
+    });
+  }
+  inline mx::MXReturnValue encode_shapes(const Attributes& attributes, Shapes* inputs,
+                                         Shapes* outputs) {
+    return as_mxnet([&] {
+      const Operator coder = encoder_of(attributes);
+      const std::int64_t elements = elements_of((*inputs)[0]);
+      if (inputs->size() > 1) coder.takes_state((*inputs)[1], elements);
+      (*outputs)[0] = {size_of(coder.message_bytes(elements))};
+    });
+  }
+  inline mx::MXReturnValue encode_mutates(const Attributes& attributes, std::vector<int>* inputs) {
+    return as_mxnet([&] {
+      if (has_state(attributes)) inputs->push_back(1);
+    });
+  }
+  inline mx::MXReturnValue encode(const Attributes& attributes, Tensors* inputs, Tensors* outputs,
+                                  const mx::OpResource&) {
+    return as_mxnet([&] {
+      const Operator coder = encoder_of(attributes);
+      mx::MXTensor &gradient = (*inputs)[0], &message = (*outputs)[0];
+      const std::int64_t elements = elements_of(gradient.shape);
+      const bool keeps = inputs->size() > 1 && coder.takes_state((*inputs)[1].shape, elements);
+      const auto key = hipress::kernels::draw_key(
+          whole(attributes, "seed"), whole(attributes, "step"), whole(attributes, "node"),
+          whole(attributes, "gradient_number"));
+      // An array's size is known before its content: a message that came out shorter ends in zeros.
+      std::byte* const bytes = message.data<std::byte>();
+      float* const state = keeps ? (*inputs)[1].data<float>() : nullptr;
+      const std::int64_t used = coder.encode(gradient.data<float>(), elements, state, key, bytes);
+      const auto rest = static_cast<std::size_t>(coder.message_bytes(elements) - used);
+      if (rest > 0) std::memset(bytes + used, 0, rest);
+    });
+  }
+
+  inline mx::MXReturnValue decode_attributes(const Attributes& attributes, int* inputs,
+                                             int* outputs) {
+    return as_mxnet([&] {
+      decoder_of(attributes);
+      if (attributes.count("elements") == 0) refuse("elements=… must say how long the gradient is");
+      *inputs = *outputs = 1;
+    });
+  }
+  inline mx::MXReturnValue decode_types(const Attributes&, std::vector<int>* inputs,
+                                        std::vector<int>* outputs) {
+    return as_mxnet([&] {
+      set_types(inputs, {mx::kUint8});
+      (*outputs)[0] = mx::kFloat32;
+    });
+  }
+  inline mx::MXReturnValue decode_shapes(const Attributes& attributes, Shapes* inputs,
+                                         Shapes* outputs) {
+    return as_mxnet([&] {
+      const std::int64_t elements = whole(attributes, "elements");
+      decoder_of(attributes).check_message(elements_of((*inputs)[0]), elements);
+      (*outputs)[0] = {size_of(elements)};
+    });
+  }
+  inline mx::MXReturnValue decode(const Attributes& attributes, Tensors* inputs, Tensors* outputs,
+                                  const mx::OpResource&) {
+    return as_mxnet([&] {
+      mx::MXTensor &message = (*inputs)[0], &values = (*outputs)[0];
+      decoder_of(attributes)
+          .decode(message.data<std::byte>(), elements_of(message.shape), elements_of(values.shape),
+                  values.data<float>());
+    });
+  }
+
+  inline mx::MXReturnValue decode_add_attributes(const Attributes& attributes, int* inputs,
+                                                 int* outputs) {
+    return as_mxnet([&] {
+      adder_of(attributes);
+      *inputs = 2;
+      *outputs = 1;
+    });
+  }
+  inline mx::MXReturnValue decode_add_types(const Attributes&, std::vector<int>* inputs,
+                                            std::vector<int>* outputs) {
+    return as_mxnet([&] {
+      set_types(inputs, {mx::kUint8, mx::kFloat32});
+      (*outputs)[0] = mx::kFloat32;
+    });
+  }
+  inline mx::MXReturnValue decode_add_shapes(const Attributes& attributes, Shapes* inputs,
+                                             Shapes* outputs) {
+    return as_mxnet([&] {
+      adder_of(attributes).check_message(elements_of((*inputs)[0]), elements_of((*inputs)[1]));
+      (*outputs)[0] = (*inputs)[1];
+    });
+  }
+  inline mx::MXReturnValue decode_add(const Attributes& attributes, Tensors* inputs,
+                                      Tensors* outputs, const mx::OpResource&) {
+    return as_mxnet([&] {
+      mx::MXTensor &message = (*inputs)[0], &values = (*inputs)[1], &sum = (*outputs)[0];
+      const std::int64_t elements = elements_of(values.shape);
+      if (sum.data_ptr != values.data_ptr && elements > 0) {
+        std::memcpy(sum.data_ptr, values.data_ptr,
+                    static_cast<std::size_t>(elements) * sizeof(float));
+      }
+      adder_of(attributes)
+          .decode_add(message.data<std::byte>(), elements_of(message.shape), elements,
+                      sum.data<float>());
+    });
+  }
 
 }  // namespace
 
 // ---- registration ----
-REGISTER_OP(hipress_${name}_encode)
+REGISTER_OP(hipress_${name} _encode)
     .setForward(encode, "cpu")
     .setParseAttrs(encode_attributes)
     .setInferType(encode_types)
     .setInferShape(encode_shapes)
     .setMutateInputs(encode_mutates);
-REGISTER_OP(hipress_${name}_decode)
+REGISTER_OP(hipress_${name} _decode)
     .setForward(decode, "cpu")
     .setParseAttrs(decode_attributes)
     .setInferType(decode_types)
     .setInferShape(decode_shapes);
-REGISTER_OP(hipress_${name}_decode_add)
+REGISTER_OP(hipress_${name} _decode_add)
     .setForward(decode_add, "cpu")
     .setParseAttrs(decode_add_attributes)
     .setInferType(decode_add_types)

@@ -6,81 +6,81 @@
 #include <torch/library.h>
 #include <torch/types.h>
 
-#include "kernels/operator.hpp"
+#include "kernels/codec/operator.hpp"
 
 #pragma GCC visibility push(hidden)
 $body
 #pragma GCC visibility pop
 
-// ---- wrapper ----
-namespace {
+    // ---- wrapper ----
+    namespace {
 
-using hipress::kernels::Operator;
+  using hipress::kernels::Operator;
 
-inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
+  inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
-/// Runs `function`; what it throws becomes PyTorch's own error.
-template <class Function>
-auto as_torch(const Function& function) {
-  try {
-    return function();
-  } catch (const c10::Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    TORCH_CHECK(false, error.what());
+  /// Runs `function`; what it throws becomes PyTorch's own error.
+  template <class Function>
+  auto as_torch(const Function& function) {
+    try {
+      return function();
+    } catch (const c10::Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      TORCH_CHECK(false, error.what());
+    }
   }
-}
 
-inline void check(const char* name, const at::Tensor& tensor, at::ScalarType type) {
-  TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
-              "hipress_$name: ", name, " must be a dense tensor on the CPU");
-  TORCH_CHECK(tensor.scalar_type() == type, "hipress_$name: ", name, " is of ",
-              tensor.scalar_type(), ", expected ", type);
-  TORCH_CHECK(tensor.is_contiguous(), "hipress_$name: ", name,
-              " is not contiguous; pass .contiguous()");
-}
+  inline void check(const char* name, const at::Tensor& tensor, at::ScalarType type) {
+    TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
+                "hipress_$name: ", name, " must be a dense tensor on the CPU");
+    TORCH_CHECK(tensor.scalar_type() == type, "hipress_$name: ", name, " is of ",
+                tensor.scalar_type(), ", expected ", type);
+    TORCH_CHECK(tensor.is_contiguous(), "hipress_$name: ", name,
+                " is not contiguous; pass .contiguous()");
+  }
 
-inline std::byte* bytes_of(const at::Tensor& message) {
-  return reinterpret_cast<std::byte*>(message.data_ptr<std::uint8_t>());
-}
+  inline std::byte* bytes_of(const at::Tensor& message) {
+    return reinterpret_cast<std::byte*>(message.data_ptr<std::uint8_t>());
+  }
 
-inline at::Tensor encode(const at::Tensor& gradient, const at::Tensor& state,
-                         std::int64_t seed, std::int64_t step, std::int64_t node,
-                         std::int64_t gradient_number$arguments) {
-  check("gradient", gradient, at::kFloat);
-  check("state", state, at::kFloat);
-  return as_torch([&] {
-    const Operator coder(kProgram, {$values});
-    const std::int64_t elements = gradient.numel();
-    float* const kept =
-        coder.takes_state(state.sizes(), elements) ? state.data_ptr<float>() : nullptr;
-    at::Tensor message = at::empty({coder.message_bytes(elements)}, at::kByte);
-    const std::int64_t used = coder.encode(
-        gradient.data_ptr<float>(), elements, kept,
-        hipress::kernels::draw_key(seed, step, node, gradient_number), bytes_of(message));
-    return message.narrow(0, 0, used);
-  });
-}
+  inline at::Tensor encode(const at::Tensor& gradient, const at::Tensor& state, std::int64_t seed,
+                           std::int64_t step, std::int64_t node,
+                           std::int64_t gradient_number$arguments) {
+    check("gradient", gradient, at::kFloat);
+    check("state", state, at::kFloat);
+    return as_torch([&] {
+      const Operator coder(kProgram, {$values});
+      const std::int64_t elements = gradient.numel();
+      float* const kept =
+          coder.takes_state(state.sizes(), elements) ? state.data_ptr<float>() : nullptr;
+      at::Tensor message = at::empty({coder.message_bytes(elements)}, at::kByte);
+      const std::int64_t used = coder.encode(
+          gradient.data_ptr<float>(), elements, kept,
+          hipress::kernels::draw_key(seed, step, node, gradient_number), bytes_of(message));
+      return message.narrow(0, 0, used);
+    });
+  }
 
-inline at::Tensor decode(const at::Tensor& message, std::int64_t elements$arguments) {
-  check("message", message, at::kByte);
-  return as_torch([&] {
-    const Operator coder(kProgram, {$values});
-    coder.check_message(message.numel(), elements);
-    at::Tensor values = at::empty({elements}, at::kFloat);
-    coder.decode(bytes_of(message), message.numel(), elements, values.data_ptr<float>());
-    return values;
-  });
-}
+  inline at::Tensor decode(const at::Tensor& message, std::int64_t elements$arguments) {
+    check("message", message, at::kByte);
+    return as_torch([&] {
+      const Operator coder(kProgram, {$values});
+      coder.check_message(message.numel(), elements);
+      at::Tensor values = at::empty({elements}, at::kFloat);
+      coder.decode(bytes_of(message), message.numel(), elements, values.data_ptr<float>());
+      return values;
+    });
+  }
 
-inline void decode_add(const at::Tensor& message, const at::Tensor& values$arguments) {
-  check("message", message, at::kByte);
-  check("values", values, at::kFloat);
-  as_torch([&] {
-    Operator(kProgram, {$values})
-        .decode_add(bytes_of(message), message.numel(), values.numel(), values.data_ptr<float>());
-  });
-}
+  inline void decode_add(const at::Tensor& message, const at::Tensor& values$arguments) {
+    check("message", message, at::kByte);
+    check("values", values, at::kFloat);
+    as_torch([&] {
+      Operator(kProgram, {$values})
+          .decode_add(bytes_of(message), message.numel(), values.numel(), values.data_ptr<float>());
+    });
+  }
 
 }  // namespace
 

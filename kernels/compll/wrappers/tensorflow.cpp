@@ -4,154 +4,154 @@
 //       -> message, state
 //   hipress_${name}_decode(message, elements, …) -> values
 //   hipress_${name}_decode_add(message, values, …) -> values
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
 #include <tensorflow/core/framework/op.h>
 #include <tensorflow/core/framework/op_kernel.h>
 #include <tensorflow/core/framework/shape_inference.h>
 
-#include "kernels/operator.hpp"
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/codec/operator.hpp"
 
 #pragma GCC visibility push(hidden)
 $body
 #pragma GCC visibility pop
 
-// ---- wrapper ----
-namespace {
+    // ---- wrapper ----
+    namespace {
 
-namespace tf = tensorflow;
-using hipress::kernels::Operator;
+  namespace tf = tensorflow;
+  using hipress::kernels::Operator;
 
-inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
+  inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
-/// A status of TensorFlow's that is not OK, on its way up.
-struct Failed {
-  tf::Status status;
-};
+  /// A status of TensorFlow's that is not OK, on its way up.
+  struct Failed {
+    tf::Status status;
+  };
 
-inline void require(const tf::Status& status) {
-  if (!status.ok()) throw Failed{status};
-}
-
-/// Runs `function`; what it throws becomes TensorFlow's own error.
-template <class Context, class Function>
-void as_tensorflow(Context* context, const Function& function) {
-  try {
-    function();
-  } catch (const Failed& failed) {
-    context->CtxFailure(failed.status);
-  } catch (const std::exception& error) {
-    context->CtxFailure(tf::errors::InvalidArgument(error.what()));
+  inline void require(const tf::Status& status) {
+    if (!status.ok()) throw Failed{status};
   }
-}
 
-/// Attributes are fp32: the shortest decimal that gives this one is what the user wrote, and it is
-/// that number, not its rounding to fp32, that every other framework takes.
-inline double as_written(float value) {
-  char text[32];
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
-    if (std::strtof(text, nullptr) == value) break;
+  /// Runs `function`; what it throws becomes TensorFlow's own error.
+  template <class Context, class Function>
+  void as_tensorflow(Context * context, const Function& function) {
+    try {
+      function();
+    } catch (const Failed& failed) {
+      context->CtxFailure(failed.status);
+    } catch (const std::exception& error) {
+      context->CtxFailure(tf::errors::InvalidArgument(error.what()));
+    }
   }
-  return std::strtod(text, nullptr);
-}
 
-/// A parameter is the attribute of its name.
-inline double attribute(tf::OpKernelConstruction* context,
-                        const hipress::kernels::DeclaredParameter& parameter) {
-  if (parameter.whole) {
-    std::int64_t value = 0;
+  /// Attributes are fp32: the shortest decimal that gives this one is what the user wrote, and it
+  /// is that number, not its rounding to fp32, that every other framework takes.
+  inline double as_written(float value) {
+    char text[32];
+    for (int digits = 6; digits <= 9; ++digits) {
+      std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
+      if (std::strtof(text, nullptr) == value) break;
+    }
+    return std::strtod(text, nullptr);
+  }
+
+  /// A parameter is the attribute of its name.
+  inline double attribute(tf::OpKernelConstruction * context,
+                          const hipress::kernels::DeclaredParameter& parameter) {
+    if (parameter.whole) {
+      std::int64_t value = 0;
+      require(context->GetAttr(parameter.name, &value));
+      return static_cast<double>(value);
+    }
+    float value = 0;
     require(context->GetAttr(parameter.name, &value));
-    return static_cast<double>(value);
-  }
-  float value = 0;
-  require(context->GetAttr(parameter.name, &value));
-  return as_written(value);
-}
-
-// Memory of tensors; they may begin in the middle of another, where flat() would end the process.
-
-inline float* floats(const tf::Tensor& tensor) {
-  return const_cast<float*>(tensor.unaligned_flat<float>().data());
-}
-inline std::byte* bytes(const tf::Tensor& tensor) {
-  return reinterpret_cast<std::byte*>(
-      const_cast<std::uint8_t*>(tensor.unaligned_flat<std::uint8_t>().data()));
-}
-inline std::int64_t number(const tf::Tensor& tensor) {
-  if (tensor.NumElements() != 1) {
-    throw std::invalid_argument("hipress_$name: one number expected, not a tensor of shape " +
-                                tensor.shape().DebugString());
-  }
-  return tensor.unaligned_flat<std::int64_t>()(0);
-}
-
-/// The output that has the values of an input, to be changed: the input itself where nobody else
-/// needs it, else a copy.
-inline float* updated(tf::OpKernelContext* context, int input, int output) {
-  const tf::Tensor& from = context->input(input);
-  tf::Tensor* to = nullptr;
-  require(context->forward_input_or_allocate_output({input}, output, from.shape(), &to));
-  if (floats(*to) != floats(from) && from.NumElements() > 0) {
-    std::memcpy(floats(*to), floats(from), from.TotalBytes());
-  }
-  return floats(*to);
-}
-
-inline void encode(tf::OpKernelContext* context, const Operator& coder) {
-  const tf::Tensor& gradient = context->input(0);
-  const std::int64_t elements = gradient.NumElements();
-  const auto key =
-      hipress::kernels::draw_key(number(context->input(2)), number(context->input(3)),
-                                 number(context->input(4)), number(context->input(5)));
-  const bool keeps = coder.takes_state(context->input(1).shape().dim_sizes(), elements);
-  tf::Tensor message;
-  require(context->allocate_temp(tf::DT_UINT8, {coder.message_bytes(elements)}, &message));
-  float* const state = updated(context, 1, 1);
-  const std::int64_t used = coder.encode(floats(gradient), elements, keeps ? state : nullptr, key,
-                                         bytes(message));
-  context->set_output(0, message.Slice(0, used));
-}
-
-inline void decode(tf::OpKernelContext* context, const Operator& coder) {
-  const tf::Tensor& message = context->input(0);
-  const std::int64_t elements = number(context->input(1));
-  coder.check_message(message.NumElements(), elements);
-  tf::Tensor* values = nullptr;
-  require(context->allocate_output(0, {elements}, &values));
-  coder.decode(bytes(message), message.NumElements(), elements, floats(*values));
-}
-
-inline void decode_add(tf::OpKernelContext* context, const Operator& coder) {
-  const tf::Tensor& message = context->input(0);
-  const std::int64_t elements = context->input(1).NumElements();
-  coder.check_message(message.NumElements(), elements);
-  coder.decode_add(bytes(message), message.NumElements(), elements, updated(context, 1, 0));
-}
-
-/// A kernel that does one of these.
-template <void (*kRun)(tf::OpKernelContext*, const Operator&)>
-class Kernel : public tf::OpKernel {
- public:
-  explicit Kernel(tf::OpKernelConstruction* context) : OpKernel(context) {
-    as_tensorflow(context, [&] {
-      std::vector<double> values;
-      for (int i = 0; i < kProgram.parameter_count; ++i) {
-        values.push_back(attribute(context, kProgram.parameters[i]));
-      }
-      coder_ = std::make_unique<Operator>(kProgram, std::span<const double>(values));
-    });
+    return as_written(value);
   }
 
-  void Compute(tf::OpKernelContext* context) override {
-    as_tensorflow(context, [&] { kRun(context, *coder_); });
+  // Memory of tensors; they may begin in the middle of another, where flat() would end the process.
+
+  inline float* floats(const tf::Tensor& tensor) {
+    return const_cast<float*>(tensor.unaligned_flat<float>().data());
+  }
+  inline std::byte* bytes(const tf::Tensor& tensor) {
+    return reinterpret_cast<std::byte*>(
+        const_cast<std::uint8_t*>(tensor.unaligned_flat<std::uint8_t>().data()));
+  }
+  inline std::int64_t number(const tf::Tensor& tensor) {
+    if (tensor.NumElements() != 1) {
+      throw std::invalid_argument("hipress_$name: one number expected, not a tensor of shape " +
+                                  tensor.shape().DebugString());
+    }
+    return tensor.unaligned_flat<std::int64_t>()(0);
   }
 
- private:
-  std::unique_ptr<Operator> coder_;
-};
+  /// The output that has the values of an input, to be changed: the input itself where nobody else
+  /// needs it, else a copy.
+  inline float* updated(tf::OpKernelContext * context, int input, int output) {
+    const tf::Tensor& from = context->input(input);
+    tf::Tensor* to = nullptr;
+    require(context->forward_input_or_allocate_output({input}, output, from.shape(), &to));
+    if (floats(*to) != floats(from) && from.NumElements() > 0) {
+      std::memcpy(floats(*to), floats(from), from.TotalBytes());
+    }
+    return floats(*to);
+  }
+
+  inline void encode(tf::OpKernelContext * context, const Operator& coder) {
+    const tf::Tensor& gradient = context->input(0);
+    const std::int64_t elements = gradient.NumElements();
+    const auto key =
+        hipress::kernels::draw_key(number(context->input(2)), number(context->input(3)),
+                                   number(context->input(4)), number(context->input(5)));
+    const bool keeps = coder.takes_state(context->input(1).shape().dim_sizes(), elements);
+    tf::Tensor message;
+    require(context->allocate_temp(tf::DT_UINT8, {coder.message_bytes(elements)}, &message));
+    float* const state = updated(context, 1, 1);
+    const std::int64_t used =
+        coder.encode(floats(gradient), elements, keeps ? state : nullptr, key, bytes(message));
+    context->set_output(0, message.Slice(0, used));
+  }
+
+  inline void decode(tf::OpKernelContext * context, const Operator& coder) {
+    const tf::Tensor& message = context->input(0);
+    const std::int64_t elements = number(context->input(1));
+    coder.check_message(message.NumElements(), elements);
+    tf::Tensor* values = nullptr;
+    require(context->allocate_output(0, {elements}, &values));
+    coder.decode(bytes(message), message.NumElements(), elements, floats(*values));
+  }
+
+  inline void decode_add(tf::OpKernelContext * context, const Operator& coder) {
+    const tf::Tensor& message = context->input(0);
+    const std::int64_t elements = context->input(1).NumElements();
+    coder.check_message(message.NumElements(), elements);
+    coder.decode_add(bytes(message), message.NumElements(), elements, updated(context, 1, 0));
+  }
+
+  /// A kernel that does one of these.
+  template <void (*kRun)(tf::OpKernelContext*, const Operator&)>
+  class Kernel : public tf::OpKernel {
+   public:
+    explicit Kernel(tf::OpKernelConstruction* context) : OpKernel(context) {
+      as_tensorflow(context, [&] {
+        std::vector<double> values;
+        for (int i = 0; i < kProgram.parameter_count; ++i) {
+          values.push_back(attribute(context, kProgram.parameters[i]));
+        }
+        coder_ = std::make_unique<Operator>(kProgram, std::span<const double>(values));
+      });
+    }
+
+    void Compute(tf::OpKernelContext* context) override {
+      as_tensorflow(context, [&] { kRun(context, *coder_); });
+    }
+
+   private:
+    std::unique_ptr<Operator> coder_;
+  };
 
 }  // namespace
 
@@ -164,28 +164,28 @@ REGISTER_OP("Hipress${Name}Encode")
     .Input("node: int64")
     .Input("gradient_number: int64")
     .Output("message: uint8")
-    .Output("new_state: float")$declared
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* context) {
-      context->set_output(0, context->Vector(context->UnknownDim()));
-      context->set_output(1, context->input(1));
-      return tensorflow::Status();
-    });
+    .Output("new_state: float") $declared.SetShapeFn(
+        [](tensorflow::shape_inference::InferenceContext* context) {
+          context->set_output(0, context->Vector(context->UnknownDim()));
+          context->set_output(1, context->input(1));
+          return tensorflow::Status();
+        });
 REGISTER_OP("Hipress${Name}Decode")
     .Input("message: uint8")
     .Input("elements: int64")
-    .Output("values: float")$declared
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* context) {
-      context->set_output(0, context->Vector(context->UnknownDim()));
-      return tensorflow::Status();
-    });
+    .Output("values: float") $declared.SetShapeFn(
+        [](tensorflow::shape_inference::InferenceContext* context) {
+          context->set_output(0, context->Vector(context->UnknownDim()));
+          return tensorflow::Status();
+        });
 REGISTER_OP("Hipress${Name}DecodeAdd")
     .Input("message: uint8")
     .Input("values: float")
-    .Output("sum: float")$declared
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* context) {
-      context->set_output(0, context->input(1));
-      return tensorflow::Status();
-    });
+    .Output("sum: float") $declared.SetShapeFn(
+        [](tensorflow::shape_inference::InferenceContext* context) {
+          context->set_output(0, context->input(1));
+          return tensorflow::Status();
+        });
 
 REGISTER_KERNEL_BUILDER(Name("Hipress${Name}Encode").Device(tensorflow::DEVICE_CPU),
                         Kernel<encode>);

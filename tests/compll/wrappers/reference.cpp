@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/codec.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "kernels/cuda_codec.hpp"
-#include "kernels/host_codec.hpp"
+#include "kernels/cuda/codec.hpp"
+#include "kernels/host/codec.hpp"
 #include "tests/kernels/device_memory.hpp"
 #include "tests/kernels/reference.hpp"
 

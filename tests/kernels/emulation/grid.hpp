@@ -36,14 +36,14 @@ extern std::byte __attribute__((weak)) __start_cuda_shared[], __stop_cuda_shared
 #endif
 
 /// A grid of thread blocks on one processor: blocks one after the other, the threads of a block as
-/// fibers that run from one *meeting* to the next. A meeting is a barrier or a warp operation: its
-/// threads wait there until all of them have come. A *fault* is what a GPU would answer with a hang
-/// or with anything at all; it ends the launch.
+/// fibers that run from one *rendezvous* to the next. A rendezvous is a barrier or a warp
+/// operation: its threads wait there until all of them have come. A *fault* is what a GPU would
+/// answer with a hang or with anything at all; it ends the launch.
 namespace hipress::kernels::emulation {
 
 inline constexpr unsigned kWarpSize = 32;
 
-/// The line of a kernel that calls for a meeting.
+/// The line of a kernel that calls for a rendezvous.
 struct Place {
   const char* operation = nullptr;
   const char* file = nullptr;
@@ -66,7 +66,7 @@ struct Thread {
   State state = State::kReady;
   Place place;
   unsigned mask = 0;        ///< the lanes that it waits for
-  std::uint64_t given = 0;  ///< what it brings to the meeting,
+  std::uint64_t given = 0;  ///< what it brings to the rendezvous,
   unsigned source = 0;      ///< the lane whose it asks for
   std::uint64_t got = 0;    ///< and what it takes from it
 
@@ -97,9 +97,9 @@ inline std::span<std::byte> shared_memory() {
 #endif
 }
 
-/// Threads of one meeting, by lane or number; null: not among them.
+/// Threads of one rendezvous, by lane or number; null: not among them.
 using Present = std::vector<Thread*>;
-/// Fills in what everybody takes from a meeting; returns what is wrong with it, or null.
+/// Fills in what everybody takes from a rendezvous; returns what is wrong with it, or null.
 using Finish = const char* (*)(const Present& present);
 
 class Grid {

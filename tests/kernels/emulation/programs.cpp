@@ -1,7 +1,7 @@
-// The emulation's stand-in for user_algorithm_cuda.cpp.
+// The emulation's stand-in for user/algorithm_cuda.cpp.
 
 #include "io/error.hpp"
-#include "kernels/user_algorithm_cuda.hpp"
+#include "kernels/user/algorithm_cuda.hpp"
 
 namespace hipress::kernels {
 

@@ -1,0 +1,47 @@
+#include "casync/strategies/rows.hpp"
+
+namespace hipress::casync {
+namespace {
+
+/// One task per node. All start together, when the last node's gradient is complete: a Join, which
+/// stands on node 0, waits for all of them. In half precision the task casts, too.
+void expand(GraphBuilder& builder, const UnitWork& work) {
+  if (builder.nodes() == 1) return;
+  const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
+  const bool casts = work.algorithm != nullptr;
+  const std::int64_t bytes = casts ? work.algorithm->encoded_bytes(work.elements)
+                                   : work.elements * static_cast<std::int64_t>(sizeof(float));
+  const TaskId start = builder.add({.gradient = work.unit, .kind = Kind::kJoin});
+  for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Task task = {.amount = bytes,
+                       .gradient = work.unit,
+                       .node = node,
+                       .peer_offset = 1,
+                       .kind = Kind::kAllReduce,
+                       .algorithm = work.algorithm_index,
+                       .flags = casts ? kDivideOwn : std::uint8_t{0}};
+    const std::uint32_t slice =
+        builder.slice_of(task, work.elements * static_cast<std::int64_t>(sizeof(float)));
+    const std::uint32_t sum = casts ? builder.message(node, work.algorithm_index, bytes) : slice;
+    const TaskId reduce = builder.add(task, {slice, sum});
+    builder.edge(start, reduce);
+    builder.edge(work.ready[node], reduce);
+  }
+}
+
+/// The all-reduces and the Join before them.
+double tasks(double nodes, bool) { return nodes > 1 ? nodes + 1 : 0; }
+
+}  // namespace
+
+const Strategy kAllReduce = {
+    .name = "allreduce",
+    .help = "a library's own all-reduce, as measured: raw, or in half precision",
+    .expand = expand,
+    .tasks_per_partition = tasks,
+    .form = Strategy::Form::kWhole,
+    .rotates = true,
+};
+
+}  // namespace hipress::casync

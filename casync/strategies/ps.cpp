@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "casync/partition.hpp"
+#include "casync/strategies/rows.hpp"
+
+namespace hipress::casync {
+namespace {
+
+/// The server's sum: its own slice, then those of ranks server-1, server-2, … mod N, which is the
+/// order in which they should arrive, since worker i sends to servers i+1, i+2, … The chain fixes
+/// the order of the floating-point sum. Returns the task after which the slice holds the mean or,
+/// if that is to be encoded, the sum: who encodes it divides it while reading.
+TaskId gather(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
+              std::uint32_t server) {
+  TaskId sum = work.ready[server];
+  for (std::uint32_t distance = 1; distance < nodes; ++distance) {
+    const std::uint32_t worker = tasks.node(std::int64_t{server} - distance);
+    TaskId message = work.ready[worker];
+    if (tasks.compressed()) message = tasks.encode(worker, Role::kWorker, distance, message);
+    const TaskId arrival =
+        tasks.transfer(worker, server, message, PartitionTasks::Lands::kInMessage);
+    const bool divides = distance == nodes - 1 && !tasks.compressed();
+    const std::uint8_t flags = divides ? kDivideSum : 0;
+    sum = tasks.add(server, arrival, sum, distance, flags);
+  }
+  return sum;
+}
+
+/// The mean goes to every worker; compressed, the server decodes its own message too, so that all
+/// replicas end bit-identical.
+void broadcast(PartitionTasks& tasks, std::uint32_t nodes, std::uint32_t server, TaskId sum) {
+  TaskId message = sum;
+  if (tasks.compressed()) {
+    message = tasks.encode(server, Role::kServer, nodes == 2 ? 1 : 0, sum, kDivideOwn);
+  }
+  for (std::uint32_t distance = 1; distance < nodes; ++distance) {
+    const std::uint32_t worker = tasks.node(std::int64_t{server} + distance);
+    const TaskId arrival = tasks.transfer(server, worker, message, PartitionTasks::Lands::kInSlice);
+    if (tasks.compressed()) tasks.decode(worker, arrival, distance);
+  }
+  if (tasks.compressed()) tasks.decode(server, message, 0);
+}
+
+void expand(GraphBuilder& builder, const UnitWork& work) {
+  for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
+    PartitionTasks tasks(builder, work, k);
+    if (tasks.empty()) break;
+    const std::uint32_t server = tasks.node(work.unit + k);
+    const TaskId sum = gather(tasks, work, builder.nodes(), server);
+    broadcast(tasks, builder.nodes(), server, sum);
+  }
+}
+
+// ------------------------------------------------------------------------------- coarse pattern
+
+/// The chunks that a phase of N-1 messages is cut into.
+constexpr std::uint32_t kChunks = 4;
+
+/// Where only K < N nodes are servers at a time, the busiest takes longer than the mean.
+StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepIds& start) {
+  const auto [nodes, share, message, encode, add, decode, latency] = costs;
+  const double waves =
+      std::max(1.0, static_cast<double>(static_cast<std::int64_t>(share + 0.999999)));
+  const double stretch = waves / share;
+  const bool one_by_one = stretch > 1;
+  const std::uint32_t chunks = std::min(kChunks, nodes - 1);
+  const double times = share * (nodes - 1) / chunks;  // that a node does something, per chunk
+  const auto behind = [](StepIds ids, const StepIds& more) {
+    ids.insert(ids.end(), more.begin(), more.end());
+    return ids;
+  };
+  StepIds sent, added;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    StepIds ready = start;
+    if (encode > 0) ready = {pattern.add(Resource::kCodec, times * encode, 1, 0, start)};
+    if (one_by_one) ready = behind(ready, sent);
+    sent = {pattern.add(Resource::kPorts, times * message, stretch, latency, ready)};
+    added = {pattern.add(Resource::kCodec, times * add, stretch, 0, behind(sent, added))};
+  }
+  StepIds mean = added;
+  if (encode > 0) mean = {pattern.add(Resource::kCodec, share * encode, stretch, 0, mean)};
+  StepIds ends;
+  sent = {};
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    sent = {pattern.add(Resource::kPorts, times * message, stretch, latency,
+                        one_by_one ? behind(mean, sent) : mean)};
+    const StepIds end =
+        decode > 0 ? StepIds{pattern.add(Resource::kCodec, times * decode, 1, 0, sent)} : sent;
+    ends = behind(ends, end);
+  }
+  if (decode > 0) ends.push_back(pattern.add(Resource::kCodec, share * decode, 1, 0, mean));
+  return ends;
+}
+
+// -------------------------------------------------------------------------------- bound's terms
+
+double gathered(const SliceCosts& slice, const Wire& wire) {
+  return slice.encode + wire.latency +
+         std::max(wire.hop(slice) + (wire.nodes - 1) * slice.add, wire.fan(slice) + slice.add);
+}
+
+double spread_encoded(const SliceCosts& slice, const Wire& wire) {
+  return slice.encode + wire.fan(slice) + wire.latency + slice.decode;
+}
+
+double chain(const Slices& slices, const Wire& wire) {
+  return gathered(slices.first, wire) + spread_encoded(slices.first, wire);
+}
+
+/// A node encodes one slice after the other before its last one travels, and decodes them one after
+/// the other once the first has come.
+double piped(const Slices& slices, const Wire& wire) {
+  const double others = std::floor(static_cast<double>(slices.count) / wire.nodes);
+  const double encodes = std::max(0.0, slices.total.encode - others * slices.first.encode);
+  const double decodes = std::max(0.0, slices.total.decode - others * slices.first.decode);
+  const SliceCosts& least = slices.last;
+  const double encoded =
+      encodes + wire.hop(least) + wire.latency + least.add + spread_encoded(least, wire);
+  const double spread =
+      gathered(least, wire) + least.encode + wire.hop(least) + wire.latency + decodes;
+  return std::max(encoded, spread);
+}
+
+double chain_of_last(const SliceCosts& slice, const Wire& wire) {
+  const double as_worker = slice.encode + wire.hop(slice) + wire.latency + slice.add;
+  const double as_server = (wire.nodes - 1) * slice.add;
+  return std::min(as_worker, as_server) + spread_encoded(slice, wire);
+}
+
+double spread(const SliceCosts& slice, const Wire& wire) { return wire.fan(slice) + wire.latency; }
+
+Loads loads(const Slices& slices, const Wire& wire) {
+  Loads loads;
+  loads.servers = static_cast<std::uint32_t>(slices.count);
+  if (wire.nodes > 1) {
+    loads.port.all = slices.total.port;
+    loads.port.served = (wire.nodes - 2) * slices.first_load.port;
+    loads.port.served_last = (wire.nodes - 2) * slices.last_load.port;
+  }
+  loads.codec.all = slices.total.encode + slices.total.decode;
+  loads.codec.served = (wire.nodes - 1) * slices.first_load.add;
+  loads.codec.served_last = (wire.nodes - 1) * slices.last_load.add;
+  return loads;
+}
+
+/// Messages between the server and the nodes on other hosts.
+double crossings(std::span<const std::uint32_t> host) {
+  std::map<std::uint32_t, double> nodes_on;
+  double most = 0;
+  for (const std::uint32_t of_node : host) most = std::max(most, ++nodes_on[of_node]);
+  return 2 * (static_cast<double>(host.size()) - most) / static_cast<double>(nodes_on.size());
+}
+
+constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, crossings};
+
+}  // namespace
+
+const Strategy kPs = {
+    .name = "ps",
+    .help = "parameter servers co-located with the workers, one per partition",
+    .expand = expand,
+    .tasks_per_partition = tasks_of_messages,
+    .rotates = true,
+    .coarse = add_coarse,
+    .bound = &kBound,
+};
+
+}  // namespace hipress::casync

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "casync/strategy.hpp"
+
+/// The rows of strategies(), a file each.
+namespace hipress::casync {
+
+extern const Strategy kPs;
+extern const Strategy kRing;
+extern const Strategy kAllReduce;
+
+/// Of ps and ring: 2(N-1) messages are sent and received and N-1 slices added; compressed, N slices
+/// are encoded and the mean is decoded on N nodes.
+inline double tasks_of_messages(double nodes, bool compressed) {
+  return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
+}
+
+}  // namespace hipress::casync

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "casync/task_graph.hpp"
+
+/// What a strategy says about itself to those who never expand it: the coarse pattern that searches
+/// rank plans by, and the terms of the lower bound (docs/bound.md derives them). All times are in
+/// picoseconds, as doubles.
+namespace hipress::casync {
+
+/// What one slice costs.
+struct SliceCosts {
+  double encode = 0, decode = 0, add = 0;
+  double message = 0;  ///< time alone
+  double port = 0;     ///< work on a port
+};
+
+/// The slices of one unit: all as long as the first but the last, which may be shorter.
+struct Slices {
+  std::int64_t count = 0;
+  SliceCosts first, last;
+  SliceCosts total;  ///< of all, as loads on a resource
+  SliceCosts first_load, last_load;
+};
+
+/// The least that messages cost beside their bytes.
+struct Wire {
+  double nodes = 1;
+  double latency = 0;
+  double burst = 0;  ///< work that a port lets through at once
+
+  /// One message through a port.
+  double hop(const SliceCosts& slice) const;
+  /// N-1 messages through a port, one after the other.
+  double fan(const SliceCosts& slice) const;
+};
+
+/// Work of one unit on one sort of resource. Node i has `all` and, for every partition that it
+/// serves, `served` (of the last partition, which may be shorter, `served_last`). `average` is the
+/// mean over nodes.
+struct Work {
+  double average = 0;
+  double all = 0;
+  double served = 0;
+  double served_last = 0;
+};
+
+/// What a unit loads ports (an egress, and an ingress) and codec streams with, at the least.
+struct Loads {
+  Work port, codec;
+  std::uint32_t servers = 0;  ///< partitions that nodes g, g+1, … mod N serve; 0: `all` has it all
+};
+
+/// The terms of the lower bound; all but `loads` are asked of two nodes and more alone.
+struct BoundTerms {
+  /// From the first node's ready time until the first slice is synchronised.
+  double (*chain)(const Slices& slices, const Wire& wire);
+  /// The same until all slices are, of which a node encodes and decodes one after the other.
+  double (*piped)(const Slices& slices, const Wire& wire);
+  /// From the last node's ready time until a slice is synchronised.
+  double (*chain_of_last)(const SliceCosts& slice, const Wire& wire);
+  /// From the sum of a raw slice to the last arrival of its mean.
+  double (*spread)(const SliceCosts& slice, const Wire& wire);
+  Loads (*loads)(const Slices& slices, const Wire& wire);
+  /// Messages of one partition that leave a host for another at least, the mean over hosts.
+  /// `host`: of each node.
+  double (*crossings)(std::span<const std::uint32_t> host);
+};
+
+/// Numbers of steps.
+using StepIds = std::vector<std::uint32_t>;
+
+/// Collects the steps of a coarse pattern: one node's mean share of a unit, phase by phase.
+class CoarsePattern {
+ public:
+  virtual ~CoarsePattern() = default;
+  /// A phase behind all of `after`: work on codec streams or ports, which takes the busiest node
+  /// `stretch` times as long as the mean one, and a latency behind it.
+  virtual std::uint32_t add(Resource resource, double work, double stretch, double latency,
+                            const StepIds& after) = 0;
+};
+
+/// What a coarse pattern is made of.
+struct CoarseCosts {
+  std::uint32_t nodes = 1;
+  double share = 1;    ///< partitions per node
+  double message = 0;  ///< of one slice, as all below
+  double encode = 0;   ///< 0: there is none
+  double add = 0;
+  double decode = 0;   ///< 0: there is none
+  double latency = 0;  ///< of the wire
+};
+
+/// Adds one unit's phases behind `start`; returns those after which it is synchronised.
+using AddCoarsePattern = StepIds (*)(CoarsePattern& pattern, const CoarseCosts& costs,
+                                     const StepIds& start);
+
+}  // namespace hipress::casync

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/codec/item.hpp"
+
+namespace hipress::kernels {
+
+/// Where kernels run. A CUDA stream is passed as void* so that this header needs no toolkit.
+enum class Device : std::uint8_t { kCpu, kCuda };
+
+/// One slice to decode from one message (or, adding, from several).
+struct DecodeItem {
+  std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
+  std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
+  std::int64_t elements = 0;
+  void* values = nullptr;  ///< `elements` numbers of `type`
+  ValueType type = ValueType::kFloat32;
+  DecodeMode mode = DecodeMode::kOverwrite;
+  float own_divisor = 1;
+  float sum_divisor = 1;
+};
+
+/// What does not depend on parameters' values.
+struct CodecTraits {
+  bool half_precision = false;  ///< fp16, bf16: strategies divide before they add
+  /// With half precision: of what a message is an array, so that messages can be added as numbers.
+  ValueType message_values = ValueType::kFloat32;
+  int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
+  bool error_feedback = false;  ///< on by default
+};
+
+/// A compression algorithm with its parameters bound, for one device. Immutable and thread-safe:
+/// all state is in the items. Work is given in batches, so that one launch can serve many small
+/// tensors.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  virtual const CodecTraits& traits() const = 0;
+  /// Bytes of the message of a slice (an upper bound if it varies with the data); a multiple of 4.
+  /// Monotone in `elements`; 0 for 0 elements.
+  virtual std::int64_t encoded_bytes(std::int64_t elements) const = 0;
+  /// Encodes every item; on CUDA enqueues on `stream` and returns.
+  virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
+  /// Decodes every item. A message that is too short for its format or damaged is
+  /// std::runtime_error on the CPU (nothing is written past `values`); on CUDA the slice becomes
+  /// NaN.
+  virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
+  /// Makes `state.data` the residual of the slice where an encode left it half done.
+  virtual void settle(const State& state, std::int64_t elements, void* stream = nullptr) const;
+};
+
+/// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
+void merge(std::span<const float* const> others, std::int64_t elements, float* values,
+           float own_divisor, float sum_divisor);
+
+/// The same where x and all y are of `type`; rounded once, at the end.
+void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
+           float own_divisor, float sum_divisor);
+
+/// A parameter of an algorithm and its default ("tau", 0.5).
+struct Parameter {
+  std::string_view name;
+  double value;
+  double least, most;  ///< accepted range, inclusive
+  bool whole = false;  ///< whole numbers only
+};
+
+/// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
+/// hardware.
+struct Traffic {
+  double encode = 0;
+  double decode = 0;
+  double decode_add = 0;
+};
+
+/// One row per algorithm: drives command lines, documentation, tests and benchmarks.
+/// Adding an algorithm is one file and one row.
+struct AlgorithmRow {
+  std::string_view name;
+  /// How much of a gradient it gives up, as a place in an order from 1, half precision, to
+  /// kCoarsest; 0: not known, as of a program of the user's.
+  int coarseness = 0;
+  Traffic traffic;  ///< with its default parameters; all 0: not known
+  std::string_view help;
+  std::vector<Parameter> parameters;
+  /// `values` holds every parameter. Null if there is no back end for the device in this build.
+  std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
+      make;
+};
+
+/// The places of AlgorithmRow::coarseness.
+inline constexpr int kFinest = 1, kCoarsest = 4;
+
+const std::vector<AlgorithmRow>& algorithms();
+
+/// The row of "tbq" or "tbq(tau=0.25)"; null for what the table lacks.
+const AlgorithmRow* find_algorithm(std::string_view text);
+
+/// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
+std::string algorithm_names();
+
+/// Whether "tbq", "tbq(tau=0.25)" or "mine.pse" is meant to name an algorithm: one of the table or
+/// a program of the user's. Whether it can be made is make_codec's business.
+bool names_algorithm(std::string_view text);
+
+/// How long the C++ compiler may take for a program of the user's, if nothing else is asked for.
+inline constexpr double kCompileTimeout_s = 120;
+
+/// The codec for "tbq", "tbq(tau=0.25)", or a CompLL program, "path/mine.pse(x=1)", which is
+/// compiled where it was not yet (user/algorithm.hpp and user/algorithm_cuda.hpp say what can go
+/// wrong) and then runs as this user: whoever takes the text from a file asks plans/trust.hpp
+/// first. Throws std::invalid_argument that lists the algorithms, or the parameters with their
+/// ranges, when the text does not fit, or has control characters.
+std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu,
+                                  double compile_timeout_s = kCompileTimeout_s);
+
+}  // namespace hipress::kernels

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// What kernels and their callers pass each other, on every device: device code that is compiled at
+/// run time (cuda/nvrtc.hpp) includes this too, so it must do without the rest of the standard
+/// library.
+namespace hipress::kernels {
+
+/// How a gradient lies in memory. Arithmetic is fp32 whatever the type: an encode widens what it
+/// reads, which is exact, and a decode rounds once, at the end, to nearest even, beyond the largest
+/// number to infinity. States are fp32.
+enum class ValueType : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
+
+constexpr std::int64_t bytes_per_value(ValueType type) {
+  return type == ValueType::kFloat32 ? 4 : 2;
+}
+
+/// Which draws of the counter-based generator an encode uses: no two (node, gradient, role,
+/// element, step) share one.
+struct DrawKey {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;  ///< iteration
+  std::uint32_t node = 0;
+  std::uint32_t gradient = 0;
+  std::uint32_t role = 0;          ///< worker, server, hop
+  std::int64_t first_element = 0;  ///< global index of the slice's element 0
+};
+
+/// A slice's residual that was left half done: `State::data` holds the values that were encoded
+/// last, and what their message decodes to, under `wire`, is still to be taken from them. The next
+/// encode does that in passing, Codec::settle() at any time.
+struct Deferred {
+  alignas(8) std::byte wire[48] = {};
+  bool owed = false;  ///< false: State::data is the residual itself
+};
+
+/// Per-element state that an algorithm keeps between steps at one (gradient, role): error-feedback
+/// residual, momentum. `count` arrays of the slice's length, each fp32; array i starts at
+/// data + i * stride.
+struct State {
+  float* data = nullptr;  ///< null: the algorithm keeps none, or it is switched off
+  std::int64_t stride = 0;
+  /// Lets an encode leave its residual half done, which saves a pass over the slice; belongs to
+  /// exactly this slice. Null: data is the residual after every encode. The one difference: a slice
+  /// with a NaN or infinity leaves the residual as it was when it is null, and as it was but for
+  /// the rounding of v = x + residual when it is not.
+  Deferred* deferred = nullptr;
+};
+
+/// One slice to encode. Pointers are to memory of the codec's device; values need no more alignment
+/// than their type has.
+struct EncodeItem {
+  const void* values = nullptr;  ///< `elements` numbers of `type`
+  ValueType type = ValueType::kFloat32;
+  std::int64_t elements = 0;
+  float divisor = 1;             ///< values are divided by it first
+  State state;                   ///< read and updated
+  std::byte* message = nullptr;  ///< encoded_bytes(elements) bytes, 16-byte aligned
+  DrawKey key;
+  std::int64_t* message_bytes =
+      nullptr;  ///< out, may be null: bytes really used, on the codec's device
+};
+
+/// What decode does with the decoded values d and the slice x already there, all of it in fp32.
+enum class DecodeMode : std::uint8_t {
+  kOverwrite,  ///< x = d
+  kAdd,        ///< x = (x / own_divisor + d1 + d2 + … in the order given) / sum_divisor
+};
+
+}  // namespace hipress::kernels

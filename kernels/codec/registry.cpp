@@ -1,0 +1,338 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+
+#include "io/error.hpp"
+#include "io/utf8.hpp"
+#include "kernels/codec/algorithm_list.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/frames/casts.hpp"
+#include "kernels/frames/compiled_algorithm.hpp"
+#include "kernels/host/codec.hpp"
+#include "kernels/host/isa.hpp"
+#include "kernels/user/algorithm.hpp"
+#ifdef HIPRESS_HAVE_CUDA
+#include "kernels/cuda/codec.hpp"
+#include "kernels/user/algorithm_cuda.hpp"
+#endif
+
+// The algorithms of algorithms/*.pse: one row each, in the order in which they are listed
+// everywhere: name, coarseness, least traffic, help. An encode reads 4 bytes an element and writes
+// the code's bits; error feedback reads and writes the residual (8 more). TernGrad reads twice,
+// since its code needs the minimum and the maximum first. A decode reads the code and writes 4
+// bytes; decode-and-add reads those 4 bytes as well. DGC and GradDrop send 1 % of the entries; DGC
+// reads and writes two arrays of state, GradDrop a residual.
+#define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD) \
+  Traffic { ENCODE, DECODE, ADD }
+#define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                     \
+  ROW(onebit, 3, HIPRESS_TRAFFIC(12.125, 4.125, 8.125),                                   \
+      "1 bit per element: the sign; decodes to the mean of that sign's values")           \
+  ROW(tbq, 2, HIPRESS_TRAFFIC(12.25, 4.25, 8.25),                                         \
+      "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")        \
+  ROW(terngrad, 2, HIPRESS_TRAFFIC(8.25, 4.25, 8.25),                                     \
+      "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
+      "maximum")                                                                          \
+  ROW(dgc, 4, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
+      "the largest rho of all entries, accumulated with momentum; the others wait")       \
+  ROW(graddrop, 4, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
+      "the largest rho of all entries; the others are added to the next gradient")
+
+#define HIPRESS_DECLARE_PROGRAMS(NAME, COARSENESS, TRAFFIC, HELP)                \
+  extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
+      hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512; \
+  namespace hipress::kernels {                                                   \
+  struct CudaKernels;                                                            \
+  const CudaKernels& hipress_##NAME##_cuda();                                    \
+  }
+HIPRESS_FOR_EACH_PROGRAM(HIPRESS_DECLARE_PROGRAMS)
+#undef HIPRESS_DECLARE_PROGRAMS
+
+namespace hipress::kernels {
+
+namespace {
+
+using Values = std::map<std::string, double>;
+
+/// A row of the registry, and how it is made for one instruction set.
+struct Entry {
+  AlgorithmRow row;
+  std::function<std::unique_ptr<Codec>(const Values& values, Isa isa)> make_for;
+};
+
+/// The code of one program: for every instruction set, by Isa, and for GPUs. Null where this
+/// build has none. Kernels are asked for when a codec is made: a user's are compiled then.
+struct Programs {
+  std::array<const CompiledAlgorithm*, 4> host;
+  std::function<const CudaKernels&()> cuda;
+};
+
+/// The parameters' values in the order in which the program declares them.
+std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
+  std::vector<double> ordered;
+  for (int i = 0; i < program.parameter_count; ++i) {
+    ordered.push_back(values.at(program.parameters[i].name));
+  }
+  return ordered;
+}
+
+Entry program_entry(int coarseness, const Traffic& traffic, std::string_view help,
+                    const Programs& programs) {
+  const CompiledAlgorithm& any = *programs.host[0];
+  Entry entry;
+  entry.row.name = any.name;
+  entry.row.coarseness = coarseness;
+  entry.row.traffic = traffic;
+  entry.row.help = help;
+  for (int i = 0; i < any.parameter_count; ++i) {
+    const DeclaredParameter& declared = any.parameters[i];
+    entry.row.parameters.push_back({.name = declared.name,
+                                    .value = declared.value,
+                                    .least = declared.least,
+                                    .most = declared.most,
+                                    .whole = declared.whole});
+  }
+  entry.make_for = [programs](const Values& values, Isa isa) {
+    const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
+    return make_host_algorithm(program, in_order(program, values).data(), isa);
+  };
+  entry.row.make = [programs](const Values& values, Device device) -> std::unique_ptr<Codec> {
+    const Isa isa = best_isa();
+    const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
+    const std::vector<double> ordered = in_order(program, values);
+    if (device == Device::kCpu) return make_host_algorithm(program, ordered.data(), isa);
+    if (program.cuda.kind == CudaKind::kNone) {
+      throw std::invalid_argument(fmt::format(
+          "algorithm '{}' runs on CPUs only: it is neither a quantiser nor a sparsifier, as "
+          "kernels/compll/language.md describes them; make it one, or use the CPU",
+          program.name));
+    }
+#ifdef HIPRESS_HAVE_CUDA
+    if (programs.cuda == nullptr) return nullptr;
+    return make_cuda_algorithm(program, programs.cuda(), ordered.data());
+#else
+    return nullptr;
+#endif
+  };
+  return entry;
+}
+
+template <class Format>
+std::unique_ptr<Codec> make_cast(const Values& /*values*/, Device device) {
+  if (device == Device::kCpu) return make_host_cast<Format>(best_isa());
+#ifdef HIPRESS_HAVE_CUDA
+  return make_cuda_cast<Format>();
+#else
+  return nullptr;
+#endif
+}
+
+template <class Format>
+Entry cast_entry() {
+  // Four bytes on one side, two on the other.
+  return {{Format::kName, kFinest, {6, 6, 10}, Format::kHelp, {}, make_cast<Format>},
+          [](const Values& /*values*/, Isa isa) { return make_host_cast<Format>(isa); }};
+}
+
+const std::vector<Entry>& entries() {
+#ifdef __x86_64__
+#define HIPRESS_VECTOR_PROGRAMS(NAME) &hipress_##NAME##_avx2, &hipress_##NAME##_avx512
+#else
+#define HIPRESS_VECTOR_PROGRAMS(NAME) nullptr, nullptr
+#endif
+#ifdef HIPRESS_HAVE_CUDA
+#define HIPRESS_CUDA_KERNELS(NAME) hipress_##NAME##_cuda
+#else
+#define HIPRESS_CUDA_KERNELS(NAME) nullptr
+#endif
+#define HIPRESS_PROGRAMS(NAME)                                                             \
+  Programs {                                                                               \
+    {&hipress_##NAME##_scalar, &hipress_##NAME##_portable, HIPRESS_VECTOR_PROGRAMS(NAME)}, \
+        HIPRESS_CUDA_KERNELS(NAME)                                                         \
+  }
+#define HIPRESS_PROGRAM_ENTRY(NAME, COARSENESS, TRAFFIC, HELP) \
+  program_entry(COARSENESS, TRAFFIC, HELP, HIPRESS_PROGRAMS(NAME)),
+#define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
+  static const std::vector<Entry> table = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
+                                               HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
+#undef HIPRESS_PROGRAM_ENTRY
+#undef HIPRESS_CAST_ENTRY
+  return table;
+}
+
+/// The entry of a program compiled at run time, made once.
+const Entry& user_entry(const std::string& path, double compile_timeout_s) {
+  static std::mutex mutex;
+  static std::map<const UserProgram*, Entry> made;
+  const UserProgram& program = load_program(path, compile_timeout_s);
+  const std::lock_guard lock(mutex);
+  const auto known = made.find(&program);
+  if (known != made.end()) return known->second;
+  Programs programs;
+  programs.host.fill(program.algorithm);
+#ifdef HIPRESS_HAVE_CUDA
+  programs.cuda = [&program]() -> const CudaKernels& { return load_kernels(program); };
+#endif
+  return made.emplace(&program, program_entry(0, {}, "a program compiled at run time", programs))
+      .first->second;
+}
+
+/// "tau from 1e-30 to 1e+30 (default 0.5)", one after the other.
+std::string describe(const std::vector<Parameter>& parameters) {
+  if (parameters.empty()) return "none";
+  std::vector<std::string> texts;
+  for (const Parameter& parameter : parameters) {
+    const std::string value =
+        std::isnan(parameter.value) ? "no default" : fmt::format("default {}", parameter.value);
+    texts.push_back(fmt::format("{}{} from {} to {} ({})", parameter.name,
+                                parameter.whole ? ", a whole number," : "", parameter.least,
+                                parameter.most, value));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+[[noreturn]] void refuse(std::string_view text, const AlgorithmRow& row,
+                         const std::string& reason) {
+  throw std::invalid_argument(fmt::format("algorithm {}: {}; parameters of {}: {}", io::quote(text),
+                                          reason, row.name, describe(row.parameters)));
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+/// Puts one "name=value" into `values`.
+void assign(std::string_view assignment, std::string_view text, const AlgorithmRow& row,
+            Values& values, std::vector<std::string>& given) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) {
+    refuse(text, row, fmt::format("'{}' is not of the form name=value", assignment));
+  }
+  const std::string name(trimmed(assignment.substr(0, equals)));
+  const std::string_view number = trimmed(assignment.substr(equals + 1));
+  const auto parameter = std::find_if(row.parameters.begin(), row.parameters.end(),
+                                      [&](const Parameter& p) { return p.name == name; });
+  if (parameter == row.parameters.end()) {
+    refuse(text, row, fmt::format("there is no parameter '{}'", name));
+  }
+  if (std::find(given.begin(), given.end(), name) != given.end()) {
+    refuse(text, row, fmt::format("'{}' is given twice", name));
+  }
+  given.push_back(name);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size()) {
+    refuse(text, row, fmt::format("'{}' is not a number", number));
+  }
+  if (!(value >= parameter->least && value <= parameter->most) ||
+      (parameter->whole && value != std::floor(value))) {
+    refuse(text, row, fmt::format("{}={} is out of range", name, number));
+  }
+  values[name] = value;
+}
+
+/// An algorithm's entry with every parameter's value, from "name" or "name(parameter=value, …)".
+std::pair<const Entry&, Values> parse(std::string_view text, double compile_timeout_s) {
+  if (io::printable(text) != text) {
+    throw std::invalid_argument(
+        fmt::format("algorithm {} has control characters or is not UTF-8; name one of {}, or a "
+                    "program of yours, x.pse, in plain text",
+                    io::quote(text), algorithm_names()));
+  }
+  const std::string_view whole = trimmed(text);
+  const std::size_t open = whole.find('(');
+  const std::string_view name = name_of_algorithm(text);
+  const std::optional<std::string> program = program_file(text);
+  const Entry* entry = program ? &user_entry(*program, compile_timeout_s) : nullptr;
+  for (const Entry& known : entries()) {
+    if (known.row.name == name) entry = &known;
+  }
+  if (entry == nullptr) {
+    throw std::invalid_argument(
+        fmt::format("unknown algorithm {}: there are {}, or a program of yours, x.pse",
+                    io::quote(name), algorithm_names()));
+  }
+  Values values;
+  for (const Parameter& parameter : entry->row.parameters) {
+    values.emplace(parameter.name, parameter.value);
+  }
+  if (open != std::string_view::npos) {
+    if (whole.back() != ')') refuse(text, entry->row, "a ')' is missing at the end");
+    std::string_view list = whole.substr(open + 1, whole.size() - open - 2);
+    std::vector<std::string> given;
+    while (!trimmed(list).empty()) {
+      const std::size_t comma = list.find(',');
+      assign(trimmed(list.substr(0, comma)), text, entry->row, values, given);
+      list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    }
+  }
+  for (const auto& [parameter, value] : values) {
+    if (std::isnan(value)) {
+      refuse(text, entry->row,
+             fmt::format("'{}' has no default; write {}({}=…)", parameter, name, parameter));
+    }
+  }
+  return {*entry, std::move(values)};
+}
+
+}  // namespace
+
+const std::vector<AlgorithmRow>& algorithms() {
+  static const std::vector<AlgorithmRow> rows = [] {
+    std::vector<AlgorithmRow> made;
+    for (const Entry& entry : entries()) made.push_back(entry.row);
+    return made;
+  }();
+  return rows;
+}
+
+const AlgorithmRow* find_algorithm(std::string_view text) {
+  const std::string_view name = name_of_algorithm(text);
+  const auto found =
+      std::ranges::find_if(entries(), [&](const Entry& entry) { return entry.row.name == name; });
+  return found == entries().end() ? nullptr : &found->row;
+}
+
+std::string algorithm_names() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : entries()) names.push_back(entry.row.name);
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+bool names_algorithm(std::string_view text) {
+  return program_file(text) || find_algorithm(text) != nullptr;
+}
+
+std::unique_ptr<Codec> make_codec(std::string_view text, Device device, double compile_timeout_s) {
+  const auto [entry, values] = parse(text, compile_timeout_s);
+  std::unique_ptr<Codec> codec = entry.row.make(values, device);
+  if (codec == nullptr) {
+    throw std::invalid_argument(fmt::format(
+        "algorithm '{}': this build has no CUDA back end; configure with -DHIPRESS_CUDA=ON or use "
+        "the CPU",
+        text));
+  }
+  return codec;
+}
+
+std::unique_ptr<Codec> make_codec_for(std::string_view text, Isa isa) {
+  const std::vector<Isa>& isas = available_isas();
+  if (std::find(isas.begin(), isas.end(), isa) == isas.end()) {
+    throw std::invalid_argument(
+        fmt::format("instruction set '{}' is not available here", to_string(isa)));
+  }
+  const auto [entry, values] = parse(text, kCompileTimeout_s);
+  return entry.make_for(values, isa);
+}
+
+}  // namespace hipress::kernels

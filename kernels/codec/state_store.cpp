@@ -1,0 +1,236 @@
+#include "kernels/codec/state_store.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/input_file.hpp"
+
+// The file: "HPSTATE1", a byte-order mark, the number of entries; per entry the name's length and
+// bytes, role, arrays, elements and the floats; "HPSTATE." at the end. Integers and floats as the
+// machine has them.
+
+namespace hipress::kernels {
+
+namespace {
+
+constexpr std::string_view kMagic = "HPSTATE1";
+constexpr std::string_view kEnd = "HPSTATE.";
+constexpr std::uint32_t kByteOrderMark = 0x01020304;
+constexpr std::uint32_t kLongestName = 1 << 16;
+
+template <class T>
+void put(std::ostream& out, const T& value) {
+  out.write(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// Reads a state file and says where it breaks.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : file_(path, {.most_bytes = INT64_MAX}) {
+    if (!file_.size()) fail("is a pipe; a state is read from a regular file");
+    bytes_left_ = *file_.size();
+  }
+
+  void read(void* to, std::int64_t bytes) {
+    constexpr const char* kTruncated = "is truncated; take an earlier checkpoint";
+    if (bytes > bytes_left_) fail(kTruncated);
+    bytes_left_ -= bytes;
+    for (auto* at = static_cast<char*>(to); bytes > 0;) {
+      const std::size_t got = file_.read(at, static_cast<std::size_t>(bytes));
+      if (got == 0) fail(kTruncated);
+      at += got;
+      bytes -= static_cast<std::int64_t>(got);
+    }
+  }
+  template <class T>
+  T number() {
+    T value;
+    read(&value, sizeof value);
+    return value;
+  }
+  void expect(std::string_view text, const char* complaint) {
+    std::string found(text.size(), '\0');
+    read(found.data(), static_cast<std::int64_t>(found.size()));
+    if (found != text) fail(complaint);
+  }
+  std::int64_t bytes_left() const { return bytes_left_; }
+  [[noreturn]] void fail(const std::string& complaint) const {
+    throw io::InputError(file_.path(), 0, complaint);
+  }
+
+ private:
+  io::InputFile file_;
+  std::int64_t bytes_left_ = 0;
+};
+
+/// A slice lies within its gradient.
+void check_slice(std::string_view gradient, std::int64_t elements, std::int64_t first_element,
+                 std::int64_t slice_elements) {
+  if (first_element < 0 || slice_elements < 0 || slice_elements > elements ||
+      first_element > elements - slice_elements) {
+    throw std::invalid_argument(
+        fmt::format("state of gradient '{}': a slice of {} elements from element {} on, of {}",
+                    gradient, slice_elements, first_element, elements));
+  }
+}
+
+}  // namespace
+
+StateStore::Arrays& StateStore::arrays_of(std::string_view gradient, std::uint32_t role,
+                                          std::int64_t elements, int arrays) {
+  if (elements < 0 || arrays < 0 ||
+      (arrays > 0 && elements > std::numeric_limits<std::int64_t>::max() / 4 / arrays)) {
+    throw std::invalid_argument(fmt::format("state of gradient '{}': {} arrays of {} elements",
+                                            gradient, arrays, elements));
+  }
+  Key key(gradient, role);
+  const auto known = states_.find(key);
+  if (known == states_.end()) {
+    // Complete before it is kept: there may be no memory for it.
+    Arrays made;
+    made.elements = elements;
+    made.arrays = arrays;
+    made.data.resize(static_cast<std::size_t>(elements * arrays));
+    return states_.try_emplace(std::move(key), std::move(made)).first->second;
+  }
+  Arrays& state = known->second;
+  if (state.elements != elements || state.arrays != arrays) {
+    throw std::invalid_argument(
+        fmt::format("state of gradient '{}', role {}: {} arrays of {} elements are kept, {} of {} "
+                    "asked for; start with an empty store for another model or algorithm",
+                    gradient, role, state.arrays, state.elements, arrays, elements));
+  }
+  return state;
+}
+
+void StateStore::settle(Arrays& state) {
+  for (const auto& [first, open] : state.open) {
+    open.codec->settle({state.data.data() + first, state.elements, open.deferred.get()},
+                       open.elements);
+  }
+}
+
+float* StateStore::get(std::string_view gradient, std::uint32_t role, std::int64_t elements,
+                       int arrays) {
+  const std::lock_guard lock(mutex_);
+  Arrays& state = arrays_of(gradient, role, elements, arrays);
+  settle(state);
+  return state.data.data();
+}
+
+State StateStore::slice(std::string_view gradient, std::uint32_t role, std::int64_t elements,
+                        int arrays, std::int64_t first_element) {
+  check_slice(gradient, elements, first_element, 0);
+  return {get(gradient, role, elements, arrays) + first_element, elements};
+}
+
+State StateStore::slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
+                           std::int64_t elements, std::int64_t first_element,
+                           std::int64_t slice_elements) {
+  check_slice(gradient, elements, first_element, slice_elements);
+  const std::lock_guard lock(mutex_);
+  Arrays& state = arrays_of(gradient, role, elements, codec.traits().state_arrays);
+  const auto known = state.open.find(first_element);
+  const bool same = known != state.open.end() && known->second.codec == &codec &&
+                    known->second.elements == slice_elements;
+  if (!same) {
+    // Another cut or codec: everything that overlaps starts from settled residuals.
+    for (auto open = state.open.begin(); open != state.open.end();) {
+      const bool overlaps = open->first < first_element + slice_elements &&
+                            first_element < open->first + open->second.elements;
+      if (overlaps) {
+        open->second.codec->settle(
+            {state.data.data() + open->first, elements, open->second.deferred.get()},
+            open->second.elements);
+        open = state.open.erase(open);
+      } else {
+        ++open;
+      }
+    }
+    state.open[first_element] = {&codec, slice_elements, std::make_unique<Deferred>()};
+  }
+  return {state.data.data() + first_element, elements, state.open.at(first_element).deferred.get()};
+}
+
+std::int64_t StateStore::bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::int64_t total = 0;
+  for (const auto& [key, state] : states_) {
+    total += static_cast<std::int64_t>(state.data.size() * sizeof(float));
+  }
+  return total;
+}
+
+void StateStore::save(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, state] : states_) {
+    if (key.first.size() > kLongestName) {
+      throw io::InputError(
+          path, 0,
+          fmt::format("cannot hold the state of a gradient whose name has {} bytes, more than {}",
+                      key.first.size(), kLongestName));
+    }
+  }
+  for (auto& [key, state] : states_) settle(state);
+  io::write_file(path, [&](std::ostream& out) {
+    out.write(kMagic.data(), kMagic.size());
+    put(out, kByteOrderMark);
+    put(out, static_cast<std::uint64_t>(states_.size()));
+    for (const auto& [key, state] : states_) {
+      put(out, static_cast<std::uint32_t>(key.first.size()));
+      out.write(key.first.data(), static_cast<std::streamsize>(key.first.size()));
+      put(out, key.second);
+      put(out, static_cast<std::int32_t>(state.arrays));
+      put(out, state.elements);
+      out.write(reinterpret_cast<const char*>(state.data.data()),
+                static_cast<std::streamsize>(state.data.size() * sizeof(float)));
+    }
+    out.write(kEnd.data(), kEnd.size());
+  });
+}
+
+void StateStore::load(const std::string& path) {
+  Reader file(path);
+  file.expect(kMagic, "is not a state file of this version (it does not begin with HPSTATE1)");
+  if (file.number<std::uint32_t>() != kByteOrderMark) {
+    file.fail("was written on a machine with another byte order");
+  }
+  std::map<Key, Arrays, std::less<>> states;
+  for (auto entries = file.number<std::uint64_t>(); entries > 0; --entries) {
+    const auto length = file.number<std::uint32_t>();
+    if (length > kLongestName) file.fail("is damaged: a gradient's name is too long");
+    std::string name(length, '\0');
+    file.read(name.data(), length);
+    const auto role = file.number<std::uint32_t>();
+    Arrays state;
+    state.arrays = file.number<std::int32_t>();
+    state.elements = file.number<std::int64_t>();
+    // Compared by division, so that a damaged length neither overflows nor reserves memory.
+    if (state.arrays < 0 || state.elements < 0 ||
+        (state.arrays > 0 && state.elements > file.bytes_left() / 4 / state.arrays)) {
+      file.fail(fmt::format("is truncated or damaged in the state of gradient '{}'", name));
+    }
+    state.data.resize(static_cast<std::size_t>(state.elements * state.arrays));
+    file.read(state.data.data(), static_cast<std::int64_t>(state.data.size() * sizeof(float)));
+    for (const float value : state.data) {
+      if (!std::isfinite(value)) {
+        file.fail(fmt::format("holds a number that is not finite for gradient '{}'", name));
+      }
+    }
+    if (!states.try_emplace(Key(name, role), std::move(state)).second) {
+      file.fail(fmt::format("is damaged: gradient '{}', role {} is there twice", name, role));
+    }
+  }
+  file.expect(kEnd, "is damaged at its end");
+  if (file.bytes_left() != 0) file.fail("is damaged: something follows its end");
+  const std::lock_guard lock(mutex_);
+  states_ = std::move(states);
+}
+
+}  // namespace hipress::kernels

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/codec/codec.hpp"
+
+namespace hipress::kernels {
+
+/// What encoders keep between steps (error-feedback residuals …), by gradient name and role.
+///
+/// Arrays belong to the whole gradient and are addressed by element, not by partition: a plan with
+/// other partitions finds every element's residual where the last plan left it, and so does a
+/// checkpoint. One store per rank; get() may be called from several threads, the arrays themselves
+/// are not guarded.
+class StateStore {
+ public:
+  /// The first of `arrays` arrays of `elements` floats each, array i at i * elements from it; zero
+  /// when new. The pointer stays valid as long as the store, until load(). Throws
+  /// std::invalid_argument if this (gradient, role) is known with another length or number of
+  /// arrays: then it is another model. What encodes have left half done is settled first.
+  float* get(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays);
+
+  /// The same as get(), for the slice that begins at `first_element`: what EncodeItem::state takes.
+  /// std::invalid_argument too if there is no such element.
+  State slice(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays,
+              std::int64_t first_element);
+
+  /// The same, for encodes by `codec` that may leave the slice's residual half done: faster, and
+  /// settled here, by that codec, before anybody sees the slice otherwise. The codec must live as
+  /// long as the store is used. std::invalid_argument too if the slice reaches beyond the gradient.
+  State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
+                 std::int64_t elements, std::int64_t first_element, std::int64_t slice_elements);
+
+  /// Bytes of all arrays.
+  std::int64_t bytes() const;
+
+  /// Settles what is half done and writes every array to a file, which appears at once and complete
+  /// (through a temporary file). io::InputError if it cannot be written, or a gradient's name is
+  /// longer than load() takes (65536 bytes).
+  void save(const std::string& path);
+
+  /// Replaces the store's content by that of a file. io::InputError, and the store as it was, if
+  /// the file cannot be read, is none of ours, of another version, truncated, or holds a number
+  /// that is not finite (which no encoder leaves in a residual).
+  void load(const std::string& path);
+
+ private:
+  /// A slice that encodes may leave half done.
+  struct Open {
+    const Codec* codec;
+    std::int64_t elements;
+    std::unique_ptr<Deferred> deferred;
+  };
+  struct Arrays {
+    std::int64_t elements = 0;
+    int arrays = 0;
+    std::vector<float> data;
+    std::map<std::int64_t, Open> open;  ///< by first element
+  };
+  using Key = std::pair<std::string, std::uint32_t>;
+
+  Arrays& arrays_of(std::string_view gradient, std::uint32_t role, std::int64_t elements,
+                    int arrays);
+  static void settle(Arrays& state);
+
+  mutable std::mutex mutex_;
+  std::map<Key, Arrays, std::less<>> states_;
+};
+
+}  // namespace hipress::kernels

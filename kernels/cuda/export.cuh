@@ -1,0 +1,36 @@
+#pragma once
+
+#include "kernels/frames/compiled_algorithm.hpp"
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/cuda/quantizer.cuh"
+#include "kernels/cuda/sparsifier.cuh"
+
+/// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SPARSIFIER of host/export.hpp for GPUs. Under nvcc
+/// they define
+///
+///   const CudaKernels& SYMBOL_cuda();
+///
+/// Under NVRTC the kernels are asked for by name, as kernels of `Exported`.
+#ifdef __CUDACC_RTC__
+#define HIPRESS_EXPORT_CUDA_(SYMBOL, ALGORITHM, ...) \
+  namespace hipress::kernels {                       \
+  using Exported = ALGORITHM;                        \
+  }
+#else
+#define HIPRESS_EXPORT_CUDA_(SYMBOL, ALGORITHM, ...) \
+  namespace hipress::kernels {                       \
+  const CudaKernels& SYMBOL##_cuda() {               \
+    static const CudaKernels kernels = __VA_ARGS__;  \
+    return kernels;                                  \
+  }                                                  \
+  }
+#endif
+
+#define HIPRESS_EXPORT_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                                      \
+      SYMBOL, ALGORITHM,                                                     \
+      {.kind = CudaKind::kQuantizer, .quantizer = cuda_quantizer_kernels<ALGORITHM>()})
+#define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                                       \
+      SYMBOL, ALGORITHM,                                                      \
+      {.kind = CudaKind::kSparsifier, .sparsifier = cuda_sparsifier_kernels<ALGORITHM>()})

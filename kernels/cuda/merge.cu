@@ -1,0 +1,61 @@
+// Merge on a GPU.
+
+#include <algorithm>
+
+#include "kernels/cuda/batch.hpp"
+#include "kernels/cuda/merge.hpp"
+
+namespace hipress::kernels {
+
+namespace {
+
+/// Values that a thread reads at a time, so that enough of them are on their way.
+constexpr int kAtOnce = 4;
+constexpr std::int64_t kMergedPerBlock = std::int64_t{kAtOnce} * kThreadsPerBlock;
+
+struct MergeSlice {
+  const float* y;
+  float* x;
+  std::int64_t elements;
+  float own_divisor, sum_divisor;
+};
+
+__device__ float merged(const MergeSlice& slice, float x, float y) {
+  if (slice.own_divisor != 1) x = x / slice.own_divisor;
+  if (slice.y != nullptr) x = x + y;
+  if (slice.sum_divisor != 1) x = x / slice.sum_divisor;
+  return x;
+}
+
+__global__ void merge_values(const MergeSlice slice) {
+  const std::int64_t first = blockIdx.x * kMergedPerBlock + threadIdx.x;
+  float x[kAtOnce] = {}, y[kAtOnce] = {};
+#pragma unroll
+  for (int row = 0; row < kAtOnce; ++row) {
+    const std::int64_t i = first + std::int64_t{row} * kThreadsPerBlock;
+    if (i >= slice.elements) continue;
+    x[row] = slice.x[i];
+    if (slice.y != nullptr) y[row] = slice.y[i];
+  }
+#pragma unroll
+  for (int row = 0; row < kAtOnce; ++row) {
+    const std::int64_t i = first + std::int64_t{row} * kThreadsPerBlock;
+    if (i < slice.elements) slice.x[i] = merged(slice, x[row], y[row]);
+  }
+}
+
+}  // namespace
+
+void merge_on_gpu(const float* y, std::int64_t elements, float* x, float own_divisor,
+                  float sum_divisor, void* stream) {
+  if (elements <= 0) return;
+  MergeSlice slice = {y, x, elements, own_divisor, sum_divisor};
+  void* arguments[] = {&slice};
+  const std::int64_t blocks = (elements + kMergedPerBlock - 1) / kMergedPerBlock;
+  check_cuda(
+      cudaLaunchKernel(handle_of(merge_values), dim3(static_cast<unsigned>(blocks)),
+                       dim3(kThreadsPerBlock), arguments, 0, static_cast<cudaStream_t>(stream)),
+      "launching a merge");
+}
+
+}  // namespace hipress::kernels

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/codec/item.hpp"
+#include "kernels/codec/slice.hpp"
+#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/draws.hpp"
+
+/// What the launcher of a quantiser's kernels (cuda/quantizer.cu) and the kernels themselves
+/// (cuda/quantizer.cuh) agree on. The kernels come as handles, so that one launcher serves those
+/// that were built in and those compiled at run time.
+namespace hipress::kernels {
+
+/// What an encode does about the residual: see host/quantizer_body.hpp.
+enum class CudaFeedback { kNone, kAtOnce, kDeferred };
+
+/// One slice that is encoded.
+struct EncodeSlice {
+  const void* values;
+  std::int64_t elements;
+  ValueType type;
+  ValueRule rule;
+  float* residual;     ///< null: none
+  Deferred* deferred;  ///< null: the residual is brought up to date at once
+  std::byte* message;
+  std::uint32_t* planes;
+  DrawStream draws;
+  std::int64_t* message_bytes;
+  std::int64_t first_block;
+  std::int64_t first_tile;  ///< of the slice's tiles in the temporary memory
+  std::int64_t number;      ///< of the slice in the temporary memory
+
+#ifdef __CUDACC__
+  template <ValueType kType>
+  __device__ float value(std::int64_t element) const {
+    return rule(load_value(values, kType, element), residual != nullptr ? residual[element] : 0.0f);
+  }
+#endif
+};
+
+inline constexpr int kMessagesPerLaunch = 8;
+
+/// One slice that is decoded from up to kMessagesPerLaunch messages. With more of them, several
+/// slices follow each other, the first with the own divisor, the last with the sum's; sums on their
+/// way between them are fp32.
+struct DecodeSlice {
+  const std::byte* messages[kMessagesPerLaunch];  ///< null: its length is wrong
+  int count;
+  DecodeMode mode;
+  ValueType read_type, type;
+  float own_divisor, sum_divisor;
+  const void* read;  ///< where x is read, if it is: `read_type`
+  void* values;      ///< where the result goes: `type`
+  std::int64_t elements;
+  std::int64_t first_block;
+};
+
+inline constexpr int kMaxCudaPasses = 8;
+inline constexpr int kValueTypes = 3;
+
+struct CudaPassKernels {
+  std::size_t tile_result_bytes = 0;
+  const void* measure[kValueTypes][3] = {};  ///< by CudaFeedback
+  const void* conclude = nullptr;
+};
+
+/// One quantiser's kernels: functions or cudaKernel_t, whatever cudaLaunchKernel takes.
+struct CudaQuantizerKernels {
+  int pass_count = 0;
+  int codes_after = 0;
+  std::size_t slice_result_bytes = 0;
+  CudaPassKernels passes[kMaxCudaPasses];
+  const void* encode[kValueTypes] = {};
+  const void* put_back = nullptr;
+  const void* settle = nullptr;  ///< null: never leaves a residual half done
+  const void* decode = nullptr;
+};
+
+}  // namespace hipress::kernels

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "kernels/codec/codec.hpp"
+#include "kernels/frames/compiled_algorithm.hpp"
+
+namespace hipress::kernels {
+
+/// What algorithms on every device share: compiled code with its parameters bound.
+class AlgorithmCodec : public Codec {
+ public:
+  /// `values` are the parameters in the algorithm's order; `program` must outlive the codec.
+  AlgorithmCodec(const CompiledAlgorithm& program, const double* values) : program_(program) {
+    program_.bind(values, bound_);
+    traits_.state_arrays = program_.state_arrays;
+    traits_.error_feedback = program_.state_arrays > 0;
+  }
+
+  const CodecTraits& traits() const override { return traits_; }
+
+  std::int64_t encoded_bytes(std::int64_t elements) const override {
+    return program_.encoded_bytes(bound_, elements);
+  }
+
+ protected:
+  const CompiledAlgorithm& program_;
+  BoundAlgorithm bound_ = {};
+
+ private:
+  CodecTraits traits_;
+};
+
+}  // namespace hipress::kernels

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/codec/message.hpp"
+#include "kernels/host/lanes.hpp"
+
+/// Words of 32 elements as the host loops hold them, loaded and stored apart from the arithmetic.
+/// Whatever is not forced inline is a template on F: see host/loops_body.hpp.
+namespace hipress::kernels {
+
+/// A slice's results of this many elements are written past the caches.
+inline constexpr std::int64_t kStreamElements = std::int64_t{1} << 20;
+
+template <class F>
+inline constexpr int kVectors = kWordElements / Lanes<F>::kWidth;
+
+template <class F>
+struct Word {
+  F part[kVectors<F>];
+};
+
+/// Asks for the word that is a tile further on: processors look ahead too little where the
+/// arithmetic of a word takes long. Addresses behind the end do no harm.
+HIPRESS_LANES void prefetch_word(const float* word) {
+  for (const int line : {0, 16}) __builtin_prefetch(word + 1024 + line);
+}
+
+/// The first `count` floats at `from`, then zeros.
+template <class F>
+__attribute__((noinline)) Word<F> load_part_of_word(const float* from, int count) {
+  float padded[kWordElements] = {};
+  for (int i = 0; i < count; ++i) padded[i] = from[i];
+  Word<F> word;
+  for (int v = 0; v < kVectors<F>; ++v) load(padded + v * Lanes<F>::kWidth, word.part[v]);
+  return word;
+}
+
+template <class F>
+HIPRESS_LANES Word<F> load_word(const float* from, int count) {
+  if (count != kWordElements) return load_part_of_word<F>(from, count);
+  Word<F> word;
+  for (int v = 0; v < kVectors<F>; ++v) load(from + v * Lanes<F>::kWidth, word.part[v]);
+  return word;
+}
+
+template <class F>
+__attribute__((noinline)) void store_part_of_word(float* to, const Word<F>& word, int count) {
+  float padded[kWordElements];
+  for (int v = 0; v < kVectors<F>; ++v) store(padded + v * Lanes<F>::kWidth, word.part[v]);
+  for (int i = 0; i < count; ++i) to[i] = padded[i];
+}
+
+template <class F>
+HIPRESS_LANES void store_word(float* to, const Word<F>& word, int count) {
+  if (count != kWordElements) return store_part_of_word<F>(to, word, count);
+  for (int v = 0; v < kVectors<F>; ++v) store(to + v * Lanes<F>::kWidth, word.part[v]);
+}
+
+/// Large results whose place is aligned to a vector go past the caches: nobody reads them soon.
+template <class F>
+HIPRESS_LANES bool should_stream(const float* values, std::int64_t elements) {
+  return elements >= kStreamElements && reinterpret_cast<std::uintptr_t>(values) % sizeof(F) == 0;
+}
+
+template <class F>
+HIPRESS_LANES void stream_word(float* to, const Word<F>& word) {
+  for (int v = 0; v < kVectors<F>; ++v) stream(to + v * Lanes<F>::kWidth, word.part[v]);
+}
+
+}  // namespace hipress::kernels

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/codec/codec.hpp"
+#include "kernels/host/isa.hpp"
+
+/// The loops that run on a CPU, one copy per instruction set (isa_*.cpp), and the choice among
+/// them.
+namespace hipress::kernels {
+
+/// One message that is decoded: its planes, and the value of each code.
+struct PlaneSource {
+  const std::uint32_t* planes = nullptr;
+  const float* levels = nullptr;  ///< at least 16 floats may be read
+};
+
+/// Tags, one per Isa.
+struct ScalarIsa {};
+struct PortableIsa {};
+struct Avx2Isa {};
+struct Avx512Isa {};
+
+/// Lengths and headers have been checked by the caller; nothing here throws or allocates. Arrays
+/// come as pointer and count, because a function of the standard library that is compiled along for
+/// one instruction set could end up serving another.
+template <class IsaTag>
+struct HostLoops {
+  /// Every source has codes of `planes` bits.
+  static void decode(int planes, const PlaneSource* sources, std::size_t count,
+                     const DecodeItem& item);
+  template <class Format>
+  static void encode_cast(const EncodeItem& item);
+  template <class Format>
+  static void decode_cast(const std::byte* const* messages, std::size_t count,
+                          const DecodeItem& item);
+  static void merge(const float* const* others, std::size_t count, float* values,
+                    std::int64_t elements, float own_divisor, float sum_divisor);
+};
+
+/// Calls `function(HostLoops<tag>())` for the instruction set, one of available_isas().
+template <class Function>
+void with_loops(Isa isa, const Function& function) {
+  switch (isa) {
+    case Isa::kScalar:
+      return function(HostLoops<ScalarIsa>());
+    case Isa::kPortable:
+      return function(HostLoops<PortableIsa>());
+#ifdef __x86_64__
+    case Isa::kAvx2:
+      return function(HostLoops<Avx2Isa>());
+    case Isa::kAvx512:
+      return function(HostLoops<Avx512Isa>());
+#else
+    default:
+      return;
+#endif
+  }
+}
+
+}  // namespace hipress::kernels

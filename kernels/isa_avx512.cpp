@@ -1,5 +1,0 @@
-// Compiled for AVX-512 F, BW, DQ and VL (kernels/CMakeLists.txt); runs only where isa.cpp finds
-// them.
-#include "kernels/host_loops_body.hpp"
-
-HIPRESS_DEFINE_HOST_LOOPS(Avx512Isa, FloatVector)

@@ -1,4 +1,0 @@
-// The compiler's vectors of four floats, for any processor.
-#include "kernels/host_loops_body.hpp"
-
-HIPRESS_DEFINE_HOST_LOOPS(PortableIsa, FloatVector)

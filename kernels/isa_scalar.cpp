@@ -1,4 +1,0 @@
-// One lane at a time, for any processor: the plain path.
-#include "kernels/host_loops_body.hpp"
-
-HIPRESS_DEFINE_HOST_LOOPS(ScalarIsa, float)

@@ -1,0 +1,247 @@
+#include "planner/analysis/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/quantity.hpp"
+#include "planner/bound/bound.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string sure(double probability) {
+  return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
+}
+
+/// "; PyTorch DDP takes 180ms, with its fp16 hook 143ms", and whether that is faster than the plan
+/// by more than the tolerance.
+std::string about_ddp(const Problem& problem, const Comparison& comparison) {
+  std::string text;
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s) continue;
+    std::string time = io::format_duration(*baseline.iteration_s);
+    if (*baseline.iteration_s < *comparison.planned_s * (1 - problem.tolerance)) {
+      time += ", less than this plan";
+    }
+    if (baseline.name == "ddp") text += "; PyTorch DDP takes " + time;
+    if (baseline.name == "ddp_fp16") {
+      text += (text.empty() ? "; PyTorch DDP with its fp16 hook takes " : ", with its fp16 hook ") +
+              time;
+    }
+  }
+  if (text.empty() || comparison.all_reduce_diagnostic.empty()) return text;
+  return text + " (" + comparison.all_reduce_diagnostic + ")";
+}
+
+std::string name_of(const Contender& rival) {
+  if (rival.name == "ddp") return "PyTorch DDP";
+  if (rival.name == "ddp_fp16") return "PyTorch DDP with its fp16 hook";
+  return rival.name.empty() ? "the best plan without compression" : "baseline " + rival.name;
+}
+
+/// "; half precision alone would save 61ms", where the plan gives up more than that; empty if it
+/// does not, or where nothing in half precision was simulated.
+std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
+                                 double rival_s) {
+  const bool is_coarser =
+      std::ranges::any_of(plan.decisions, [&](const casync::Decision& decision) {
+        return decision.algorithm != casync::kRaw &&
+               !plan.algorithms[static_cast<std::size_t>(decision.algorithm)].half_precision;
+      });
+  if (!is_coarser) return "";
+  std::optional<double> fastest_s;
+  for (const Baseline& baseline : comparison.baselines) {
+    const bool half = std::ranges::all_of(baseline.plan.algorithms,
+                                          [](const auto& used) { return used.half_precision; });
+    const bool compressed = std::ranges::any_of(
+        baseline.plan.decisions, [](const auto& one) { return one.algorithm != casync::kRaw; });
+    if (!baseline.iteration_s || !half || !compressed) continue;
+    fastest_s = std::min(fastest_s.value_or(*baseline.iteration_s), *baseline.iteration_s);
+  }
+  if (!fastest_s) return "";
+  return *fastest_s < rival_s
+             ? "; half precision alone would save " + io::format_duration(rival_s - *fastest_s)
+             : "; half precision alone would save nothing";
+}
+
+/// What it takes for the rival to be the plan, where that is its groups alone.
+std::string how_to_say(const Problem& problem, const Contender& rival) {
+  if (rival.name.starts_with("ddp") || may_be_plan(problem, rival.plan.plan)) return "";
+  const bool topology = problem.strategy != "best" && rival.plan.plan.strategy != problem.strategy;
+  return topology ? " (take --topology BEST)" : " (groups: take --output X.yaml)";
+}
+
+/// Why nothing says how sure an advice is.
+constexpr std::string_view kNoInterval =
+    "how sure is not known: the budget left no time for intervals";
+
+/// What the first saves of the second; without responses, as times alone say.
+sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first, double second_s,
+                      const std::optional<sim::Response>& second, const costs::Spread& spread,
+                      double margin = 0) {
+  if (first && second) return sim::saving(*first, *second, spread, margin);
+  const double saved = second_s > 0 ? 1 - first_s / second_s : 0;
+  return {saved, saved, saved, saved > margin ? 1.0 : 0.0};
+}
+
+/// Where the plan compresses nothing.
+Verdict without_compression(const Problem& problem, const Comparison& comparison) {
+  const double planned_s = *comparison.planned_s;
+  const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
+  Verdict verdict = {.advice = Advice::kDoNotCompress, .sentence = {}};
+  const auto because = [&](const std::string& why) {
+    verdict.sentence = fmt::format("do not compress: {} an iteration uncompressed; {}", time, why);
+    return verdict;
+  };
+  if (problem.nodes == 1) return because("one node has no other to send to");
+  if (problem.algorithms.empty()) return because("--algorithm none allows no compression");
+  if (!comparison.compressed) return because(problem.strategy + " compresses nothing");
+  const Contender& best = *comparison.compressed;
+  const double saved = 1 - best.plan.iteration_s / planned_s;
+  const double worth = saving_of(best.plan.iteration_s, best.response, planned_s,
+                                 comparison.planned, comparison.spread, problem.tolerance)
+                           .probability;
+  if (comparison.planned && best.response) verdict.probability = 1 - worth;
+  constexpr double kNothing = 5e-4;  // less is 0.0 % in words
+  if (std::abs(saved) < kNothing) return because("compression would save nothing");
+  return because(saved > 0 ? fmt::format("compression would save {}, which is not worth its loss "
+                                         "(tolerance {})",
+                                         percent(saved), percent(problem.tolerance))
+                           : fmt::format("compression would take {} longer", percent(-saved)));
+}
+
+/// Where the plan compresses: laid beside its best rival without compression.
+Verdict with_compression(const Problem& problem, const casync::Plan& plan,
+                         const Comparison& comparison) {
+  const double planned_s = *comparison.planned_s;
+  const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
+  if (!comparison.uncompressed) {
+    return {
+        .advice = Advice::kTooClose,
+        .sentence = fmt::format(
+            "too close to call: {} an iteration; no plan without compression was simulated", time)};
+  }
+  const Contender& rival = *comparison.uncompressed;
+  const double rival_s = rival.plan.iteration_s;
+  const sim::Saving saving =
+      saving_of(planned_s, comparison.planned, rival_s, rival.response, comparison.spread);
+  const double saved = 1 - planned_s / rival_s;
+  const bool is_known = comparison.planned && rival.response;
+  const auto known = [&](double probability) {
+    return is_known ? std::optional(probability) : std::nullopt;
+  };
+  if (saved > problem.tolerance && saving.probability >= kSure) {
+    const std::string range =
+        is_known ? fmt::format(", {:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90) : "";
+    return {Advice::kCompress, known(saving.probability),
+            fmt::format("compress ({}): {} an iteration; saves {} of {} ({}{}) over {}{}",
+                        is_known ? sure(saving.probability) : kNoInterval, time,
+                        io::format_duration(rival_s - planned_s), io::format_duration(rival_s),
+                        percent(saved), range, name_of(rival),
+                        about_half_precision(plan, comparison, rival_s))};
+  }
+  const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
+  if (saved <= problem.tolerance) {
+    const double worth = saving_of(planned_s, comparison.planned, rival_s, rival.response,
+                                   comparison.spread, problem.tolerance)
+                             .probability;
+    return {Advice::kDoNotCompress, known(1 - worth),
+            fmt::format("do not compress: {}{} takes {} an iteration, this plan {}: {}",
+                        name_of(rival), how_to_say(problem, rival), rival_time, time,
+                        saved > 0 ? fmt::format("saving {} is not worth its loss (tolerance {})",
+                                                percent(saved), percent(problem.tolerance))
+                                  : fmt::format("{} longer", percent(-saved)))};
+  }
+  return {
+      Advice::kTooClose, known(saving.probability),
+      fmt::format("too close to call: {} an iteration, {} {} ({} saved; compression is faster with "
+                  "{:.0f} % probability)",
+                  time, name_of(rival), rival_time, percent(saved), 100 * saving.probability)};
+}
+
+/// Where compression pays, but not by this plan; none: it does not.
+std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparison& comparison) {
+  if (!comparison.elsewhere) return std::nullopt;
+  const Contender& best = *comparison.elsewhere;
+  const double planned_s = *comparison.planned_s;
+  const bool plan_is_faster =
+      !comparison.uncompressed || planned_s <= comparison.uncompressed->plan.iteration_s;
+  const double rival_s = plan_is_faster ? planned_s : comparison.uncompressed->plan.iteration_s;
+  const double probability =
+      saving_of(best.plan.iteration_s, best.response, rival_s,
+                plan_is_faster ? comparison.planned : comparison.uncompressed->response,
+                comparison.spread, problem.tolerance)
+          .probability;
+  if (best.plan.iteration_s >= rival_s * (1 - problem.tolerance) || probability < kSure) {
+    return std::nullopt;
+  }
+  const bool is_known =
+      best.response && (plan_is_faster ? comparison.planned : comparison.uncompressed->response);
+  std::string text = fmt::format(
+      "compress, but otherwise ({}): {}{} takes {} an iteration, this plan {}",
+      is_known ? sure(probability) : kNoInterval, name_of(best), how_to_say(problem, best),
+      with_interval(best.plan.iteration_s, best.response, comparison.spread),
+      with_interval(planned_s, comparison.planned, comparison.spread));
+  if (!plan_is_faster) {
+    text += fmt::format(", {} {}", name_of(*comparison.uncompressed), io::format_duration(rival_s));
+  }
+  return Verdict{Advice::kCompress, is_known ? std::optional(probability) : std::nullopt, text};
+}
+
+}  // namespace
+
+std::optional<double> Comparison::gap() const {
+  if (!planned_s || !lower_bound_s) return std::nullopt;
+  return planner::gap(*planned_s, *lower_bound_s);
+}
+
+const char* to_string(Advice advice) {
+  switch (advice) {
+    case Advice::kCompress:
+      return "compress";
+    case Advice::kDoNotCompress:
+      return "do not compress";
+    case Advice::kTooClose:
+      break;
+  }
+  return "too close to call";
+}
+
+bool compresses(const models::Model& model, const casync::Plan& plan) {
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    if (!plans::is_raw(model.gradients[g], plan, plan.decisions[g])) return true;
+  }
+  return false;
+}
+
+std::string with_interval(double time_s, const std::optional<sim::Response>& response,
+                          const costs::Spread& spread) {
+  const std::string time = io::format_duration(time_s);
+  if (!response) return time;
+  const sim::Interval range = sim::interval(*response, spread);
+  return fmt::format("{} ({} to {})", time, io::format_duration(range.p10_s),
+                     io::format_duration(range.p90_s));
+}
+
+Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {
+  if (!comparison.planned_s) {
+    const std::string why = comparison.not_simulated.empty()
+                                ? "this plan's graph is too large to be simulated"
+                                : comparison.not_simulated;
+    return {.advice = Advice::kTooClose, .sentence = "too close to call: " + why};
+  }
+  Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, plan, comparison)
+                                                    : without_compression(problem, comparison);
+  if (verdict.advice != Advice::kCompress) {
+    verdict = compress_elsewhere(problem, comparison).value_or(verdict);
+  }
+  verdict.sentence += about_ddp(problem, comparison);
+  return verdict;
+}
+
+}  // namespace hipress::planner

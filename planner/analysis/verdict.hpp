@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/baselines/baselines.hpp"
+#include "planner/timing/workbench.hpp"
+
+namespace hipress::planner {
+
+/// Something that a plan is compared with.
+struct Contender {
+  std::string name;  ///< of a baseline; empty: it was searched
+  TimedPlan plan;
+  std::optional<sim::Response> response = {};  ///< none: the budget left no time for it
+};
+
+/// Simulated iteration times of the plan and of what it is compared with.
+struct Comparison {
+  std::optional<double> planned_s;  ///< none: its graph is too large, or `not_simulated`
+  std::string not_simulated = {};   ///< why nothing was; else empty
+  std::optional<sim::Response> planned = {};
+  std::vector<Baseline> baselines;
+  std::optional<Contender> uncompressed = {};  ///< the fastest plan known without compression
+  /// The fastest compressing baseline that the algorithms allow and the topology or the kind of
+  /// plan file does not.
+  std::optional<Contender> elsewhere = {};
+  std::optional<TimedPlan> raw = {};         ///< the fastest of those that may be the plan
+  std::optional<Contender> compressed = {};  ///< the fastest known with compression
+  costs::Spread spread = {};
+  /// What DDP's times rest on where its all-reduce was not measured: "taken as …"; else empty.
+  std::string all_reduce_diagnostic = {};
+  std::optional<double> lower_bound_s = {};  ///< of the plans that the search chose from
+  /// No plan that the search could have returned takes less time than this one.
+  bool proved_optimal = false;
+  /// How far from the best of them the plan can be at most.
+  std::optional<double> gap() const;
+};
+
+enum class Advice : std::uint8_t { kCompress, kDoNotCompress, kTooClose };
+const char* to_string(Advice advice);  ///< "compress", "do not compress", "too close to call"
+
+/// Whether to compress.
+struct Verdict {
+  Advice advice = Advice::kTooClose;
+  /// That the advice is right: that compression is faster, or that it saves no more than
+  /// Problem::tolerance; where it is too close to call, that compression is faster. None: it is not
+  /// known, since there was no time for intervals, or nothing to compare.
+  std::optional<double> probability = {};
+  std::string sentence;  ///< one line: the advice, times with intervals, and what DDP takes
+};
+
+/// From this probability on, the advice is no longer that it is too close to call.
+inline constexpr double kSure = 0.9;
+
+/// The verdict on a plan, which is known by `comparison`. Compression has to earn its loss: it is
+/// advised where the plan compresses and is faster than the best plan without with probability
+/// kSure, or a baseline that could not be the plan does; and advised against where the saving is
+/// within Problem::tolerance.
+Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
+
+/// Whether the plan compresses anything, beyond the casts of half-precision gradients.
+bool compresses(const models::Model& model, const casync::Plan& plan);
+
+/// "121ms (110ms to 133ms)", with the 10–90 % interval where it is known.
+std::string with_interval(double time_s, const std::optional<sim::Response>& response,
+                          const costs::Spread& spread);
+
+}  // namespace hipress::planner

@@ -1,0 +1,221 @@
+#include "planner/baselines/baselines.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "planner/baselines/ddp.hpp"
+#include "planner/problem/choices.hpp"
+#include "planner/search/greedy.hpp"
+#include "planner/search/secopa.hpp"
+#include "planner/timing/evaluator.hpp"
+#include "planner/timing/timeline.hpp"
+#include "plans/plan_builder.hpp"
+#include "plans/plan_file.hpp"
+#include "sim/parallel.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// One of the plans that `--plan NAME` stands for; they have K = N. Where nothing may be
+/// compressed, what would compress is none.
+casync::Plan named_plan(const std::string& name, const Problem& problem) {
+  const bool nothing = problem.algorithms.empty();
+  return plans::resolve_plan(
+             nothing && name != "fp16" ? "none" : name,
+             {.model = problem.model,
+              .strategy = problem.strategy,
+              .nodes = problem.nodes,
+              .algorithm = nothing ? std::string("fp16") : first_lossy(problem.algorithms)})
+      .plan;
+}
+
+casync::Plan none(const Problem& problem) { return named_plan("none", problem); }
+casync::Plan fp16(const Problem& problem) { return named_plan("fp16", problem); }
+casync::Plan all(const Problem& problem) { return named_plan("all", problem); }
+casync::Plan threshold(const Problem& problem) { return named_plan("threshold:262144", problem); }
+casync::Plan secopa(const Problem& problem) {
+  return problem.algorithms.empty() ? none(problem) : search_secopa(problem).plan;
+}
+casync::Plan greedy(const Problem& problem) { return search_greedy(problem).plan; }
+
+constexpr std::array kAlone = {
+    BaselineRow{"none", "nothing compressed, each gradient alone", none, false},
+    BaselineRow{"fp16", "everything cast to half precision, each gradient alone", fp16},
+    BaselineRow{"all", "everything compressed, each gradient alone", all},
+    BaselineRow{"threshold_262144", "compressed from 262144 elements on, each gradient alone",
+                threshold},
+    BaselineRow{"secopa", "by SeCoPa's cost model, each gradient alone", secopa},
+};
+
+constexpr std::array kOthers = {
+    BaselineRow{"greedy", "one gradient after the other, by the simulated timeline", greedy},
+    BaselineRow{"ddp", "PyTorch DDP: buckets of 25 MiB, all-reduced in fp32", ddp, false,
+                "allreduce"},
+    BaselineRow{"ddp_fp16", "PyTorch DDP with its fp16 hook", ddp_fp16, true, "allreduce"},
+    BaselineRow{
+        "none_grouped", "nothing compressed, in the best bulk groups", none, false, {}, true},
+    BaselineRow{"fp16_grouped",
+                "everything cast to half precision, in the best bulk groups",
+                fp16,
+                true,
+                {},
+                true},
+    BaselineRow{
+        "all_grouped", "everything compressed, in the best bulk groups", all, true, {}, true},
+    BaselineRow{"secopa_grouped",
+                "by SeCoPa's cost model, in the best bulk groups",
+                secopa,
+                true,
+                {},
+                true},
+};
+
+constexpr auto kBaselines = [] {
+  std::array<BaselineRow, kAlone.size() + kOthers.size()> rows{};
+  std::copy(kAlone.begin(), kAlone.end(), rows.begin());
+  std::copy(kOthers.begin(), kOthers.end(), rows.begin() + kAlone.size());
+  return rows;
+}();
+
+}  // namespace
+
+std::span<const BaselineRow> baselines() { return kAlone; }
+
+std::span<const BaselineRow> all_baselines() { return kBaselines; }
+
+const BaselineRow* find_baseline(std::string_view name) {
+  const auto found = std::find_if(kBaselines.begin(), kBaselines.end(),
+                                  [&](const BaselineRow& row) { return row.name == name; });
+  return found == kBaselines.end() ? nullptr : &*found;
+}
+
+bool has_half_precision(const models::Model& model) {
+  return std::any_of(
+      model.gradients.begin(), model.gradients.end(),
+      [](const models::Gradient& gradient) { return !plans::cast_of(gradient.dtype).empty(); });
+}
+
+std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow& baseline) {
+  const bool fits = baseline.compresses || !has_half_precision(problem.model);
+  if (!baseline.strategy.empty()) {
+    return fits ? std::vector{std::string(baseline.strategy)} : std::vector<std::string>();
+  }
+  std::vector<std::string> names = strategies_of(problem);
+  if (baseline.compresses) {
+    std::erase_if(names, sends_raw_alone);
+  } else if (problem.strategy == "best" && !has_half_precision(problem.model)) {
+    for (const casync::Strategy* strategy : casync::strategies_for(casync::Operation::kMean)) {
+      const std::string name(strategy->name);
+      if (sends_raw_alone(name)) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+namespace {
+
+/// The bulk rules for a plan, the best first, as coarse simulations on network port say; without
+/// groups at all is one of them.
+std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casync::Plan& plan) {
+  Choices only = {.algorithms = plan.algorithms, .gradients = {}, .shapes = {}};
+  for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
+  for (const casync::Aggregation& rule : bulk_rules(problem)) {
+    only.shapes.push_back({.strategy = plan.strategy, .bulk = rule});
+  }
+  Evaluator evaluator(problem, only);
+  Timeline timeline;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
+  for (std::uint32_t shape = 0; shape < only.shapes.size(); ++shape) {
+    const Candidate candidate = {shape, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
+    ranked.emplace_back(timeline.run(evaluator.coarse(candidate)), shape);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<casync::Aggregation> rules;
+  for (const auto& [time, shape] : ranked) rules.push_back(only.shapes[shape].bulk);
+  return rules;
+}
+
+/// None, with the reason, for an algorithm that the profile lacks.
+AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::TransferOrder order,
+                       const Machines& machines) {
+  try {
+    return affordable_iteration(problem.model, plan, machines, order);
+  } catch (const io::InputError& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+/// What a baseline may be with one strategy, all of which are to be simulated.
+std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& problem) {
+  std::vector<casync::Plan> plans = {row.make(problem)};
+  if (!row.grouped || problem.nodes == 1) return plans;
+  constexpr std::size_t kSimulated = 2;  // more: coarse simulations may be wronger
+  Problem grouping = problem;
+  grouping.grouping = Grouping::kAny;
+  const std::vector<casync::Aggregation> rules = ranked_rules(grouping, plans.front());
+  plans.assign(std::min(kSimulated, rules.size()), plans.front());
+  for (std::size_t i = 0; i < plans.size(); ++i) plans[i].bulk = rules[i];
+  return plans;
+}
+
+}  // namespace
+
+Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
+                           const Machines& machines) {
+  Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .diagnostic = {}};
+  if (problem.transfer_order == OrderChoice::kNeed) best.transfer_order = sim::TransferOrder::kNeed;
+  const std::vector<std::string> strategies = strategies_of(problem, row);
+  if (strategies.empty()) {
+    best.diagnostic = row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
+                                           : "all-reduces gradients as fp32";
+  }
+  for (const std::string& strategy : strategies) {
+    Problem one = problem;
+    one.strategy = strategy;
+    one.machines = &machines;
+    for (casync::Plan& plan : plans_of(row, one)) {
+      AffordableTime time = time_of(problem, plan, best.transfer_order, machines);
+      if (best.plan.decisions.empty() ||
+          (time.iteration_s && (!best.iteration_s || *time.iteration_s < *best.iteration_s))) {
+        best.plan = std::move(plan);
+        best.iteration_s = time.iteration_s;
+        best.diagnostic = std::move(time.diagnostic);
+      }
+    }
+  }
+  return best;
+}
+
+std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines) {
+  std::vector<Baseline> result(kBaselines.size());
+  sim::run_parallel(kBaselines.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+    result[i] = simulate_baseline(kBaselines[i], problem, machines);
+  });
+  return result;
+}
+
+bool may_be_plan(const Problem& problem, const casync::Plan& plan) {
+  const bool grouped =
+      plan.bulk.threshold_bytes > 0 || plan.batch.threshold_bytes > 0 || !plan.bulk_groups.empty();
+  const bool topology = problem.strategy == "best" ||
+                        (plan.strategy == problem.strategy && plan.raw_strategy.empty());
+  return allows(problem, plan) && topology && plan.nodes == problem.nodes &&
+         (!grouped || problem.grouping == Grouping::kAny);
+}
+
+const Baseline* faster_baseline(const Problem& problem, const std::vector<Baseline>& baselines,
+                                double planned_s, Allowance allowance) {
+  const Baseline* fastest = nullptr;
+  for (const Baseline& baseline : baselines) {
+    if (!baseline.iteration_s || *baseline.iteration_s >= planned_s) continue;
+    if (may_be_plan(problem, baseline.plan) != (allowance == Allowance::kAllowed)) continue;
+    planned_s = *baseline.iteration_s;
+    fastest = &baseline;
+  }
+  return fastest;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,50 @@
+#include "planner/baselines/ddp.hpp"
+
+#include "casync/layout.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::int64_t kFirstBucketBytes = 1 << 20;
+constexpr std::int64_t kBucketBytes = 25 << 20;
+
+casync::Plan in_buckets(const Problem& problem, const casync::Decision& decision) {
+  casync::Plan plan = {
+      .strategy = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
+  if (problem.machines) plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
+  plan.decisions.assign(problem.model.gradients.size(), decision);
+  for (std::vector<std::uint32_t>& bucket : ddp_buckets(problem.model)) {
+    if (bucket.size() > 1) plan.bulk_groups.push_back(std::move(bucket));
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model) {
+  std::vector<std::vector<std::uint32_t>> buckets;
+  std::int64_t limit = kFirstBucketBytes, bytes = 0;
+  bool open = false;
+  for (const std::uint32_t g : casync::backward_order(model)) {
+    if (!open) buckets.emplace_back();
+    open = true;
+    buckets.back().push_back(g);
+    const models::Gradient& gradient = model.gradients[g];
+    bytes += gradient.elements * models::size_of(gradient.dtype);
+    if (bytes < limit) continue;
+    open = false;
+    bytes = 0;
+    limit = kBucketBytes;
+  }
+  return buckets;
+}
+
+casync::Plan ddp(const Problem& problem) { return in_buckets(problem, {}); }
+
+casync::Plan ddp_fp16(const Problem& problem) {
+  casync::Plan plan = in_buckets(problem, {.algorithm = 0});
+  plan.algorithms.push_back(algorithm("fp16"));
+  return plan;
+}
+
+}  // namespace hipress::planner

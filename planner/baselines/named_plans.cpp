@@ -1,0 +1,184 @@
+#include "planner/baselines/named_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/memory.hpp"
+#include "io/processors.hpp"
+#include "kernels/codec/codec.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/problem/budget.hpp"
+#include "planner/search/passes/runner.hpp"
+#include "planner/search/secopa_costs.hpp"
+#include "planner/search/timeline_search.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// Those that need no machines.
+constexpr std::array<std::string_view, 3> kByName = {"none", "fp16", "all"};
+/// Those that are the same on all machines.
+constexpr std::array<std::string_view, 3> kFixed = {"threshold_262144", "ddp", "ddp_fp16"};
+
+template <class Names>
+bool contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// What is to be planned for a request; `on_link` is of SeCoPa's formulas.
+Problem problem_of(const PlanRequest& request, const costs::Profile& on_link) {
+  Problem problem = {.model = request.model,
+                     .strategy = request.strategy,
+                     .nodes = request.machines.cluster.nodes,
+                     .algorithms = {request.algorithm},
+                     .profile = &on_link,
+                     .machines = &request.machines,
+                     .grouping = Grouping::kAny,
+                     .limits = request.limits};
+  const bool knows_fp16 = request.machines.profile.codecs.contains("fp16");
+  if (request.algorithm != "fp16" && knows_fp16) problem.algorithms.emplace_back("fp16");
+  return problem;
+}
+
+plans::ResolvedPlan resolved(casync::Plan plan, sim::TransferOrder order) {
+  plans::ResolvedPlan result = {.plan = std::move(plan), .codecs = {}, .transfer_order = order};
+  for (const casync::Algorithm& algorithm : result.plan.algorithms) {
+    result.codecs.push_back(kernels::make_codec(algorithm.name));
+  }
+  return result;
+}
+
+/// The fastest baseline that may be the plan and is faster than `plan`, else that one.
+TimedPlan faster_baseline(const Problem& problem, TimedPlan plan) {
+  for (const BaselineRow& row : all_baselines()) {
+    try {
+      Baseline baseline = simulate_baseline(row, problem, *problem.machines);
+      if (!baseline.iteration_s || *baseline.iteration_s >= plan.iteration_s) continue;
+      if (!may_be_plan(problem, baseline.plan)) continue;
+      plan = {std::move(baseline.plan), sim::TransferOrder::kReady, *baseline.iteration_s};
+    } catch (const io::InputError&) {
+      // The profile lacks its algorithm, which the plan may not have either.
+    }
+  }
+  return plan;
+}
+
+/// The fastest of what a search and the baselines give, and `other` if it is given, polished.
+TimedPlan fastest(const Problem& problem, const TimedPlan* other = nullptr) {
+  SearchResult found = search_timeline(problem);
+  const AffordableTime time =
+      affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
+  if (!time.iteration_s) {
+    throw io::InputError(
+        fmt::format("no plan can be searched: {}; take fewer nodes", time.diagnostic));
+  }
+  TimedPlan plan =
+      faster_baseline(problem, {std::move(found.plan), found.transfer_order, *time.iteration_s});
+  if (other != nullptr && other->iteration_s <= plan.iteration_s) plan = *other;
+  return run_passes(problem, plan, {}, other).plan;
+}
+
+TimedPlan best_uncompressed(Problem problem) {
+  problem.algorithms.clear();
+  return fastest(problem);
+}
+
+TimedPlan best(const Problem& problem) {
+  const TimedPlan raw = best_uncompressed(problem);
+  return sends_raw_alone(problem.strategy) ? raw : fastest(problem, &raw);
+}
+
+plans::ResolvedPlan searched(std::string_view name, Problem problem) {
+  problem.limits = share_of(problem.limits, 0.5);
+  TimedPlan plan = name == kBest ? best(problem) : best_uncompressed(problem);
+  return resolved(in_one_strategy(std::move(plan.plan)), plan.transfer_order);
+}
+
+/// With the strategy that is best for it, where there are several.
+casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
+  const std::vector<std::string> strategies = strategies_of(problem, row);
+  if (strategies.size() == 1 && !row.grouped) {
+    Problem one = problem;
+    one.strategy = strategies.front();
+    return row.make(one);
+  }
+  Baseline baseline = simulate_baseline(row, problem, *problem.machines);
+  if (!baseline.iteration_s) {
+    throw io::InputError(fmt::format("plan {}: {}", row.name, baseline.diagnostic));
+  }
+  return std::move(baseline.plan);
+}
+
+std::optional<plans::ResolvedPlan> make(const sim::PlanningTask& task) {
+  // The tool may plan on every core at once.
+  const double memory_bytes =
+      static_cast<double>(io::available_memory()) / static_cast<double>(io::usable_cores().size());
+  const Machines machines{.profile = task.profile,
+                          .cluster = task.cluster,
+                          .network = task.network,
+                          .memory_bytes = memory_bytes};
+  return named_plan(task.name, {.model = task.model,
+                                .strategy = task.strategy,
+                                .algorithm = task.algorithm,
+                                .machines = machines,
+                                .limits = {.evaluations = task.evaluations}});
+}
+
+}  // namespace
+
+std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request) {
+  if (!is_named_plan(name)) return std::nullopt;
+  const costs::Profile on_link =
+      profile_on_link(request.machines.profile, request.machines.cluster.link);
+  const Problem problem = problem_of(request, on_link);
+  if (is_searched(name)) return searched(name, problem);
+  return resolved(baseline_plan(*find_baseline(name), problem), sim::TransferOrder::kReady);
+}
+
+bool is_searched(std::string_view name) { return name == kBest || name == kBestUncompressed; }
+
+bool is_named_plan(std::string_view name) {
+  return is_searched(name) || (find_baseline(name) != nullptr && !contains(kByName, name));
+}
+
+std::string named_plans() {
+  std::string names;
+  for (const sim::PlannedName& row : plan_source().names) {
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return names;
+}
+
+sim::PlanSource plan_source() {
+  sim::PlanSource source{.names = {}, .plan = make};
+  source.names.push_back(
+      {kBest, "the fastest that is found, with the algorithm, fp16 or nothing, in groups or not"});
+  source.names.push_back({kBestUncompressed, "the fastest that is found without compression"});
+  for (const BaselineRow& row : all_baselines()) {
+    if (contains(kByName, row.name)) continue;
+    source.names.push_back({row.name, row.help, !contains(kFixed, row.name)});
+  }
+  return source;
+}
+
+plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::PlanContext& context,
+                                 const Machines& machines, std::int64_t evaluations) {
+  std::optional<plans::ResolvedPlan> plan = named_plan(
+      path_or_name, {.model = context.model,
+                     .strategy = std::string(casync::find_strategy(context.strategy).name),
+                     .algorithm = context.algorithm,
+                     .machines = machines,
+                     .limits = {.evaluations = evaluations}});
+  if (plan) return std::move(*plan);
+  plans::PlanContext with_names = context;
+  with_names.other_names = named_plans();
+  return plans::resolve_plan(path_or_name, with_names);
+}
+
+}  // namespace hipress::planner

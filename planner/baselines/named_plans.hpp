@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "planner/problem/problem.hpp"
+#include "plans/plan_file.hpp"
+#include "sim/plan_source.hpp"
+
+/// Plans that need machines to be made, under the names that hipress-sim, hipress-exec and sweeps
+/// take for --plan.
+namespace hipress::planner {
+
+/// What such a plan is made for. Everything must outlive the call.
+struct PlanRequest {
+  const models::Model& model;
+  std::string strategy;   ///< a row of casync::strategies()
+  std::string algorithm;  ///< that baselines compress with, and plan best may
+  const Machines& machines;
+  Limits limits = {};  ///< of searches; in evaluations, the same request gives the same plan
+};
+
+inline constexpr std::string_view kBest = "best";
+inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
+
+/// "best": searched as hipress-plan does, with fp16 beside the algorithm where the profile knows
+/// it, with half of the limits and with the other half without compression, in groups or not;
+/// "best_uncompressed": that other half; or any of all_baselines() but none, fp16 and all, which
+/// plans::resolve_plan() makes for whatever machines. None for other names, and for the names of
+/// files. io::InputError if there is no such plan with this strategy, or if it is too large to be
+/// simulated.
+std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request);
+
+/// Whether named_plan() makes a plan of that name, and whether it searches for it.
+bool is_named_plan(std::string_view name);
+bool is_searched(std::string_view name);
+
+/// "best, threshold_262144, secopa, …": for help and errors.
+std::string named_plans();
+
+/// The same plans for simulations of sweeps.
+sim::PlanSource plan_source();
+
+/// As plans::resolve_plan(), and named plans for these machines; the machines' profile and cluster
+/// are not looked at for others.
+plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::PlanContext& context,
+                                 const Machines& machines,
+                                 std::int64_t evaluations = sim::kEvaluations);
+
+}  // namespace hipress::planner

@@ -1,0 +1,281 @@
+#include "planner/bound/bound.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "planner/bound/relaxation.hpp"
+#include "planner/bound/visits.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kPrecision = 1e-4;  // relative: of the bound
+constexpr double kFirstStep = 1e-3;  // relative, of the search for the bound
+constexpr double kSafely = 1e-9;     // relative, more than rounding loses
+constexpr double kSecondsPerPicosecond = 1e-12;
+// Visits are looked at where gradients and families are few.
+constexpr std::size_t kMaxGradients = 24;
+constexpr std::size_t kMaxFamilies = 8;
+constexpr std::size_t kVisitsPerBranchNode = 400'000;  // of all families together
+constexpr double kMaxSimulated = 4e6;  // gradients, nodes and plans, where each plan is simulated
+constexpr double kGrain = 2e-4;        // relative, of the times of visits
+
+/// What shapes have in common as far as the bound goes.
+struct Family {
+  Shape shape;
+  std::vector<std::size_t> members = {};  ///< shapes, by index
+};
+
+/// `a` lets more join than `b` does, or as much.
+casync::Aggregation weaker(const casync::Aggregation& a, const casync::Aggregation& b) {
+  casync::Aggregation joined = {.threshold_bytes = std::max(a.threshold_bytes, b.threshold_bytes)};
+  if (a.wait && b.wait) joined.wait = std::max(*a.wait, *b.wait);
+  if (a.limit_bytes && b.limit_bytes) joined.limit_bytes = std::max(*a.limit_bytes, *b.limit_bytes);
+  return joined;
+}
+
+/// Shapes of one strategy and bulk threshold are bounded together, by the most that any lets join.
+std::vector<Family> families(const Choices& choices) {
+  std::vector<Family> found;
+  for (std::size_t i = 0; i < choices.shapes.size(); ++i) {
+    const Shape& shape = choices.shapes[i];
+    const auto same = std::find_if(found.begin(), found.end(), [&](const Family& family) {
+      return family.shape.strategy == shape.strategy &&
+             family.shape.raw_strategy == shape.raw_strategy &&
+             family.shape.bulk.threshold_bytes == shape.bulk.threshold_bytes;
+    });
+    if (same == found.end()) {
+      found.push_back({shape, {i}});
+      continue;
+    }
+    same->members.push_back(i);
+    same->shape.bulk = weaker(same->shape.bulk, shape.bulk);
+    same->shape.batch = weaker(same->shape.batch, shape.batch);
+  }
+  return found;
+}
+
+/// Whether each shape of the family is one plan: everything raw, by the library's all-reduce.
+bool is_all_reduced(const Family& family, const Choices& choices) {
+  const Shape& shape = family.shape;
+  const casync::Strategy& strategy =
+      casync::find_strategy(shape.raw_strategy.empty() ? shape.strategy : shape.raw_strategy);
+  return strategy.form == casync::Strategy::Form::kWhole &&
+         std::ranges::all_of(choices.gradients, [](const std::vector<casync::Decision>& options) {
+           return std::ranges::all_of(options, [](const casync::Decision& decision) {
+             return decision.algorithm == casync::kRaw;
+           });
+         });
+}
+
+/// What the fastest plan of a family takes whose shapes are one plan each, in picoseconds; 0 where
+/// that is too much to simulate.
+double fastest(const models::Model& model, const Machines& machines, const Choices& choices,
+               const Family& family, const std::function<bool()>& stop) {
+  const double tasks = static_cast<double>(model.gradients.size()) * machines.cluster.nodes *
+                       static_cast<double>(family.members.size());
+  if (tasks > kMaxSimulated) return 0;
+  const Problem problem = {
+      .model = model, .nodes = machines.cluster.nodes, .algorithms = {}, .machines = &machines};
+  const std::vector<std::uint16_t> options(model.gradients.size(), 0);
+  double least = kInfinity;
+  for (const std::size_t shape : family.members) {
+    if (stop && stop()) return 0;
+    const AffordableTime time =
+        affordable_iteration(model, make_plan(problem, choices, shape, options), machines,
+                             choices.shapes[shape].transfer_order);
+    if (!time.iteration_s || !time.diagnostic.empty()) return 0;
+    least = std::min(least, *time.iteration_s);
+  }
+  return least / kSecondsPerPicosecond;
+}
+
+/// Decides, for all shapes, whether some plan could end at a given time.
+class BoundSearch {
+ public:
+  BoundSearch(const models::Model& model, const Machines& machines, const Choices& choices,
+              const BoundLimits& limits)
+      : ready_(ready_times(model, machines.cluster)), limits_(limits) {
+    for (const Family& family : families(choices)) {
+      families_.push_back(family);
+      relaxations_.push_back(std::make_unique<Relaxation>(
+          ready_, machines, least_work(model, machines, choices, family.shape, ready_)));
+    }
+    for (const Family& family : families_) {
+      refuted_.push_back(is_all_reduced(family, choices)
+                             ? fastest(model, machines, choices, family, limits.stop)
+                             : 0);
+    }
+    const bool few = ready_.order.size() <= kMaxGradients && families_.size() <= kMaxFamilies;
+    if (few && limits.branch_nodes > 0 && VisitBound::holds_for(machines)) {
+      bound_by_visits(model, machines, choices);
+    }
+  }
+
+  Bound take() {
+    double low = std::max(earliest_end(), *std::min_element(refuted_.begin(), refuted_.end()));
+    double high = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
+    low = std::min(low, high);
+    double step = kFirstStep;
+    while (low < high * (1 - kPrecision) && !(limits_.stop && limits_.stop())) {
+      const double end =
+          high < kInfinity && low * (1 + step) >= high ? low + (high - low) / 2 : low * (1 + step);
+      if (refuted(end)) {
+        low = end;
+        step *= 4;
+      } else {
+        high = end;
+      }
+    }
+    Bound bound = {.seconds = std::max(0.0, low * (1 - kSafely) - 1) * kSecondsPerPicosecond,
+                   .shape = families_[easiest_].members.front(),
+                   .options = {}};
+    bound.options = rounded();
+    return bound;
+  }
+
+ private:
+  /// Per family, up to the known plan.
+  void bound_by_visits(const models::Model& model, const Machines& machines,
+                       const Choices& choices) {
+    const double known = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
+    const std::size_t most = kVisitsPerBranchNode * limits_.branch_nodes / families_.size();
+    for (std::size_t i = 0; i < families_.size(); ++i) {
+      if (limits_.stop && limits_.stop()) return;
+      if (refuted_[i] > 0) continue;
+      VisitBound visits(model, machines, choices, families_[i].shape, ready_,
+                        relaxations_[i]->all_work(), kGrain * earliest_end());
+      refuted_[i] = visits.least(known, most);
+    }
+  }
+
+  /// Every gradient by itself, as fast as any shape lets it be.
+  double earliest_end() const {
+    double least = kInfinity;
+    for (const auto& relaxation : relaxations_) {
+      double end = *std::max_element(ready_.compute_end.begin(), ready_.compute_end.end());
+      for (std::size_t place = 0; place < relaxation->places(); ++place) {
+        double own = kInfinity;
+        for (const OptionWork& work : relaxation->work(place)) own = std::min(own, work.end);
+        end = std::max(end, own);
+      }
+      least = std::min(least, end);
+    }
+    return least;
+  }
+
+  /// The shape that could not be refuted last is asked first.
+  bool refuted(double end) {
+    for (std::size_t i = 0; i < relaxations_.size(); ++i) {
+      const std::size_t which = (easiest_ + i) % relaxations_.size();
+      if (refuted_[which] > end) continue;
+      Relaxation& relaxation = *relaxations_[which];
+      std::size_t nodes = limits_.branch_nodes;
+      Relaxation::Verdict verdict = relaxation.test(end, relaxation.all());
+      if (verdict.refuted || (nodes > 0 && refuted_by_branches(relaxation, end, relaxation.all(),
+                                                               verdict.mixture, nodes))) {
+        continue;
+      }
+      easiest_ = which;
+      suggestion_ = std::move(verdict.mixture);
+      return false;
+    }
+    return true;
+  }
+
+  /// The gradient whose options the mixture mixes most, by the work on ports that they differ in.
+  static bool choose(const Relaxation& relaxation, const Mixture& mixture, std::size_t& place,
+                     double& middle) {
+    double most = 0;
+    for (std::size_t i = 0; i < mixture.gradients.size(); ++i) {
+      double mean = 0, spread = 0;
+      const auto port = [&](const Mixture::Share& share) {
+        return relaxation.work(i)[share.option].port.average;
+      };
+      for (const Mixture::Share& share : mixture.gradients[i]) mean += share.weight * port(share);
+      for (const Mixture::Share& share : mixture.gradients[i]) {
+        spread += share.weight * std::abs(port(share) - mean);
+      }
+      if (spread <= most) continue;
+      most = spread;
+      place = i;
+      middle = mean;
+    }
+    return most > 0;
+  }
+
+  bool refuted_by_branches(Relaxation& relaxation, double end, const Allowed& allowed,
+                           const Mixture& mixture, std::size_t& nodes) {
+    std::size_t place = 0;
+    double middle = 0;
+    if (!choose(relaxation, mixture, place, middle)) return false;
+    for (const bool upper : {false, true}) {
+      Allowed part = allowed;
+      std::erase_if(part[place], [&](std::uint16_t option) {
+        return (relaxation.work(place)[option].port.average > middle) != upper;
+      });
+      if (part[place].empty()) continue;
+      if (nodes == 0) return false;
+      --nodes;
+      const Relaxation::Verdict verdict = relaxation.test(end, part);
+      if (verdict.refuted) continue;
+      if (!refuted_by_branches(relaxation, end, part, verdict.mixture, nodes)) return false;
+    }
+    return true;
+  }
+
+  std::vector<std::uint16_t> rounded() const {
+    const Relaxation& relaxation = *relaxations_[easiest_];
+    std::vector<std::uint16_t> options(ready_.order.size(), 0);
+    for (std::size_t place = 0; place < suggestion_.gradients.size(); ++place) {
+      double most = 0;
+      for (const Mixture::Share& share : suggestion_.gradients[place]) {
+        if (share.weight <= most) continue;
+        most = share.weight;
+        options[ready_.order[place]] = relaxation.work(place)[share.option].option;
+      }
+    }
+    return options;
+  }
+
+  const ReadyTimes ready_;
+  const BoundLimits limits_;
+  std::vector<Family> families_;
+  std::vector<std::unique_ptr<Relaxation>> relaxations_;
+  std::vector<double> refuted_;  ///< per family: picoseconds that no plan takes less than
+  std::size_t easiest_ = 0;
+  Mixture suggestion_;
+};
+
+}  // namespace
+
+const casync::Strategy* strategy_without_bound(const Choices& choices) {
+  for (const Shape& shape : choices.shapes) {
+    for (const std::string& name : {shape.strategy, shape.raw_strategy}) {
+      if (name.empty()) continue;
+      const casync::Strategy& strategy = casync::find_strategy(name);
+      if (!strategy.has_bound()) return &strategy;
+    }
+  }
+  return nullptr;
+}
+
+Bound lower_bound(const models::Model& model, const Machines& machines, const Choices& choices,
+                  const BoundLimits& limits) {
+  if (const casync::Strategy* const unknown = strategy_without_bound(choices)) {
+    throw io::InputError(
+        fmt::format("topology {} says nothing of what it costs at the least, so there is no lower "
+                    "bound on its plans",
+                    unknown->name));
+  }
+  return BoundSearch(model, machines, choices, limits).take();
+}
+
+}  // namespace hipress::planner

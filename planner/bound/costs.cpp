@@ -1,0 +1,166 @@
+#include "planner/bound/costs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace hipress::planner {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+double picoseconds(double seconds) {
+  return static_cast<double>(casync::from_seconds(seconds).count());
+}
+
+LeastCost::LeastCost(const costs::Curve& curve, std::uint32_t gpus, double fastest,
+                     bool rounds_by_speed)
+    : curve_(&curve), gpus_(gpus), fastest_(fastest), rounds_by_speed_(rounds_by_speed) {
+  find_line();
+}
+
+double LeastCost::of(std::int64_t x) const {
+  if (curve_ == nullptr || x == 0) return 0;
+  const std::int64_t share = (x + gpus_ - 1) / gpus_;
+  double seconds = (*curve_)(share);
+  for (const costs::Curve::Piece& piece : curve_->pieces) {
+    if (piece.from > static_cast<double>(share)) {
+      seconds = std::min(seconds, curve_->at(std::ceil(piece.from)));
+    }
+  }
+  return slow(picoseconds(seconds));
+}
+
+/// The last piece goes on forever, every other one is least at one of its ends. The floor is left
+/// out, with which a piece would have one more corner.
+void LeastCost::find_line() {
+  if (curve_->pieces.empty()) return;
+  const costs::Curve lines = {curve_->pieces, 0};
+  double slope = curve_->pieces.back().b_s;
+  const auto each_end = [&](auto visit) {
+    visit(1.0);
+    for (const costs::Curve::Piece& piece : curve_->pieces) {
+      if (piece.from <= 1) continue;
+      visit(piece.from);
+      visit(std::nextafter(piece.from, 0.0));
+    }
+  };
+  each_end([&](double x) { slope = std::min(slope, lines.at(x) / x); });
+  slope = std::max(slope, 0.0);
+  double constant = kInfinity;
+  each_end([&](double x) { constant = std::min(constant, lines.at(x) - slope * x); });
+  constant = std::max(constant, 0.0);
+  line_ = {slow(constant * kPicosecondsPerSecond - 1), slow(slope * kPicosecondsPerSecond / gpus_)};
+  line_ = {std::max(line_.a * kSlack, 0.0), std::max(line_.b * kSlack, 0.0)};
+}
+
+/// At the fastest node's speed; nodes that are slower by a factor take that factor longer.
+double LeastCost::slow(double nominal) const {
+  const double time = fastest_ == 1 ? nominal : std::floor(nominal / fastest_ + 0.5);
+  return rounds_by_speed_ ? std::max(time - 1, 0.0) : time;
+}
+
+std::int64_t Form::bytes(std::int64_t elements) const {
+  return algorithm == nullptr ? elements * static_cast<std::int64_t>(sizeof(float))
+                              : algorithm->encoded_bytes(elements);
+}
+
+PortLimit port_limit(const Machines& machines) {
+  const costs::Cluster& cluster = machines.cluster;
+  PortLimit limit;
+  if (machines.network == sim::Network::kPort || costs::is_hierarchical(cluster)) return limit;
+  const costs::LinkCosts& link = cluster.link;
+  limit.credit = picoseconds(static_cast<double>(link.burst_bytes) / link.bandwidth);
+  // Credit comes back while the other direction has the link.
+  if (link.burst_bytes == 0)
+    limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
+  return limit;
+}
+
+LeastAllReduce::LeastAllReduce(const Machines& machines)
+    : profile_(machines.profile),
+      costs_(machines.profile),
+      ring_(costs::ring_costs(machines.cluster)),
+      nodes_(machines.cluster.nodes) {}
+
+double LeastAllReduce::time(std::int64_t bytes) const {
+  return nodes_ < 2 ? 0 : picoseconds(costs_.seconds(nodes_, bytes, ring_));
+}
+
+/// Of what was measured, its own line; of an ideal ring, the ring's. Where a ring is corrected by
+/// measurements of other clusters, the correction is least at an end of a piece, since a ratio of
+/// two lines rises or falls everywhere; `AllReduceCosts` mixes corrections by convex weights.
+Line LeastAllReduce::line() const {
+  if (nodes_ < 2) return {};
+  const auto exact = profile_.all_reduce.find(static_cast<int>(nodes_));
+  if (exact != profile_.all_reduce.end() && ring_ == profile_.link) {
+    return LeastCost(exact->second, 1, 1, false).line();
+  }
+  double least = profile_.all_reduce.empty() ? 1 : kInfinity;
+  for (const auto& [nodes, curve] : profile_.all_reduce) {
+    if (curve.pieces.empty()) return {};
+    const double steps = 2 * (nodes - 1);
+    const auto ideal = [&, n = nodes](double x) {
+      const costs::LinkCosts& link = profile_.link;
+      return steps * (link.overhead_s + x / n / link.bandwidth + link.latency_s);
+    };
+    const costs::Curve lines = {curve.pieces, 0};
+    least = std::min(least, curve.pieces.back().b_s * nodes * profile_.link.bandwidth / steps);
+    const auto visit = [&](double x) { least = std::min(least, lines.at(x) / ideal(x)); };
+    visit(1);
+    for (const costs::Curve::Piece& piece : curve.pieces) {
+      if (piece.from <= 1) continue;
+      visit(piece.from);
+      visit(std::nextafter(piece.from, 0.0));
+    }
+  }
+  const double steps = least * kSlack * 2 * (nodes_ - 1) * kPicosecondsPerSecond;
+  const Line line = {steps * (ring_.overhead_s + ring_.latency_s) - 1,
+                     steps / nodes_ / ring_.bandwidth};
+  return {std::max(line.a, 0.0), std::max(line.b, 0.0)};
+}
+
+LeastMessage::LeastMessage(const Machines& machines) {
+  const costs::Cluster& cluster = machines.cluster;
+  const auto add = [&](costs::Path path) { paths_.push_back(costs::path_costs(cluster, path)); };
+  if (cluster.host_link) add(costs::Path::kWithinHost);
+  add(costs::Path::kBetweenHosts);
+  if (cluster.rack) add(costs::Path::kBetweenRacks);
+  latency_ = kInfinity;
+  for (const costs::LinkCosts& path : paths_) {
+    latency_ = std::min(latency_, picoseconds(path.latency_s));
+  }
+  // A node has its own port, and its host's, which work at the same time.
+  share_ = cluster.host_link ? 0.5 : 1;
+  whole_is_on_port_ = paths_.size() == 1;
+  fastest_link_ = cluster.link.bandwidth;
+  if (cluster.host_link) fastest_link_ = std::max(fastest_link_, cluster.host_link->bandwidth);
+  burst_ = port_limit(machines).credit;
+  const double o = cluster.rack ? 0 : picoseconds(cluster.link.overhead_s) - 1;
+  between_hosts_ = {std::max(o, 0.0), kSlack / cluster.link.bandwidth * kPicosecondsPerSecond};
+}
+
+double LeastMessage::time(std::int64_t bytes) const {
+  double least = kInfinity;
+  for (const costs::LinkCosts& path : paths_) {
+    least = std::min(least, picoseconds(path.overhead_s) +
+                                picoseconds(static_cast<double>(bytes) / path.bandwidth));
+  }
+  return least;
+}
+
+double LeastMessage::work(std::int64_t bytes) const {
+  if (whole_is_on_port_) return time(bytes);
+  return share_ * kSlack * static_cast<double>(bytes) / fastest_link_ * kPicosecondsPerSecond;
+}
+
+Line LeastMessage::line() const {
+  Line line = {whole_is_on_port_ ? picoseconds(paths_.front().overhead_s) - 1 : 0.0,
+               share_ * kSlack / fastest_link_ * kPicosecondsPerSecond};
+  line.a = std::max(line.a, 0.0);
+  return line;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/bound/costs.hpp"
+#include "planner/bound/work.hpp"
+
+namespace hipress::planner {
+
+/// Per place in the order of backward, the options that are still allowed: indices into the work
+/// of that gradient.
+using Allowed = std::vector<std::vector<std::uint16_t>>;
+
+/// A mixture of options per gradient: what the linear program makes of a plan.
+struct Mixture {
+  struct Share {
+    std::uint16_t option = 0;  ///< index into the work of the gradient
+    double weight = 0;
+  };
+  std::vector<std::vector<Share>> gradients;  ///< by place; weights sum up to 1
+};
+
+/// The linear program that docs/bound.md derives, for plans of one shape. A *line* of it says that
+/// from the ready time of one gradient on, one resource of one node, or of all nodes in the mean,
+/// has to do the work of this gradient and all later ones.
+class Relaxation {
+ public:
+  Relaxation(const ReadyTimes& ready, const Machines& machines,
+             std::vector<std::vector<OptionWork>> work);
+
+  /// Everything is allowed.
+  Allowed all() const;
+
+  struct Verdict {
+    bool refuted = false;  ///< no plan of these options takes only so long
+    Mixture mixture;       ///< unless refuted by an empty choice: near the program's optimum
+  };
+  /// Whether a plan with these options could end at `end` (picoseconds), as far as the program
+  /// knows, solved in at most so many rounds; more: plans are refuted that are nearly possible.
+  Verdict test(double end, const Allowed& allowed, int most_rounds = 60);
+
+  std::span<const OptionWork> work(std::size_t place) const { return work_[place]; }
+  const std::vector<std::vector<OptionWork>>& all_work() const { return work_; }
+  std::size_t places() const { return work_.size(); }
+
+ private:
+  enum Sort : std::uint8_t { kPort, kCodec, kLocal, kCollective, kHost };
+  static constexpr std::size_t kSorts = 5;
+  static constexpr bool is_mean_alone(std::size_t sort) { return sort >= kLocal; }
+  struct Priced {
+    std::size_t line = 0;
+    double weight = 0;
+  };
+  /// A plan and what it puts on every line.
+  struct Column {
+    std::vector<std::uint16_t> options;  ///< per place
+    std::vector<double> values;
+  };
+
+  std::size_t line(std::size_t sort, std::size_t scope, std::size_t place) const {
+    return (sort * scopes() + scope) * places() + place;
+  }
+  std::size_t scopes() const { return nodes_.size() + 1; }
+  double slowness(std::size_t node) const;
+
+  bool narrow(double end, const Allowed& allowed);
+  void drop_dominated(std::size_t place);
+  bool dominates(const OptionWork& a, const OptionWork& b) const;
+  void find_constants();
+  void find_constants(std::size_t scope, const std::vector<double>& own);
+  double least_cost(const std::vector<Priced>& prices, std::vector<std::uint16_t>& options) const;
+  Column column(std::vector<std::uint16_t> options) const;
+  Mixture mixture(const std::vector<Column>& columns, const std::vector<double>& weights) const;
+
+  const ReadyTimes& ready_;
+  const PortLimit limit_;
+  const std::uint32_t node_count_;
+  std::vector<std::vector<OptionWork>> work_;
+  std::vector<std::uint32_t> nodes_;  ///< that have lines of their own
+  Allowed open_;                      ///< what is left of the allowed options
+  std::vector<double> constants_;     ///< per line
+  std::vector<Priced> prices_;        ///< of the last test, where the next begins
+};
+
+}  // namespace hipress::planner

@@ -1,0 +1,98 @@
+#include "planner/problem/accuracy.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "kernels/codec/algorithm_list.hpp"
+#include "kernels/codec/codec.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::string_view kRawName = "none";
+
+std::string_view without_parameters(std::string_view name) {
+  return name.substr(0, name.find('('));
+}
+
+std::optional<int> own_place(const std::map<std::string, int>& places, std::string_view name) {
+  for (const std::string_view key : {name, without_parameters(name)}) {
+    if (const auto found = places.find(std::string(key)); found != places.end()) {
+      return found->second;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> built_in_place(std::string_view name) {
+  if (name == kRawName) return 0;
+  const kernels::AlgorithmRow* const row = kernels::find_algorithm(name);
+  return row != nullptr ? std::optional(row->coarseness) : std::nullopt;
+}
+
+int parse_place(const std::string& text) {
+  const std::optional<int> rank = built_in_place(text);
+  if (rank && *rank >= kernels::kFinest) return *rank;
+  return static_cast<int>(io::parse_integer(text, "place", kernels::kFinest, kernels::kCoarsest));
+}
+
+}  // namespace
+
+int AccuracyOrder::coarseness(std::string_view name) const {
+  if (const std::optional<int> place = own_place(places, name)) return *place;
+  if (const std::optional<int> place = built_in_place(name)) return *place;
+  if (kernels::program_file(name)) return kernels::kCoarsest;
+  throw std::invalid_argument(
+      fmt::format("how coarse {} is, is not known; known are {},{}, and programs (x.pse)",
+                  io::quote(name), kRawName, kernels::algorithm_names()));
+}
+
+bool AccuracyOrder::is_assumed(std::string_view name) const {
+  return kernels::program_file(name) && !own_place(places, name) && !built_in_place(name);
+}
+
+std::vector<std::string> AccuracyOrder::not_coarser(const std::vector<std::string>& algorithms,
+                                                    std::string_view coarsest) const {
+  const int limit = coarseness(coarsest);
+  std::vector<std::string> kept;
+  for (const std::string& name : algorithms) {
+    if (coarseness(name) <= limit) kept.push_back(name);
+  }
+  return kept;
+}
+
+AccuracyOrder parse_accuracy(const std::vector<std::string>& texts) {
+  AccuracyOrder order;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');  // parameters have some, too
+    try {
+      if (equals == std::string::npos || equals == 0) throw io::InputError("there is no place");
+      order.places[text.substr(0, equals)] = parse_place(text.substr(equals + 1));
+    } catch (const io::InputError& error) {
+      throw io::InputError(
+          fmt::format("--accuracy {}: {}; give an algorithm, and one that is as coarse or a place "
+                      "from {} to {}: tern.pse=terngrad, tern.pse=2",
+                      io::quote(text), error.what(), kernels::kFinest, kernels::kCoarsest));
+    }
+  }
+  return order;
+}
+
+std::string describe_accuracy_order() {
+  std::string text(kRawName);
+  for (int place = kernels::kFinest; place <= kernels::kCoarsest; ++place) {
+    std::vector<std::string_view> names;
+    for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+      if (row.coarseness == place) names.push_back(row.name);
+    }
+    text += fmt::format(" < {}", fmt::join(names, ", "));
+  }
+  return text;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hipress::planner {
+
+/// How much of a gradient algorithms give up, as places in an order, the coarsest last.
+struct AccuracyOrder {
+  /// Of algorithms besides the built-in ones, or instead of their own place.
+  std::map<std::string, int> places = {};
+
+  /// Raw 0, else the algorithm's row's. `name` may have parameters. A program (x.pse) that has no
+  /// place is as coarse as the coarsest. std::invalid_argument for others.
+  int coarseness(std::string_view name) const;
+
+  /// Whether it is a program whose place is only assumed.
+  bool is_assumed(std::string_view name) const;
+
+  /// The algorithms that are not coarser than `coarsest` ("none": raw alone), in their order.
+  std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
+                                       std::string_view coarsest) const;
+};
+
+/// "none < fp16, bf16 < tbq, terngrad < …", of the built-in algorithms.
+std::string describe_accuracy_order();
+
+/// The order that command lines give: each text is "tern.pse=terngrad", as coarse as that one, or
+/// "tern.pse=2", that place. io::InputError for anything else.
+AccuracyOrder parse_accuracy(const std::vector<std::string>& texts);
+
+}  // namespace hipress::planner

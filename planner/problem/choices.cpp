@@ -1,0 +1,230 @@
+#include "planner/problem/choices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::int64_t kMinManyBytes = 64 << 10;  // of a slice where K > N
+
+/// The K that are tried for a gradient.
+std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) {
+  const auto nodes = static_cast<std::int32_t>(problem.nodes);
+  std::vector<std::int32_t> counts;
+  if (!folded_only(problem)) {
+    for (std::int32_t k = 1; k < nodes; k *= 2) {
+      if (k == 1 || elements / k >= casync::kSliceWord) counts.push_back(k);
+    }
+  }
+  if (counts.empty() || elements / nodes >= casync::kSliceWord) counts.push_back(nodes);
+  if (nodes == 1) return counts;
+  for (const std::int32_t many : {2 * nodes, 4 * nodes}) {
+    const std::int64_t slice_bytes = elements / many * static_cast<std::int64_t>(sizeof(float));
+    if (many <= plans::kMaxPartitions && slice_bytes >= kMinManyBytes) counts.push_back(many);
+  }
+  return counts;
+}
+
+bool same(const casync::Decision& a, const casync::Decision& b) {
+  return a.algorithm == b.algorithm && a.partitions == b.partitions;
+}
+
+void add_unless_there(std::vector<casync::Decision>& options, const casync::Decision& decision) {
+  const auto is_it = [&](const casync::Decision& option) { return same(option, decision); };
+  if (std::none_of(options.begin(), options.end(), is_it)) options.push_back(decision);
+}
+
+std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const std::string& name) {
+  if (const auto found = plans::find_algorithm(algorithms, name)) return *found;
+  const std::int8_t place = plans::next_place(algorithms, name);
+  algorithms.push_back(algorithm(name));
+  return place;
+}
+
+/// How the gradient goes where it is left as it is: raw, or cast to its own half precision.
+std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::Gradient& gradient) {
+  const std::string_view cast = plans::cast_of(gradient.dtype);
+  return cast.empty() ? casync::kRaw : index_of(algorithms, std::string(cast));
+}
+
+/// Adds what a baseline decides. Its algorithms are its own.
+void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& choices) {
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    casync::Decision decision = plan.decisions[g];
+    const auto nodes = static_cast<std::int32_t>(problem.nodes);
+    if (folded_only(problem) && decision.partitions % nodes != 0) continue;
+    if (decision.algorithm != casync::kRaw) {
+      const std::string& name = plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
+      if (!allows(problem, problem.model.gradients[g], name)) continue;
+      decision.algorithm = index_of(choices.algorithms, name);
+    }
+    add_unless_there(choices.gradients[g], decision);
+  }
+}
+
+void put_raw_first(const Problem& problem, Choices& choices) {
+  for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
+    const std::int8_t raw = as_it_is(choices.algorithms, problem.model.gradients[g]);
+    std::stable_partition(
+        choices.gradients[g].begin(), choices.gradients[g].end(),
+        [&](const casync::Decision& decision) { return decision.algorithm == raw; });
+  }
+}
+
+casync::Picoseconds share_of_backward(const Problem& problem, int part) {
+  return casync::from_seconds(models::backward_s(problem.model) / part);
+}
+
+/// Patterns (timing/pattern.hpp) know no batches, so they are left out where only folded plans are
+/// affordable.
+std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
+  std::vector<casync::Aggregation> rules = {{}};
+  if (problem.grouping == Grouping::kNone || folded_only(problem)) return rules;
+  for (const std::int64_t threshold : {std::int64_t{64} << 10, std::int64_t{1} << 20}) {
+    rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, 64)});
+  }
+  return rules;
+}
+
+std::vector<sim::TransferOrder> orders(const Problem& problem) {
+  switch (problem.transfer_order) {
+    case OrderChoice::kNeed:
+      return {sim::TransferOrder::kNeed};
+    case OrderChoice::kBest:
+      return {sim::TransferOrder::kReady, sim::TransferOrder::kNeed};
+    case OrderChoice::kReady:
+      break;
+  }
+  return {sim::TransferOrder::kReady};
+}
+
+/// How gradients may travel: a strategy for all, or, where it may be chosen, one for compressed
+/// gradients and the library's all-reduce for raw ones. The library's alone is the latter with
+/// everything raw.
+struct Ways {
+  std::string strategy, raw_strategy;
+};
+
+std::vector<Ways> ways(const Problem& problem) {
+  std::vector<Ways> found;
+  for (const std::string& strategy : strategies_of(problem)) found.push_back({strategy, ""});
+  if (problem.strategy != "best" || problem.nodes == 1) return found;
+  for (const std::string& strategy : strategies_of(problem)) {
+    for (const casync::Strategy* raw : casync::strategies_for(casync::Operation::kMean)) {
+      if (raw->form == casync::Strategy::Form::kWhole) {
+        found.push_back({strategy, std::string(raw->name)});
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<Shape> make_shapes(const Problem& problem) {
+  std::vector<Shape> shapes;
+  for (const casync::Aggregation& batch : batch_rules(problem)) {
+    for (const casync::Aggregation& bulk : bulk_rules(problem)) {
+      for (const Ways& way : ways(problem)) {
+        for (const sim::TransferOrder order : orders(problem)) {
+          shapes.push_back({.strategy = way.strategy,
+                            .raw_strategy = way.raw_strategy,
+                            .bulk = bulk,
+                            .batch = batch,
+                            .transfer_order = order});
+        }
+      }
+    }
+  }
+  return shapes;
+}
+
+}  // namespace
+
+std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
+  std::vector<casync::Aggregation> rules = {{}};
+  if (problem.grouping == Grouping::kNone || problem.nodes == 1) return rules;
+  std::int64_t largest = 0;
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    largest = std::max(largest, gradient.elements * models::size_of(gradient.dtype));
+  }
+  const bool timed = models::backward_s(problem.model) > 0;
+  for (std::int64_t kib = 64; kib <= 256 << 10; kib *= 4) {
+    const std::int64_t threshold = kib << 10;
+    for (const int part : {64, 16, 4, 1}) {
+      if (timed) {
+        rules.push_back({.threshold_bytes = threshold, .wait = share_of_backward(problem, part)});
+      }
+    }
+    rules.push_back({.threshold_bytes = threshold, .limit_bytes = 4 * threshold});
+    if (threshold > largest) break;  // all are below it
+  }
+  return rules;
+}
+
+bool folded_only(const Problem& problem) {
+  return whole_graphs_are_too_large(problem.model, problem.nodes);
+}
+
+Choices make_choices(const Problem& problem) {
+  Choices choices;
+  if (sends_raw_alone(problem.strategy)) {
+    if (has_half_precision(problem.model)) {
+      throw io::InputError(fmt::format(
+          "--topology {} sends gradients as fp32, but the model has some of half precision: take "
+          "PS, RING or BEST",
+          problem.strategy));
+    }
+    choices.gradients.assign(problem.model.gradients.size(), {casync::Decision{}});
+    choices.shapes = make_shapes(problem);
+    return choices;
+  }
+  for (const std::string& name : problem.algorithms) index_of(choices.algorithms, name);
+  for (const models::Gradient& gradient : problem.model.gradients) {
+    std::vector<casync::Decision>& options = choices.gradients.emplace_back();
+    std::vector<std::int8_t> algorithms = {as_it_is(choices.algorithms, gradient)};
+    for (const std::string& name : problem.algorithms) {
+      algorithms.push_back(index_of(choices.algorithms, name));
+    }
+    for (const std::int8_t algorithm : algorithms) {
+      if (problem.nodes == 1 && algorithm != algorithms.front()) break;  // nobody to send to
+      for (const std::int32_t k : ladder(problem, gradient.elements)) {
+        add_unless_there(options, {algorithm, k});
+      }
+    }
+  }
+  for (const std::string& strategy : strategies_of(problem)) {
+    Problem one = problem;
+    one.strategy = strategy;
+    for (const BaselineRow& baseline : baselines()) {
+      add_baseline(problem, baseline.make(one), choices);
+    }
+  }
+  put_raw_first(problem, choices);
+  choices.shapes = make_shapes(problem);
+  return choices;
+}
+
+casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t shape,
+                       std::span<const std::uint16_t> options) {
+  const Shape& chosen = choices.shapes.at(shape);
+  casync::Plan plan = {.strategy = chosen.strategy,
+                       .nodes = problem.nodes,
+                       .algorithms = choices.algorithms,
+                       .decisions = {},
+                       .raw_strategy = chosen.raw_strategy,
+                       .bulk = chosen.bulk,
+                       .batch = chosen.batch};
+  if (problem.machines) plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
+  for (std::size_t g = 0; g < options.size(); ++g) {
+    plan.decisions.push_back(choices.gradients[g].at(options[g]));
+  }
+  return plan;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "planner/problem/problem.hpp"
+#include "sim/simulator.hpp"
+
+namespace hipress::planner {
+
+/// How a whole plan is shaped, apart from its gradients' decisions.
+struct Shape {
+  std::string strategy;            ///< a row of casync::strategies()
+  std::string raw_strategy = {};   ///< empty: `strategy` too
+  casync::Aggregation bulk = {};   ///< threshold 0: off
+  casync::Aggregation batch = {};  ///< threshold 0: off
+  sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
+  bool operator==(const Shape&) const = default;
+};
+
+/// The option set: every plan that a search may return, and that a lower bound is about.
+struct Choices {
+  std::vector<casync::Algorithm> algorithms;  ///< Decision::algorithm indexes it
+  /// Per gradient (input order): its options, those that send it as what it is first, never empty.
+  std::vector<std::vector<casync::Decision>> gradients;
+  std::vector<Shape> shapes;  ///< never empty; the first has everything off
+};
+
+/// What the plans of a problem may be. K is 1, a power of two up to N, N, and 2N and 4N where
+/// slices stay at least 64 KiB; only K whose slices have at least 32 elements. A gradient is sent
+/// raw or with any algorithm of the problem, with each of these K; besides it may be what a
+/// baseline decides for it, so that every baseline of the problem's algorithms is one of the plans.
+/// Where folded_only(), other K than multiples of N are left out, those of the baselines too.
+/// Shapes are all combinations of the problem's strategies, bulk and batch rules (off, and
+/// thresholds with waits of some shares of backward) and transfer orders. Strategy "best": ps and
+/// ring, for raw gradients that one or the library's all-reduce. A strategy that
+/// sends_raw_alone(): everything raw.
+Choices make_choices(const Problem& problem);
+
+/// The rules for bulk groups that plans of the problem may have: off, then thresholds with what
+/// groups wait for at most. Off alone where it allows no groups.
+std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
+
+/// Whether graphs of all nodes are too large to be simulated again and again, so that only plans
+/// whose graphs can be folded (casync/folding.hpp) are searched.
+bool folded_only(const Problem& problem);
+
+/// The plan with these options, one index into Choices::gradients[g] per gradient.
+casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t shape,
+                       std::span<const std::uint16_t> options);
+
+}  // namespace hipress::planner

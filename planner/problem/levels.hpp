@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/problem/problem.hpp"
+#include "planner/timing/evaluation.hpp"
+
+namespace hipress::planner {
+
+/// A problem on the same machines with their GPUs at another level (costs/levels.hpp): where nodes
+/// sum gradients over their GPUs first, every GPU as a node, and the other way round.
+class OtherLevels {
+ public:
+  /// Null where there is no other level, or where plans for it cannot be simulated, which
+  /// `diagnostics` then says. Problem::machines must be given; the problem's model and profile must
+  /// outlive it.
+  static std::unique_ptr<const OtherLevels> of(const Problem& problem,
+                                               std::vector<std::string>& diagnostics);
+
+  OtherLevels(const Problem& problem, const costs::Cluster& cluster);
+  OtherLevels(const OtherLevels&) = delete;
+  OtherLevels& operator=(const OtherLevels&) = delete;
+
+  const Problem& problem() const { return problem_; }
+
+ private:
+  Machines machines_;
+  Problem problem_;
+};
+
+}  // namespace hipress::planner

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "costs/profile.hpp"
+#include "models/model.hpp"
+#include "planner/problem/accuracy.hpp"
+#include "planner/timing/evaluation.hpp"
+#include "plans/trust.hpp"
+
+namespace hipress::planner {
+
+/// What a plan may be besides its gradients' decisions.
+enum class Grouping : std::uint8_t {
+  kNone,  ///< no bulk groups and no batches: all that SeCoPaPlan.txt can say
+  kAny,
+};
+enum class OrderChoice : std::uint8_t { kReady, kNeed, kBest };
+
+/// How long a search that iterates may go on.
+struct Limits {
+  double budget_s = 2;            ///< seconds from its start; 0: only what needs no search
+  std::int64_t evaluations = -1;  ///< plans to simulate, instead of budget_s; negative: not given
+  std::uint64_t seed = 0;
+  unsigned jobs = 1;  ///< threads; more: the same plan sooner
+  /// Set from outside (by a signal, say): the search ends with the best plan so far. May be null.
+  const std::atomic<bool>* interrupted = nullptr;
+  /// Called now and then with the share of the budget used and the best iteration time so far, in
+  /// seconds. May be empty.
+  std::function<void(double share, double best_s)> progress = {};
+};
+
+/// Whether the search is to end with what it has.
+inline bool is_interrupted(const Limits& limits) {
+  return limits.interrupted && limits.interrupted->load(std::memory_order_relaxed);
+}
+
+struct Choices;
+
+/// Below what runs differ by: a plan that is faster by less is not worth compressing for.
+inline constexpr double kTolerance = 0.005;
+
+/// What is to be planned.
+struct Problem {
+  const models::Model& model;
+  /// A row of casync::strategies(); "best": all of them, also one for what is compressed and
+  /// another for what is raw
+  std::string strategy = "ps";
+  std::uint32_t nodes = 16;
+  std::vector<std::string> algorithms;      ///< the ones a plan may use: "onebit", "tbq(tau=0.25)"
+  const costs::Profile* profile = nullptr;  ///< of SeCoPa's formulas; null: the published costs
+  const Machines* machines = nullptr;       ///< what plans are simulated on; null: nothing is
+  Grouping grouping = Grouping::kNone;
+  OrderChoice transfer_order = OrderChoice::kReady;
+  Limits limits = {};
+  /// The option set that passes, explanations and the lower bound keep to: a search row's
+  /// `choices`.
+  Choices (*choices)(const Problem& problem) = nullptr;  ///< null: make_choices()
+  AccuracyOrder accuracy = {};                           ///< of algorithms
+  plans::Trust trust = {};  ///< the programs that plans which are given may bring
+  /// How much longer an iteration may be, relatively, for giving up less of the gradients. Larger:
+  /// less is compressed; 0: only what costs nothing.
+  double tolerance = kTolerance;
+};
+
+/// Whether a plan may send the gradient so: with one of the problem's algorithms, or with the cast
+/// that leaves it what it is.
+bool allows(const Problem& problem, const models::Gradient& gradient, const std::string& algorithm);
+/// Whether the plan sends all of its gradients so, or raw.
+bool allows(const Problem& problem, const casync::Plan& plan);
+
+/// Problem::choices of it.
+Choices choices_of(const Problem& problem);
+
+/// The strategies that a problem leaves to choose from for gradients in whatever form.
+std::vector<std::string> strategies_of(const Problem& problem);
+
+/// Whether the strategy, a row of casync::strategies() or "best", can carry nothing compressed.
+bool sends_raw_alone(const std::string& strategy);
+
+/// How the plan's raw gradients travel.
+const std::string& raw_strategy_of(const casync::Plan& plan);
+
+/// The same plan, said as one of a single strategy where it compresses nothing and raw gradients
+/// have a strategy of their own.
+casync::Plan in_one_strategy(casync::Plan plan);
+
+/// The algorithm that a search for lossy compression uses: the first of `names` that is no mere
+/// cast to half precision, or the first if all are. `names` must not be empty.
+const std::string& first_lossy(const std::vector<std::string>& names);
+
+/// What a plan must know of the algorithm called `name`. std::invalid_argument that lists the
+/// algorithms.
+casync::Algorithm algorithm(const std::string& name);
+
+}  // namespace hipress::planner

@@ -1,0 +1,91 @@
+#include "planner/search/greedy.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/search/moves.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr double kMaxExactTasks = 30e3;  // beyond, simulations are coarse
+
+bool few_tasks(const Problem& problem) {
+  const double nodes = problem.nodes;
+  return 7 * nodes * (nodes - 1) * static_cast<double>(problem.model.gradients.size()) <=
+         kMaxExactTasks;
+}
+
+/// Options with K = N, or where there are none the first; those that send it as it is first.
+std::vector<std::uint16_t> whole_options(const Problem& problem,
+                                         const std::vector<casync::Decision>& options) {
+  std::vector<std::uint16_t> found;
+  for (std::uint16_t i = 0; i < options.size(); ++i) {
+    if (options[i].partitions == static_cast<std::int32_t>(problem.nodes)) found.push_back(i);
+  }
+  if (found.empty()) found.push_back(0);
+  return found;
+}
+
+}  // namespace
+
+Candidate greedy_candidate(const Problem& problem, Evaluator& evaluator, std::uint32_t shape,
+                           const std::function<bool()>& stop, std::int64_t& evaluations) {
+  const Choices& choices = evaluator.choices();
+  Candidate candidate = {shape, {}};
+  std::vector<std::vector<std::uint16_t>> options;
+  for (const std::vector<casync::Decision>& all : choices.gradients) {
+    options.push_back(whole_options(problem, all));
+    candidate.options.push_back(options.back().front());
+  }
+  const bool exact = few_tasks(problem) && evaluator.can_be_exact(candidate);
+  const auto schedule = [&] {
+    return exact ? evaluator.exact(candidate) : evaluator.coarse(candidate);
+  };
+  std::vector<std::uint32_t> order(candidate.options.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const std::vector<models::Gradient>& gradients = problem.model.gradients;
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (gradients[a].elements != gradients[b].elements) {
+      return gradients[a].elements > gradients[b].elements;
+    }
+    return gradients[a].ready_s > gradients[b].ready_s;
+  });
+  Timeline timeline;
+  Recording base = timeline.record(schedule());
+  ++evaluations;
+  for (const std::uint32_t g : order) {
+    const std::uint16_t before = candidate.options[g];
+    std::uint16_t best = before;
+    std::int64_t best_time = base.iteration;
+    for (const std::uint16_t option : options[g]) {
+      if (option == before) continue;
+      if (stop()) break;
+      candidate.options[g] = option;
+      const std::int64_t time = timeline.run(schedule(), best_time - 1, &base);
+      ++evaluations;
+      if (time == kNever) continue;
+      best = option;
+      best_time = time;
+    }
+    candidate.options[g] = best;
+    if (best != before) base = timeline.record(schedule());
+  }
+  return candidate;
+}
+
+SearchResult search_greedy(const Problem& problem) {
+  Problem alone = problem;
+  alone.grouping = Grouping::kNone;
+  const Choices choices = make_choices(alone);
+  Evaluator evaluator(alone, choices);
+  SearchResult result;
+  const std::function<bool()> stop = stop_of(*alone.machines);
+  const Candidate found = greedy_candidate(
+      alone, evaluator, 0, [&] { return stop && stop(); }, result.evaluations);
+  result.plan = make_plan(alone, choices, found.shape, found.options);
+  result.transfer_order = choices.shapes[found.shape].transfer_order;
+  return result;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/search/passes/pass.hpp"
+
+namespace hipress::planner {
+
+/// What a pass did.
+struct PassReport {
+  std::string name;
+  double seconds = 0;  ///< that it took
+  double iteration_before_s = 0, iteration_after_s = 0;
+  bool changed = false;
+};
+
+struct PolishedPlan {
+  TimedPlan plan;
+  std::vector<PassReport> reports;    ///< of the passes that ran
+  std::vector<std::string> warnings;  ///< of changes that were undone
+};
+
+/// Runs `rows` in their order but for those named in `disabled`, within Problem::limits, and
+/// verifies each one's plan: verify(), and that its iteration on the network asked for is not
+/// longer, or within Problem::tolerance where it is for accuracy; else it is undone and a warning
+/// names the pass. `uncompressed` is PassContext's. std::logic_error that names a pass whose plan
+/// is impossible.
+PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
+                        const std::vector<std::string>& disabled,
+                        const TimedPlan* uncompressed = nullptr,
+                        std::span<const Pass> rows = passes());
+
+/// "shape,more_accurate" as names of passes; io::InputError that proposes one for unknown names.
+std::vector<std::string> parse_pass_names(const std::string& text);
+
+/// What is wrong with a plan for the problem, or empty: decisions, algorithms and K that cannot be,
+/// groups that do not fit, and where the graph is small enough, a graph that casync::check()
+/// refuses.
+std::string verify(const Problem& problem, const casync::Plan& plan);
+
+}  // namespace hipress::planner

@@ -1,0 +1,60 @@
+#include "planner/search/search.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "io/error.hpp"
+#include "io/suggestion.hpp"
+#include "planner/search/exhaustive.hpp"
+#include "planner/search/greedy.hpp"
+#include "planner/search/secopa.hpp"
+#include "planner/search/timeline_search.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::array kSearches = {
+    SearchRow{.name = "secopa",
+              .help = "each gradient alone, by the cost model published with SeCoPa",
+              .search = search_secopa},
+    SearchRow{.name = "greedy",
+              .help = "one gradient after the other, by the simulated timeline: a baseline",
+              .search = search_greedy,
+              .simulates = true},
+    SearchRow{.name = "timeline",
+              .help = "everything together, by the simulated iteration time",
+              .search = search_timeline,
+              .simulates = true,
+              .optimises = true,
+              .has_budget = true},
+    SearchRow{.name = "exhaustive",
+              .help = "the proven best of a small problem: raw or compressed, K = 1 or N",
+              .search = search_exhaustive,
+              .simulates = true,
+              .optimises = true,
+              .choices = exhaustive_choices},
+};
+
+}  // namespace
+
+std::span<const SearchRow> searches() { return kSearches; }
+
+const SearchRow& find_search(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const SearchRow& row : kSearches) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw io::InputError(
+      fmt::format("unknown search {}{}", io::quote(name), io::suggestion(name, names)));
+}
+
+std::string search_names() {
+  std::string names;
+  for (const SearchRow& row : kSearches)
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "planner/problem/problem.hpp"
+
+namespace hipress::planner {
+
+/// A plan and what its search has to say about it.
+struct SearchResult {
+  casync::Plan plan;
+  std::vector<std::string> diagnostics;  ///< for the user: what was interpolated, assumed, left out
+  std::int64_t evaluations = 0;          ///< plans that were simulated
+  sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that the plan is made for
+  struct Finalist {
+    casync::Plan plan;
+    sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
+  };
+  std::vector<Finalist> finalists = {};  ///< other plans that were nearly as good, the best first
+  bool complete = true;  ///< false: it was interrupted, and this is the best until then
+  bool proven = false;   ///< no other plan of the search's option set takes less time
+};
+
+/// One row per search; adding one is one file and one row.
+struct SearchRow {
+  std::string_view name;
+  std::string_view help;
+  SearchResult (*search)(const Problem& problem);
+  bool simulates = false;  ///< it asks Problem::machines
+  /// Passes polish its plan, which is never to be worse than a baseline, and Limits::interrupted
+  /// ends it.
+  bool optimises = false;
+  bool has_budget = false;  ///< it goes on until Limits::budget_s or evaluations are used
+  /// What it chooses from; null: make_choices().
+  Choices (*choices)(const Problem& problem) = nullptr;
+};
+
+std::span<const SearchRow> searches();
+
+/// The row with that name; io::InputError that lists the names.
+const SearchRow& find_search(std::string_view name);
+
+/// "secopa", or several names with commas: for messages and help.
+std::string search_names();
+
+}  // namespace hipress::planner

@@ -1,0 +1,145 @@
+// SeCoPa (HiPress, SOSP 2021) decides every gradient alone: it adds up what a chain of gather,
+// broadcast and codec steps costs for each number of partitions K, raw and compressed, and takes
+// the cheapest. It treats partitions as free parallelism, and knows neither backward nor
+// contention; the simulator knows both.
+
+#include "planner/search/secopa.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+
+#include "io/error.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// Cost of one gradient with partitions of x elements each. Terms are added in the order written,
+/// so that plans equal the published ones to the byte.
+struct Formula {
+  std::string_view strategy;
+  bool by_steps;  ///< what is sent costs the same a step for any N
+  double (*raw)(const SecopaCosts& costs, int nodes, double x);
+  double (*compressed)(const SecopaCosts& costs, int nodes, int partitions, double x);
+};
+
+double ps_raw(const SecopaCosts& costs, int, double x) {
+  return costs.raw.gather(x) + costs.raw.broadcast(x);
+}
+
+double ps_compressed(const SecopaCosts& costs, int nodes, int partitions, double x) {
+  const int encodes = std::min(partitions + 1, nodes);
+  const int decodes = std::min(nodes - 1 + partitions, 2 * (nodes - 1));
+  return costs.compressed.gather(x) + costs.compressed.broadcast(x) + encodes * costs.encode(x) +
+         decodes * costs.decode(x);
+}
+
+double ring_raw(const SecopaCosts& costs, int nodes, double x) {
+  return 2 * (nodes - 1) * costs.raw.send(x);
+}
+
+double ring_compressed(const SecopaCosts& costs, int nodes, int, double x) {
+  return 2 * (nodes - 1) * costs.compressed.send(x) + nodes * costs.encode(x) +
+         nodes * costs.decode(x);
+}
+
+constexpr std::array kFormulas = {Formula{"ps", false, ps_raw, ps_compressed},
+                                  Formula{"ring", true, ring_raw, ring_compressed}};
+
+const Formula& find_formula(std::string_view strategy) {
+  for (const Formula& formula : kFormulas) {
+    if (formula.strategy == strategy) return formula;
+  }
+  std::vector<std::string_view> names;
+  for (const Formula& formula : kFormulas) names.push_back(formula.strategy);
+  throw io::InputError(fmt::format("search secopa has formulas for {}, not for {}",
+                                   fmt::join(names, " and "), io::quote(strategy)));
+}
+
+/// All K are tried up to this one; of larger ones the powers of two, and N.
+constexpr int kMaxOfAll = 1 << 14;
+
+int next(int partitions, int nodes) {
+  if (partitions < kMaxOfAll) return partitions + 1;
+  return partitions < nodes ? std::min(2 * partitions, nodes) : nodes + 1;
+}
+
+/// The first K of those from 1 to N with the least cost.
+template <typename CostOfPartitions>
+SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
+  SecopaChoice best = {compress, 1, cost_of(1)};
+  for (int partitions = 2; partitions <= nodes; partitions = next(partitions, nodes)) {
+    const double cost = cost_of(partitions);
+    if (cost < best.cost) best = {compress, partitions, cost};
+  }
+  return best;
+}
+
+/// What the user should know of the costs that were used.
+std::vector<std::string> diagnostics_of(const Problem& problem) {
+  if (problem.nodes == 1) return {"one node has nobody to send to: nothing is compressed"};
+  const costs::Profile* profile = problem.profile;
+  const std::vector<int> fitted = !profile ? published_nodes() : fitted_nodes(profile->fan_in);
+  const std::string interpolation =
+      fitted.empty() ? std::string() : describe_interpolation(problem.nodes, fitted);
+  std::vector<std::string> diagnostics;
+  if (problem.nodes > static_cast<std::uint32_t>(kMaxOfAll)) {
+    diagnostics.push_back(
+        fmt::format("of more than {} partitions, only powers of two and N were tried", kMaxOfAll));
+  }
+  if (find_formula(problem.strategy).by_steps) {
+    if (!interpolation.empty()) {
+      diagnostics.push_back(
+          "a ring's cost per step does not depend on the number of nodes: nothing was interpolated "
+          "or extrapolated");
+    }
+    return diagnostics;
+  }
+  if (!interpolation.empty()) diagnostics.push_back(interpolation);
+  if (profile && (profile->fan_in.empty() || profile->fan_out.empty())) {
+    diagnostics.push_back("profile '" + profile->name +
+                          "' has no fits of fan-in and fan-out for all: derived from its link as "
+                          "latency + (N-1)·(overhead + bytes/bandwidth)");
+  }
+  return diagnostics;
+}
+
+}  // namespace
+
+SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::uint32_t nodes,
+                    std::int64_t elements) {
+  const Formula& formula = find_formula(strategy);
+  const int count = static_cast<int>(nodes);
+  if (count == 1) return {};
+  const auto size = static_cast<double>(elements);
+  const SecopaChoice raw =
+      cheapest(false, count, [&](int k) { return formula.raw(costs, count, size / k); });
+  const SecopaChoice compressed =
+      cheapest(true, count, [&](int k) { return formula.compressed(costs, count, k, size / k); });
+  return compressed.cost < raw.cost ? compressed : raw;
+}
+
+SearchResult search_secopa(const Problem& problem) {
+  const std::string& name = first_lossy(problem.algorithms);
+  const plans::PlanContext context = {problem.model, problem.strategy, problem.nodes, name};
+  plans::PlanBuilder builder(context);
+  const SecopaCosts costs = problem.nodes == 1 ? SecopaCosts{}
+                            : problem.profile
+                                ? measured_costs(*problem.profile, algorithm(name), problem.nodes)
+                                : published_costs(problem.nodes);
+  std::unordered_map<std::int64_t, SecopaChoice> choices;  // by elements: K may be up to 2^20
+  for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
+    const std::int64_t elements = problem.model.gradients[g].elements;
+    const auto [known, is_new] = choices.try_emplace(elements);
+    if (is_new) known->second = choose(costs, problem.strategy, problem.nodes, elements);
+    const SecopaChoice& choice = known->second;
+    builder.decide(g, choice.compress ? builder.algorithm(name) : casync::kRaw, choice.partitions);
+  }
+  return {.plan = builder.take().plan, .diagnostics = diagnostics_of(problem)};
+}
+
+}  // namespace hipress::planner

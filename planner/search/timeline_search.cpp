@@ -1,0 +1,532 @@
+#include "planner/search/timeline_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "planner/problem/budget.hpp"
+#include "planner/search/moves.hpp"
+#include "planner/search/starts.hpp"
+#include "sim/parallel.hpp"
+
+namespace hipress::planner {
+namespace {
+
+// Shares of the budget after which something is over.
+constexpr double kGreedyShare = 0.15;
+constexpr double kStartShare = 0.4;
+constexpr double kSearchShare = 0.9;  // the rest simulates on the network asked for,
+constexpr double kOwnSearchShare =
+    0.75;  // of which there is more where that is not the search's own
+
+constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
+constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
+constexpr std::size_t kVerifiedStarts = 12;
+constexpr double kExactTask_s = 4e-7;  // that a task takes on network port, until one was timed
+constexpr double kFirstTask_s = 1e-6;  // the same on the network asked for, until one was timed
+constexpr std::size_t kFinalists = 4;
+constexpr double kMinExactRuns = 150;  // that the budget must allow for a local search with them
+constexpr std::size_t kMaxExactSteps = 50000;  // the same, with a budget in evaluations
+constexpr double kWorthLooking = 1.03;  // coarse time over the best's, up to which to look closely
+constexpr std::size_t kLookDirectly = 4;  // exact over coarse steps, up to which not to look first
+constexpr double kWarmth = 0.02;  // how much worse a local optimum may be to go on from, at first
+
+enum class Level : std::uint8_t { kCoarse, kExact };
+
+/// A candidate from which search goes on.
+struct Incumbent {
+  Candidate candidate;
+  std::int64_t time = kNever;         ///< at its level
+  std::int64_t coarse_time = kNever;  ///< with level kExact, for comparison
+  Recording recording;
+};
+
+class TimelineSearch {
+ public:
+  TimelineSearch(const Problem& problem, const Choices& choices)
+      : problem_(problem),
+        budget_(problem.limits),
+        choices_(choices),
+        evaluator_(problem, choices_),
+        neighbourhoods_(problem, choices_),
+        draws_(problem.limits.seed),
+        search_share_(problem.machines->network == sim::Network::kPort ? kSearchShare
+                                                                       : kOwnSearchShare),
+        timelines_(std::max(1u, problem.limits.jobs), Timeline([this] { return stops(); })) {
+    evaluator_.set_stop([this] { return stops(); });
+  }
+  TimelineSearch(const TimelineSearch&) = delete;
+  TimelineSearch& operator=(const TimelineSearch&) = delete;
+
+  SearchResult run() {
+    try {
+      begin();
+      begun_ = true;
+      if (!problem_.model.gradients.empty() && problem_.nodes > 1) iterate();
+    } catch (const sim::Stopped&) {
+      // What was found until then is the result.
+    }
+    return finish();
+  }
+
+ private:
+  struct Found {
+    Candidate candidate;
+    std::int64_t time;  ///< exact where that can be had, else coarse
+  };
+
+  /// Whether a simulation that runs is given up: the first start's never is, so that there is a
+  /// plan.
+  bool stops() const {
+    constexpr double kLate = 1.25;  // an exact simulation may take longer than expected
+    if (starts_.empty()) return false;
+    return budget_.interrupted() ||
+           (begun_ && !budget_.in_evaluations() && budget_.share() > kLate);
+  }
+
+  // ---- simulating ----
+
+  Schedule schedule(Level level, const Candidate& candidate) {
+    return level == Level::kCoarse ? evaluator_.coarse(candidate) : evaluator_.exact(candidate);
+  }
+
+  /// Times of candidates up to `limit`; beyond, kNever.
+  std::vector<std::int64_t> times(Level level, const std::vector<Candidate>& candidates,
+                                  std::int64_t limit, const Recording* base) {
+    std::vector<Schedule> schedules;
+    for (const Candidate& candidate : candidates) schedules.push_back(schedule(level, candidate));
+    std::vector<std::int64_t> result(candidates.size());
+    sim::run_parallel(candidates.size(), problem_.limits.jobs, [&](std::size_t i, unsigned job) {
+      result[i] = timelines_[job].run(schedules[i], limit, base);
+    });
+    budget_.count(static_cast<std::int64_t>(candidates.size()));
+    return result;
+  }
+
+  Incumbent make_incumbent(Level level, const Candidate& candidate) {
+    Incumbent incumbent;
+    incumbent.candidate = candidate;
+    incumbent.recording = timelines_[0].record(schedule(level, candidate));
+    incumbent.time = incumbent.recording.iteration;
+    incumbent.coarse_time =
+        level == Level::kCoarse ? incumbent.time : timelines_[0].run(evaluator_.coarse(candidate));
+    return incumbent;
+  }
+
+  /// Simulates a candidate as exactly as can be, and remembers it if it is among the best.
+  std::int64_t verify(const Candidate& candidate) {
+    for (const Found& known : pool_) {
+      if (known.candidate == candidate) return known.time;
+    }
+    std::int64_t time = 0;
+    if (evaluator_.can_be_exact(candidate)) {
+      const double before_s = budget_.elapsed_s();
+      time = timelines_[0].run(evaluator_.exact(candidate));
+      exact_s_ = budget_.elapsed_s() - before_s;
+      evaluator_.trim();
+    } else {
+      time = asked_for(candidate);
+      remember(candidate, time);
+      return time;
+    }
+    budget_.count(1);
+    remember(candidate, time);
+    return time;
+  }
+
+  void remember(const Candidate& candidate, std::int64_t time) {
+    const auto same = [&](const Found& known) { return known.candidate == candidate; };
+    if (std::any_of(pool_.begin(), pool_.end(), same)) return;
+    const auto place = std::find_if(pool_.begin(), pool_.end(),
+                                    [&](const Found& known) { return time < known.time; });
+    const bool best = place == pool_.begin();
+    pool_.insert(place, {candidate, time});
+    if (pool_.size() > kFinalists) pool_.pop_back();
+    if (best) report();
+  }
+
+  /// On the network asked for; kNever if that is too much.
+  std::int64_t asked_for(const Candidate& candidate) {
+    const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
+    const double before_s = budget_.elapsed_s();
+    const AffordableTime time = affordable_iteration(
+        problem_.model, plan, *problem_.machines, choices_.shapes[candidate.shape].transfer_order);
+    if (tasks > 0 && time.iteration_s) task_s_ = (budget_.elapsed_s() - before_s) / tasks;
+    budget_.count(1);
+    return time.iteration_s ? casync::from_seconds(*time.iteration_s).count() : kNever;
+  }
+
+  /// Whether the budget is enough for a simulation. Candidates differ much in what that takes.
+  bool affords(const Candidate& candidate, double task_s) const {
+    const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
+    return !budget_.interrupted() && budget_.affords(task_s * tasks, 1) >= 1;
+  }
+
+  void report() {
+    if (!problem_.limits.progress) return;
+    const std::int64_t best = pool_.empty() ? coarse_best_.time : pool_.front().time;
+    problem_.limits.progress(std::min(1.0, budget_.share()),
+                             casync::to_seconds(casync::Picoseconds(best)));
+  }
+
+  // ---- searching ----
+
+  /// Simulates the starts of every topology; the first of them whatever the budget is.
+  void begin() {
+    const std::function<bool()> stop = [&] { return budget_.over(kGreedyShare); };
+    std::int64_t evaluations = 0;
+    for (const std::uint32_t shape : neighbourhoods_.shapes()) {
+      if (choices_.shapes[shape].bulk.threshold_bytes > 0) continue;
+      const std::size_t first = starts_.size();
+      const StartContext context = {problem_, choices_, neighbourhoods_, evaluator_,
+                                    shape,    stop,     evaluations};
+      for (const Start& start : starts()) {
+        if (!starts_.empty() && budget_.over(kStartShare)) return;
+        std::vector<Candidate> candidates = start.make(context);
+        budget_.count(std::exchange(evaluations, 0));
+        if (start.for_any_network)
+          std::ranges::copy(candidates, std::back_inserter(for_any_network_));
+        const bool is_first = starts_.size() == first;
+        add_starts(std::move(candidates));
+        if (is_first) group_starts(first);
+      }
+    }
+  }
+
+  void add_starts(std::vector<Candidate> candidates) {
+    const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      starts_.push_back({std::move(candidates[i]), found[i]});
+    }
+  }
+
+  std::size_t best_start(std::size_t first) const {
+    const auto best =
+        std::min_element(starts_.begin() + static_cast<std::ptrdiff_t>(first), starts_.end(),
+                         [](const Found& a, const Found& b) { return a.time < b.time; });
+    return static_cast<std::size_t>(best - starts_.begin());
+  }
+
+  /// The best of the starts from `first` on with every bulk rule, and all of them with the best
+  /// rule: where messages cost more than their bytes, that matters more than gradients' options.
+  void group_starts(std::size_t first) {
+    const std::size_t last = starts_.size();
+    const Candidate best = starts_[best_start(first)].candidate;
+    std::vector<Candidate> grouped;
+    for (const std::uint32_t shape : neighbourhoods_.shapes()) {
+      Shape plain = choices_.shapes[shape];
+      plain.bulk = {};
+      if (shape != best.shape && plain == choices_.shapes[best.shape]) {
+        grouped.push_back({shape, best.options});
+      }
+    }
+    if (grouped.empty()) return;
+    add_starts(std::move(grouped));
+    const std::uint32_t shape = starts_[best_start(first)].candidate.shape;
+    if (shape == best.shape) return;
+    std::vector<Candidate> others;
+    for (std::size_t i = first; i < last; ++i) {
+      others.push_back({shape, starts_[i].candidate.options});
+    }
+    add_starts(std::move(others));
+  }
+
+  void iterate() {
+    std::stable_sort(starts_.begin(), starts_.end(),
+                     [](const Found& a, const Found& b) { return a.time < b.time; });
+    const auto same = [](const Found& a, const Found& b) { return a.time == b.time; };
+    starts_.erase(std::unique(starts_.begin(), starts_.end(), same), starts_.end());
+    if (!affords(starts_.front().candidate, kExactTask_s)) return;
+    verify(starts_.front().candidate);
+    for (std::size_t i = 1; i < std::min(kVerifiedStarts, starts_.size()); ++i) {
+      if (budget_.over(kStartShare) || !affords_exact(starts_[i].candidate)) break;
+      verify(starts_[i].candidate);
+    }
+    Candidate current = pool_.front().candidate;
+    std::int64_t current_time = kNever;
+    for (std::size_t round = 0; !budget_.over(search_share_); ++round) {
+      const bool first = round < std::min(kFirstStarts, starts_.size());
+      Candidate from =
+          first ? starts_[round].candidate : apply(neighbourhoods_.kick(current, draws_), current);
+      // Where nodes differ, coarse times are too short; where they all do the same, they are not.
+      const bool rotate = round % 2 == 1;
+      if (rotate) from = rotating(std::move(from));
+      const std::int64_t used = budget_.used();
+      const Found found = search_from(from, rotate);
+      if (budget_.used() == used) budget_.count(1);  // where there is nothing to choose from
+      const double warmth = kWarmth * std::max(0.0, 1 - budget_.share());
+      const auto limit =
+          current_time == kNever
+              ? kNever
+              : static_cast<std::int64_t>(static_cast<double>(current_time) * (1 + warmth));
+      if (found.time <= limit) {
+        current = found.candidate;
+        current_time = found.time;
+      }
+      if (round + 1 == kFirstStarts && !pool_.empty()) current = pool_.front().candidate;
+      report();
+    }
+  }
+
+  /// The local optimum that a candidate leads to, at the closest level that can be afforded.
+  Found search_from(const Candidate& from, bool rotate) {
+    Incumbent coarse = make_incumbent(Level::kCoarse, from);
+    foldable_only_ = rotate;
+    halve_the_rest();
+    improve(Level::kCoarse, coarse);
+    foldable_only_ = false;
+    if (coarse.time < coarse_best_.time) coarse_best_ = {coarse.candidate, coarse.time};
+    const std::int64_t time = verify(coarse.candidate);
+    if (!affords_exact(coarse.candidate) || budget_.over(search_share_)) {
+      return {coarse.candidate, time};
+    }
+    const bool back = !(from == coarse.candidate) && verify(from) < time;
+    halve_the_rest();
+    Incumbent exact = make_incumbent(Level::kExact, back ? from : coarse.candidate);
+    improve(Level::kExact, exact);
+    remember(exact.candidate, exact.time);
+    return {exact.candidate, exact.time};
+  }
+
+  /// Local search may take half of what is left of the budget, so that others have their turn.
+  void halve_the_rest() { improve_share_ = (budget_.share() + search_share_) / 2; }
+
+  bool rotates(const casync::Decision& decision) const {
+    return decision.partitions % static_cast<std::int64_t>(problem_.nodes) == 0;
+  }
+
+  /// The move leaves as many nodes with the same work as there were.
+  bool rotates(const Move& move) const {
+    return std::all_of(move.changes.begin(), move.changes.end(), [&](const Move::Change& change) {
+      return rotates(choices_.gradients[change.gradient][change.option]);
+    });
+  }
+
+  /// The same with K = N, or the first multiple of it that there is, wherever it can be.
+  Candidate rotating(Candidate candidate) const {
+    for (std::size_t g = 0; g < candidate.options.size(); ++g) {
+      const std::vector<casync::Decision>& options = choices_.gradients[g];
+      const casync::Decision& now = options[candidate.options[g]];
+      if (rotates(now)) continue;
+      const auto found =
+          std::find_if(options.begin(), options.end(), [&](const casync::Decision& option) {
+            return option.algorithm == now.algorithm && rotates(option);
+          });
+      if (found != options.end()) {
+        candidate.options[g] = static_cast<std::uint16_t>(found - options.begin());
+      }
+    }
+    return candidate;
+  }
+
+  /// Whether the budget is enough for a local search with exact simulations.
+  bool affords_exact(const Candidate& candidate) {
+    if (!evaluator_.can_be_exact(candidate)) return false;
+    if (!budget_.in_evaluations()) {
+      return budget_.affords(exact_s_, search_share_) >= kMinExactRuns;
+    }
+    return steps_of(evaluator_.exact(candidate)) <= kMaxExactSteps;
+  }
+
+  static std::size_t steps_of(const Schedule& schedule) {
+    std::size_t steps = 0;
+    for (const PlacedUnit& unit : schedule.units) steps += unit.pattern->count();
+    return steps;
+  }
+
+  /// Goes through the neighbourhoods until none has anything better.
+  void improve(Level level, Incumbent& incumbent) {
+    const auto rows = Neighbourhoods::rows();
+    std::size_t in_vain = 0;
+    for (std::size_t row = 0; in_vain < rows.size(); row = (row + 1) % rows.size()) {
+      if (level == Level::kExact) refresh(incumbent);
+      const std::vector<Move> moves =
+          (neighbourhoods_.*rows[row].moves)(incumbent.candidate, draws_);
+      in_vain = improve_by(level, moves, incumbent) ? 0 : in_vain + 1;
+      if (budget_.over(improve_share_)) return;
+    }
+  }
+
+  /// Exact patterns may take much memory.
+  void refresh(Incumbent& incumbent) {
+    evaluator_.trim();
+    incumbent.recording = timelines_[0].record(evaluator_.exact(incumbent.candidate));
+  }
+
+  bool improve_by(Level level, const std::vector<Move>& moves, Incumbent& incumbent) {
+    bool improved = false;
+    for (std::size_t first = 0; first < moves.size(); first += kBatch) {
+      if (budget_.over(improve_share_)) break;
+      std::vector<Candidate> candidates;
+      for (std::size_t i = first; i < std::min(first + kBatch, moves.size()); ++i) {
+        Candidate changed = apply(moves[i], incumbent.candidate);
+        if (foldable_only_ && !rotates(moves[i])) continue;
+        if (!(changed == incumbent.candidate)) candidates.push_back(std::move(changed));
+      }
+      if (level == Level::kExact) candidates = worth_looking(std::move(candidates), incumbent);
+      const std::vector<std::int64_t> found =
+          times(level, candidates, incumbent.time - 1, &incumbent.recording);
+      const auto best = std::min_element(found.begin(), found.end());
+      if (best == found.end() || *best == kNever) continue;
+      incumbent = make_incumbent(level, candidates[static_cast<std::size_t>(best - found.begin())]);
+      improved = true;
+    }
+    return improved;
+  }
+
+  /// Those that are coarsely not much worse than the incumbent, unless looking exactly costs hardly
+  /// more.
+  std::vector<Candidate> worth_looking(std::vector<Candidate> candidates,
+                                       const Incumbent& incumbent) {
+    std::erase_if(candidates,
+                  [&](const Candidate& candidate) { return !evaluator_.can_be_exact(candidate); });
+    if (candidates.empty()) return candidates;
+    const std::size_t coarse_steps = steps_of(evaluator_.coarse(incumbent.candidate));
+    if (steps_of(incumbent.recording.schedule) <= kLookDirectly * coarse_steps) return candidates;
+    const auto limit =
+        static_cast<std::int64_t>(static_cast<double>(incumbent.coarse_time) * kWorthLooking);
+    const std::vector<std::int64_t> coarse = times(Level::kCoarse, candidates, limit, nullptr);
+    std::vector<Candidate> kept;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (coarse[i] != kNever) kept.push_back(std::move(candidates[i]));
+    }
+    return kept;
+  }
+
+  // ---- finishing ----
+
+  /// The best of those found, and of these with batches, on the network asked for. At least one is
+  /// returned; each other one costs a simulation that the budget must have left.
+  SearchResult finish() {
+    if (pool_.empty()) {
+      const auto best =
+          std::min_element(starts_.begin(), starts_.end(),
+                           [](const Found& a, const Found& b) { return a.time < b.time; });
+      pool_.push_back(*best);
+    }
+    const Found& front = pool_.front();
+    Candidate best = front.candidate;
+    std::int64_t best_time = kNever;
+    std::vector<Candidate> finalists;
+    if (problem_.machines->network == sim::Network::kPort && evaluator_.can_be_exact(best)) {
+      best_time = front.time;  // that is what the network asked for gives
+    } else {
+      for (const Found& found : pool_) finalists.push_back(found.candidate);
+      for (std::size_t i = 0; i < std::min(kFirstStarts, starts_.size()); ++i) {
+        finalists.push_back(starts_[i].candidate);
+      }
+      std::ranges::copy(for_any_network_, std::back_inserter(finalists));
+      if (coarse_best_.time != kNever) finalists.push_back(coarse_best_.candidate);
+    }
+    for (const std::uint32_t shape : with_batches(best.shape)) {
+      finalists.push_back({shape, front.candidate.options});
+    }
+    if (finalists.size() == 1 && best_time == kNever)
+      finalists.clear();  // nothing to compare it with
+    for (const Candidate& finalist : finalists) {
+      if (!affords(finalist, task_s_)) continue;
+      const std::int64_t time = asked_for(finalist);
+      if (time >= best_time) continue;
+      best_time = time;
+      best = finalist;
+    }
+    if (problem_.machines->network != sim::Network::kPort && best_time != kNever) {
+      try {
+        descend_on_network(best, best_time);
+      } catch (const sim::Stopped&) {
+        // `best` is the best so far.
+      }
+    }
+    SearchResult result = {.plan = make_plan(problem_, choices_, best.shape, best.options),
+                           .diagnostics = {},
+                           .evaluations = budget_.used(),
+                           .transfer_order = choices_.shapes[best.shape].transfer_order};
+    result.complete = !budget_.interrupted();
+    for (const Found& found : pool_) {
+      const Candidate& other = found.candidate;
+      if (other == best) continue;
+      result.finalists.push_back({make_plan(problem_, choices_, other.shape, other.options),
+                                  choices_.shapes[other.shape].transfer_order});
+    }
+    return result;
+  }
+
+  /// Takes every move that is better on the network asked for until the budget is over: what is
+  /// best where ports serve one message at a time need not be where flows share links.
+  void descend_on_network(Candidate& best, std::int64_t& best_time) {
+    const auto rows = Neighbourhoods::rows();
+    std::size_t in_vain = 0;
+    std::int64_t coarse_limit = worth_looking(best);
+    for (std::size_t row = 0; in_vain < rows.size(); row = (row + 1) % rows.size()) {
+      const std::int64_t before = best_time;
+      for (const Move& move : (neighbourhoods_.*rows[row].moves)(best, draws_)) {
+        if (budget_.over()) return;
+        const Candidate candidate = apply(move, best);
+        if (candidate == best) continue;
+        budget_.count(1);
+        if (timelines_[0].run(evaluator_.coarse(candidate), coarse_limit) == kNever) continue;
+        if (!affords(candidate, task_s_)) continue;
+        const std::int64_t time = asked_for(candidate);
+        if (time >= best_time) continue;
+        best_time = time;
+        best = candidate;
+        coarse_limit = worth_looking(best);
+      }
+      in_vain = best_time < before ? 0 : in_vain + 1;
+    }
+  }
+
+  /// The coarse time up to which to look closely at candidates beside this one.
+  std::int64_t worth_looking(const Candidate& best) {
+    return static_cast<std::int64_t>(
+        static_cast<double>(timelines_[0].run(evaluator_.coarse(best))) * kWorthLooking);
+  }
+
+  /// The shapes that differ from this one in their batches alone.
+  std::vector<std::uint32_t> with_batches(std::uint32_t like) const {
+    std::vector<std::uint32_t> shapes;
+    for (std::uint32_t i = 0; i < choices_.shapes.size(); ++i) {
+      Shape shape = choices_.shapes[i];
+      if (shape.batch.threshold_bytes == 0) continue;
+      shape.batch = {};
+      if (shape == choices_.shapes[like]) shapes.push_back(i);
+    }
+    return shapes;
+  }
+
+  const Problem& problem_;
+  Budget budget_;
+  const Choices& choices_;
+  Evaluator evaluator_;
+  const Neighbourhoods neighbourhoods_;
+  Neighbourhoods::Draws draws_;
+  const double search_share_;        // of the budget, after which search on network port is over
+  std::vector<Timeline> timelines_;  // one per job
+  std::vector<Found> starts_;
+  std::vector<Found> pool_;  // the best first
+  std::vector<Candidate> for_any_network_;
+  double exact_s_ = 0;                // that the last exact simulation took
+  double task_s_ = kFirstTask_s;      // that a task took in the last on the network asked for
+  Found coarse_best_ = {{}, kNever};  // of what local search found
+  double improve_share_ = kSearchShare;
+  bool begun_ = false;          // all starts were simulated
+  bool foldable_only_ = false;  // moves to plans of which nodes do different things are left out
+};
+
+}  // namespace
+
+SearchResult search_timeline(const Problem& problem) {
+  return search_timeline(problem, make_choices(problem));
+}
+
+SearchResult search_timeline(const Problem& problem, const Choices& choices) {
+  if (!problem.machines) {
+    throw std::invalid_argument("search timeline simulates: it needs a profile and a cluster");
+  }
+  return TimelineSearch(problem, choices).run();
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,186 @@
+#include "planner/timing/evaluation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "casync/folding.hpp"
+#include "planner/timing/evaluator.hpp"
+#include "sim/folding.hpp"
+#include "sim/graph_size.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr double kMaxWholeTasks = 4e6;  // with K = N, that are worth simulating again and again
+constexpr double kMaxTasks = 8e6;       // of a graph; about 90 bytes each while it is made
+constexpr double kMaxTasksBesideFolded = 2e6;  // the same where other plans' are folded anyway
+constexpr double kMaxFlowTasks = 1e8;          // of the whole graph, where flows share links
+constexpr double kMaxFoldedTasks = 1e8;        // of one node, where all do the same
+constexpr double kTasksPerMessage = 3.5;
+
+/// That fit in memory.
+double fitting_tasks(const Machines& machines) {
+  return machines.memory_bytes / (sim::bytes_of_graph(1) + sim::bytes_of_simulation(1));
+}
+
+double most_tasks(const models::Model& model, const casync::Plan& plan, const Machines& machines) {
+  return std::min(whole_graphs_are_too_large(model, plan.nodes) ? kMaxTasksBesideFolded : kMaxTasks,
+                  fitting_tasks(machines));
+}
+
+sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
+                           const Machines& machines, sim::TransferOrder order) {
+  sim::Scenario scenario = {.model = model,
+                            .plan = plan,
+                            .profile = machines.profile,
+                            .cluster = seen_by(machines.network, machines.cluster),
+                            .network = machines.network,
+                            .transfer_order = order,
+                            .stop = stop_of(machines)};
+  scenario.plan.gpus_per_node = machines.cluster.gpus_per_node;
+  return scenario;
+}
+
+/// What is done with a graph of so many tasks.
+struct Treatment {
+  sim::Network network = sim::Network::kFair;
+  sim::Fold fold = sim::Fold::kExactly;
+  bool folds = false;
+  bool possible = true;
+  std::string diagnostic = {};
+};
+
+/// A graph with few tasks is simulated as it is, and folded where that changes nothing. Of one with
+/// many only one representative is, on network port where fair could not fold it or has too many
+/// flows.
+Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
+                       const Machines& machines, double tasks) {
+  using casync::Foldability;
+  Treatment treatment = {.network = machines.network};
+  const Foldability verdict = casync::foldable(model, plan);
+  const auto why_whole = [&] {
+    return verdict.kind == Foldability::kImpossible
+               ? verdict.why
+               : sim::difference_between_nodes(seen_by(treatment.network, machines.cluster));
+  };
+  if (tasks <= most_tasks(model, plan, machines)) {
+    treatment.folds = plan.nodes > 1 && verdict.kind == Foldability::kExact && why_whole().empty();
+    return treatment;
+  }
+  std::string on_port;
+  if (machines.network == sim::Network::kFair) {
+    if (machines.cluster.link.burst_bytes > 0) on_port = "fair cannot fold links with bursts";
+    if (tasks > kMaxFlowTasks) on_port = "there are too many flows for fair";
+  }
+  if (!on_port.empty()) treatment.network = sim::Network::kPort;
+  if (const std::string why = why_whole(); !why.empty()) {
+    treatment.possible = false;
+    treatment.diagnostic =
+        fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})", tasks, why);
+    return treatment;
+  }
+  const double folded = tasks / plan.nodes;
+  if (folded > std::min(kMaxFoldedTasks, fitting_tasks(machines))) {
+    treatment.possible = false;
+    treatment.diagnostic = fmt::format(
+        "not simulated: one node alone has about {:.0e} tasks, {}", folded,
+        folded > kMaxFoldedTasks ? "which takes too long" : "which do not fit in memory");
+    return treatment;
+  }
+  treatment.fold = sim::Fold::kAlways;
+  treatment.folds = true;
+  std::string& diagnostic = treatment.diagnostic;
+  if (verdict.kind == Foldability::kBounded) {
+    diagnostic = "simulated with all slices as long as the longest";
+  }
+  if (!on_port.empty()) {
+    diagnostic += (diagnostic.empty() ? "simulated" : ",") + (" on network port: " + on_port);
+  }
+  return treatment;
+}
+
+double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
+  return casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario, fold).graph));
+}
+
+}  // namespace
+
+std::function<bool()> stop_of(const Machines& machines) {
+  if (!machines.budget) return {};
+  return [budget = machines.budget] { return budget->over(); };
+}
+
+costs::Cluster seen_by(sim::Network network, costs::Cluster cluster) {
+  if (network == sim::Network::kPort) cluster.link.burst_bytes = 0;
+  return cluster;
+}
+
+bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes) {
+  const double n = nodes;
+  const double messages = 2 * n * (n - 1) * static_cast<double>(model.gradients.size());
+  return messages * kTasksPerMessage > kMaxWholeTasks;
+}
+
+double simulated_tasks(const models::Model& model, const casync::Plan& plan,
+                       const Machines& machines) {
+  const double tasks = casync::whole_tasks(model, plan);
+  const Treatment treatment = treatment_of(model, plan, machines, tasks);
+  return treatment.folds ? tasks / plan.nodes : tasks;
+}
+
+double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
+                             const Machines& machines, sim::TransferOrder order) {
+  return seconds_of(scenario_for(model, plan, machines, order), sim::Fold::kExactly);
+}
+
+AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
+                                       const Machines& machines, sim::TransferOrder order) {
+  AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
+  Treatment treatment = treatment_of(model, plan, machines, casync::whole_tasks(model, plan));
+  how.fold = treatment.fold;
+  how.possible = treatment.possible;
+  how.diagnostic = std::move(treatment.diagnostic);
+  if (how.scenario.network != treatment.network) {
+    how.scenario.network = treatment.network;
+    how.scenario.cluster = seen_by(treatment.network, machines.cluster);
+  }
+  return how;
+}
+
+AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
+                                    const Machines& machines, sim::TransferOrder order) {
+  const AffordableScenario how = affordable_scenario(model, plan, machines, order);
+  if (!how.possible) return {std::nullopt, how.diagnostic};
+  const bool on_port = how.scenario.network == sim::Network::kPort;
+  const bool from_patterns = how.fold == sim::Fold::kAlways && on_port &&
+                             nodes_are_alike(machines.cluster) && plan.bulk_groups.empty() &&
+                             plan.batch.threshold_bytes == 0 && plan.pipelining;
+  const auto simulate = [&] {
+    return from_patterns ? casync::to_seconds(
+                               casync::Picoseconds(folded_iteration(model, plan, machines, order)))
+                         : seconds_of(how.scenario, how.fold);
+  };
+  if (!machines.budget) return {simulate(), how.diagnostic};
+  const Engine engine = from_patterns ? Engine::kPatterns : on_port ? Engine::kPort : Engine::kFair;
+  const double tasks = simulated_tasks(model, plan, machines);
+  if (const std::string why = machines.budget->objection(tasks, engine); !why.empty()) {
+    return {std::nullopt, fmt::format("not simulated: about {:.0e} tasks, {}", tasks, why)};
+  }
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const double iteration_s = simulate();
+    machines.budget->note(
+        tasks, engine,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return {iteration_s, how.diagnostic};
+  } catch (const sim::Stopped&) {
+    return {std::nullopt,
+            fmt::format("not simulated to the end: about {:.0e} tasks, {}", tasks,
+                        machines.budget->interrupted() ? "interrupted" : "which took too long")};
+  }
+}
+
+}  // namespace hipress::planner

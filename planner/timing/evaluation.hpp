@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "casync/plan.hpp"
+#include "costs/cluster.hpp"
+#include "costs/profile.hpp"
+#include "models/model.hpp"
+#include "planner/timing/simulation_budget.hpp"
+#include "sim/folding.hpp"
+
+namespace hipress::planner {
+
+/// What plans are simulated on.
+struct Machines {
+  const costs::Profile& profile;
+  costs::Cluster cluster;  ///< as many nodes as the plan has
+  sim::Network network = sim::Network::kFair;
+  /// Of the machine that simulates: a graph that does not fit is folded, or not simulated.
+  double memory_bytes = std::numeric_limits<double>::infinity();
+  /// For all simulations on the network asked for together; null: they have no end.
+  std::shared_ptr<SimulationBudget> budget = nullptr;
+};
+
+/// The machines as far as a network knows them: port knows no bursts, so there they are no reason
+/// against folding.
+costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
+
+/// Simulated iteration time in seconds, of a folded graph where that changes nothing.
+/// io::InputError if the profile lacks an algorithm of the plan.
+double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
+                             const Machines& machines,
+                             sim::TransferOrder order = sim::TransferOrder::kReady);
+
+/// What ends simulations on these machines (sim::Options::stop).
+std::function<bool()> stop_of(const Machines& machines);
+
+/// How a plan is simulated where its graph may have too many tasks for memory or time.
+struct AffordableScenario {
+  sim::Scenario scenario;
+  sim::Fold fold = sim::Fold::kExactly;
+  bool possible = true;         ///< false: not even folded
+  std::string diagnostic = {};  ///< what was given up, or why it is impossible; mostly empty
+};
+AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
+                                       const Machines& machines,
+                                       sim::TransferOrder order = sim::TransferOrder::kReady);
+
+/// Whether graphs of all nodes, with K = N, have too many tasks to be simulated again and again.
+bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes);
+
+/// About how many of the whole graph's tasks affordable_iteration() simulates.
+double simulated_tasks(const models::Model& model, const casync::Plan& plan,
+                       const Machines& machines);
+
+/// A time that large clusters can afford, and what was given up for it.
+struct AffordableTime {
+  std::optional<double> iteration_s;  ///< none: not even so
+  std::string diagnostic = {};        ///< empty: it is simulated_iteration_s()
+};
+
+/// The same where a graph has so many tasks that it does not fit in memory or time: folded with all
+/// slices as long as the longest, and on network port where flows would be too many or have bursts,
+/// which cannot be folded. None for plans whose nodes do different things, for those of which even
+/// one node has too many tasks, and where Machines::budget leaves too little time.
+AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
+                                    const Machines& machines,
+                                    sim::TransferOrder order = sim::TransferOrder::kReady);
+
+}  // namespace hipress::planner

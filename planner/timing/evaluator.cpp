@@ -1,0 +1,221 @@
+#include "planner/timing/evaluator.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "casync/strategy.hpp"
+#include "sim/folding.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::size_t kMaxPatternBytes = std::size_t{48} << 20;
+
+}  // namespace
+
+bool nodes_are_alike(const costs::Cluster& cluster) {
+  return sim::difference_between_nodes(seen_by(sim::Network::kPort, cluster)).empty() &&
+         cluster.overlap == costs::OverlapFactors{};
+}
+
+Evaluator::Evaluator(const Problem& problem, const Choices& choices)
+    : problem_(problem),
+      choices_(choices),
+      coarse_book_(choices.algorithms, *problem.machines),
+      exact_book_(choices.algorithms, *problem.machines),
+      exact_(nodes_are_alike(problem.machines->cluster)),
+      order_(casync::backward_order(problem.model)) {
+  const auto length = [&](casync::Kind kind, casync::Picoseconds nominal) {
+    return coarse_book_.works().of({.amount = nominal.count(), .kind = kind});
+  };
+  compute_end_ = length(casync::Kind::kForward, casync::from_seconds(problem.model.forward_s));
+  casync::Picoseconds reached{};
+  std::uint32_t round = 0;
+  for (const std::uint32_t gradient : order_) {
+    groupable_.push_back(casync::groupable(problem.model.gradients[gradient], casync::kRaw));
+    const casync::Picoseconds due = groupable_.back().ready;
+    const std::int64_t work = length(casync::Kind::kBackward, due - reached);
+    reached = due;
+    round = work > 0 || ready_.empty() ? 0 : round + 1;
+    compute_end_ += work;
+    ready_.push_back(compute_end_);
+    round_.push_back(round);
+  }
+  first_option_ = {0};
+  for (const auto& options : choices.gradients) {
+    first_option_.push_back(first_option_.back() + options.size());
+  }
+  for (const Shape& shape : choices.shapes) {
+    const casync::Strategy& strategy = casync::find_strategy(shape.strategy);
+    const bool alike = shape.raw_strategy.empty();
+    strategies_.push_back(
+        {&strategy, alike ? &strategy : &casync::find_strategy(shape.raw_strategy)});
+  }
+}
+
+bool Evaluator::has_coarse(std::uint32_t shape) const {
+  return strategies_[shape].compressed->has_coarse() && strategies_[shape].raw->has_coarse();
+}
+
+Schedule Evaluator::coarse(const Candidate& candidate) {
+  if (!has_coarse(candidate.shape)) return exact(candidate);
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kCoarse);
+}
+
+Schedule Evaluator::exact(const Candidate& candidate) {
+  lay_out(candidate);
+  const bool fold = folded_only(problem_) ||
+                    std::all_of(units_.begin(), units_.end(),
+                                [&](const Unit& unit) { return folds(unit, candidate.shape); });
+  return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
+}
+
+Schedule Evaluator::whole(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kWhole);
+}
+
+Schedule Evaluator::folded(const Candidate& candidate) {
+  lay_out(candidate);
+  return schedule(candidate, Fidelity::kFolded);
+}
+
+bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
+  const casync::Strategy* strategy = strategy_of(unit.decision, shape);
+  if (!strategy->rotates) return false;
+  if (strategy->form == casync::Strategy::Form::kWhole) return true;
+  const std::int32_t partitions = unit.decision.partitions;
+  return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
+         unit.elements % (casync::kSliceWord * partitions) == 0;
+}
+
+Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
+  Schedule schedule;
+  schedule.representatives = fidelity == Fidelity::kWhole ? problem_.nodes : 1;
+  schedule.compute_end = compute_end_;
+  schedule.transfer_order = choices_.shapes[candidate.shape].transfer_order;
+  schedule.units.reserve(units_.size());
+  auto longest = static_cast<double>(compute_end_);
+  for (const Unit& unit : units_) {
+    schedule.units.push_back({.ready = ready_[unit.position],
+                              .round = round_[unit.position],
+                              .index = unit.index,
+                              .need = unit.position,
+                              .pattern = &pattern(unit, candidate.shape, fidelity)});
+    longest += schedule.units.back().pattern->longest;
+  }
+  require_countable(longest);
+  return schedule;
+}
+
+PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decision,
+                          std::uint32_t shape, Fidelity fidelity) const {
+  const casync::Strategy* strategy = strategy_of(decision, shape);
+  const bool whole = strategy->form == casync::Strategy::Form::kWhole;
+  return {.elements = elements,
+          .partitions = whole ? 1 : decision.partitions,
+          .algorithm = decision.algorithm,
+          .strategy = strategy,
+          .fidelity = fidelity};
+}
+
+const Pattern& Evaluator::pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity) {
+  if (unit.index < order_.size()) {
+    return pattern_of_gradient(unit.index, candidate_->options[unit.index], shape, fidelity);
+  }
+  return book(fidelity).find(key(unit.elements, unit.decision, shape, fidelity));
+}
+
+const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t option,
+                                              std::uint32_t shape, Fidelity fidelity) {
+  const casync::Decision& decision = choices_.gradients[g][option];
+  std::vector<const Pattern*>& known = singles_[{strategy_of(decision, shape), fidelity}];
+  if (known.empty()) known.resize(first_option_.back(), nullptr);
+  const Pattern*& entry = known[first_option_[g] + option];
+  if (!entry) {
+    entry =
+        &book(fidelity).find(key(problem_.model.gradients[g].elements, decision, shape, fidelity));
+  }
+  return *entry;
+}
+
+Evaluator::Load Evaluator::load(std::uint32_t shape, std::size_t gradient, std::uint16_t option) {
+  const bool coarse = has_coarse(shape);
+  const double nodes = coarse ? 1 : problem_.nodes;  // that the pattern is of
+  const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, shape,
+                                               coarse ? Fidelity::kCoarse : Fidelity::kWhole);
+  return {static_cast<double>(pattern.codec_work) / nodes,
+          static_cast<double>(pattern.port_work) / nodes};
+}
+
+void Evaluator::trim() {
+  if (!exact_book_.trim(kMaxPatternBytes)) return;
+  std::erase_if(singles_, [](const auto& row) { return row.first.second != Fidelity::kCoarse; });
+}
+
+void Evaluator::lay_out(const Candidate& candidate) {
+  candidate_ = &candidate;
+  units_.clear();
+  if (choices_.shapes[candidate.shape].bulk.threshold_bytes > 0) return group(candidate);
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    const std::uint32_t g = order_[place];
+    units_.push_back({place, g, problem_.model.gradients[g].elements,
+                      choices_.gradients[g][candidate.options[g]]});
+  }
+}
+
+/// The units of casync::make_layout(), without their names.
+void Evaluator::group(const Candidate& candidate) {
+  const auto decision = [&](std::uint32_t place) -> const casync::Decision& {
+    return choices_.gradients[order_[place]][candidate.options[order_[place]]];
+  };
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    groupable_[place].algorithm = decision(place).algorithm;
+  }
+  const std::vector<std::uint32_t> last =
+      casync::bulk_groups(choices_.shapes[candidate.shape].bulk, groupable_);
+  /// The members so far of the group that ends at a place.
+  struct Members {
+    std::uint32_t count = 0;
+    std::int64_t elements = 0;
+  };
+  std::vector<Members> ending(order_.size());
+  auto index = static_cast<std::uint32_t>(order_.size());
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    Members& members = ending[last[place]];
+    ++members.count;
+    members.elements += problem_.model.gradients[order_[place]].elements;
+    if (last[place] != place) continue;
+    if (members.count == 1) {
+      units_.push_back({place, order_[place], members.elements, decision(place)});
+      continue;
+    }
+    units_.push_back({place,
+                      index++,
+                      casync::group_elements(members.elements, problem_.nodes),
+                      {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)}});
+  }
+}
+
+std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
+                              const Machines& machines, sim::TransferOrder order) {
+  const Problem problem = {.model = model,
+                           .strategy = plan.strategy,
+                           .nodes = plan.nodes,
+                           .algorithms = {},
+                           .machines = &machines};
+  Choices only = {.algorithms = plan.algorithms,
+                  .gradients = {},
+                  .shapes = {{.strategy = plan.strategy,
+                              .raw_strategy = plan.raw_strategy,
+                              .bulk = plan.bulk,
+                              .transfer_order = order}}};
+  for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
+  const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
+  Evaluator evaluator(problem, only);
+  evaluator.set_stop(stop_of(machines));
+  return Timeline(stop_of(machines)).run(evaluator.folded(candidate));
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,243 @@
+#include "planner/timing/pattern.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "sim/service_order.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+
+/// Steps in any order, and who waits for whom.
+struct Draft {
+  std::vector<Step> steps;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+
+  std::uint32_t add(Step step, const std::vector<std::uint32_t>& after) {
+    const auto id = static_cast<std::uint32_t>(steps.size());
+    steps.push_back(step);
+    for (const std::uint32_t before : after) edges.emplace_back(before, id);
+    return id;
+  }
+};
+
+Pattern finish(Draft draft) {
+  Pattern pattern;
+  std::vector<std::uint32_t> waits(draft.steps.size(), 0);
+  for (const auto& [before, after] : draft.edges) {
+    ++waits[after];
+    ++draft.steps[before].successors;
+  }
+  std::uint32_t begin = 0;
+  for (std::size_t i = 0; i < draft.steps.size(); ++i) {
+    Step& step = draft.steps[i];
+    begin += std::exchange(step.successors, begin);
+    if (waits[i] > std::numeric_limits<std::uint16_t>::max()) {
+      throw std::length_error("a task waits for too many others");
+    }
+    pattern.waits.push_back(static_cast<std::uint16_t>(waits[i]));
+    if (waits[i] == 0) pattern.sources.push_back(static_cast<std::uint32_t>(i));
+    if (step.resource == Resource::kCodec) pattern.codec_work += step.work;
+    if (step.resource == Resource::kPorts) pattern.port_work += step.work;
+    pattern.longest += static_cast<double>(step.work) + static_cast<double>(step.delay);
+    require_countable(pattern.longest);
+  }
+  draft.steps.push_back({.successors = begin});
+  std::sort(draft.edges.begin(), draft.edges.end());
+  pattern.successors.reserve(draft.edges.size());
+  for (const auto& [before, after] : draft.edges) pattern.successors.push_back(after);
+  draft.steps.shrink_to_fit();
+  pattern.steps = std::move(draft.steps);
+  return pattern;
+}
+
+Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
+  Step step = {.work = works.of(task),
+               .node = graph.representative(task.node),
+               .resource = casync::resource_of(task.kind)};
+  if (step.resource == Resource::kPorts) step.shift = graph.folded ? 0 : task.peer_offset;
+  if (task.kind == Kind::kSend) step.delay = works.latency();
+  return step;
+}
+
+/// Takes no time: what comes before it counts as what comes before its successors.
+bool is_left_out(const Task& task) { return task.kind == Kind::kRecv || task.kind == Kind::kJoin; }
+
+/// Of a graph with one unit: its tasks in the order of service, without computation, Joins and
+/// Recvs, which a Send's delay stands for.
+Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
+  std::vector<TaskId> kept;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    if (!casync::is_computation(graph[id]) && !is_left_out(graph[id])) kept.push_back(id);
+  }
+  std::sort(kept.begin(), kept.end(), [&](TaskId a, TaskId b) {
+    return sim::place_in_unit(graph[a], a) < sim::place_in_unit(graph[b], b);
+  });
+  std::vector<std::uint32_t> rank(graph.tasks());
+  for (std::uint32_t i = 0; i < kept.size(); ++i) rank[kept[i]] = i;
+  Draft draft;
+  draft.steps.reserve(kept.size());
+  for (std::uint32_t i = 0; i < kept.size(); ++i) {
+    draft.steps.push_back(step_of(graph, graph[kept[i]], works));
+    for (const TaskId next : casync::successors(graph, kept[i])) {
+      if (!is_left_out(graph[next])) {
+        draft.edges.emplace_back(i, rank[next]);
+        continue;
+      }
+      for (const TaskId last : casync::successors(graph, next)) {
+        draft.edges.emplace_back(i, rank[last]);
+      }
+    }
+  }
+  Pattern pattern = finish(std::move(draft));
+  const auto collective = std::find_if(
+      kept.begin(), kept.end(), [&](TaskId id) { return graph[id].kind == Kind::kAllReduce; });
+  if (collective != kept.end()) {
+    pattern.collective = static_cast<std::uint32_t>(collective - kept.begin());
+  }
+  return pattern;
+}
+
+/// One node's mean share of a unit, phase by phase. A phase of which a node does `share` in the
+/// mean (less than all, where only K < N nodes are servers at a time) occupies its resource for
+/// that share, and takes as long as the busiest node: `stretch` times that.
+class CoarseDraft final : public casync::CoarsePattern {
+ public:
+  CoarseDraft(const PatternKey& key, const casync::Algorithm* algorithm, const Machines& machines,
+              const UnitWorks& works)
+      : key_(key),
+        works_(works),
+        nodes_(machines.cluster.nodes),
+        gpus_(machines.cluster.gpus_per_node) {
+    const casync::Slice slice = casync::slice(key.elements, key.partitions, 0);
+    const std::int64_t slices = (key.elements + slice.elements - 1) / slice.elements;
+    unit_.nodes = nodes_;
+    unit_.share = static_cast<double>(slices) / nodes_;
+    const std::int64_t bytes = algorithm
+                                   ? algorithm->encoded_bytes(slice.elements)
+                                   : slice.elements * static_cast<std::int64_t>(sizeof(float));
+    unit_.message =
+        static_cast<double>(works.of({.amount = bytes, .peer_offset = 1, .kind = Kind::kSend}));
+    unit_.latency = static_cast<double>(works.latency());
+    Task task = {.amount = slice.elements, .kind = Kind::kMerge, .algorithm = key.algorithm};
+    if (algorithm) {
+      task.kind = Kind::kEncode;
+      unit_.encode = static_cast<double>(works.of(task));
+      task.kind = Kind::kDecode;
+      unit_.decode = static_cast<double>(works.of(task));
+      task.flags = casync::kAccumulate;
+    }
+    unit_.add = static_cast<double>(works.of(task));
+  }
+
+  /// The strategy must have a coarse pattern.
+  Pattern take() {
+    casync::StepIds start, ends;
+    const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
+    const Step local = {.work = works_.of({.amount = bytes, .kind = Kind::kLocalReduce}),
+                        .resource = Resource::kLocal};
+    if (gpus_ > 1) start = {draft_.add(local, {})};
+    if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kWhole) {
+      return all_reduced(start, local, bytes);
+    }
+    if (nodes_ > 1) ends = key_.strategy->coarse(*this, unit_, start);
+    if (gpus_ > 1) draft_.add(local, ends.empty() ? start : ends);
+    return finish(std::move(draft_));
+  }
+
+  std::uint32_t add(Resource resource, double work, double stretch, double latency,
+                    const casync::StepIds& after) override {
+    const double delay = work * (stretch - 1) + latency;
+    return draft_.add({.work = static_cast<std::int64_t>(work + 0.5),
+                       .delay = static_cast<std::int64_t>(delay + 0.5),
+                       .resource = resource},
+                      after);
+  }
+
+ private:
+  Pattern all_reduced(const casync::StepIds& start, const Step& local, std::int64_t bytes) {
+    const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
+    const Step step = {.work = works_.of(task), .resource = Resource::kPorts};
+    const std::uint32_t reduce = draft_.add(step, start);
+    if (gpus_ > 1) draft_.add(local, {reduce});
+    Pattern pattern = finish(std::move(draft_));
+    pattern.collective = reduce;
+    return pattern;
+  }
+
+  const PatternKey& key_;
+  const UnitWorks& works_;
+  const std::uint32_t nodes_, gpus_;
+  casync::CoarseCosts unit_;  // ps
+  Draft draft_;
+};
+
+}  // namespace
+
+void require_countable(double picoseconds) {
+  constexpr double kMax = 0x1p62;  // 53 days; sums and differences of two fit in 64 bits
+  if (picoseconds <= kMax) return;
+  throw io::InputError(
+      "all that a plan does takes more than 53 days, which times in picoseconds do not hold: check "
+      "bandwidths, overheads, latencies, compute speeds and the model's elements and times");
+}
+
+UnitWorks::UnitWorks(const Machines& machines, const sim::TaskCosts& costs)
+    : works_(costs, machines.cluster, machines.cluster.nodes),
+      path_(machines.cluster.nodes < 2
+                ? costs::Path::kBetweenHosts
+                : costs::path(machines.cluster, 0, machines.cluster.nodes - 1)),
+      speed_(*std::min_element(machines.cluster.compute_speed.begin(),
+                               machines.cluster.compute_speed.end())) {}
+
+PatternBook::PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines)
+    : algorithms_(algorithms),
+      machines_(machines),
+      costs_(machines.profile, algorithms),
+      works_(machines, costs_) {}
+
+const Pattern& PatternBook::find(const PatternKey& key) {
+  std::unique_ptr<const Pattern>& entry = patterns_[key];
+  if (entry) return *entry;
+  if (key.fidelity == Fidelity::kCoarse) {
+    const casync::Algorithm* algorithm =
+        key.algorithm == casync::kRaw ? nullptr
+                                      : &algorithms_[static_cast<std::size_t>(key.algorithm)];
+    entry = std::make_unique<const Pattern>(CoarseDraft(key, algorithm, machines_, works_).take());
+  } else {
+    if (stop_ && stop_()) throw sim::Stopped();
+    models::Model model;
+    model.gradients.push_back({.name = "unit", .elements = key.elements});
+    casync::Plan plan = {.strategy = std::string(key.strategy->name),
+                         .nodes = machines_.cluster.nodes,
+                         .gpus_per_node = machines_.cluster.gpus_per_node,
+                         .algorithms = algorithms_,
+                         .decisions = {{key.algorithm, key.partitions}}};
+    const auto folding =
+        key.fidelity == Fidelity::kFolded ? casync::Folding::kFolded : casync::Folding::kNone;
+    entry =
+        std::make_unique<const Pattern>(pattern_of(casync::expand(model, plan, folding), works_));
+  }
+  bytes_ += entry->bytes();
+  return *entry;
+}
+
+bool PatternBook::trim(std::size_t most_bytes) {
+  if (bytes_ <= most_bytes) return false;
+  patterns_.clear();
+  bytes_ = 0;
+  return true;
+}
+
+}  // namespace hipress::planner

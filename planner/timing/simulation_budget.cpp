@@ -1,0 +1,57 @@
+#include "planner/timing/simulation_budget.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/quantity.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// That a task takes, with its part of expanding the graph, until one was timed.
+constexpr std::array<double, 3> kTask_s = {4e-7, 1e-6, 2e-6};
+constexpr double kTimedTasks = 1e5;  // fewer tell little of how long others take
+constexpr double kGrace_s = 1;       // after an interrupt
+
+std::chrono::steady_clock::duration duration(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+SimulationBudget::SimulationBudget(double seconds, const std::atomic<bool>* interrupted)
+    : end_(Clock::now() + duration(seconds)), interrupted_(interrupted) {
+  for (std::size_t engine = 0; engine < kTask_s.size(); ++engine) task_s_[engine] = kTask_s[engine];
+}
+
+std::string SimulationBudget::objection(double tasks, Engine engine) const {
+  const double needed_s = tasks * task_s_[static_cast<std::size_t>(engine)];
+  const double left = left_s();
+  if (needed_s <= left) return {};
+  if (interrupted()) return "interrupted";
+  return fmt::format("it would take about {}, for which the budget leaves {}",
+                     io::format_duration(needed_s, 2), io::format_duration(std::max(left, 0.0), 2));
+}
+
+void SimulationBudget::note(double tasks, Engine engine, double seconds) {
+  if (tasks >= kTimedTasks) task_s_[static_cast<std::size_t>(engine)] = seconds / tasks;
+}
+
+bool SimulationBudget::interrupted() const {
+  return interrupted_ && interrupted_->load(std::memory_order_relaxed);
+}
+
+double SimulationBudget::left_s() const {
+  const Clock::time_point now = Clock::now();
+  Clock::time_point end = end_;
+  if (interrupted()) {
+    Clock::rep none = 0;
+    grace_end_.compare_exchange_strong(none, (now + duration(kGrace_s)).time_since_epoch().count());
+    end = std::min(end, Clock::time_point(Clock::duration(grace_end_.load())));
+  }
+  return std::chrono::duration<double>(end - now).count();
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,489 @@
+#include "planner/timing/timeline.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
+constexpr std::size_t kStates = 24;  // that a recording keeps
+constexpr std::uint32_t kInstantsPerQuestion = 1024;
+constexpr std::uint16_t kDone = UINT16_MAX;  // instead of the number of steps that an AllReduce
+                                             // waits for
+
+bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
+  return std::tie(a.key.first, a.key.second, a.step) < std::tie(b.key.first, b.key.second, b.step);
+}
+
+/// Units of both from the first on that are equal.
+std::uint32_t common_units(const Schedule& a, const Schedule& b) {
+  const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
+  return static_cast<std::uint32_t>(differ.first - a.units.begin());
+}
+
+bool alike(const Schedule& a, const Schedule& b) {
+  return a.representatives == b.representatives && a.transfer_order == b.transfer_order &&
+         a.compute_end == b.compute_end;
+}
+
+}  // namespace
+
+void TimelineState::Events::add(const Event& event) {
+  std::size_t at = all.size();
+  all.push_back(event);
+  for (; at > next && event.time < all[at - 1].time; --at) all[at] = all[at - 1];
+  all[at] = event;
+}
+
+TimelineState::Event TimelineState::Events::take() {
+  const Event first = all[next++];
+  if (next == all.size()) {
+    all.clear();
+    next = 0;
+  } else if (next > 64 && 2 * next > all.size()) {
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(next));
+    next = 0;
+  }
+  return first;
+}
+
+bool TimelineState::Events::operator==(const Events& other) const {
+  const std::span<const Event> mine = coming(), theirs = other.coming();
+  return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+}
+
+bool TimelineState::Queue::add(const Entry& entry) {
+  if (next > 64 && 2 * next > entries.size()) {
+    entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(next));
+    next = 0;
+  }
+  std::size_t at = entries.size();
+  entries.push_back(entry);
+  for (; at > next && before(entry, entries[at - 1]); --at) entries[at] = entries[at - 1];
+  entries[at] = entry;
+  return at + 1 == entries.size();
+}
+
+TimelineState::Entry TimelineState::Queue::take() {
+  const Entry first = entries[next++];
+  if (next == entries.size()) {
+    entries.clear();
+    next = 0;
+  }
+  return first;
+}
+
+bool TimelineState::Queue::operator==(const Queue& other) const {
+  return busy == other.busy &&
+         std::equal(entries.begin() + static_cast<std::ptrdiff_t>(next), entries.end(),
+                    other.entries.begin() + static_cast<std::ptrdiff_t>(other.next),
+                    other.entries.end());
+}
+
+std::int64_t Timeline::run(const Schedule& schedule, std::int64_t limit, const Recording* base) {
+  begin(schedule, base);
+  return go(limit, base, nullptr);
+}
+
+Recording Timeline::record(const Schedule& schedule) {
+  Recording recording;
+  recording.schedule = schedule;
+  begin(recording.schedule, nullptr);
+  recording.iteration = go(kNever, nullptr, &recording);
+  return recording;
+}
+
+void Timeline::begin(const Schedule& schedule, const Recording* base) {
+  schedule_ = &schedule;
+  place_units();
+  set({});
+  const TimelineState* from = nullptr;
+  if (base && alike(schedule, base->schedule)) {
+    const std::uint32_t common = common_units(schedule, base->schedule);
+    for (const TimelineState& state : base->states) {
+      const bool differs_before =
+          state.next < schedule.units.size() && schedule.units[state.next].ready <= state.now;
+      if (state.next > common || differs_before) break;
+      from = &state;
+    }
+  }
+  std::int64_t codec = 0, port = 0;
+  for (const PlacedUnit& unit : schedule.units) {
+    codec += unit.pattern->codec_work;
+    port += unit.pattern->port_work;
+  }
+  if (!from) {
+    state_ = beginning(schedule.representatives);
+    state_.codec_left = codec;
+    state_.port_left = port;
+    return;
+  }
+  restore(*from);
+  for (const PlacedUnit& unit : base->schedule.units) {
+    codec -= unit.pattern->codec_work;
+    port -= unit.pattern->port_work;
+  }
+  state_.codec_left += codec;  // differs by what the units behind the state differ by
+  state_.port_left += port;
+}
+
+TimelineState Timeline::beginning(std::uint32_t representatives) {
+  TimelineState state;
+  state.queues.resize(std::size_t{kQueueSorts} * representatives);
+  return state;
+}
+
+void Timeline::continue_from(const Schedule& schedule, const TimelineState& from,
+                             const Deadline& deadline) {
+  schedule_ = &schedule;
+  place_units();
+  set(deadline);
+  restore(from);
+  state_.codec_left = state_.port_left = 0;
+  for (const PlacedUnit& unit : schedule.units) {
+    state_.codec_left += unit.pattern->codec_work;
+    state_.port_left += unit.pattern->port_work;
+  }
+  for (std::uint32_t representative = 0; representative < schedule.representatives;
+       ++representative) {
+    state_.codec_left -= queue(kCodecQueue, representative).started;
+    state_.port_left -= queue(kIngress, representative).started;
+  }
+}
+
+std::optional<TimelineState> Timeline::advance(const Schedule& schedule, const TimelineState& from,
+                                               std::int64_t until, const Deadline& deadline) {
+  continue_from(schedule, from, deadline);
+  while ((now_ = next_time()) < until) {
+    while (instant()) {
+    }
+    if (too_late_) {
+      return std::nullopt;
+    }
+    state_.now = now_;
+  }
+  return snapshot();
+}
+
+std::int64_t Timeline::finish(const Schedule& schedule, const TimelineState& from,
+                              const Deadline& deadline) {
+  continue_from(schedule, from, deadline);
+  return go(deadline.time, nullptr, nullptr);
+}
+
+void Timeline::place_units() {
+  const std::size_t count = schedule_->units.size();
+  touched_streams_.resize(std::size_t{2} * schedule_->representatives);
+  port_rule_.resize(schedule_->representatives);
+  units_.resize(count);
+  offset_.resize(count + 1);
+  collective_before_.assign(count, casync::kNone);
+  collective_behind_.assign(count, casync::kNone);
+  std::size_t offset = 0;
+  std::uint32_t last = casync::kNone;
+  for (std::uint32_t unit = 0; unit < count; ++unit) {
+    const Pattern& pattern = *schedule_->units[unit].pattern;
+    offset_[unit] = offset;
+    offset += pattern.count();
+    if (!pattern.is_collective()) continue;
+    if (last != casync::kNone) collective_behind_[last] = unit;
+    collective_before_[unit] = last;
+    last = unit;
+  }
+  offset_.back() = offset;
+  if (waits_.size() < offset) waits_.resize(offset);
+  for (std::size_t i = 0; i < count; ++i) {
+    const PlacedUnit& placed = schedule_->units[i];
+    units_[i] = {.steps = placed.pattern->steps.data(),
+                 .successors = placed.pattern->successors.data(),
+                 .tails = placed.tails,
+                 .waits = waits_.data() + offset_[i],
+                 .turn = placed.index % schedule_->representatives,
+                 .index = placed.index,
+                 .is_collective = placed.pattern->is_collective()};
+  }
+}
+
+void Timeline::set(const Deadline& deadline) {
+  too_late_ = false;
+  latest_ = deadline.time;
+  most_idle_.assign(std::size_t{kQueueSorts} * schedule_->representatives, kNever);
+  for (std::size_t i = 0; i < deadline.loads.size(); ++i) {
+    most_idle_[i] = deadline.time - deadline.loads[i];
+  }
+}
+
+std::int64_t Timeline::next_time() const {
+  const std::int64_t unit =
+      state_.next < units_.size() ? schedule_->units[state_.next].ready : kNever;
+  std::int64_t time = unit;
+  for (const TimelineState::Events& events : state_.events) time = std::min(time, events.time());
+  return time;
+}
+
+std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* recording) {
+  const std::vector<PlacedUnit>& units = schedule_->units;
+  const std::size_t stride = units.size() / kStates + 1;
+  std::size_t next_state = 0, shared_from = units.size();
+  if (base && alike(*schedule_, base->schedule) && base->schedule.units.size() == units.size()) {
+    while (shared_from > 0 && units[shared_from - 1] == base->schedule.units[shared_from - 1]) {
+      --shared_from;
+    }
+  }
+  std::size_t met = 0;
+  const auto representatives = static_cast<std::int64_t>(schedule_->representatives);
+  const bool limited = limit < kNever / (2 * representatives);
+  while (true) {
+    now_ = next_time();
+    if (now_ == kNever) break;
+    if (++instants_ % kInstantsPerQuestion == 0 && stop_ && stop_()) throw sim::Stopped();
+    const bool releases = state_.next < units.size() && units[state_.next].ready == now_;
+    if (releases && recording && state_.next >= next_state) {
+      recording->states.push_back(snapshot());
+      next_state = state_.next + stride;
+    }
+    if (releases && state_.next >= shared_from) {
+      while (met < base->states.size() && base->states[met].next < state_.next) ++met;
+      if (met < base->states.size() && base->states[met].next == state_.next &&
+          meets(base->states[met], base->schedule)) {
+        const std::int64_t end = std::max(state_.end, base->iteration);
+        return end > limit ? kNever : end;
+      }
+    }
+    const std::int64_t left = std::max(state_.codec_left, state_.port_left);
+    if (limited && (now_ > limit || left >= (limit - now_ + 1) * representatives)) return kNever;
+    while (instant()) {
+    }
+    if (too_late_) return kNever;
+    state_.now = now_;
+  }
+  const std::int64_t end = std::max(state_.end, schedule_->compute_end);
+  return end > limit ? kNever : end;
+}
+
+/// One round of the instant now_: what ends is ended, then what is idle takes the next. False when
+/// nothing more happens in it.
+bool Timeline::instant() {
+  bool any = false;
+  for (TimelineState::Events& events : state_.events) {
+    while (events.time() == now_) {
+      take(events.take());
+      any = true;
+    }
+  }
+  const std::vector<PlacedUnit>& units = schedule_->units;
+  if (state_.next < units.size() && units[state_.next].ready == now_) {
+    const std::uint32_t round = units[state_.next].round;
+    const bool due = round <= round_ || !any;
+    if (due) {
+      round_ = round;
+      release(state_.next++);
+      any = true;
+    }
+  }
+  if (!any) {
+    round_ = 0;
+    return false;
+  }
+  ++round_;
+  dispatch();
+  return true;
+}
+
+void Timeline::release(std::uint32_t unit) {
+  const Pattern& pattern = *schedule_->units[unit].pattern;
+  std::copy(pattern.waits.begin(), pattern.waits.end(),
+            waits_.begin() + static_cast<std::ptrdiff_t>(offset_[unit]));
+  units_[unit].open = pattern.count();
+  if (!pattern.is_collective()) {
+    for (const std::uint32_t step : pattern.sources) make_ready(unit, step);
+    return;
+  }
+  hold_collective(unit);
+  for (const std::uint32_t step : pattern.sources) {
+    if (waits_[offset_[unit] + step] == 0) make_ready(unit, step);
+  }
+}
+
+/// Lets each node's AllReduce wait for the one before, as far as that is not over.
+void Timeline::hold_collective(std::uint32_t unit) {
+  const std::uint32_t before = collective_before_[unit];
+  if (before == casync::kNone || before < state_.oldest) return;
+  const std::uint32_t first = schedule_->units[before].pattern->collective;
+  for (std::uint32_t i = 0; i < schedule_->representatives; ++i) {
+    if (waits_[offset_[before] + first + i] == kDone) continue;
+    ++waits_[offset_[unit] + schedule_->counterpart(before, i, unit)];
+  }
+}
+
+/// The node's next AllReduce may start, if its unit is ready.
+void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
+  const std::uint32_t first = schedule_->units[unit].pattern->collective;
+  if (step < first || step >= first + schedule_->representatives) return;
+  waits_[offset_[unit] + step] = kDone;
+  const std::uint32_t behind = collective_behind_[unit];
+  if (behind >= state_.next) return;
+  const std::uint32_t next = schedule_->counterpart(unit, step - first, behind);
+  if (--waits_[offset_[behind] + next] == 0) make_ready(behind, next);
+}
+
+void Timeline::take(const Event& event) {
+  if ((event.step & kArrival) != 0) return arrive(event.unit, event.step & ~kArrival);
+  const Unit& unit = units_[event.unit];
+  const Step& step = unit.steps[event.step];
+  ++steps_;
+  state_.end = now_;
+  const std::uint32_t node = node_of(unit, step);
+  if (step.resource == Resource::kPorts) {
+    const std::uint32_t receiver = receiver_of(unit, step);
+    port_rule_.left(queue(kEgress, node), node, queue(kIngress, receiver), receiver);
+  } else {
+    const std::uint32_t number = number_of_stream(step.resource, node);
+    Queue& stream = state_.queues[number];
+    stream.busy = false;
+    if (!stream.empty()) touched_streams_.add(stream, number);
+  }
+  if (step.delay == 0) {
+    arrive(event.unit, event.step);
+  } else {
+    state_.events[TimelineState::kArrivals].add(
+        {now_ + step.delay, event.unit, event.step | kArrival});
+  }
+}
+
+void Timeline::arrive(std::uint32_t number, std::uint32_t step) {
+  state_.end = now_;
+  Unit& unit = units_[number];
+  --unit.open;
+  if (unit.is_collective) end_collective(number, step);
+  const std::uint32_t last = unit.steps[step + 1].successors;
+  for (std::uint32_t i = unit.steps[step].successors; i < last; ++i) {
+    const std::uint32_t next = unit.successors[i];
+    if (--unit.waits[next] == 0) make_ready(number, next);
+  }
+}
+
+void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
+  const Unit& unit = units_[number];
+  const Step& step = unit.steps[number_of_step];
+  const std::uint32_t node = node_of(unit, step);
+  Entry entry = {sim::key_by_ready(now_, unit.index), number_of_step, number};
+  if (step.resource != Resource::kPorts) {
+    const std::uint32_t stream = number_of_stream(step.resource, node);
+    wait(entry, state_.queues[stream]);
+    if (!state_.queues[stream].busy) touched_streams_.add(state_.queues[stream], stream);
+    return;
+  }
+  if (schedule_->transfer_order == sim::TransferOrder::kNeed) {
+    entry.key = sim::key_by_need(now_, schedule_->units[number].need);
+  }
+  wait(entry, queue(kEgress, node));
+  port_rule_.joined_egress(queue(kEgress, node), node);
+}
+
+/// Gives what is idle its next step.
+void Timeline::dispatch() {
+  for (const std::uint32_t number : touched_streams_.indices()) {
+    Queue& stream = state_.queues[number];
+    stream.touched = false;
+    stream.busy = true;
+    const std::int64_t work = start(stream.take(), TimelineState::kOtherEnds);
+    stream.waiting -= work;
+    occupy(number, work);
+  }
+  touched_streams_.clear();
+  port_rule_.serve(
+      &queue(kEgress, 0), &queue(kIngress, 0),
+      [this](Queue& egress, std::uint32_t) {
+        const Entry head = egress.take();
+        const Unit& unit = units_[head.unit];
+        const Step& step = unit.steps[head.step];
+        egress.waiting -= step.work;
+        const std::uint32_t receiver = receiver_of(unit, step);
+        wait(head, queue(kIngress, receiver));
+        port_rule_.joined_ingress(queue(kIngress, receiver), receiver);
+      },
+      [this](Queue& ingress, std::uint32_t receiver) {
+        const Entry head = ingress.take();
+        const std::int64_t work = start(head, TimelineState::kPortEnds);
+        ingress.waiting -= work;
+        occupy(number_of(kIngress, receiver), work);
+        const Unit& unit = units_[head.unit];
+        occupy(number_of(kEgress, node_of(unit, unit.steps[head.step])), work);
+      });
+}
+
+/// With the head of its queue, or an egress with what waited for the other port.
+void Timeline::occupy(std::uint32_t resource, std::int64_t work) {
+  Queue& queue = state_.queues[resource];
+  if (now_ - queue.started > most_idle_[resource]) too_late_ = true;
+  queue.started += work;
+  queue.until = now_ + work;
+}
+
+/// The work that it is.
+std::int64_t Timeline::start(const Entry& entry, std::size_t sort_of_end) {
+  const Unit& unit = units_[entry.unit];
+  const Step& step = unit.steps[entry.step];
+  if (unit.tails != nullptr && unit.tails[entry.step] > latest_ - now_) too_late_ = true;
+  if (step.resource == Resource::kCodec) state_.codec_left -= step.work;
+  if (step.resource == Resource::kPorts) state_.port_left -= step.work;
+  state_.events[sort_of_end].add({now_ + step.work, entry.unit, entry.step});
+  return step.work;
+}
+
+/// An entry joins a queue. It starts when all before it are served, at the earliest.
+void Timeline::wait(const Entry& entry, Queue& queue) {
+  const Unit& unit = units_[entry.unit];
+  const bool is_last = queue.add(entry);
+  if (is_last && unit.tails != nullptr &&
+      unit.tails[entry.step] > latest_ - std::max(now_, queue.until) - queue.waiting) {
+    too_late_ = true;
+  }
+  queue.waiting += unit.steps[entry.step].work;
+}
+
+TimelineState Timeline::snapshot() const {
+  TimelineState copy = state_;
+  while (copy.oldest < copy.next && units_[copy.oldest].open == 0) ++copy.oldest;
+  const auto first = static_cast<std::ptrdiff_t>(offset_[copy.oldest]);
+  const auto last = static_cast<std::ptrdiff_t>(offset_[copy.next]);
+  copy.waits.assign(waits_.begin() + first, waits_.begin() + last);
+  copy.open.clear();
+  for (std::uint32_t unit = copy.oldest; unit < copy.next; ++unit) {
+    copy.open.push_back(units_[unit].open);
+  }
+  return copy;
+}
+
+void Timeline::restore(const TimelineState& state) {
+  state_ = state;
+  std::copy(state.waits.begin(), state.waits.end(),
+            waits_.begin() + static_cast<std::ptrdiff_t>(offset_[state.oldest]));
+  for (std::size_t i = 0; i < state.open.size(); ++i) {
+    units_[state.oldest + i].open = state.open[i];
+  }
+  round_ = 0;
+}
+
+/// Both are before the same unit; from here on, the same will happen.
+bool Timeline::meets(const TimelineState& other, const Schedule& schedule) const {
+  if (!(state_.events == other.events && state_.queues == other.queues)) return false;
+  std::uint32_t oldest = state_.oldest;
+  while (oldest < state_.next && units_[oldest].open == 0) ++oldest;
+  if (oldest != other.oldest) return false;
+  const bool same_units =
+      std::equal(schedule.units.begin() + oldest, schedule.units.begin() + state_.next,
+                 schedule_->units.begin() + oldest);
+  if (!same_units) return false;
+  const bool as_open =
+      std::equal(other.open.begin(), other.open.end(), units_.begin() + oldest,
+                 [](std::uint32_t open, const Unit& unit) { return open == unit.open; });
+  if (!as_open) return false;
+  const auto first = waits_.begin() + static_cast<std::ptrdiff_t>(offset_[oldest]);
+  return offset_[state_.next] - offset_[oldest] == other.waits.size() &&
+         std::equal(other.waits.begin(), other.waits.end(), first);
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,179 @@
+#include "planner/timing/workbench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "io/error.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::size_t kMaxExactSteps = 200000;  // of a schedule, for exact estimates
+constexpr int kEstimatesPerTrim = 64;           // exact patterns may take much memory
+
+std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const casync::Algorithm& wanted) {
+  if (const auto found = plans::find_algorithm(algorithms, wanted.name)) return *found;
+  const std::int8_t place = plans::next_place(algorithms, wanted.name);
+  algorithms.push_back(wanted);
+  return place;
+}
+
+bool same(const casync::Decision& a, const casync::Decision& b) {
+  return a.algorithm == b.algorithm && a.partitions == b.partitions;
+}
+
+std::uint16_t place_of(std::vector<casync::Decision>& options, const casync::Decision& wanted) {
+  const auto found =
+      std::find_if(options.begin(), options.end(),
+                   [&](const casync::Decision& option) { return same(option, wanted); });
+  const auto place = static_cast<std::uint16_t>(found - options.begin());
+  if (found == options.end()) options.push_back(wanted);
+  return place;
+}
+
+}  // namespace
+
+bool same_plan(const TimedPlan& a, const TimedPlan& b) {
+  const casync::Plan& x = a.plan;
+  const casync::Plan& y = b.plan;
+  return a.transfer_order == b.transfer_order && x.strategy == y.strategy &&
+         x.raw_strategy == y.raw_strategy && x.bulk == y.bulk && x.batch == y.batch &&
+         x.bulk_groups == y.bulk_groups &&
+         std::equal(x.algorithms.begin(), x.algorithms.end(), y.algorithms.begin(),
+                    y.algorithms.end(),
+                    [](const auto& one, const auto& other) { return one.name == other.name; }) &&
+         std::equal(x.decisions.begin(), x.decisions.end(), y.decisions.begin(), y.decisions.end(),
+                    [](const auto& one, const auto& other) { return same(one, other); });
+}
+
+std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g) {
+  const casync::Decision& decision = plan.decisions[g];
+  if (decision.algorithm == casync::kRaw && sends_raw_alone(raw_strategy_of(plan))) {
+    return fmt::format("raw, {}", raw_strategy_of(plan));
+  }
+  const std::string name = plans::is_raw(model.gradients[g], plan, decision)
+                               ? "raw"
+                               : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
+  return fmt::format("{}, K = {}", name, decision.partitions);
+}
+
+AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
+                                     std::string_view what) {
+  AffordableScenario how =
+      affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
+  if (!how.possible) {
+    throw io::InputError(fmt::format("the plan's graph is too large to {}: {}; take fewer nodes",
+                                     what, how.diagnostic));
+  }
+  return how;
+}
+
+int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
+                  const casync::Decision& decision, const AccuracyOrder& order) {
+  if (plans::is_raw(gradient, plan, decision)) return 0;
+  return order.coarseness(plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
+}
+
+Workbench::Workbench(const Problem& problem, const TimedPlan& plan,
+                     const std::vector<const TimedPlan*>& others)
+    : problem_(problem), original_(plan.plan), choices_(choices_of(problem)), plan_(add(plan)) {
+  for (const TimedPlan* other : others) others_.push_back(add(*other));
+  evaluator_.emplace(problem_, choices_);
+}
+
+Candidate Workbench::add(const TimedPlan& timed) {
+  const casync::Plan& plan = timed.plan;
+  Candidate candidate;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    casync::Decision decision = plan.decisions[g];
+    if (decision.algorithm != casync::kRaw) {
+      decision.algorithm = index_of(choices_.algorithms,
+                                    plan.algorithms[static_cast<std::size_t>(decision.algorithm)]);
+    }
+    candidate.options.push_back(place_of(choices_.gradients[g], decision));
+  }
+  Shape shape = {.strategy = plan.strategy,
+                 .raw_strategy = plan.raw_strategy,
+                 .bulk = plan.bulk,
+                 .batch = plan.batch,
+                 .transfer_order = timed.transfer_order};
+  const Shape& first = choices_.shapes.front();
+  if (sends_raw_alone(shape.strategy) && !sends_raw_alone(first.strategy)) {
+    shape.raw_strategy = std::exchange(shape.strategy, first.strategy);  // so other options can be
+  }
+  const auto found = std::find(choices_.shapes.begin(), choices_.shapes.end(), shape);
+  candidate.shape = static_cast<std::uint32_t>(found - choices_.shapes.begin());
+  if (found == choices_.shapes.end()) choices_.shapes.push_back(shape);
+  return candidate;
+}
+
+casync::Plan Workbench::make(const Candidate& candidate) const {
+  casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+  plan.bulk_groups = original_.bulk_groups;
+  plan.pipelining = original_.pipelining;
+  return plan;
+}
+
+TimedPlan Workbench::timed(const Candidate& candidate, double iteration_s) const {
+  return {make(candidate), order(candidate), iteration_s};
+}
+
+int Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
+  const casync::Plan only = {.algorithms = choices_.algorithms, .decisions = {}};
+  return planner::coarseness_of(problem_.model.gradients[g], only, choices_.gradients[g][option],
+                                problem_.accuracy);
+}
+
+std::string Workbench::describe(std::size_t g, std::uint16_t option) const {
+  const Shape& shape = choices_.shapes[plan_.shape];
+  casync::Plan only = {.strategy = shape.strategy,
+                       .algorithms = choices_.algorithms,
+                       .decisions = {},
+                       .raw_strategy = shape.raw_strategy};
+  only.decisions.resize(g + 1);
+  only.decisions[g] = choices_.gradients[g][option];
+  return describe_option(problem_.model, only, g);
+}
+
+Schedule Workbench::schedule(const Candidate& candidate) {
+  return exact_ ? evaluator_->exact(candidate) : evaluator_->coarse(candidate);
+}
+
+bool Workbench::affords_exact(const Candidate& candidate) {
+  const bool said_by_options = original_.bulk_groups.empty() && original_.pipelining;
+  if (!said_by_options || !evaluator_->can_be_exact(candidate)) return false;
+  std::size_t steps = 0;
+  for (const PlacedUnit& unit : evaluator_->exact(candidate).units) steps += unit.pattern->count();
+  return steps <= kMaxExactSteps;
+}
+
+std::int64_t Workbench::estimate_base(const Candidate& candidate) {
+  ++simulations_;
+  evaluator_->trim();
+  until_trim_ = kEstimatesPerTrim;
+  exact_ = affords_exact(candidate);
+  base_candidate_ = candidate;
+  base_ = timeline_.record(schedule(candidate));
+  return base_.iteration;
+}
+
+std::int64_t Workbench::estimate(const Candidate& candidate, std::int64_t limit) {
+  if (--until_trim_ == 0) estimate_base(Candidate(base_candidate_));
+  ++simulations_;
+  return timeline_.run(schedule(candidate), limit, &base_);
+}
+
+bool Workbench::estimates_are_exact() const {
+  return exact_ && !folded_only(problem_) && problem_.machines->network == sim::Network::kPort;
+}
+
+std::optional<double> Workbench::time_s(const Candidate& candidate) {
+  ++simulations_;
+  return affordable_iteration(problem_.model, make(candidate), *problem_.machines, order(candidate))
+      .iteration_s;
+}
+
+}  // namespace hipress::planner

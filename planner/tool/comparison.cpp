@@ -1,0 +1,143 @@
+#include "planner/tool/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "costs/all_reduce.hpp"
+#include "planner/search/timeline_search.hpp"
+#include "planner/timing/forecast.hpp"
+#include "sim/parallel.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// Replaces the contender if this one is faster, or there is none.
+void keep_faster(std::optional<Contender>& kept, Contender contender) {
+  if (kept && kept->plan.iteration_s <= contender.plan.iteration_s) return;
+  kept = std::move(contender);
+}
+
+Contender contender_of(const Baseline& baseline) {
+  return {.name = std::string(baseline.name),
+          .plan = {baseline.plan, baseline.transfer_order, *baseline.iteration_s}};
+}
+
+/// The machines that a plan of so many nodes is for.
+const Machines& machines_of(const casync::Plan& plan, const Problem& problem,
+                            const Problem& given) {
+  return plan.nodes == problem.nodes ? *problem.machines : *given.machines;
+}
+
+}  // namespace
+
+Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
+  const Machines& machines = *problem.machines;
+  const AffordableTime time =
+      affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
+  Comparison comparison = {.planned_s = time.iteration_s,
+                           .baselines = simulate_baselines(problem, machines),
+                           .spread = costs::spread_of(machines.profile)};
+  if (!time.diagnostic.empty()) found.diagnostics.push_back("this plan: " + time.diagnostic);
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.diagnostic.empty()) {
+      found.diagnostics.push_back(fmt::format("{}: {}", baseline.name, baseline.diagnostic));
+    }
+  }
+  if (!costs::AllReduceCosts(machines.profile).diagnostic(problem.nodes).empty()) {
+    comparison.all_reduce_diagnostic = machines.profile.all_reduce.empty()
+                                           ? "all-reduce not measured: an ideal ring"
+                                           : "all-reduce of so many nodes not measured: estimated";
+  }
+  return comparison;
+}
+
+bool may_compress(const Problem& problem) {
+  return problem.nodes > 1 && !problem.algorithms.empty() && !sends_raw_alone(problem.strategy);
+}
+
+std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
+                                   Comparison& comparison) {
+  const auto consider = [&](Contender contender) {
+    const TimedPlan& plan = contender.plan;
+    const bool faster = !comparison.raw || plan.iteration_s < comparison.raw->iteration_s;
+    if (faster && may_be_plan(problem, plan.plan)) comparison.raw = plan;
+    keep_faster(comparison.uncompressed, std::move(contender));
+  };
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s || compresses(problem.model, baseline.plan)) continue;
+    consider(contender_of(baseline));
+  }
+  Problem raw = problem;
+  raw.algorithms.clear();
+  raw.choices = nullptr;
+  raw.limits = limits;
+  raw.limits.progress = {};
+  SearchResult found = search_timeline(raw);
+  found.plan = in_one_strategy(std::move(found.plan));
+  const AffordableTime time =
+      affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
+  if (!time.iteration_s) return found.evaluations;
+  consider({.name = {}, .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s}});
+  return found.evaluations;
+}
+
+void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison) {
+  if (compresses(problem.model, plan.plan)) {
+    keep_faster(comparison.compressed, {.name = {}, .plan = plan});
+  }
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s || !compresses(problem.model, baseline.plan)) continue;
+    if (!allows(problem, baseline.plan)) continue;
+    const bool may_be = may_be_plan(problem, baseline.plan);
+    keep_faster(may_be ? comparison.compressed : comparison.elsewhere, contender_of(baseline));
+  }
+}
+
+void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found) {
+  if (!comparison.planned_s) return;
+  const auto take = [&](const TimedPlan& plan, const std::string& name) {
+    found.diagnostics.push_back(
+        fmt::format("the plan is {}, which the search did not improve on", name));
+    found.plan = plan.plan;
+    found.transfer_order = plan.transfer_order;
+    comparison.planned_s = plan.iteration_s;
+  };
+  if (const Baseline* faster =
+          faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
+    take(contender_of(*faster).plan, fmt::format("baseline {}", faster->name));
+  }
+  const std::optional<TimedPlan>& raw = comparison.raw;
+  if (raw && raw->iteration_s < *comparison.planned_s && may_be_plan(problem, raw->plan)) {
+    take(*raw, "the best plan without compression");
+  }
+}
+
+void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                   Comparison& comparison) {
+  struct Wanted {
+    const casync::Plan* plan;
+    sim::TransferOrder order;
+    std::optional<double> iteration_s;
+    std::optional<sim::Response>* response;
+  };
+  std::vector<Wanted> all = {
+      {&plan.plan, plan.transfer_order, comparison.planned_s, &comparison.planned}};
+  for (std::optional<Contender>* contender :
+       {&comparison.uncompressed, &comparison.compressed, &comparison.elsewhere}) {
+    if (!*contender) continue;
+    const TimedPlan& timed = (*contender)->plan;
+    all.push_back({&timed.plan, timed.transfer_order, timed.iteration_s, &(*contender)->response});
+  }
+  for (Baseline& baseline : comparison.baselines) {
+    all.push_back(
+        {&baseline.plan, baseline.transfer_order, baseline.iteration_s, &baseline.response});
+  }
+  sim::run_parallel(all.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+    const Wanted& wanted = all[i];
+    *wanted.response = forecast(problem.model, *wanted.plan, wanted.order, wanted.iteration_s,
+                                machines_of(*wanted.plan, problem, given));
+  });
+}
+
+}  // namespace hipress::planner

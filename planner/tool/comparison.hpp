@@ -1,0 +1,34 @@
+#pragma once
+
+#include "planner/analysis/verdict.hpp"
+#include "planner/search/search.hpp"
+
+/// What hipress-plan lays beside the plan that it found.
+namespace hipress::planner {
+
+/// Simulates the plan and the baselines; what was given up for that is added to the diagnostics.
+Comparison compare_with_baselines(const Problem& problem, SearchResult& found);
+
+/// Whether a plan of the problem may compress anything.
+bool may_compress(const Problem& problem);
+
+/// Searches the best plan that compresses nothing within limits, and keeps it, or a faster baseline
+/// without compression, as Comparison::uncompressed, and as Comparison::raw if it may be the plan.
+/// Returns how many plans were simulated for it.
+std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
+                                   Comparison& comparison);
+
+/// Keeps the plan, or a faster baseline of the problem's algorithms, as Comparison::compressed, and
+/// those that cannot be the plan as Comparison::elsewhere.
+void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison);
+
+/// A search that optimises must not be worse than what it is compared with: else the best of these
+/// that may be the plan is its result.
+void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found);
+
+/// How all times depend on what is uncertain, as far as the budget allows. `problem` is that of the
+/// plan, `given` that of the baselines, which may have the GPUs at another level.
+void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                   Comparison& comparison);
+
+}  // namespace hipress::planner

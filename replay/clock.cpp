@@ -1,0 +1,82 @@
+#include "replay/clock.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "io/host.hpp"
+#include "runtime/gather.hpp"
+
+namespace hipress::replay {
+namespace {
+
+using std::chrono::nanoseconds;
+
+nanoseconds since_epoch(Clock::time_point at) {
+  return std::chrono::duration_cast<nanoseconds>(at.time_since_epoch());
+}
+
+}  // namespace
+
+MachineClock machine_clock() {
+  return {.boot = io::boot_id(), .now = [] { return Clock::now(); }};
+}
+
+CommonClock::CommonClock(transport::Endpoint& endpoint, MachineClock machine)
+    : endpoint_(endpoint), machine_(std::move(machine)) {
+  const std::vector<std::string> boots = endpoint_.all_gather(machine_.boot);
+  const auto is_rank_zeros = [&](const std::string& boot) {
+    return !boot.empty() && boot == boots.front();
+  };
+  if (std::ranges::all_of(boots, is_rank_zeros)) return;
+  const nanoseconds estimate = estimate_offset();
+  if (!is_rank_zeros(machine_.boot)) offset_ = estimate;
+}
+
+nanoseconds CommonClock::estimate_offset() {
+  // In every round each rank publishes when it sent its stamps (in a common exchange), and notes
+  // when the exchange ended for it. Rank 0 and the others take turns in coming last, so that the
+  // exchange ends when the late stamp has crossed the network: rank 0's in even rounds, the others'
+  // in odd ones. The fastest crossing of each direction, as the two clocks see it, contains the
+  // offset with opposite signs.
+  constexpr int kRounds = 16;
+  constexpr auto kLate = std::chrono::milliseconds(3);
+  const auto rank = static_cast<std::size_t>(endpoint_.rank());
+  nanoseconds from_zero = nanoseconds::max(), to_zero = nanoseconds::max();
+  for (int round = 0; round < kRounds; ++round) {
+    const bool zero_is_late = round % 2 == 0;
+    if ((rank == 0) == zero_is_late) std::this_thread::sleep_for(kLate);
+    const nanoseconds sent = since_epoch(machine_.now());
+    const std::vector<nanoseconds> all_sent = runtime::gather(endpoint_, sent);
+    const nanoseconds ended = since_epoch(machine_.now());
+    const std::vector<nanoseconds> all_ended = runtime::gather(endpoint_, ended);
+    if (zero_is_late) {
+      from_zero = std::min(from_zero, ended - all_sent[0]);
+    } else {
+      to_zero = std::min(to_zero, all_ended[0] - sent);
+    }
+  }
+  // from_zero = crossing - offset, to_zero = crossing + offset.
+  return (to_zero - from_zero) / 2;
+}
+
+Clock::time_point CommonClock::agree_on_start() {
+  // The last rank to call may be the last to return, too, by as long as the exchange takes: be
+  // generous, since waiting costs nothing that is measured.
+  constexpr nanoseconds kMinMargin = std::chrono::milliseconds(10);
+  struct Offer {
+    nanoseconds now, margin;
+  };
+  const nanoseconds before = since_epoch(machine_.now());
+  const Offer mine{before + offset_, std::max(kMinMargin, 2 * last_exchange_)};
+  nanoseconds latest = nanoseconds::min(), margin{};
+  for (const Offer& offer : runtime::gather(endpoint_, mine)) {
+    latest = std::max(latest, offer.now);
+    margin = std::max(margin, offer.margin);
+  }
+  // From the last call to this return; waiting for ranks that called later is not counted.
+  last_exchange_ = std::max(nanoseconds{}, since_epoch(machine_.now()) + offset_ - latest);
+  return Clock::time_point(std::chrono::duration_cast<Clock::duration>(latest + margin - offset_));
+}
+
+}  // namespace hipress::replay

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costs/profile.hpp"
+#include "costs/spread.hpp"
+
+/// A machine that is not always as fast, a virtual one say, is noticed by probes: before and after
+/// what is measured, and when its profile was measured.
+namespace hipress::replay {
+
+/// How many times as fast a machine is as it was; none: not probed then, or now.
+struct Drift {
+  std::optional<double> copy, codec, transport;
+  bool operator==(const Drift&) const = default;
+};
+Drift drift(const costs::Probes& now, const costs::Probes& then);
+
+/// The probes half way between two.
+costs::Probes between(const costs::Probes& one, const costs::Probes& other);
+
+/// How far apart probes are: the largest logarithm of a ratio, of either sign.
+double movement(const costs::Probes& one, const costs::Probes& other);
+
+/// The movement that a profile's spread explains: two standard deviations of its host costs, and
+/// what short probes vary by themselves (10 %).
+double explained(const costs::Spread& spread);
+
+/// Whether one of the ratios is beyond that.
+bool is_beyond(const Drift& drift, const costs::Spread& spread);
+
+/// A sentence for each such ratio, with the remedy: "copying is 1.7 times as fast as when this was
+/// profiled: profile again".
+std::vector<std::string> describe(const Drift& drift, const costs::Spread& spread);
+
+/// What was measured between probes.
+struct Watched {
+  costs::Probes probes;  ///< half way between those before and those after
+  double moved = 0;      ///< between these, or 0 where that is explained
+  int times = 1;         ///< that it was measured; the last one counts
+};
+
+/// Calls `work`, which measures something and returns the spread to be expected, between two calls
+/// of `probe`. Where these differ by more than the spread explains, all of it again, up to `again`
+/// times.
+Watched watch(const std::function<costs::Probes()>& probe,
+              const std::function<costs::Spread()>& work, int again);
+
+/// The spread where so much movement was left: no less than it.
+costs::Spread widened(costs::Spread spread, double moved);
+
+/// A sentence about movement that was left after so many times; empty without any.
+std::string describe_movement(const Watched& watched);
+
+/// The profile with its host costs as the drift says: codecs by the codec's ratio, merges by that
+/// of copies, the CPU time of transfers, and links where they are loopback, by that of transfers.
+costs::Profile as_fast_as_now(const costs::Profile& profile, const Drift& drift);
+
+}  // namespace hipress::replay

@@ -1,0 +1,59 @@
+#include "replay/flat_cluster.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <vector>
+
+namespace hipress::replay {
+namespace {
+
+/// Whether nodes share a host exactly where ranks share a machine.
+bool lie_alike(const costs::Cluster& cluster, const RankPlaces& ranks) {
+  if (ranks.machines.size() != cluster.nodes) return false;
+  std::map<std::string, std::uint32_t> host_of;
+  std::map<std::uint32_t, std::string> machine_of;
+  for (std::uint32_t rank = 0; rank < cluster.nodes; ++rank) {
+    const std::string machine = ranks.machines[rank].empty() ? fmt::format("of rank {}", rank)
+                                                             : "machine " + ranks.machines[rank];
+    const std::uint32_t host = cluster.host[rank];
+    if (host_of.emplace(machine, host).first->second != host) return false;
+    if (machine_of.emplace(host, machine).first->second != machine) return false;
+  }
+  return true;
+}
+
+std::string what_ranks_are(const costs::Cluster& cluster, const RankPlaces& ranks) {
+  if (ranks.threads) return fmt::format("{} threads on one machine", cluster.nodes);
+  return fmt::format("{} processes with one device each", cluster.nodes);
+}
+
+}  // namespace
+
+Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
+                      const RankPlaces& ranks) {
+  Comparable found{.cluster = cluster, .differs = {}};
+  std::vector<std::string> left_out;
+  if (cluster.gpus_per_node > 1) {
+    left_out.push_back(fmt::format("{} GPUs per node", cluster.gpus_per_node));
+    found.cluster.gpus_per_node = 1;
+    found.cluster.gpu_link = {};
+  }
+  if (costs::is_hierarchical(cluster) && !lie_alike(cluster, ranks)) {
+    if (cluster.host_link) left_out.push_back("links within hosts");
+    if (cluster.rack) left_out.push_back("racks");
+    found.cluster.host_link = std::nullopt;
+    found.cluster.rack = std::nullopt;
+    found.cluster.host = flat.host;
+    found.cluster.cores_per_host = flat.cores_per_host;
+  }
+  if (!left_out.empty()) {
+    found.differs =
+        fmt::format("the cluster has {}; these ranks are {}: compared is the part between nodes",
+                    fmt::join(left_out, " and "), what_ranks_are(cluster, ranks));
+  }
+  return found;
+}
+
+}  // namespace hipress::replay

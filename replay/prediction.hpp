@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "casync/task_graph.hpp"
+#include "costs/machine_options.hpp"
+#include "costs/profile.hpp"
+#include "replay/flat_cluster.hpp"
+#include "sim/forecast.hpp"
+#include "sim/simulator.hpp"
+
+namespace hipress::replay {
+
+/// What a replay is predicted with, as the command line says.
+struct PredictionOptions {
+  costs::MachineOptions machines;
+  sim::Network network = sim::Network::kFair;
+  sim::BackwardCores backward_cores = sim::BackwardCores::kNone;
+  int iterations = 1;  ///< whose median is predicted
+};
+
+struct Prediction {
+  sim::Result result;  ///< with its timeline
+  sim::Interval interval;
+  std::string differs;  ///< Comparable::differs
+};
+
+/// io::InputError for a cluster file that cannot be used for so many nodes, and for a profile that
+/// lacks one of the algorithms.
+void check_prediction(const costs::Profile& profile,
+                      const std::vector<casync::Algorithm>& algorithms, std::uint32_t nodes,
+                      const PredictionOptions& options);
+
+/// Simulates the graph that ranks in these places run, and how long it takes where costs are spread
+/// so. Throws as sim::simulate and check_prediction().
+Prediction predict(const casync::TaskGraph& graph, const std::vector<casync::Algorithm>& algorithms,
+                   const costs::Profile& profile, const costs::Spread& spread,
+                   const RankPlaces& places, const PredictionOptions& options);
+
+}  // namespace hipress::replay

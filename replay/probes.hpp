@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "costs/spread.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::replay {
+
+/// Which probes are run.
+struct ProbeOptions {
+  bool kernels = true;  ///< copy and codec; not where a GPU codes, of which they say nothing
+  /// Transport between two threads of this process; empty: not probed.
+  std::string transport{transport::kDefaultTransport};
+  /// After which a rank gives up the other: short, since one that lacks memory never comes.
+  double timeout_s = 5;
+};
+
+/// Runs a fixed piece of work for less than half a second: copies of more memory than caches hold,
+/// onebit's encode, and bytes from one rank to another and back. Medians of a few repetitions. A
+/// probe that the machine has no room for is 0, as one that was not asked for.
+costs::Probes run_probes(const ProbeOptions& options);
+
+/// The probes of rank 0, for all ranks of a job: ranks that probe at once would slow each other
+/// down. Collective; the others wait.
+costs::Probes run_probes(const ProbeOptions& options, transport::Endpoint& endpoint);
+
+/// Bytes per second that so many threads copy together, reads and writes counted. Each has two
+/// buffers of `bytes`, which it copies from one to the other `repetitions` times; all begin at
+/// once.
+double copy_bandwidth(int threads, std::size_t bytes, int repetitions);
+
+}  // namespace hipress::replay

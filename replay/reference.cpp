@@ -1,0 +1,215 @@
+#include "replay/reference.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "replay/inputs.hpp"
+#include "runtime/operations.hpp"
+
+namespace hipress::replay {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskId;
+
+/// Elementwise partitions are run in blocks that stay in a core's cache; a multiple of 16.
+constexpr std::int64_t kBlock = 8192;
+
+}  // namespace
+
+Reference::Reference(const casync::TaskGraph& graph, const models::Model& model,
+                     const plans::ResolvedPlan& plan, const Inputs& inputs)
+    : graph_(graph),
+      model_(model),
+      plan_(plan),
+      inputs_(inputs),
+      layout_(casync::make_layout(model, plan.plan)),
+      flow_(runtime::read_dataflow(graph)) {
+  collect_partitions();
+  collect_tasks();
+  states_.resize(partitions_.size());
+}
+
+void Reference::collect_partitions() {
+  for (std::uint32_t g = 0; g < layout_.units.size(); ++g) {
+    const casync::Unit& unit = layout_.units[g];
+    if (unit.members.empty()) continue;
+    const auto count = static_cast<std::uint32_t>(unit.partitions);
+    for (std::uint32_t k = 0; k < count; ++k) {
+      const casync::Slice slice = casync::slice(unit.elements, count, k);
+      if (slice.elements == 0) break;
+      partitions_.push_back({.gradient = g,
+                             .partition = k,
+                             .slice = slice,
+                             .operation = unit.strategy->operation,
+                             .tasks = {}});
+    }
+  }
+}
+
+void Reference::collect_tasks() {
+  position_.assign(graph_.tasks(), 0);
+  for (TaskId id = 0; id < graph_.tasks(); ++id) {
+    if (is_computation(graph_[id]) || graph_[id].kind == Kind::kJoin) continue;
+    runtime::slice_of(graph_, id, layout_);  // refuses what the model and plan lack
+    tasks_.push_back(id);
+  }
+  const auto key = [this](TaskId id) {
+    return std::tuple(graph_[id].gradient, graph_[id].partition, id);
+  };
+  std::ranges::sort(tasks_, {}, key);
+  auto first = tasks_.begin();
+  for (Partition& partition : partitions_) {
+    const auto belongs = [&](TaskId id) {
+      return graph_[id].gradient == partition.gradient &&
+             graph_[id].partition == partition.partition;
+    };
+    const auto end = std::find_if_not(first, tasks_.end(), belongs);
+    partition.tasks = {first, end};
+    for (std::uint32_t position = 0; position < partition.tasks.size(); ++position) {
+      const TaskId id = partition.tasks[position];
+      position_[id] = position;
+      const bool casts = casync::casts(graph_[id]);
+      const bool raw = graph_[id].algorithm == casync::kRaw;
+      partition.elementwise = partition.elementwise && (raw || casts);
+      partition.library = partition.library || graph_[id].kind == Kind::kAllReduce;
+      if (casts) partition.sums = codec(graph_[id]).traits().message_values;
+      const TaskId source = flow_.source[id];
+      if (source != casync::kNone && !belongs(source)) {
+        throw std::invalid_argument("task graph: " + casync::describe(graph_, id) +
+                                    " takes a message of another partition");
+      }
+    }
+    first = end;
+  }
+}
+
+void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
+                    const std::function<void(const Block&)>& visit) {
+  const std::int64_t length = partitions_[index].elementwise ? kBlock : stretch.elements;
+  Block block;
+  for (std::int64_t done = 0; done < stretch.elements; done += length) {
+    run_block(index, iteration, {stretch.begin + done, std::min(length, stretch.elements - done)});
+    block.first = block_.begin;
+    block.values.clear();
+    for (std::uint32_t node = 0; node < graph_.nodes; ++node) block.values.push_back(slice(node));
+    visit(block);
+  }
+}
+
+std::vector<float> Reference::result(std::size_t index, casync::Slice stretch,
+                                     std::uint64_t iteration, std::uint32_t node) {
+  // Without codecs, or with casts, there is no state, so the run can be repeated, now as one block.
+  if (partitions_[index].elementwise) run_block(index, iteration, stretch);
+  const std::span<float> values = slice(node);
+  return {values.begin(), values.end()};
+}
+
+void Reference::make_room(std::size_t index) {
+  std::size_t lines = 0;
+  std::size_t states = 0;
+  for (const TaskId id : partitions_[index].tasks) {
+    if (graph_[id].kind != Kind::kEncode && !casync::casts(graph_[id])) continue;
+    const auto bytes = static_cast<std::size_t>(codec(graph_[id]).encoded_bytes(block_.elements));
+    lines += (bytes + sizeof(Line) - 1) / sizeof(Line);
+    states += static_cast<std::size_t>(runtime::state_arrays(codec(graph_[id])) * block_.elements);
+  }
+  if (messages_.size() < lines) messages_.resize(lines);
+  used_lines_ = 0;
+  if (states_[index].size() < states) states_[index].resize(states);
+  const auto values = static_cast<std::size_t>(block_.elements * graph_.nodes);
+  if (values_.size() < values) values_.resize(values);
+  held_.assign(partitions_[index].tasks.size(), {});
+}
+
+void Reference::run_block(std::size_t index, std::uint64_t iteration, casync::Slice block) {
+  const Partition& partition = partitions_[index];
+  block_ = block;
+  make_room(index);
+  for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
+    fill_unit(inputs_, iteration, node, layout_.units[partition.gradient], model_, block_.begin,
+              slice(node));
+  }
+  if (partition.library) return all_reduce(graph_[partition.tasks.front()]);
+  float* state = states_[index].data();
+  for (std::size_t position = 0; position < partition.tasks.size(); ++position) {
+    held_[position] = run_task(partition.tasks[position], iteration, state);
+  }
+}
+
+std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, float*& state) {
+  const Task& task = graph_[id];
+  const TaskId source = flow_.source[id];
+  const std::span<std::byte> taken =
+      source == casync::kNone ? std::as_writable_bytes(slice(task.node)) : held_[position_[source]];
+  switch (task.kind) {
+    case Kind::kEncode:
+      return encode(task, iteration, state);
+    case Kind::kDecode:
+      runtime::decode(task, graph_.divisor, codec(task), {slice(task.node), taken, {}, {}});
+      return {};
+    case Kind::kMerge:
+      runtime::merge(task, graph_.divisor, {slice(task.node), taken, {}, {}});
+      return {};
+    case Kind::kRecv:
+      if (flow_.fills_message[id]) return taken;
+      std::memcpy(slice(task.node).data(), taken.data(), taken.size());
+      return {};
+    default:  // Send
+      return taken;
+  }
+}
+
+std::span<std::byte> Reference::take_message(const Task& task) {
+  const auto room = static_cast<std::size_t>(codec(task).encoded_bytes(block_.elements));
+  const std::span<std::byte> message =
+      std::as_writable_bytes(std::span(messages_).subspan(used_lines_)).first(room);
+  used_lines_ += (room + sizeof(Line) - 1) / sizeof(Line);
+  return message;
+}
+
+std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration, float*& state) {
+  const std::span<std::byte> message = take_message(task);
+  const int arrays = runtime::state_arrays(codec(task));
+  const kernels::State kept{.data = arrays > 0 ? state : nullptr, .stride = block_.elements};
+  state += arrays * block_.elements;
+  const std::int64_t used =
+      runtime::encode(task, graph_.divisor, codec(task),
+                      {slice(task.node), message, kept,
+                       runtime::draw_key(task, block_.begin, inputs_.seed, iteration)});
+  return message.first(static_cast<std::size_t>(used));
+}
+
+/// In rank order. `task` is any of the AllReduces, which are alike.
+void Reference::all_reduce(const Task& task) {
+  const kernels::Codec* const cast = casync::casts(task) ? &codec(task) : nullptr;
+  const auto operands = [&](std::uint32_t node) -> runtime::Operands {
+    return {slice(node), cast ? take_message(task) : std::span<std::byte>(), {}, {}};
+  };
+  const runtime::Operands first = operands(0);
+  const std::span<std::byte> sum = runtime::summands(task, graph_.divisor, cast, first);
+  const transport::Addition& how = runtime::addition(cast);
+  for (std::uint32_t node = 1; node < graph_.nodes; ++node) {
+    const auto other = runtime::summands(task, graph_.divisor, cast, operands(node));
+    how.add(sum.data(), other.data(), sum.size() / how.value_bytes);
+  }
+  runtime::take_mean(task, graph_.divisor, cast, first);
+  for (std::uint32_t node = 1; node < graph_.nodes; ++node) {
+    std::ranges::copy(slice(0), slice(node).begin());
+  }
+}
+
+const kernels::Codec& Reference::codec(const Task& task) const {
+  return *plan_.codecs.at(static_cast<std::size_t>(task.algorithm));
+}
+
+std::span<float> Reference::slice(std::uint32_t node) {
+  const auto elements = static_cast<std::size_t>(block_.elements);
+  return std::span(values_).subspan(node * elements, elements);
+}
+
+}  // namespace hipress::replay

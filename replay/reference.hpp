@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "plans/plan_file.hpp"
+#include "replay/inputs.hpp"
+#include "runtime/dataflow.hpp"
+
+namespace hipress::replay {
+
+/// The serial reference: runs a graph's tasks in id order for all nodes in one thread, one
+/// partition of one gradient at a time, so that its memory is that of the largest partition (plus
+/// the encoders' states of those that it runs). Inputs are made, or read, on the spot (inputs.hpp).
+class Reference {
+ public:
+  /// One partition of one unit (a gradient, or a bulk group) and its tasks on all nodes, in id
+  /// order.
+  struct Partition {
+    std::uint32_t gradient = 0;  ///< Task::gradient: the unit
+    std::uint32_t partition = 0;
+    casync::Slice slice;
+    bool elementwise = true;  ///< no codec touches it but an AllReduce's cast: every element is on
+                              ///< its own
+    bool library = false;  ///< a library sums it, in an order of its own: exact bits are not known
+    kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< of what the library sums
+    casync::Operation operation = casync::Operation::kMean;
+    std::span<const casync::TaskId> tasks;
+  };
+
+  /// A stretch of a partition as it ends on each node.
+  struct Block {
+    std::int64_t first = 0;                      ///< in the unit
+    std::vector<std::span<const float>> values;  ///< per node
+  };
+
+  /// The graph, model and plan must outlive it. std::invalid_argument as slice_of and
+  /// read_dataflow; also if a message goes from one partition to another.
+  Reference(const casync::TaskGraph& graph, const models::Model& model,
+            const plans::ResolvedPlan& plan, const Inputs& inputs);
+
+  const casync::Layout& layout() const { return layout_; }
+  /// All that hold elements, in order of gradient and partition, with or without tasks.
+  std::span<const Partition> partitions() const { return partitions_; }
+
+  /// Runs partition `index` and shows how it ends on all nodes, block after block in order; every
+  /// block but the last is a multiple of 16 elements long. With states, every iteration has to be
+  /// run once, in order.
+  void run(std::size_t index, std::uint64_t iteration,
+           const std::function<void(const Block&)>& visit) {
+    run(index, partitions_[index].slice, iteration, visit);
+  }
+  /// The same of a stretch of it, where it is elementwise; where not, `stretch` must be all of it.
+  void run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
+           const std::function<void(const Block&)>& visit);
+
+  /// The whole stretch as it ends on `node`; to be called after its run and before any other.
+  std::vector<float> result(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
+                            std::uint32_t node);
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+
+  void collect_partitions();
+  void collect_tasks();
+  /// Room for the messages that are encoded of a block and, the first time, for their states.
+  void make_room(std::size_t index);
+  void run_block(std::size_t index, std::uint64_t iteration, casync::Slice block);
+  /// Returns what the task passes on to those that take its message.
+  std::span<std::byte> run_task(casync::TaskId id, std::uint64_t iteration, float*& state);
+  std::span<std::byte> encode(const casync::Task& task, std::uint64_t iteration, float*& state);
+  /// Room for the message of a task that encodes, until the block's end.
+  std::span<std::byte> take_message(const casync::Task& task);
+  const kernels::Codec& codec(const casync::Task& task) const;
+  void all_reduce(const casync::Task& task);
+  std::span<float> slice(std::uint32_t node);
+
+  const casync::TaskGraph& graph_;
+  const models::Model& model_;
+  const plans::ResolvedPlan& plan_;
+  Inputs inputs_;
+  casync::Layout layout_;
+  runtime::Dataflow flow_;
+  std::vector<Partition> partitions_;
+  std::vector<casync::TaskId> tasks_;    ///< by partition, then id
+  std::vector<std::uint32_t> position_;  ///< per task id: place in its partition's tasks
+  std::vector<std::vector<float>>
+      states_;  ///< per partition: those of its Encodes, one after the other
+
+  // Of the block being run.
+  casync::Slice block_;
+  std::vector<float> values_;   ///< every node's slice, one after the other
+  std::vector<Line> messages_;  ///< of all that encodes
+  std::size_t used_lines_ = 0;
+  std::vector<std::span<std::byte>>
+      held_;  ///< per task of the partition: the message that it passes on
+};
+
+}  // namespace hipress::replay

@@ -1,0 +1,136 @@
+#include "replay/room.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "runtime/dataflow.hpp"
+#include "runtime/operations.hpp"
+#include "runtime/program.hpp"
+#include "runtime/rank_runtime.hpp"
+#include "transport/record.hpp"
+
+namespace hipress::replay {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskId;
+
+constexpr std::int64_t kValueBytes = sizeof(float);
+
+/// Per task of a rank's own: what the program, the runtime and its exchange know of it.
+constexpr std::int64_t kOwnTaskBytes =
+    sizeof(runtime::LocalTask) + sizeof(runtime::Interval) + sizeof(kernels::State) + 64;
+
+/// Per task of the graph: a program's index of it; and with verification a dataflow, and the
+/// reference's order of tasks and its inverse.
+constexpr std::int64_t kTaskBytes = sizeof(TaskId);
+constexpr std::int64_t kVerifiedTaskBytes = 3 * sizeof(TaskId) + 1;
+
+/// Sums over the tasks of a graph.
+class Estimate {
+ public:
+  Estimate(const casync::TaskGraph& graph, const models::Model& model,
+           const plans::ResolvedPlan& plan, std::span<const std::uint32_t> nodes)
+      : graph_(graph),
+        plan_(plan),
+        layout_(casync::make_layout(model, plan.plan)),
+        here_(graph.nodes),
+        ranks_(static_cast<std::int64_t>(nodes.size())) {
+    for (const std::uint32_t node : nodes) here_.at(node) = true;
+  }
+
+  Room room(bool verify) {
+    for (const casync::Unit& unit : layout_.units) {
+      if (!unit.members.empty()) room_.gradients += ranks_ * kValueBytes * unit.elements;
+    }
+    const runtime::Dataflow flow = runtime::read_dataflow(graph_);
+    for (TaskId id = 0; id < graph_.tasks(); ++id) add(id, flow.fills_message[id]);
+    const auto tasks = static_cast<std::int64_t>(graph_.tasks());
+    room_.tables += ranks_ * tasks * (kTaskBytes + (verify ? kVerifiedTaskBytes : 0));
+    if (verify) add_reference();
+    const std::int64_t peers = graph_.nodes - 1;
+    constexpr auto kRings = static_cast<std::int64_t>(2 * transport::kRingBytes);
+    room_.connections = ranks_ * peers * kRings;
+    return room_;
+  }
+
+ private:
+  /// It keeps the states of all nodes, shared out among the ranks, and runs a coded partition in
+  /// one piece, for all nodes: the largest ones on different ranks.
+  void add_reference() {
+    room_.states += encoded_states_ * ranks_ / graph_.nodes;
+    std::vector<std::int64_t> coded;
+    for (const casync::Unit& unit : layout_.units) {
+      const bool summed = unit.strategy->form == casync::Strategy::Form::kWhole;
+      if (unit.members.empty() || unit.algorithm == casync::kRaw || summed) continue;
+      const auto count = static_cast<std::uint32_t>(unit.partitions);
+      for (std::uint32_t k = 0; k < count; ++k) {
+        coded.push_back(casync::slice(unit.elements, count, k).elements);
+      }
+    }
+    std::ranges::sort(coded, std::greater());
+    coded.resize(std::min(coded.size(), static_cast<std::size_t>(ranks_)));
+    const std::int64_t elements = std::accumulate(coded.begin(), coded.end(), std::int64_t{0});
+    room_.gradients += kValueBytes * elements * graph_.nodes;
+  }
+
+  void add(TaskId id, bool fills_message) {
+    const Task& task = graph_[id];
+    const bool here = here_.at(task.node);
+    if (here) room_.tables += kOwnTaskBytes;
+    if (task.kind == Kind::kEncode) {
+      // A program complains of a task whose codec is missing.
+      if (static_cast<std::size_t>(task.algorithm) >= plan_.codecs.size()) return;
+      const std::int64_t elements = runtime::slice_of(graph_, id, layout_).elements;
+      const kernels::Codec& codec = *plan_.codecs[static_cast<std::size_t>(task.algorithm)];
+      const std::int64_t arrays = runtime::state_arrays(codec);
+      encoded_states_ += kValueBytes * arrays * elements;
+      if (here && fills_message) room_.messages += codec.encoded_bytes(elements);
+      if (here && arrays > 0 && stateful_.emplace(task.node, task.gradient, task.role).second) {
+        room_.states += kValueBytes * arrays * layout_.units[task.gradient].elements;
+      }
+    } else if (here && fills_message) {
+      room_.messages += task.amount;
+    }
+  }
+
+  const casync::TaskGraph& graph_;
+  const plans::ResolvedPlan& plan_;
+  const casync::Layout layout_;
+  std::vector<bool> here_;  ///< by node: it is one of the ranks
+  const std::int64_t ranks_;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, casync::Role>> stateful_;
+  std::int64_t encoded_states_ = 0;
+  Room room_;
+};
+
+}  // namespace
+
+Room room_of(const casync::TaskGraph& graph, const models::Model& model,
+             const plans::ResolvedPlan& plan, std::span<const std::uint32_t> nodes, bool verify) {
+  return Estimate(graph, model, plan, nodes).room(verify);
+}
+
+void require_room(const Room& room, std::size_t ranks, std::int64_t available) {
+  if (room.all() <= available) return;
+  const auto size = [](std::int64_t bytes) { return io::format_size(bytes, 3); };
+  throw io::InputError(fmt::format(
+      "{} about {} of memory ({} for gradients, {} for messages, {} for what encoders "
+      "keep, {} for tasks, {} for connections), and {} are available: start fewer ranks "
+      "(--nnodes), or take a smaller model",
+      ranks == 1 ? "this rank needs" : fmt::format("{} ranks in one process need", ranks),
+      size(room.all()), size(room.gradients), size(room.messages), size(room.states),
+      size(room.tables), size(room.connections), size(available)));
+}
+
+}  // namespace hipress::replay

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "runtime/program.hpp"
+#include "runtime/runtime.hpp"
+#include "traces/timeline.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::replay {
+
+/// When a rank's tasks ran in one iteration, relative to the start of backward.
+struct RecordedRun {
+  struct Times {
+    std::chrono::nanoseconds start, end;
+  };
+  std::vector<Times> tasks;  ///< per Program::tasks()
+};
+
+RecordedRun record_run(std::span<const runtime::Interval> intervals,
+                       transport::Clock::time_point start);
+
+/// Collective: puts all ranks' records of one iteration together on rank 0 (others get an empty
+/// timeline). Time zero is the start of Forward, which a replay does not run: it is shown with the
+/// length that the graph gives it. A Send ends when its Recv has the message,
+/// and starts when the message before it between the same two ranks has arrived, or when it was
+/// issued.
+traces::Timeline gather_timeline(transport::Endpoint& endpoint, const runtime::Program& program,
+                                 const RecordedRun& mine);
+
+}  // namespace hipress::replay

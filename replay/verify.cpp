@@ -1,0 +1,325 @@
+#include "replay/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "replay/digest.hpp"
+#include "runtime/gather.hpp"
+
+namespace hipress::replay {
+namespace {
+
+/// How finely a wrong value is searched for.
+constexpr std::size_t kSearchBlock = 4096;
+
+/// How much of a library's sum is compared with the mean at a time; stays in a core's cache.
+constexpr std::size_t kBoundBlock = 8192;
+
+/// Longest stretch of a partition. Shorter: ranks have more equal shares; longer: fewer digests,
+/// which every rank gets from every other.
+constexpr std::int64_t kStretch = 1 << 20;
+
+std::span<const float> part_of(std::span<const float> gradient, casync::Slice slice) {
+  return gradient.subspan(static_cast<std::size_t>(slice.begin),
+                          static_cast<std::size_t>(slice.elements));
+}
+
+std::vector<std::uint64_t> block_digests(std::span<const float> values) {
+  std::vector<std::uint64_t> digests;
+  for (std::size_t first = 0; first < values.size(); first += kSearchBlock) {
+    digests.push_back(digest(values.subspan(first, std::min(kSearchBlock, values.size() - first))));
+  }
+  return digests;
+}
+
+/// The first place where two runs of values differ in any bit; their common length if nowhere.
+std::size_t first_difference(std::span<const float> a, std::span<const float> b) {
+  const auto same_bits = [](float x, float y) {
+    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+  };
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b, same_bits).in1 - a.begin());
+}
+
+/// What rounding to a type changes, at most: relatively, or, of numbers too small for its full
+/// precision, absolutely. What is beyond `largest` may become infinite.
+struct Rounding {
+  double unit;
+  double least;
+  double largest;
+};
+constexpr Rounding kFp32{0x1p-24, 0x1p-150, 0x1.fffffep127};
+
+Rounding rounding_of(kernels::ValueType type) {
+  switch (type) {
+    case kernels::ValueType::kFloat16:
+      return {0x1p-11, 0x1p-25, 65504};
+    case kernels::ValueType::kBfloat16:
+      return {0x1p-8, 0x1p-134, 0x1.fep127};
+    default:
+      return kFp32;
+  }
+}
+
+/// How far a mean over N nodes may be from the exact one, |got - mean| <= relative·Σ|x|/N +
+/// absolute, in whatever order it was summed.
+///
+/// Each of N - 1 additions rounds once, as does the division by N, in fp32, before or after them:
+/// (1 + u)^N - 1. Where halves travel, each quotient is rounded to one first, and additions round
+/// to halves: (1 + u)·(1 + h)^N - 1. A quotient below a type's least normal number is off by up to
+/// half a unit in the last place there, N of them by N times as much, and additions of numbers so
+/// small are exact.
+///
+/// A sum on its way may overflow where Σ|x| (of halves: Σ|x|/N), so rounded, is beyond the type's
+/// range; then, and where an input is infinite, nothing is known of the result.
+class ErrorBound {
+ public:
+  ErrorBound(std::uint32_t nodes, kernels::ValueType type) : nodes_(nodes) {
+    const auto [unit, least, largest] = rounding_of(type);
+    const bool casts = type != kernels::ValueType::kFloat32;
+    const double growth = std::pow(1 + unit, nodes - 1);
+    relative_ = growth * (1 + kFp32.unit) * (casts ? 1 + unit : 1) - 1;
+    absolute_ = nodes * growth * (kFp32.least + (casts ? least : 0));
+    most_magnitude_ = (largest - absolute_) / (1 + relative_) * (casts ? nodes : 1);
+  }
+  /// For inputs of this sum and Σ|x|.
+  double of(double magnitude) const { return relative_ * magnitude / nodes_ + absolute_; }
+  bool holds(double sum, double magnitude, float got) const {
+    if (std::isnan(sum)) return std::isnan(got);
+    return !(magnitude <= most_magnitude_) || std::fabs(got - sum / nodes_) <= of(magnitude);
+  }
+
+ private:
+  double nodes_;
+  double relative_ = 0, absolute_ = 0;
+  double most_magnitude_ = 0;
+};
+
+}  // namespace
+
+std::vector<Stretch> cut(std::span<const Reference::Partition> partitions) {
+  std::vector<Stretch> stretches;
+  for (std::size_t index = 0; index < partitions.size(); ++index) {
+    const casync::Slice whole = partitions[index].slice;
+    const std::int64_t length = partitions[index].elementwise ? kStretch : whole.elements;
+    for (std::int64_t done = 0; done < whole.elements; done += length) {
+      const std::int64_t elements = std::min(length, whole.elements - done);
+      stretches.push_back({.partition = index, .slice = {whole.begin + done, elements}});
+    }
+  }
+  return stretches;
+}
+
+std::vector<int> share_out(std::span<const Stretch> stretches, int ranks) {
+  std::vector<std::size_t> largest_first(stretches.size());
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  std::ranges::stable_sort(largest_first, std::greater(),
+                           [&](std::size_t i) { return stretches[i].slice.elements; });
+  std::vector<std::int64_t> load(static_cast<std::size_t>(ranks), 0);
+  std::vector<int> owner(stretches.size());
+  for (const std::size_t index : largest_first) {
+    const auto least = std::ranges::min_element(load);
+    *least += stretches[index].slice.elements;
+    owner[index] = static_cast<int>(least - load.begin());
+  }
+  return owner;
+}
+
+Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
+                   const models::Model& model, const plans::ResolvedPlan& plan,
+                   const Inputs& inputs)
+    : endpoint_(endpoint),
+      model_(model),
+      inputs_(inputs),
+      nodes_(graph.nodes),
+      root_(plan.plan.root),
+      reference_(graph, model, plan, inputs),
+      stretches_(cut(reference_.partitions())) {
+  const std::vector<int> owner = share_out(stretches_, endpoint.size());
+  for (std::size_t index = 0; index < owner.size(); ++index) {
+    if (owner[index] == endpoint.rank()) share_.push_back(index);
+  }
+}
+
+void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>> units) {
+  std::vector<std::uint64_t> mine;
+  for (const Stretch& stretch : stretches_) {
+    mine.push_back(digest(part_of(units[partition_of(stretch).gradient], stretch.slice)));
+  }
+  const auto digests = runtime::gather<std::uint64_t>(endpoint_, mine);
+  const Finding found = check_share(iteration, digests, units);
+  const std::vector<Finding> findings = runtime::gather(endpoint_, found);
+  const auto first =
+      std::ranges::find_if(findings, [](const Finding& f) { return f.stretch >= 0; });
+  if (first == findings.end()) return;
+  const auto owner = static_cast<int>(first - findings.begin());
+  if (first->node >= 0) locate(owner, *first, units);
+  const std::vector<std::string> texts = endpoint_.all_gather(text_);
+  throw VerificationError(fmt::format("data does not verify after iteration {}: {}", iteration,
+                                      texts[static_cast<std::size_t>(owner)]));
+}
+
+Verifier::Finding Verifier::check_share(std::uint64_t iteration, const Digests& digests,
+                                        std::span<const std::span<float>> units) {
+  for (const std::size_t index : share_) {
+    const Stretch& stretch = stretches_[index];
+    const Reference::Partition& partition = partition_of(stretch);
+    const Finding finding = partition.library
+                                ? check_library(index, iteration, digests,
+                                                part_of(units[partition.gradient], stretch.slice))
+                                : check(index, iteration, digests);
+    if (finding.stretch >= 0) return finding;
+  }
+  return {};
+}
+
+Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
+                                  const Digests& digests) {
+  const Stretch& stretch = stretches_[index];
+  const Reference::Partition& partition = partition_of(stretch);
+  std::vector<Digest> expected(nodes_);
+  text_.clear();
+  reference_.run(stretch.partition, stretch.slice, iteration, [&](const Reference::Block& block) {
+    for (std::uint32_t node = 0; node < nodes_; ++node) expected[node].update(block.values[node]);
+    if (partition.elementwise) check_promise(partition, iteration, block.first, block.values[0]);
+  });
+  const auto name = static_cast<std::int64_t>(index);
+  const auto result = [&](std::uint32_t node) {
+    return reference_.result(stretch.partition, stretch.slice, iteration, node);
+  };
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    if (expected[node].value() != digests[node][index]) {
+      expected_ = result(node);
+      return {.stretch = name, .node = node};
+    }
+    if (expected[node].value() != expected[0].value() && text_.empty()) {
+      const std::vector<float> zero = result(0);
+      const std::vector<float> other = result(node);
+      const std::size_t at = first_difference(zero, other);
+      text_ =
+          fmt::format("the graph leaves node 0 and node {} different; {}", node,
+                      describe({name, node}, stretch.slice.begin + static_cast<std::int64_t>(at),
+                               other[at], zero[at]));
+    }
+  }
+  return text_.empty() ? Finding{} : Finding{.stretch = name};
+}
+
+Verifier::Finding Verifier::check_library(std::size_t index, std::uint64_t iteration,
+                                          const Digests& digests, std::span<const float> have) {
+  const Stretch& stretch = stretches_[index];
+  text_.clear();
+  for (std::size_t done = 0; done < have.size() && text_.empty(); done += kBoundBlock) {
+    check_bound(partition_of(stretch), iteration,
+                stretch.slice.begin + static_cast<std::int64_t>(done),
+                have.subspan(done, std::min(kBoundBlock, have.size() - done)));
+  }
+  const auto rank = static_cast<std::size_t>(endpoint_.rank());
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    if (digests[node][index] == digests[rank][index]) continue;
+    expected_.assign(have.begin(), have.end());
+    return {.stretch = static_cast<std::int64_t>(index), .node = node};
+  }
+  return text_.empty() ? Finding{} : Finding{.stretch = static_cast<std::int64_t>(index)};
+}
+
+void Verifier::check_promise(const Reference::Partition& partition, std::uint64_t iteration,
+                             std::int64_t first, std::span<const float> result) {
+  switch (partition.operation) {
+    case casync::Operation::kMean:
+      return check_bound(partition, iteration, first, result);
+    case casync::Operation::kBroadcast:
+      return check_copy(partition, iteration, first, result);
+  }
+}
+
+void Verifier::check_copy(const Reference::Partition& partition, std::uint64_t iteration,
+                          std::int64_t first, std::span<const float> result) {
+  std::vector<float> input(result.size());
+  fill_unit(inputs_, iteration, root_, reference_.layout().units[partition.gradient], model_, first,
+            input);
+  const std::size_t at = first_difference(result, input);
+  if (at == result.size() || !text_.empty()) return;
+  text_ = fmt::format("{}: the reference gives {}, node {} broadcasts {}",
+                      place(partition, first + static_cast<std::int64_t>(at), ""), result[at],
+                      root_, input[at]);
+}
+
+void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t iteration,
+                           std::int64_t first, std::span<const float> result) {
+  // In double precision, whose own rounding is 2^29 times smaller than the bound.
+  std::vector<double> sum(result.size()), magnitude(result.size());
+  std::vector<float> input(result.size());
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    fill_unit(inputs_, iteration, node, reference_.layout().units[partition.gradient], model_,
+              first, input);
+    for (std::size_t i = 0; i < input.size(); ++i) {
+      sum[i] += input[i];
+      magnitude[i] += std::fabs(input[i]);
+    }
+  }
+  const ErrorBound error(nodes_, partition.sums);
+  for (std::size_t i = 0; i < result.size() && text_.empty(); ++i) {
+    if (error.holds(sum[i], magnitude[i], result[i])) continue;
+    text_ = fmt::format("{}: {} gives {}, beyond {:.3g} of the mean {}",
+                        place(partition, first + static_cast<std::int64_t>(i), ""),
+                        partition.library ? "the library" : "the reference", result[i],
+                        error.of(magnitude[i]), sum[i] / nodes_);
+  }
+}
+
+void Verifier::locate(int owner, const Finding& finding, std::span<const std::span<float>> units) {
+  // The owner of the stretch knows what is expected, the node what it has: digests of blocks tell
+  // the node which block to show, and the owner finds the element in it.
+  const Stretch& stretch = stretches_[static_cast<std::size_t>(finding.stretch)];
+  const bool is_owner = endpoint_.rank() == owner;
+  const bool is_node = endpoint_.rank() == finding.node;
+  const auto expected_blocks = runtime::gather<std::uint64_t>(
+      endpoint_, is_owner ? block_digests(expected_) : std::vector<std::uint64_t>());
+  const std::span<const float> have = part_of(units[partition_of(stretch).gradient], stretch.slice);
+  std::uint64_t block = 0;
+  std::vector<float> shown;
+  if (is_node) {
+    const std::vector<std::uint64_t> mine = block_digests(have);
+    const auto differing =
+        std::ranges::mismatch(mine, expected_blocks[static_cast<std::size_t>(owner)]).in1;
+    block = std::min<std::size_t>(differing - mine.begin(), mine.size() - 1);
+    const std::size_t first = block * kSearchBlock;
+    const auto values = have.subspan(first, std::min(kSearchBlock, have.size() - first));
+    shown.assign(values.begin(), values.end());
+  }
+  const auto node = static_cast<std::size_t>(finding.node);
+  const std::uint64_t where = runtime::gather(endpoint_, block)[node];
+  const std::vector<float> values = runtime::gather<float>(endpoint_, shown)[node];
+  if (!is_owner) return;
+  const auto wanted =
+      std::span<const float>(expected_).subspan(where * kSearchBlock, values.size());
+  const std::size_t at = std::min(first_difference(values, wanted), values.size() - 1);
+  const auto element = stretch.slice.begin + static_cast<std::int64_t>(where * kSearchBlock + at);
+  text_ = describe(finding, element, values[at], wanted[at]);
+}
+
+std::string Verifier::describe(const Finding& finding, std::int64_t element, float got,
+                               float expected) const {
+  const auto& partition = partition_of(stretches_[static_cast<std::size_t>(finding.stretch)]);
+  return fmt::format("{}: got {} (0x{:08x}), expected {} (0x{:08x})",
+                     place(partition, element, fmt::format(", node {}", finding.node)), got,
+                     std::bit_cast<std::uint32_t>(got), expected,
+                     std::bit_cast<std::uint32_t>(expected));
+}
+
+std::string Verifier::place(const Reference::Partition& partition, std::int64_t element,
+                            const std::string& node) const {
+  const casync::Unit& unit = reference_.layout().units[partition.gradient];
+  for (const casync::Member& member : casync::places(unit, model_)) {
+    if (element >= member.first + member.elements) continue;
+    return fmt::format("gradient '{}'{}, element {}", model_.gradients[member.gradient].name, node,
+                       element - member.first);
+  }
+  return fmt::format("the zeros behind {}{}, element {}", unit.name, node, element);
+}
+
+}  // namespace hipress::replay

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/error.hpp"
+#include "replay/reference.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::replay {
+
+/// Data that does not verify; thrown by every rank alike.
+class VerificationError : public io::RunError {
+ public:
+  using io::RunError::RunError;
+};
+
+/// What is checked as one: a partition, or a stretch of one in which every element is on its own.
+struct Stretch {
+  std::size_t partition = 0;  ///< index into Reference::partitions()
+  casync::Slice slice;        ///< in the unit
+};
+
+/// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
+/// bit for bit (where a library sums, only all ranks' are the same). Besides, by operation: means
+/// of raw gradients, or of those that a library sums in half precision, lie within the error bound
+/// of such a sum in any order around the mean in double precision; what is broadcast raw has the
+/// bits of the root's. Each rank checks a share of the stretches against the digests of them that
+/// all ranks publish.
+class Verifier {
+ public:
+  /// As Reference. Every rank of the endpoint makes one with the same arguments.
+  Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
+           const models::Model& model, const plans::ResolvedPlan& plan, const Inputs& inputs);
+
+  /// Compares one rank's units (as Runtime has them) after an iteration; called by all ranks, after
+  /// every iteration. Throws VerificationError that names gradient, node and element, and what was
+  /// found and expected there.
+  void verify(std::uint64_t iteration, std::span<const std::span<float>> units);
+
+ private:
+  /// The first thing a rank finds wrong.
+  struct Finding {
+    std::int64_t stretch = -1;  ///< index into `stretches_`; -1: all is well
+    std::int64_t node = -1;     ///< whose values differ from `expected_`; -1: `text_` says it all
+  };
+
+  using Digests = std::vector<std::vector<std::uint64_t>>;  ///< per node, of all stretches
+
+  const Reference::Partition& partition_of(const Stretch& stretch) const {
+    return reference_.partitions()[stretch.partition];
+  }
+
+  Finding check_share(std::uint64_t iteration, const Digests& digests,
+                      std::span<const std::span<float>> units);
+  Finding check(std::size_t index, std::uint64_t iteration, const Digests& digests);
+  /// Where a library has summed: this rank's values have the bits of all others', and are right.
+  Finding check_library(std::size_t index, std::uint64_t iteration, const Digests& digests,
+                        std::span<const float> have);
+  /// What the operation promises of values that no codec touched.
+  void check_promise(const Reference::Partition& partition, std::uint64_t iteration,
+                     std::int64_t first, std::span<const float> result);
+  void check_bound(const Reference::Partition& partition, std::uint64_t iteration,
+                   std::int64_t first, std::span<const float> result);
+  void check_copy(const Reference::Partition& partition, std::uint64_t iteration,
+                  std::int64_t first, std::span<const float> result);
+  void locate(int owner, const Finding& finding, std::span<const std::span<float>> units);
+  /// "gradient 'fc6', …, element 17": the member of a unit that an element is of.
+  std::string place(const Reference::Partition& partition, std::int64_t element,
+                    const std::string& node) const;
+  std::string describe(const Finding& finding, std::int64_t element, float got,
+                       float expected) const;
+
+  transport::Endpoint& endpoint_;
+  const models::Model& model_;
+  Inputs inputs_;
+  std::uint32_t nodes_, root_;
+  Reference reference_;
+  std::vector<Stretch> stretches_;  ///< all there are
+  std::vector<std::size_t> share_;  ///< those that this rank checks
+  std::vector<float> expected_;     ///< of the finding's stretch on its node
+  std::string text_;
+};
+
+/// The partitions in their order; those whose elements are each on its own in stretches of a
+/// million elements, so that all ranks share a gradient that is large, or whole, as a library sums
+/// it.
+std::vector<Stretch> cut(std::span<const Reference::Partition> partitions);
+
+/// Which rank checks each stretch: the largest first, each to the least loaded rank.
+std::vector<int> share_out(std::span<const Stretch> stretches, int ranks);
+
+}  // namespace hipress::replay

@@ -1,0 +1,347 @@
+#include "runtime/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "runtime/values.hpp"
+
+namespace hipress::runtime {
+
+// ------------------------------------------------------------------------------------ compile
+
+models::Model model_of(std::vector<Gradient> gradients) {
+  models::Model model{.name = "submitted", .source = {}, .unit = {}, .gradients = {}};
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    Gradient& gradient = gradients[i];
+    if (gradient.name.empty()) {
+      throw io::InputError(fmt::format("gradient {} has no name", i));
+    }
+    if (gradient.elements < 1 || gradient.elements > models::kMaxElements) {
+      throw io::InputError(fmt::format("gradient {}: elements must be from 1 to 2^48, got {}",
+                                       io::quote(gradient.name), gradient.elements));
+    }
+    if (!names.insert(gradient.name).second) {
+      throw io::InputError(fmt::format("two gradients are named {}; each needs a name of its own",
+                                       io::quote(gradient.name)));
+    }
+    model.gradients.push_back(
+        {.name = std::move(gradient.name), .elements = gradient.elements, .dtype = gradient.type});
+  }
+  return model;
+}
+
+namespace {
+
+std::shared_ptr<const Compiled> compile(models::Model model, plans::ResolvedPlan plan) {
+  auto made = std::make_shared<Compiled>();
+  made->model = std::move(model);
+  made->plan = std::move(plan);
+  made->plan.plan.batch = {};
+  made->plan.plan.pipelining = true;
+  made->graph = casync::expand_to_run(made->model, made->plan.plan);
+  casync::check(made->graph);
+  made->fingerprint = plans::plan_fingerprint(made->model, made->plan.plan);
+  return made;
+}
+
+}  // namespace
+
+std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan) {
+  return compile(model_of(std::move(gradients)), std::move(plan));
+}
+
+std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice) {
+  models::Model model = model_of(std::move(gradients));
+  const plans::PlanContext context{.model = model,
+                                   .strategy = choice.strategy,
+                                   .nodes = choice.nodes,
+                                   .algorithm = choice.algorithm,
+                                   .trust = choice.trust};
+  plans::ResolvedPlan plan = plans::resolve_plan(choice.plan, context);
+  return compile(std::move(model), std::move(plan));
+}
+
+// --------------------------------------------------------------------------------------- work
+
+struct Work::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::exception_ptr error;
+  std::vector<std::function<void(std::exception_ptr)>> callbacks;
+
+  void end(const std::exception_ptr& why) {
+    std::vector<std::function<void(std::exception_ptr)>> all;
+    {
+      const std::lock_guard lock(mutex);
+      done = true;
+      error = why;
+      all = std::exchange(callbacks, {});
+      changed.notify_all();
+    }
+    for (const auto& callback : all) callback(why);
+  }
+};
+
+void Work::wait() const {
+  if (!state_) throw std::logic_error("a Work that was not submitted is waited for");
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return state_->done; });
+  if (state_->error) std::rethrow_exception(state_->error);
+}
+
+bool Work::done() const {
+  if (!state_) return false;
+  const std::lock_guard lock(state_->mutex);
+  return state_->done;
+}
+
+void Work::then(std::function<void(std::exception_ptr error)> callback) const {
+  if (!state_) throw std::logic_error("a Work that was not submitted is waited for");
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->done) return state_->callbacks.push_back(std::move(callback));
+    error = state_->error;
+  }
+  callback(error);
+}
+
+// ------------------------------------------------------------------------------------- engine
+
+namespace {
+
+const Compiled& fitting(const std::shared_ptr<const Compiled>& compiled,
+                        const transport::Endpoint& endpoint) {
+  if (static_cast<std::uint32_t>(endpoint.size()) == compiled->graph.nodes) return *compiled;
+  throw std::invalid_argument(fmt::format("the plan is for {} ranks, the job has {}",
+                                          compiled->graph.nodes, endpoint.size()));
+}
+
+}  // namespace
+
+Engine::Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> compiled,
+               const EngineOptions& options)
+    : endpoint_(endpoint),
+      compiled_(std::move(compiled)),
+      program_(fitting(compiled_, endpoint).graph, compiled_->model, compiled_->plan,
+               static_cast<std::uint32_t>(endpoint.rank())),
+      device_(options.device) {
+  lay_out();
+  runtime_ = std::make_unique<Runtime>(
+      endpoint_, program_, unit_memory_, states_,
+      RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s, .pace = Pace::kUnit});
+  finisher_ = std::thread([this] { take_ended(); });
+}
+
+Engine::~Engine() { close(); }
+
+void Engine::lay_out() {
+  const casync::Layout& layout = program_.layout();
+  slots_.resize(compiled_->model.gradients.size());
+  units_.resize(layout.units.size());
+  // Every unit begins as aligned as the first.
+  const auto taken = [](const casync::Unit& unit) {
+    return static_cast<std::size_t>(unit.members.empty() ? 0 : (unit.elements + 15) / 16 * 16);
+  };
+  std::size_t elements = 0;
+  for (const casync::Unit& unit : layout.units) elements += taken(unit);
+  memory_.resize(elements);
+  std::size_t next = 0;
+  for (std::uint32_t u = 0; u < layout.units.size(); ++u) {
+    const casync::Unit& unit = layout.units[u];
+    const std::size_t length = unit.members.empty() ? 0 : static_cast<std::size_t>(unit.elements);
+    const std::span<float> memory = std::span(memory_).subspan(next, length);
+    next += taken(unit);
+    unit_memory_.push_back(memory);
+    std::size_t used = 0;
+    for (const casync::Member& member : casync::places(unit, compiled_->model)) {
+      const auto count = static_cast<std::size_t>(member.elements);
+      Slot& slot = slots_[member.gradient];
+      slot.unit = u;
+      slot.memory = memory.subspan(static_cast<std::size_t>(member.first), count);
+      used += count;
+      if (device_ == nullptr) continue;
+      const models::Dtype type = compiled_->model.gradients[member.gradient].dtype;
+      slot.staging = device_->allocate_pinned(member.elements * models::size_of(type));
+    }
+    units_[u].padding = memory.subspan(std::min(used, length));
+  }
+}
+
+void Engine::check(std::uint32_t gradient, const Tensor& tensor) const {
+  const std::vector<models::Gradient>& all = compiled_->model.gradients;
+  if (gradient >= all.size()) {
+    throw std::invalid_argument(fmt::format(
+        "gradient {} is submitted; there are {}, counted from 0", gradient, all.size()));
+  }
+  const models::Gradient& expected = all[gradient];
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("gradient {}: {}", io::quote(expected.name), what));
+  };
+  if (tensor.elements != expected.elements) {
+    refuse(fmt::format("the tensor has {} elements, the gradient {}", tensor.elements,
+                       expected.elements));
+  }
+  if (tensor.type != expected.dtype) {
+    refuse(fmt::format("the tensor is of {}, the gradient of {}", models::to_string(tensor.type),
+                       models::to_string(expected.dtype)));
+  }
+  if (tensor.data == nullptr) refuse("the tensor has no memory");
+  if (tensor.on_device && device_ == nullptr) {
+    refuse("the tensor is on a GPU, and the engine was made without one");
+  }
+}
+
+Work Engine::submit(std::uint32_t gradient, const Tensor& tensor) {
+  check(gradient, tensor);
+  Slot& slot = slots_[gradient];
+  auto state = std::make_shared<Work::State>();
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw std::logic_error("a gradient is submitted to an engine that is closed");
+    if (failure_) std::rethrow_exception(failure_);
+    if (slot.work) {
+      throw std::logic_error(
+          fmt::format("gradient {} is submitted again, and its last Work is not done yet",
+                      io::quote(compiled_->model.gradients[gradient].name)));
+    }
+    slot.work = state;
+    slot.tensor = tensor;
+    UnitState& unit = units_[slot.unit];
+    if (++unit.submitted == program_.layout().units[slot.unit].members.size()) ++under_way_;
+  }
+  if (tensor.on_device) {
+    try {
+      copy_from_device(gradient);
+    } catch (...) {
+      runtime_->fail(std::current_exception());  // which ends all works, this one's, too
+      throw;
+    }
+  } else {
+    widen(tensor.data, tensor.type, slot.memory);
+    copied(gradient);
+  }
+  return Work(std::move(state));
+}
+
+void Engine::copied(std::uint32_t gradient) {
+  const std::uint32_t number = slots_[gradient].unit;
+  UnitState& unit = units_[number];
+  std::uint64_t iteration = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (++unit.copied < program_.layout().units[number].members.size()) return;
+    iteration = unit.iteration++;
+  }
+  std::ranges::fill(unit.padding, 0.0f);
+  runtime_->begin_unit(number, iteration);
+}
+
+void Engine::copy_from_device(std::uint32_t gradient) {
+  constexpr Stream kStream = Stream::kOutbound;
+  const Slot& slot = slots_[gradient];
+  const Tensor& tensor = slot.tensor;
+  const std::lock_guard lock(device_mutex_);
+  if (tensor.event != nullptr) device_->wait_foreign(tensor.event, kStream);
+  device_->copy(slot.staging, tensor.data, tensor.elements * models::size_of(tensor.type), kStream);
+  device_->call(
+      [this, gradient] {
+        const Slot& arrived = slots_[gradient];
+        widen(arrived.staging, arrived.tensor.type, arrived.memory);
+        copied(gradient);
+      },
+      kStream);
+}
+
+void Engine::copy_to_tensors(std::span<const std::uint32_t> gradients) {
+  constexpr Stream kStream = Stream::kInbound;
+  bool on_device = false;
+  for (const std::uint32_t gradient : gradients) {
+    const Slot& slot = slots_[gradient];
+    const Tensor& tensor = slot.tensor;
+    narrow(slot.memory, tensor.type, tensor.on_device ? slot.staging : tensor.data);
+    if (!tensor.on_device) continue;
+    on_device = true;
+    const std::lock_guard lock(device_mutex_);
+    device_->copy(tensor.data, slot.staging, tensor.elements * models::size_of(tensor.type),
+                  kStream);
+  }
+  if (!on_device) return;
+  const auto there = std::make_shared<std::promise<void>>();  // who keeps it is done with it last
+  {
+    const std::lock_guard lock(device_mutex_);
+    device_->call([there] { there->set_value(); }, kStream);
+  }
+  there->get_future().wait();
+}
+
+void Engine::take_ended() {
+  try {
+    for (;;) {
+      const std::uint32_t unit = runtime_->wait_for_unit();
+      if (unit == kNone) return;
+      end_unit(unit);
+    }
+  } catch (const transport::PeerError& error) {
+    endpoint_.abort(error.culprit, error.what());
+    fail(std::current_exception());
+  } catch (const std::exception& error) {
+    // This rank is alone with it, and the others must not wait for it.
+    endpoint_.abort(endpoint_.rank(), fmt::format("rank {}: {}", endpoint_.rank(), error.what()));
+    fail(std::current_exception());
+  }
+}
+
+void Engine::end_unit(std::uint32_t unit) {
+  const std::vector<std::uint32_t>& members = program_.layout().units[unit].members;
+  copy_to_tensors(members);
+  std::vector<std::shared_ptr<Work::State>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    // All of it before any Work is done, since whoever waits for one may submit at once.
+    for (const std::uint32_t member : members) ended.push_back(std::move(slots_[member].work));
+    units_[unit].submitted = units_[unit].copied = 0;
+  }
+  for (const auto& work : ended) work->end(nullptr);
+  const std::lock_guard lock(mutex_);
+  if (--under_way_ == 0) idle_.notify_all();
+}
+
+void Engine::fail(std::exception_ptr error) {
+  if (device_ != nullptr) device_->drain();  // what is copied is the caller's again
+  std::vector<std::shared_ptr<Work::State>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = error;
+    for (Slot& slot : slots_) {
+      if (slot.work) ended.push_back(std::move(slot.work));
+    }
+    idle_.notify_all();
+  }
+  for (const auto& work : ended) work->end(error);
+}
+
+void Engine::close() noexcept {
+  {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+    idle_.wait(lock, [this] { return under_way_ == 0 || failure_; });
+  }
+  runtime_->stop_waiting();
+  if (finisher_.joinable()) finisher_.join();
+  if (device_ != nullptr) device_->drain();  // what is called from there is ours
+  runtime_.reset();
+  fail(std::make_exception_ptr(
+      std::logic_error("the engine was closed before all gradients of the unit were submitted")));
+}
+
+}  // namespace hipress::runtime

@@ -1,0 +1,189 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "casync/task_graph.hpp"
+#include "kernels/codec/state_store.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+#include "runtime/device.hpp"
+#include "runtime/program.hpp"
+#include "runtime/runtime.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::runtime {
+
+/// A gradient that every rank submits once per iteration, under its place in the list.
+struct Gradient {
+  std::string name;
+  std::int64_t elements = 0;
+  models::Dtype type = models::Dtype::kFloat32;
+};
+
+/// Gradients and a plan for them, ready to run on any rank.
+struct Compiled {
+  models::Model model;
+  plans::ResolvedPlan plan;
+  casync::TaskGraph graph;
+  /// The same on all ranks whose gradients and plans are the same: a part of JobOptions::plan.
+  std::string fingerprint;
+};
+
+/// The gradients as a model, without times: bulk groups and all-reduces take them in this order,
+/// which should be that in which backward completes them. io::InputError that names the gradient
+/// for no name, a name twice, or a number of elements outside 1 … models::kMaxElements.
+models::Model model_of(std::vector<Gradient> gradients);
+
+/// Compiles a plan that decides the gradients in their order. Its batches of launches, and that it
+/// does without pipelining, are left out: units come in no known order. Neither changes a value.
+/// std::invalid_argument as casync::expand_to_run().
+std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
+
+/// A plan file, or a named plan, as plans::resolve_plan() takes them.
+struct PlanChoice {
+  std::string plan = "none";
+  std::string strategy = "ring";
+  std::uint32_t nodes = 1;
+  std::string algorithm = "onebit";
+  plans::Trust trust = {};
+};
+/// The same of such a plan. Throws as plans::resolve_plan(), too.
+std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice);
+
+/// A gradient's values in memory that the caller lends, until the Work is done.
+struct Tensor {
+  void* data = nullptr;
+  std::int64_t elements = 0;
+  models::Dtype type = models::Dtype::kFloat32;
+  bool on_device = false;  ///< the memory is the engine's GPU's, or else the host's
+  void* event = nullptr;   ///< on a GPU: the cudaEvent_t after which the values are there, which
+                           ///< must have been recorded; null: they are there
+};
+
+/// What has been submitted. Copies are of the same; it may outlive the engine.
+class Work {
+ public:
+  Work() = default;
+  /// Returns when the tensor holds the mean over all ranks. Throws what the engine has failed with:
+  /// transport::PeerError names the rank that is at fault.
+  void wait() const;
+  /// Without waiting: whether wait() would return, or throw, at once.
+  bool done() const;
+  /// Calls `then` once, with null or the error, when it is done: on a thread of the engine, or at
+  /// once on this one. It must not throw, nor wait for other works, nor close the engine. It may
+  /// submit.
+  void then(std::function<void(std::exception_ptr error)> callback) const;
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+struct EngineOptions {
+  std::uint64_t seed = 1;  ///< of the codecs' random draws; the same on every rank
+  /// The job ends if what is under way makes no progress for so long, or a little more: a rank that
+  /// submits a gradient later than that after the others is taken for lost.
+  double timeout_s = 30;
+  /// The GPU on which tensors may lie, which must outlive the engine; it may not be another
+  /// runtime's. They are copied through pinned memory: codecs run on the host's CPUs. Null: all
+  /// tensors lie in the host's memory.
+  Device* device = nullptr;
+};
+
+/// Synchronises gradients between ranks as they become ready: the library for programs that are
+/// not ours. It has no environment, no signal handlers and no global state, and owns its threads
+/// and memory and nothing else; a process may have several.
+///
+/// A *unit* is a gradient or a bulk group (casync/layout.hpp). It runs as soon as its gradients are
+/// submitted on this rank, whatever other units do; ranks may submit in different orders. A
+/// gradient may be submitted again when its last Work is done, on this rank: others may still be an
+/// iteration behind. All-reduces of a library are the exception: these run in the order of the
+/// gradients, iteration after iteration, so every such gradient has to be submitted equally often.
+///
+/// Values are copied into working memory in fp32, and back, rounded once; so a tensor may change
+/// as soon as submit() has returned (on a GPU: as soon as its Work is done), and is written just
+/// before its Work is done.
+class Engine {
+ public:
+  /// All ranks make it together, of equal gradients, plans and options. The endpoint must outlive
+  /// it. std::invalid_argument if it has another number of ranks than the plan.
+  Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> compiled,
+         const EngineOptions& options = {});
+  /// close().
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Submits a gradient; any thread may. std::invalid_argument that names it if the tensor is not
+  /// of its elements and type, or lies on a GPU that the engine lacks; std::logic_error if its last
+  /// Work is not done, or after close(). Throws as Work::wait() if the engine has failed.
+  Work submit(std::uint32_t gradient, const Tensor& tensor);
+
+  /// Waits for what is under way, and ends the engine's threads. What was not begun, such as the
+  /// members of a bulk group of which some are missing, fails. Calls after the first do nothing.
+  /// Not while another thread submits.
+  void close() noexcept;
+
+  const Compiled& compiled() const { return *compiled_; }
+
+ private:
+  /// A gradient on this rank.
+  struct Slot {
+    std::uint32_t unit = 0;
+    std::span<float> memory;            ///< its part of the unit's
+    Tensor tensor;                      ///< what was submitted last
+    std::byte* staging = nullptr;       ///< with a GPU: as many values in pinned memory
+    std::shared_ptr<Work::State> work;  ///< under way; null: none is
+  };
+  struct UnitState {
+    std::uint32_t submitted = 0;  ///< members of this iteration
+    std::uint32_t copied = 0;     ///< members whose values are in the unit's memory
+    std::uint64_t iteration = 0;  ///< the next to begin
+    std::span<float> padding;     ///< of a bulk group: zeros behind its members
+  };
+
+  void check(std::uint32_t gradient, const Tensor& tensor) const;
+  void lay_out();
+  /// Takes units that have ended until the engine is closed, or fails.
+  void take_ended();
+  void end_unit(std::uint32_t unit);
+  /// The gradient's values are in its unit's memory.
+  void copied(std::uint32_t gradient);
+  void copy_from_device(std::uint32_t gradient);
+  void copy_to_tensors(std::span<const std::uint32_t> gradients);
+  void fail(std::exception_ptr error);
+
+  transport::Endpoint& endpoint_;
+  const std::shared_ptr<const Compiled> compiled_;
+  const Program program_;
+  kernels::StateStore states_;
+  std::vector<float> memory_;  ///< of all units
+  std::vector<std::span<float>> unit_memory_;
+  Device* const device_;
+  std::mutex device_mutex_;  ///< while something is enqueued there
+  std::unique_ptr<Runtime> runtime_;
+
+  std::mutex mutex_;
+  std::condition_variable idle_;  ///< nothing is under way, or the engine has failed
+  std::vector<Slot> slots_;       ///< per gradient
+  std::vector<UnitState> units_;
+  std::size_t under_way_ = 0;  ///< units
+  std::exception_ptr failure_;
+  bool closed_ = false;
+  std::thread finisher_;
+};
+
+}  // namespace hipress::runtime

@@ -1,0 +1,220 @@
+#include "runtime/hipress.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/error.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/exhaustion.hpp"
+
+using namespace hipress;
+
+struct hipress_engine {
+  std::unique_ptr<transport::Endpoint> endpoint;
+  std::unique_ptr<runtime::Device> device;
+  std::unique_ptr<runtime::Engine> engine;
+};
+
+struct hipress_work {
+  runtime::Work work;
+};
+
+namespace {
+
+/// Of this thread's last call that failed.
+struct LastError {
+  std::string text;
+  int culprit = -1;
+};
+thread_local LastError last_error;
+
+hipress_status note(hipress_status status, const char* text, int culprit = -1) noexcept {
+  try {
+    last_error = {text, culprit};
+  } catch (const std::bad_alloc&) {
+    last_error.text.clear();
+    last_error.culprit = culprit;
+  }
+  return status;
+}
+
+/// Calls `work`; what it throws becomes a status.
+template <class Work>
+hipress_status guarded(const Work& work) noexcept {
+  try {
+    work();
+    return HIPRESS_OK;
+  } catch (const transport::PeerError& error) {
+    return note(HIPRESS_LOST, error.what(), error.culprit);
+  } catch (const io::InputError& error) {
+    return note(HIPRESS_INVALID, error.what());
+  } catch (const std::logic_error& error) {  // std::invalid_argument is one
+    return note(HIPRESS_INVALID, error.what());
+  } catch (const std::exception& error) {
+    return note(HIPRESS_FAILED, error.what());
+  } catch (...) {
+    return note(HIPRESS_FAILED, "unknown error");
+  }
+}
+
+std::string text_of(const char* text) { return text == nullptr ? "" : text; }
+
+models::Dtype dtype_of(hipress_type type) {
+  switch (type) {
+    case HIPRESS_FLOAT32:
+      return models::Dtype::kFloat32;
+    case HIPRESS_FLOAT16:
+      return models::Dtype::kFloat16;
+    case HIPRESS_BFLOAT16:
+      return models::Dtype::kBfloat16;
+  }
+  throw std::invalid_argument(
+      fmt::format("type {} is none of HIPRESS_FLOAT32, HIPRESS_FLOAT16 and HIPRESS_BFLOAT16",
+                  static_cast<int>(type)));
+}
+
+std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count) {
+  if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
+  std::vector<runtime::Gradient> all;
+  for (const hipress_gradient& one : std::span(gradients, count)) {
+    all.push_back({text_of(one.name), one.elements, dtype_of(one.type)});
+  }
+  return all;
+}
+
+void check(const hipress_options& options) {
+  if (options.bytes != sizeof(hipress_options)) {
+    throw std::invalid_argument(
+        "the options were not set by hipress_options_init() of this "
+        "version of the library");
+  }
+  if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks) {
+    throw std::invalid_argument(fmt::format("rank {} of {} ranks: ranks count from 0 to ranks - 1",
+                                            options.rank, options.ranks));
+  }
+  if (!(options.timeout_s >= transport::kMinTimeout_s &&
+        options.timeout_s <= transport::kMaxTimeout_s)) {
+    throw std::invalid_argument(fmt::format("timeout_s is {}; it may be from {} to {}",
+                                            options.timeout_s, transport::kMinTimeout_s,
+                                            transport::kMaxTimeout_s));
+  }
+  constexpr std::size_t kShortest = 16;
+  if (options.secret == nullptr ? options.secret_bytes > 0 : options.secret_bytes < kShortest) {
+    throw std::invalid_argument(fmt::format("the secret has {} bytes: give {} or more, or none",
+                                            options.secret == nullptr ? 0 : options.secret_bytes,
+                                            kShortest));
+  }
+}
+
+std::unique_ptr<transport::Endpoint> connect_rank(const hipress_options& options,
+                                                  const runtime::Compiled& compiled) {
+  transport::JobOptions job{.rank = options.rank,
+                            .size = options.ranks,
+                            .job = text_of(options.job),
+                            .plan = fmt::format("{}, seed {}", compiled.fingerprint, options.seed),
+                            .rendezvous = text_of(options.rendezvous),
+                            .interface = text_of(options.network),
+                            .timeout_s = options.timeout_s};
+  if (options.secret != nullptr) {
+    job.secret.assign(static_cast<const char*>(options.secret), options.secret_bytes);
+  }
+  return transport::find_transport(text_of(options.transport)).connect(job);
+}
+
+std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
+                                            std::vector<runtime::Gradient> gradients) {
+  const auto compiled = runtime::compile(
+      std::move(gradients), runtime::PlanChoice{.plan = text_of(options.plan),
+                                                .strategy = text_of(options.strategy),
+                                                .nodes = static_cast<std::uint32_t>(options.ranks),
+                                                .algorithm = text_of(options.algorithm)});
+  auto made = std::make_unique<hipress_engine>();
+  if (options.device >= 0) made->device = runtime::make_cuda_device(options.device);
+  made->endpoint = connect_rank(options, *compiled);
+  made->engine = std::make_unique<runtime::Engine>(
+      *made->endpoint, compiled,
+      runtime::EngineOptions{
+          .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
+  return made;
+}
+
+template <class T>
+T& required(T* argument, const char* name) {
+  if (argument == nullptr) throw std::invalid_argument(fmt::format("{} is null", name));
+  return *argument;
+}
+
+}  // namespace
+
+extern "C" {
+
+void hipress_options_init(hipress_options* options) {
+  if (options == nullptr) return;
+  *options = {};
+  options->bytes = sizeof *options;
+  options->ranks = 1;
+  options->plan = "none";
+  options->strategy = "ring";
+  options->algorithm = "onebit";
+  options->transport = "tcp";
+  options->rendezvous = "";
+  options->network = "";
+  options->job = "hipress";
+  options->timeout_s = 30;
+  options->seed = 1;
+  options->device = -1;
+}
+
+hipress_status hipress_open(const hipress_options* options, const hipress_gradient* gradients,
+                            size_t count, hipress_engine** engine) {
+  if (engine != nullptr) *engine = nullptr;
+  return guarded([&] {
+    required(engine, "engine");
+    check(required(options, "options"));
+    *engine = runtime::as_rank(options->rank, [&] {
+                return open_engine(*options, gradients_of(gradients, count));
+              }).release();
+  });
+}
+
+hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient,
+                              const hipress_tensor* tensor, hipress_work** work) {
+  if (work != nullptr) *work = nullptr;
+  return guarded([&] {
+    required(work, "work");
+    const hipress_tensor& lent = required(tensor, "tensor");
+    auto made = std::make_unique<hipress_work>();
+    made->work = required(engine, "engine")
+                     .engine->submit(gradient, {.data = lent.data,
+                                                .elements = lent.elements,
+                                                .type = dtype_of(lent.type),
+                                                .on_device = lent.on_device != 0,
+                                                .event = lent.event});
+    *work = made.release();
+  });
+}
+
+hipress_status hipress_wait(hipress_work* work) {
+  return guarded([&] {
+    const std::unique_ptr<hipress_work> owned(&required(work, "work"));
+    owned->work.wait();
+  });
+}
+
+int hipress_done(const hipress_work* work) { return work != nullptr && work->work.done() ? 1 : 0; }
+
+void hipress_release(hipress_work* work) { delete work; }
+
+void hipress_close(hipress_engine* engine) { delete engine; }
+
+const char* hipress_last_error(void) { return last_error.text.c_str(); }
+
+int hipress_culprit(void) { return last_error.culprit; }
+
+}  // extern "C"

@@ -1,0 +1,130 @@
+/* Averages gradients between the ranks of a job, compressed as a plan says: the C interface of libhipress.so. A
+ * program for rank r of 2:
+ *
+ *   hipress_gradient gradients[] = {{"fc.weight", 4096, HIPRESS_FLOAT32}, {"fc.bias", 64, HIPRESS_FLOAT32}};
+ *   hipress_options options;
+ *   hipress_options_init(&options);
+ *   options.rank = r;
+ *   options.ranks = 2;
+ *   options.rendezvous = "file:///shared/folder";
+ *   options.plan = "tbq";
+ *   hipress_engine* engine;
+ *   if (hipress_open(&options, gradients, 2, &engine) != HIPRESS_OK) die(hipress_last_error());
+ *   ...
+ *   hipress_work* work;                                   // in every iteration, as each gradient becomes ready
+ *   hipress_tensor tensor = {values, 4096, HIPRESS_FLOAT32, 0, NULL};
+ *   if (hipress_submit(engine, 0, &tensor, &work) != HIPRESS_OK) die(hipress_last_error());
+ *   if (hipress_wait(work) != HIPRESS_OK) die(hipress_last_error());   // values now hold the mean
+ *   ...
+ *   hipress_close(engine);
+ *
+ * Everything is an argument: the engine reads no environment variables (only a Redis and compiled programs, if you name
+ * one, have some: HIPRESS_REDIS_PASSWORD, CXX), installs no signal handlers, and never ends the process. A process may
+ * open several engines. Functions may be called from any thread, unless they say otherwise. */
+#ifndef HIPRESS_RUNTIME_HIPRESS_H
+#define HIPRESS_RUNTIME_HIPRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HIPRESS_API __attribute__((visibility("default")))
+#else
+#define HIPRESS_API
+#endif
+
+/** What a call returns. */
+typedef enum hipress_status {
+  HIPRESS_OK = 0,
+  HIPRESS_FAILED = 1,  /**< the run failed on this rank: memory, threads, a damaged message */
+  HIPRESS_INVALID = 2, /**< an argument is wrong; nothing has happened */
+  HIPRESS_LOST = 3     /**< a rank no longer takes part: see hipress_culprit() */
+} hipress_status;
+
+/** How numbers lie in memory. They are added in fp32, and rounded once. */
+typedef enum hipress_type { HIPRESS_FLOAT32 = 0, HIPRESS_FLOAT16 = 1, HIPRESS_BFLOAT16 = 2 } hipress_type;
+
+/** A gradient that every rank submits once per iteration. */
+typedef struct hipress_gradient {
+  const char* name; /**< unique; in a plan file, the plan's name for it */
+  int64_t elements;
+  hipress_type type;
+} hipress_gradient;
+
+/** What a job is. All but `rank` is the same on every rank. Texts are copied. */
+typedef struct hipress_options {
+  size_t bytes;             /**< of this structure, as hipress_options_init() sets it */
+  int rank;                 /**< from 0 to ranks - 1 */
+  int ranks;                /**< default 1 */
+  const char* plan;         /**< a plan file, or none, all, or an algorithm's name; default "none": fp32 as it is */
+  const char* strategy;     /**< ps, ring or allreduce; default "ring" */
+  const char* algorithm;    /**< of plan entries that are compressed but name none; default "onebit" */
+  const char* transport;    /**< default "tcp" */
+  const char* rendezvous;   /**< where ranks meet: file:///shared/folder, redis://host:port, or, for threads of one
+                                 process, local:NAME */
+  const char* network;      /**< network interface or address to use; default "": loopback */
+  const char* job;          /**< tells jobs apart that meet in one place; default "hipress" */
+  const void* secret;       /**< at least 16 bytes that only this job's ranks know; default null: rank 0 leaves a secret
+                                 at the rendezvous */
+  size_t secret_bytes;
+  double timeout_s;         /**< a job without progress for so long ends, default 30; also the longest wait for a rank
+                                 to connect, or to submit what the others have submitted */
+  uint64_t seed;            /**< of random draws; default 1 */
+  int device;               /**< the GPU on which tensors may lie, as CUDA counts; default -1: none */
+} hipress_options;
+
+/** Values in memory that the caller lends until the work is done. */
+typedef struct hipress_tensor {
+  void* data;
+  int64_t elements;
+  hipress_type type;
+  int on_device; /**< 1: the memory is that of the engine's GPU; 0: the host's */
+  void* event;   /**< on a GPU: the cudaEvent_t, recorded already, after which the values are there; null: they are */
+} hipress_tensor;
+
+typedef struct hipress_engine hipress_engine;
+typedef struct hipress_work hipress_work;
+
+/** Sets the defaults. */
+HIPRESS_API void hipress_options_init(hipress_options* options);
+
+/** Connects to the other ranks, which takes until all have come, and leaves the engine in `*engine` (null after an
+ * error). The place of a gradient in the list is its number; the list is best in the order in which gradients become
+ * ready. */
+HIPRESS_API hipress_status hipress_open(const hipress_options* options, const hipress_gradient* gradients, size_t count,
+                                        hipress_engine** engine);
+
+/** Submits gradient number `gradient` and returns without waiting. Ranks may submit in different orders. A gradient may
+ * be submitted again when its last work is done. `*work` (null after an error) is for hipress_wait(), or
+ * hipress_release(). */
+HIPRESS_API hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient, const hipress_tensor* tensor,
+                                          hipress_work** work);
+
+/** Waits until the tensor holds the mean over all ranks, and frees the work, whatever it returns. */
+HIPRESS_API hipress_status hipress_wait(hipress_work* work);
+
+/** 1 if hipress_wait() would return at once, else 0. */
+HIPRESS_API int hipress_done(const hipress_work* work);
+
+/** Frees a work that nobody will wait for; what was submitted goes on. Null is nothing. */
+HIPRESS_API void hipress_release(hipress_work* work);
+
+/** Waits for what is under way, leaves the job, and frees the engine; works may still be waited for. Also after a
+ * failure. Not while another thread uses the engine. Null is nothing. */
+HIPRESS_API void hipress_close(hipress_engine* engine);
+
+/** What was wrong with the last call of this thread that did not return HIPRESS_OK; valid until the next. */
+HIPRESS_API const char* hipress_last_error(void);
+
+/** The rank that is at fault, if that call returned HIPRESS_LOST; else -1. */
+HIPRESS_API int hipress_culprit(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

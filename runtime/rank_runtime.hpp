@@ -1,0 +1,137 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "runtime/program.hpp"
+#include "transport/endpoint.hpp"
+
+namespace hipress::runtime {
+
+using transport::Clock;
+
+/// When a task ran. A Send's end here is when the transport took it over.
+struct Interval {
+  Clock::time_point start, end;
+};
+
+/// Runs one rank's program, iteration after iteration, on whatever hardware. An iteration is
+///   begin(i) on every rank, then start(t), gradient_ready(g, t) for every gradient, wait().
+/// The gradients' memory is the caller's: inputs before begin, means over nodes after wait().
+class RankRuntime {
+ public:
+  virtual ~RankRuntime() = default;
+
+  /// Posts all receives. Every rank must have returned from here before any rank calls start().
+  virtual void begin(std::uint64_t iteration) = 0;
+  /// Starts the tasks that wait for nothing; `at` is their ready time.
+  virtual void start(Clock::time_point at) = 0;
+  /// The gradient is complete on this rank, in any order; std::invalid_argument if the graph has no
+  /// Backward task for it here.
+  virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
+  /// Sleeps until then, or throws like wait() as soon as the iteration has failed.
+  virtual void wait_until(Clock::time_point at) = 0;
+  /// Returns when every task of this rank is done and its messages have left. Throws PeerError if a
+  /// rank is lost or nothing happens for so long as the job's timeout, std::runtime_error naming
+  /// the task if one fails. A runtime that has failed is good for nothing but destruction.
+  virtual void wait() = 0;
+
+  // Of the last iteration, after wait().
+  virtual std::span<const Interval> intervals() const = 0;  ///< per Program::tasks()
+  virtual std::int64_t bytes_sent() const = 0;
+};
+
+/// Where the message of a Send or Recv lies, by its index into Program::tasks().
+using Places = std::function<std::span<std::byte>(std::uint32_t index)>;
+
+/// The exchange of some of a program's messages, as their Sends and Recvs say, in this order; a
+/// message is named by its Recv.
+std::unique_ptr<transport::Exchange> prepare_exchange(
+    transport::Endpoint& endpoint, const Program& program, std::span<const std::uint32_t> sends,
+    std::span<const std::uint32_t> receives, const Places& place, transport::Events events);
+
+/// What a rank knows of who holds up everything.
+enum class Blame : std::uint8_t {
+  kSelf,    ///< itself, beyond doubt
+  kSender,  ///< a rank whose message waits for no other rank's
+  kUnsure,  ///< a rank that may be waiting, too
+};
+
+/// How long nothing must have happened before a rank says who is at fault: the timeout, and up to
+/// 0.4 of it more. All notice at about the same time, and the first to speak is believed by all: so
+/// who knows better speaks sooner; of those who know as much, the lower rank.
+std::chrono::nanoseconds patience(double timeout_s, Blame blame, int rank);
+
+/// Why nothing happens, as far as one rank can tell.
+struct Stall {
+  transport::PeerError error;
+  std::chrono::nanoseconds patience;  ///< before the rank says so
+};
+
+/// What to say when nothing has happened for the timeout. At fault is this rank, where a gradient
+/// never became ready, or it is `busy` with a task (kNone: it is not); else who did not send it a
+/// message, which is a likelier cause than a task of one's own, which may only wait for one; else
+/// this rank, at the first task that is undone.
+Stall find_stall(const Program& program, double timeout_s,
+                 const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
+
+/// How a job fails on one rank, which is the same on any hardware: the first failure counts, all
+/// that wait here are told, and what names no task is told which one it keeps waiting.
+class FallibleRuntime : public RankRuntime {
+ public:
+  FallibleRuntime(const FallibleRuntime&) = delete;
+  FallibleRuntime& operator=(const FallibleRuntime&) = delete;
+
+  void wait_until(Clock::time_point at) override;
+
+ protected:
+  /// Both must outlive it.
+  FallibleRuntime(transport::Endpoint& endpoint, const Program& program, double timeout_s);
+
+  /// Calls `work`, whose errors then name the task, unless they are about the whole rank.
+  template <class Work>
+  void as_task(std::uint32_t index, const Work& work) const {
+    try {
+      work();
+    } catch (...) {
+      rethrow_of_task(index);
+    }
+  }
+  /// Ends the exchange's iteration.
+  void finish(transport::Exchange& exchange) const;
+  void fail(std::exception_ptr error);
+  /// The same error, with the task that it keeps waiting in words.
+  transport::PeerError named(const transport::PeerError& error) const;
+
+  // With mutex_ held.
+  void rethrow_failure() const;
+  /// Ends the job, with who is at fault, if nothing has happened for so long that this rank should
+  /// say so; gives the lock up meanwhile. For the arguments see find_stall().
+  void end_if_stalled(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds quiet,
+                      const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
+
+  transport::Endpoint& endpoint_;
+  const Program& program_;
+  const double timeout_s_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  ///< what is waited for is done, or the job has failed
+  std::exception_ptr failure_;       ///< the first
+
+ private:
+  /// What has been caught, with the task's name.
+  [[noreturn]] void rethrow_of_task(std::uint32_t index) const;
+  /// A failure has come: for threads that wait for something else than changed_. With mutex_ held.
+  virtual void on_failure() {}
+  /// The task that waits for other ranks, of an error that does not say; kNone.
+  virtual std::uint32_t waiting() const = 0;
+};
+
+}  // namespace hipress::runtime

@@ -1,0 +1,214 @@
+#include "runtime/rounds.hpp"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace hipress::runtime {
+namespace {
+
+using casync::Kind;
+using casync::Task;
+using casync::TaskGraph;
+using casync::TaskId;
+
+/// A message or an all-reduce that nothing but earlier rounds holds up.
+struct Candidate {
+  std::int64_t ready_ps = 0;
+  std::uint32_t gradient = 0, peer_offset = 0, partition = 0;
+  TaskId id = 0;  ///< of the Send, or of the all-reduce's first task
+  bool operator>(const Candidate& other) const { return key() > other.key(); }
+
+ private:
+  std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t, TaskId> key() const {
+    return {ready_ps, gradient, peer_offset, partition, id};
+  }
+};
+
+/// Bytes and messages of one rank in the round that is being made.
+struct Load {
+  std::int64_t bytes = 0;
+  std::int32_t messages = 0;
+};
+
+class Rounds {
+ public:
+  Rounds(const TaskGraph& graph, const RoundLimits& limits)
+      : graph_(graph),
+        limits_(limits),
+        waits_for_(graph.tasks()),
+        ready_ps_(graph.tasks()),
+        out_(graph.nodes),
+        in_(graph.nodes) {
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      for (const TaskId next : casync::successors(graph, id)) ++waits_for_[next];
+      if (graph[id].kind == Kind::kAllReduce) reduces_[slice_of(id)].tasks.push_back(id);
+    }
+    for (const auto& [slice, reduce] : reduces_) {
+      if (reduce.tasks.size() != graph.nodes) {
+        throw std::invalid_argument("task graph: " + casync::describe(graph, reduce.tasks.front()) +
+                                    " is an all-reduce that not every node takes part in once");
+      }
+    }
+  }
+
+  std::vector<Round> derive() {
+    start();
+    std::int64_t now_ps = 0;
+    while (!candidates_.empty()) {
+      now_ps = std::max(now_ps, candidates_.top().ready_ps);
+      now_ps = add_round(now_ps);
+    }
+    return std::move(rounds_);
+  }
+
+ private:
+  struct Reduce {
+    std::vector<TaskId> tasks;
+    std::uint32_t ready = 0;
+    std::int64_t ready_ps = 0;
+  };
+  using SliceKey = std::pair<std::uint32_t, std::uint32_t>;
+
+  SliceKey slice_of(TaskId id) const { return {graph_[id].gradient, graph_[id].partition}; }
+
+  /// Computation is timed, and waits for nothing but itself; then all that waits for nothing.
+  void start() {
+    std::vector<std::int64_t> computed_ps(graph_.nodes);
+    std::vector<std::pair<TaskId, std::int64_t>> first;
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      const Task& task = graph_[id];
+      if (casync::is_computation(task)) {
+        first.emplace_back(id, computed_ps[task.node] += task.amount);
+      } else if (waits_for_[id] == 0) {
+        first.emplace_back(id, -1);
+      }
+    }
+    for (const auto& [id, at_ps] : first) {
+      if (at_ps < 0) {
+        release(id);
+      } else {
+        finish(id, at_ps);
+      }
+    }
+  }
+
+  /// The task is over at `at_ps`, and with it what takes a known time and waited for it.
+  void finish(TaskId id, std::int64_t at_ps) {
+    std::vector<std::pair<TaskId, std::int64_t>> over{{id, at_ps}};
+    while (!over.empty()) {
+      const auto [done, end_ps] = over.back();
+      over.pop_back();
+      for (const TaskId next : casync::successors(graph_, done)) {
+        if (casync::is_computation(graph_[next])) continue;
+        ready_ps_[next] = std::max(ready_ps_[next], end_ps);
+        if (--waits_for_[next] > 0 || !takes_known_time(next)) {
+          if (waits_for_[next] == 0) release(next);
+          continue;
+        }
+        over.emplace_back(next, ready_ps_[next] + duration_ps(graph_[next]));
+      }
+    }
+  }
+
+  bool takes_known_time(TaskId id) const {
+    return graph_[id].kind != Kind::kSend && graph_[id].kind != Kind::kAllReduce;
+  }
+
+  std::int64_t duration_ps(const Task& task) const {
+    const bool codes =
+        task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
+    return codes && !casync::is_instant(task) ? task.amount * limits_.ps_per_element : 0;
+  }
+
+  void release(TaskId id) {
+    const Task& task = graph_[id];
+    if (takes_known_time(id)) return finish(id, ready_ps_[id] + duration_ps(task));
+    if (task.kind == Kind::kSend) {
+      return candidates_.push({ready_ps_[id], task.gradient, task.peer_offset, task.partition, id});
+    }
+    Reduce& reduce = reduces_.at(slice_of(id));
+    reduce.ready_ps = std::max(reduce.ready_ps, ready_ps_[id]);
+    if (++reduce.ready < graph_.nodes) return;
+    candidates_.push({reduce.ready_ps, task.gradient, 0, task.partition, reduce.tasks.front()});
+  }
+
+  /// Makes the round that starts at `now_ps`; returns when it is over.
+  std::int64_t add_round(std::int64_t now_ps) {
+    std::fill(out_.begin(), out_.end(), Load{});
+    std::fill(in_.begin(), in_.end(), Load{});
+    Round& round = rounds_.emplace_back();
+    std::vector<Candidate> later;
+    while (!candidates_.empty() && candidates_.top().ready_ps <= now_ps) {
+      const Candidate candidate = candidates_.top();
+      candidates_.pop();
+      if (!(graph_[candidate.id].kind == Kind::kSend ? take_message(round, candidate.id)
+                                                     : take_reduce(round, candidate.id))) {
+        later.push_back(candidate);
+      }
+    }
+    for (const Candidate& candidate : later) candidates_.push(candidate);
+    std::int64_t most_bytes = 0;
+    for (const auto* loads : {&out_, &in_}) {
+      for (const Load& load : *loads) most_bytes = std::max(most_bytes, load.bytes);
+    }
+    const std::int64_t end_ps = now_ps + limits_.round_ps + most_bytes * limits_.ps_per_byte;
+    for (const TaskId send : round.sends) finish(send, end_ps);
+    for (const auto& reduce : round.reduces) {
+      for (const TaskId task : reduce) finish(task, end_ps);
+    }
+    return end_ps;
+  }
+
+  bool fits(const Load& load, std::int64_t bytes) const {
+    return load.messages == 0 ||
+           (load.messages < limits_.messages && load.bytes + bytes <= limits_.bytes);
+  }
+
+  static void add(Load& load, std::int64_t bytes) {
+    load.bytes += bytes;
+    ++load.messages;
+  }
+
+  bool take_message(Round& round, TaskId id) {
+    const Task& task = graph_[id];
+    Load& out = out_[task.node];
+    Load& in = in_[graph_.peer(task)];
+    if (!round.reduces.empty() || !fits(out, task.amount) || !fits(in, task.amount)) return false;
+    add(out, task.amount);
+    add(in, task.amount);
+    round.sends.push_back(id);
+    return true;
+  }
+
+  bool take_reduce(Round& round, TaskId id) {
+    const std::int64_t bytes = casync::bytes_sent(graph_, graph_[id]);
+    if (!round.sends.empty() || !fits(out_.front(), bytes)) return false;
+    for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
+      add(out_[node], bytes);
+      add(in_[node], bytes);
+    }
+    round.reduces.push_back(reduces_.at(slice_of(id)).tasks);
+    return true;
+  }
+
+  const TaskGraph& graph_;
+  const RoundLimits& limits_;
+  std::vector<std::uint32_t> waits_for_;
+  std::vector<std::int64_t> ready_ps_;
+  std::vector<Load> out_, in_;  ///< per node
+  std::map<SliceKey, Reduce> reduces_;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates_;
+  std::vector<Round> rounds_;
+};
+
+}  // namespace
+
+std::vector<Round> derive_rounds(const TaskGraph& graph, const RoundLimits& limits) {
+  return Rounds(graph, limits).derive();
+}
+
+}  // namespace hipress::runtime

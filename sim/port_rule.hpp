@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/waiting.hpp"
+
+namespace hipress::sim {
+
+/// The rule of network `port`: one message at a time per port. A free egress takes the first of its
+/// queue and holds it until that has left; what it holds waits for its receiver's ingress; a free
+/// ingress takes the first of what is held for it, which starts, and both ports are busy until it
+/// has left.
+///
+/// Two loops run by this rule: PortNetwork under the engine, for any graph and all that a cluster
+/// can have, and the planner's Timeline (planner/timing/timeline.hpp), whose state is a value that
+/// is copied, compared and continued. They share this rule, the costs (works.hpp) and the order of
+/// service (service_order.hpp); their queues and events are their own, since each is several times
+/// as fast at its work as the other's would be.
+///
+/// A port, of whatever make, has `busy`, `touched` and empty().
+class PortRule {
+ public:
+  explicit PortRule(std::size_t nodes = 0) : egress_(nodes), ingress_(nodes) {}
+  void resize(std::size_t nodes) {
+    egress_.resize(nodes);
+    ingress_.resize(nodes);
+  }
+
+  /// A message has joined the queue of a node's egress.
+  template <class Port>
+  void joined_egress(Port& port, std::uint32_t node) {
+    if (!port.busy) egress_.add(port, node);
+  }
+  /// A message is held for a node's ingress.
+  template <class Port>
+  void joined_ingress(Port& port, std::uint32_t node) {
+    if (!port.busy) ingress_.add(port, node);
+  }
+  /// A message has left both its ports.
+  template <class Egress, class Ingress>
+  void left(Egress& egress, std::uint32_t sender, Ingress& ingress, std::uint32_t receiver) {
+    egress.busy = ingress.busy = false;
+    if (!egress.empty()) egress_.add(egress, sender);
+    if (!ingress.empty()) ingress_.add(ingress, receiver);
+  }
+  /// Ends an instant, or a round of it, on the ports of all nodes. hold(egress, node) takes the
+  /// first of the queue, puts it where it is held and calls joined_ingress(); start(ingress, node)
+  /// takes the first of what is held and starts it.
+  template <class Egress, class Ingress, class Hold, class Start>
+  void serve(Egress* egress, Ingress* ingress, const Hold& hold, const Start& start) {
+    for (const std::uint32_t node : egress_.indices()) {
+      egress[node].touched = false;
+      egress[node].busy = true;
+      hold(egress[node], node);
+    }
+    egress_.clear();
+    for (const std::uint32_t node : ingress_.indices()) {
+      ingress[node].touched = false;
+      ingress[node].busy = true;
+      start(ingress[node], node);
+    }
+    ingress_.clear();
+  }
+
+ private:
+  Touched egress_, ingress_;
+};
+
+}  // namespace hipress::sim

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "casync/task_graph.hpp"
+
+/// Who goes first of those that wait for one resource: by a key made of times and gradients, then
+/// by a task's place among those of its unit. The engine and the planner's timeline
+/// (planner/timing) both follow it.
+namespace hipress::sim {
+
+struct ServiceKey {
+  std::int64_t first = 0, second = 0;
+  auto operator<=>(const ServiceKey&) const = default;
+};
+
+/// Every resource's usual order: ready time, gradient (Task::gradient: the unit).
+constexpr ServiceKey key_by_ready(std::int64_t ready, std::uint32_t gradient) {
+  return {ready, gradient};
+}
+
+/// Messages by how early the next forward pass needs their gradient (TaskGraph::need): backward
+/// ends with the first layer's, so the last gradient goes first; then the ready time.
+constexpr ServiceKey key_by_need(std::int64_t ready, std::uint32_t need) {
+  return {-std::int64_t{need}, ready};
+}
+
+/// Peer offset, partition, kind, id; in two numbers, which compare fast.
+struct PlaceInUnit {
+  std::uint64_t first = 0, second = 0;
+  auto operator<=>(const PlaceInUnit&) const = default;
+  casync::TaskId id() const { return static_cast<casync::TaskId>(second); }
+};
+
+inline PlaceInUnit place_in_unit(const casync::Task& task, casync::TaskId id) {
+  return {(std::uint64_t{task.peer_offset} << 32) | task.partition,
+          (static_cast<std::uint64_t>(task.kind) << 32) | id};
+}
+
+}  // namespace hipress::sim

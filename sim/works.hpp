@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "casync/task_graph.hpp"
+#include "costs/cluster.hpp"
+#include "sim/simulator.hpp"
+
+namespace hipress::sim {
+
+/// Throws io::InputError that says which task takes so long, in a cluster of so many nodes.
+[[noreturn]] void report_too_long(const casync::Task& task, std::uint32_t nodes, double seconds);
+
+/// What each task takes alone on its resource, in picoseconds: the costs of the engine, and of
+/// whoever simulates without a graph (planner/timing). io::InputError, as report_too_long(), for
+/// what takes longer than kLongest_s.
+class Works {
+ public:
+  /// `divisor` is the graph's. The arguments must outlive it.
+  Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_t divisor);
+
+  /// A task on a node of that compute speed; a Send along that path.
+  std::int64_t of(const casync::Task& task, costs::Path path, double speed) const;
+
+  /// Of a Send: o + bytes/B, for which it occupies both its ports.
+  std::int64_t message(const casync::Task& send, costs::Path path) const {
+    const auto bytes = static_cast<double>(send.amount);
+    return on(path).overhead + checked(send, bytes / on(path).link.bandwidth);
+  }
+  /// From the end of a Send until its Recv is done: L, on the wire.
+  std::int64_t latency(costs::Path path) const { return on(path).latency; }
+  /// Of an AllReduce, all that the library does.
+  std::int64_t all_reduce(const casync::Task& task) const {
+    return costs_.all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node).count();
+  }
+  /// Of an Encode, Decode or Merge at speed 1.
+  std::int64_t codec(const casync::Task& task) const {
+    return costs_.codec_time(task, divisor_, cluster_.gpus_per_node).count();
+  }
+  /// Of a Forward or Backward at speed 1.
+  std::int64_t computation(const casync::Task& task) const;
+  /// Of a LocalReduce or LocalBroadcast.
+  std::int64_t local(const casync::Task& task) const {
+    return checked(task, costs::local_s(cluster_, task.amount));
+  }
+  /// Of a task that takes `nominal` at speed 1.
+  std::int64_t at_speed(const casync::Task& task, std::int64_t nominal, double speed) const;
+
+  /// Seconds of a task, in picoseconds.
+  std::int64_t checked(const casync::Task& task, double seconds) const {
+    if (!(seconds >= 0 && seconds <= kLongest_s)) report_too_long(task, cluster_.nodes, seconds);
+    return casync::from_seconds(seconds).count();
+  }
+
+  const costs::LinkCosts& link(costs::Path path) const { return on(path).link; }
+  /// The one that all-reduces are costed by.
+  const costs::LinkCosts& ring() const { return ring_; }
+
+ private:
+  struct OnPath {
+    costs::LinkCosts link;
+    std::int64_t overhead = 0;  // o
+    std::int64_t latency = 0;   // L
+  };
+  void add(costs::Path path);
+  const OnPath& on(costs::Path path) const { return paths_[static_cast<std::size_t>(path)]; }
+
+  const TaskCosts& costs_;
+  const costs::Cluster& cluster_;
+  std::uint32_t divisor_;
+  std::array<OnPath, costs::kPaths> paths_;  // those that the cluster has
+  costs::LinkCosts ring_;
+};
+
+}  // namespace hipress::sim

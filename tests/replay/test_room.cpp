@@ -1,0 +1,95 @@
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "io/error.hpp"
+#include "replay/room.hpp"
+#include "runtime/exhaustion.hpp"
+#include "tests/runtime/fixtures.hpp"
+#include "transport/record.hpp"
+
+using namespace hipress;
+using namespace hipress::replay;
+using namespace hipress::runtime;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Room room(const Case& made, std::uint32_t ranks, bool verify) {
+  std::vector<std::uint32_t> nodes(ranks);
+  std::iota(nodes.begin(), nodes.end(), 0u);
+  return room_of(made.graph, made.model, made.plan, nodes, verify);
+}
+
+}  // namespace
+
+TEST_CASE("the room that ranks need is that of values, messages, states and connections") {
+  // Four ranks, one partition each of 4000 elements; the server of a partition has its own values.
+  const Case raw = make_case("ps", 4, 4, "raw", {4000});
+  const Room of_raw = room(raw, 4, false);
+  CHECK(of_raw.gradients == 4 * 4000 * 4);
+  // Every server merges what 3 others send it: 3 messages of 1000 values.
+  CHECK(of_raw.messages == 4 * 3 * 1000 * 4);
+  CHECK(of_raw.states == 0);
+  constexpr std::int64_t kRings = 2 * transport::kRingBytes;
+  CHECK(of_raw.connections == 4 * 3 * kRings);
+  const Room of_one = room(raw, 1, false);
+  CHECK(of_one.gradients == 4000 * 4);
+  CHECK(of_one.messages == 3 * 1024 * 4);  // partitions end at multiples of 32 elements
+  CHECK(of_one.connections == 3 * kRings);
+  CHECK(of_one.all() < of_raw.all());
+
+  // onebit keeps a residual for each element of a worker's gradient, and for each that a server
+  // codes; stores keep whole gradients for either.
+  const Case coded = make_case("ps", 4, 4, "onebit", {4000});
+  const Room of_coded = room(coded, 4, false);
+  CHECK(of_coded.states == 4 * 2 * 4000 * 4);
+  CHECK(of_coded.messages < of_raw.messages);
+  // The reference holds a partition of each node, and each rank another one.
+  const Room checked = room(coded, 4, true);
+  CHECK(checked.gradients == of_coded.gradients + 4 * 1000 * 4 * 4);
+  CHECK(checked.states > of_coded.states);
+  CHECK(checked.tables > of_coded.tables);
+}
+
+TEST_CASE("ranks that need more memory than there is are refused with the figures") {
+  const Room room{.gradients = 3'000'000'000, .connections = 1 << 20};
+  CHECK_NOTHROW(require_room(room, 2, room.all()));
+  CHECK_THROWS_AS(require_room(room, 2, room.all() - 1), io::InputError);
+  CHECK_THROWS_WITH(
+      require_room(room, 2, 1'000'000'000),
+      Contains("2 ranks in one process need about 3GB of memory (3GB for gradients") &&
+          Contains("and 1GB are available: start fewer ranks (--nnodes)"));
+  CHECK_THROWS_WITH(require_room(room, 1, 0), Contains("this rank needs about 3GB"));
+}
+
+TEST_CASE("what has run out is said of the rank, with a remedy") {
+  const auto said = [](const auto& work) {
+    try {
+      as_rank(3, work);
+    } catch (const Exhausted& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto lacks = [&](int error) {
+    return said([=] { throw std::system_error(error, std::generic_category()); });
+  };
+  CHECK_THAT(said([] { throw std::bad_alloc(); }),
+             Contains("rank 3 has run out of memory") && Contains("--nnodes"));
+  CHECK_THAT(lacks(EAGAIN), Contains("rank 3 cannot start a thread") && Contains("ulimit -u"));
+  CHECK_THAT(lacks(EMFILE), Contains("rank 3 cannot open another file") && Contains("ulimit -n"));
+  CHECK_THROWS_AS(lacks(EPERM), std::system_error);
+  CHECK(as_rank(3, [] { return 7; }) == 7);
+}
+
+TEST_CASE("threads that run together return what each has thrown") {
+  std::atomic<int> calls = 0;
+  const auto errors = run_together("rank", 5, [&](int number) {
+    ++calls;
+    if (number == 2) throw std::runtime_error("two");
+  });
+  REQUIRE(errors.size() == 5);
+  CHECK(calls == 5);
+  for (int number = 0; number < 5; ++number) CHECK(bool(errors[number]) == (number == 2));
+}

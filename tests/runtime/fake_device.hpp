@@ -1,0 +1,455 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/error.hpp"
+#include "runtime/device.hpp"
+#include "runtime/operations.hpp"
+#include "transport/nccl_library.hpp"
+
+namespace hipress::runtime {
+
+/// How a fake device behaves.
+struct FakeDeviceOptions {
+  unsigned seed = 1;  ///< of the order in which it serves its streams
+  std::int64_t free_bytes = std::int64_t{1} << 40;
+  bool ignores_waits = false;       ///< as if the runtime had forgotten every event
+  std::string fails_at_codec = {};  ///< "encode" or "decode" throws this once it is enqueued
+  std::function<void()> before_encode = {}, before_decode = {};  ///< called in the stream
+  std::function<std::int64_t()> taken_bytes = {};                ///< what others take of free_bytes
+};
+
+/// A stream of a fake device: pieces of work that are tried in their order until they say that they
+/// are done.
+class FakeStream {
+ public:
+  virtual ~FakeStream() = default;
+  virtual void enqueue(std::function<bool()> work) = 0;
+};
+
+/// A device of the host's own memory and codecs, which runs its streams in whatever order their
+/// events allow, now and then one of them late: what the runtime forgot to order goes wrong in
+/// some of its orders.
+class FakeDevice : public Device {
+ public:
+  explicit FakeDevice(const FakeDeviceOptions& options) : options_(options), random_(options.seed) {
+    for (auto& stream : streams_) stream.device = this;
+    worker_ = std::thread([this] { work(); });
+  }
+  ~FakeDevice() override {
+    drain();
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+
+  std::string name() override { return "a fake"; }
+  std::shared_ptr<const kernels::Codec> codec(const std::string& algorithm) override {
+    return std::make_shared<Codec>(kernels::make_codec(algorithm), options_);
+  }
+  Memory memory() override {
+    const std::int64_t taken = options_.taken_bytes ? options_.taken_bytes() : 0;
+    return {options_.free_bytes - taken, options_.free_bytes};
+  }
+  std::byte* allocate(std::int64_t bytes) override { return take(bytes); }
+  std::byte* allocate_pinned(std::int64_t bytes) override { return take(bytes); }
+  void reserve_temporary(std::int64_t bytes, std::span<const Stream> streams) override {
+    reserved.emplace_back(bytes, std::vector<Stream>(streams.begin(), streams.end()));
+  }
+  void* handle(Stream stream) override { return static_cast<FakeStream*>(&on(stream)); }
+
+  void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+    run(stream, [=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+  }
+  void clear(void* memory, std::int64_t bytes, Stream stream) override {
+    run(stream, [=] { std::memset(memory, 0, static_cast<std::size_t>(bytes)); });
+  }
+  void merge(const float* y, std::int64_t elements, float* x, float own_divisor, float sum_divisor,
+             Stream stream) override {
+    run(stream, [=] {
+      const std::size_t others = y != nullptr ? 1 : 0;
+      kernels::merge(std::span(&y, others), elements, x, own_divisor, sum_divisor);
+    });
+  }
+  void multiply(const float* a, const float* b, float* c, std::int64_t n, Stream stream) override {
+    run(stream, [=] {
+      std::fill(c, c + n * n, 0.0f);
+      for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t k = 0; k < n; ++k) {
+          for (std::int64_t j = 0; j < n; ++j) c[i * n + j] += a[i * n + k] * b[k * n + j];
+        }
+      }
+    });
+  }
+  void call(std::function<void()> function, Stream stream) override {
+    run(stream, std::move(function));
+  }
+  void drain() noexcept override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] {
+      return std::ranges::all_of(streams_, [](const Queue& queue) { return queue.work.empty(); });
+    });
+  }
+
+  Event make_event() override {
+    const std::lock_guard lock(mutex_);
+    events_.emplace_back();
+    return static_cast<Event>(events_.size() - 1);
+  }
+  void record(Event event, Stream stream) override {
+    std::uint64_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      number = ++events_[event].recorded;
+    }
+    run(stream, [=, this] {
+      const std::lock_guard lock(mutex_);
+      events_[event].reached = number;
+      events_[event].at = std::chrono::steady_clock::now();
+    });
+  }
+  void wait(Event event, Stream stream) override {
+    ++waits;
+    if (options_.ignores_waits) return;
+    std::uint64_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      number = events_[event].recorded;
+    }
+    on(stream).enqueue([=, this] {
+      const std::lock_guard lock(mutex_);
+      return events_[event].reached >= number;
+    });
+  }
+  /// A foreign event is a std::atomic<bool> that becomes true.
+  void wait_foreign(void* event, Stream stream) override {
+    on(stream).enqueue([event] { return static_cast<std::atomic<bool>*>(event)->load(); });
+  }
+  bool done(Event event) override {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw io::RunError("GPU: " + failure_);
+    return events_[event].reached == events_[event].recorded;
+  }
+  double seconds_between(Event from, Event to) override {
+    const std::lock_guard lock(mutex_);
+    return std::chrono::duration<double>(events_[to].at - events_[from].at).count();
+  }
+
+  std::atomic<int> waits = 0;
+  std::vector<std::pair<std::int64_t, std::vector<Stream>>> reserved;  ///< per call
+
+ private:
+  struct Queue : FakeStream {
+    void enqueue(std::function<bool()> piece) override {
+      {
+        const std::lock_guard lock(device->mutex_);
+        work.push_back(std::move(piece));
+      }
+      device->changed_.notify_all();
+    }
+    FakeDevice* device = nullptr;
+    std::deque<std::function<bool()>> work;
+    std::chrono::steady_clock::time_point late_until;
+  };
+  struct FakeEvent {
+    std::uint64_t recorded = 0, reached = 0;
+    std::chrono::steady_clock::time_point at;
+  };
+
+  /// The host's codec, run when the stream gets there.
+  class Codec : public kernels::Codec {
+   public:
+    Codec(std::unique_ptr<kernels::Codec> host, const FakeDeviceOptions& options)
+        : host_(std::move(host)), options_(options) {}
+    const kernels::CodecTraits& traits() const override { return host_->traits(); }
+    std::int64_t encoded_bytes(std::int64_t elements) const override {
+      return host_->encoded_bytes(elements);
+    }
+    void encode(std::span<const kernels::EncodeItem> items, void* stream) const override {
+      if (options_.fails_at_codec == "encode") throw std::runtime_error("out of order");
+      std::vector<kernels::EncodeItem> kept(items.begin(), items.end());
+      enqueue(stream, [this, kept] {
+        if (options_.before_encode) options_.before_encode();
+        host_->encode(kept);
+      });
+    }
+    void decode(std::span<const kernels::DecodeItem> items, void* stream) const override {
+      if (options_.fails_at_codec == "decode") throw std::runtime_error("out of order");
+      for (kernels::DecodeItem item : items) {
+        const std::vector<const std::byte*> messages(item.messages.begin(), item.messages.end());
+        const std::vector<std::int64_t> bytes(item.message_bytes.begin(), item.message_bytes.end());
+        enqueue(stream, [this, item, messages, bytes]() mutable {
+          if (options_.before_decode) options_.before_decode();
+          item.messages = messages;
+          item.message_bytes = bytes;
+          host_->decode({&item, 1});
+        });
+      }
+    }
+
+   private:
+    static void enqueue(void* stream, std::function<void()> work) {
+      static_cast<FakeStream*>(stream)->enqueue([work = std::move(work)] {
+        work();
+        return true;
+      });
+    }
+    std::unique_ptr<kernels::Codec> host_;
+    FakeDeviceOptions options_;
+  };
+
+  Queue& on(Stream stream) { return streams_[static_cast<std::size_t>(stream)]; }
+  void run(Stream stream, std::function<void()> work) {
+    on(stream).enqueue([work = std::move(work)] {
+      work();
+      return true;
+    });
+  }
+
+  /// Filled with what is no sensible number, so that nobody relies on zeros.
+  std::byte* take(std::int64_t bytes) {
+    constexpr std::size_t kAlignment = 256;
+    const std::size_t rounded =
+        (static_cast<std::size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+    std::memset(memory, 0xa5, rounded);
+    memory_.emplace_back(memory, std::free);
+    return memory;
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      if (serve_one(lock)) continue;
+      const bool idle =
+          std::ranges::all_of(streams_, [](const Queue& queue) { return queue.work.empty(); });
+      if (idle) {
+        changed_.wait(lock);
+      } else {
+        changed_.wait_for(lock, std::chrono::microseconds(50));
+      }
+    }
+  }
+
+  bool serve_one(std::unique_lock<std::mutex>& lock) {
+    const std::size_t first = random_() % kStreams;
+    const auto now = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < kStreams; ++i) {
+      Queue& queue = streams_[(first + i) % kStreams];
+      if (queue.work.empty() || now < queue.late_until) continue;
+      const std::function<bool()>& piece = queue.work.front();
+      lock.unlock();
+      bool done = true;
+      std::string failure;
+      try {
+        done = piece();
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+      lock.lock();
+      if (!failure.empty()) failure_ = failure;
+      if (!done) continue;
+      queue.work.pop_front();
+      if (random_() % 16 == 0) {
+        streams_[random_() % kStreams].late_until =
+            now + std::chrono::microseconds(random_() % 300);
+      }
+      changed_.notify_all();
+      return true;
+    }
+    return false;
+  }
+
+  const FakeDeviceOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<Queue, kStreams> streams_;
+  std::deque<FakeEvent> events_;
+  std::mt19937 random_;
+  bool stopping_ = false;
+  std::string failure_;  ///< of something that was enqueued
+  std::vector<std::unique_ptr<std::byte, void (*)(void*)>> memory_;
+  std::thread worker_;
+};
+
+/// An NCCL for fake devices. A message is over at both ends at once, as between buffers that are
+/// too small for it: ranks that do not keep one order wait for ever.
+class FakeNccl : public transport::NcclLibrary {
+ public:
+  int version() const override { return version_of ? version_of() : 22809; }
+  std::string new_id() override { return "the id, with \n and \0 in it"; }
+  std::unique_ptr<transport::NcclLink> join(const std::string& id, int rank, int size) override {
+    if (id != new_id()) throw std::runtime_error("another id than rank 0's");
+    ++joined;
+    return std::make_unique<Link>(*this, rank, size);
+  }
+
+  std::function<int()> version_of;
+  std::atomic<int> silent = -1;   ///< a rank whose groups are never run
+  std::atomic<int> failing = -1;  ///< a rank whose NCCL fails at its third group
+  std::atomic<int> joined = 0;    ///< ranks
+  std::atomic<int> groups = 0;    ///< issued, of all ranks
+  std::atomic<int> aborted = 0;   ///< links
+
+ private:
+  struct Parcel {
+    std::vector<std::byte> bytes;
+    bool taken = false;
+  };
+  struct Sum {
+    int ranks = 0, fetched = 0;
+    std::vector<std::vector<std::byte>> parts;
+  };
+
+  class Link : public transport::NcclLink {
+   public:
+    Link(FakeNccl& nccl, int rank, int size)
+        : nccl_(nccl), rank_(rank), size_(size), life_(std::make_shared<Life>()) {}
+    ~Link() override {
+      if (!finished_ && !life_->over) abort();
+    }
+    transport::NcclStatus status() override {
+      if (fails_) return {transport::NcclState::kFailed, "a fault of this test's", false};
+      if (busy_ > 0 && --busy_ >= 0) return {transport::NcclState::kBusy, {}};
+      return {};
+    }
+    transport::NcclStatus issue(std::span<const transport::NcclOperation> group,
+                                void* stream) override {
+      ++nccl_.groups;
+      fails_ = nccl_.failing == rank_ && ++issued_ == 3;
+      auto kept = std::make_shared<Group>();
+      kept->operations.assign(group.begin(), group.end());
+      kept->matched.resize(group.size());
+      static_cast<FakeStream*>(stream)->enqueue(
+          [nccl = &nccl_, rank = rank_, size = size_, life = life_, kept] {
+            return life->over || nccl->run(*kept, rank, size, *life);
+          });
+      busy_ = 1;
+      return status();
+    }
+    transport::NcclStatus finish() override {
+      finished_ = true;
+      return {};
+    }
+    void abort() noexcept override {
+      if (!life_->over.exchange(true)) ++nccl_.aborted;
+    }
+
+    struct Life {
+      std::atomic<bool> over = false;
+      int reduces = 0;
+    };
+    struct Group {
+      std::vector<transport::NcclOperation> operations;
+      std::vector<bool> matched;
+      std::vector<std::shared_ptr<Parcel>> sent;
+      bool posted = false;
+      std::vector<int> reduces;  ///< numbers of its all-reduces
+    };
+
+   private:
+    FakeNccl& nccl_;
+    int rank_, size_, issued_ = 0, busy_ = 3;
+    bool finished_ = false, fails_ = false;
+    std::shared_ptr<Life> life_;
+  };
+
+  using Kind = transport::NcclOperation::Kind;
+
+  bool run(Link::Group& group, int rank, int size, Link::Life& life) {
+    if (silent == rank) return false;
+    const std::lock_guard lock(mutex_);
+    if (!group.posted) post(group, rank, size, life);
+    bool done = true;
+    std::size_t reduce = 0;
+    for (std::size_t i = 0; i < group.operations.size(); ++i) {
+      const transport::NcclOperation& operation = group.operations[i];
+      const int number = operation.kind == Kind::kAllReduce ? group.reduces[reduce++] : 0;
+      if (!group.matched[i]) {
+        group.matched[i] = operation.kind == Kind::kSend      ? true
+                           : operation.kind == Kind::kReceive ? receive(operation, rank)
+                                                              : fetch(operation, number, size);
+      }
+      // What comes from one peer comes in its order.
+      done = done && group.matched[i];
+      if (!group.matched[i] && operation.kind == Kind::kReceive) break;
+    }
+    for (const auto& parcel : group.sent) done = done && parcel->taken;
+    return done;
+  }
+
+  void post(Link::Group& group, int rank, int size, Link::Life& life) {
+    group.posted = true;
+    for (const transport::NcclOperation& operation : group.operations) {
+      const auto* const memory = static_cast<const std::byte*>(operation.memory);
+      if (operation.kind == Kind::kSend) {
+        auto parcel = std::make_shared<Parcel>();
+        parcel->bytes.assign(memory, memory + operation.bytes);
+        group.sent.push_back(parcel);
+        parcels_[{rank, operation.peer}].push_back(parcel);
+      } else if (operation.kind == Kind::kAllReduce) {
+        group.reduces.push_back(life.reduces);
+        Sum& sum = sums_[life.reduces++];
+        sum.parts.resize(static_cast<std::size_t>(size));
+        sum.parts[static_cast<std::size_t>(rank)].assign(memory, memory + operation.bytes);
+        ++sum.ranks;
+      }
+    }
+  }
+
+  bool receive(const transport::NcclOperation& operation, int rank) {
+    auto& waiting = parcels_[{operation.peer, rank}];
+    if (waiting.empty()) return false;
+    Parcel& parcel = *waiting.front();
+    if (static_cast<std::int64_t>(parcel.bytes.size()) != operation.bytes) std::abort();
+    std::memcpy(operation.memory, parcel.bytes.data(), parcel.bytes.size());
+    parcel.taken = true;
+    waiting.pop_front();
+    return true;
+  }
+
+  static const transport::Addition& addition_of(transport::NcclValues values) {
+    static const auto fp16 = kernels::make_codec("fp16"), bf16 = kernels::make_codec("bf16");
+    using enum transport::NcclValues;
+    return addition(values == kFloat32 ? nullptr : values == kFloat16 ? fp16.get() : bf16.get());
+  }
+
+  bool fetch(const transport::NcclOperation& operation, int number, int size) {
+    Sum& sum = sums_[number];
+    if (sum.ranks < size) return false;
+    const transport::Addition& how = addition_of(operation.values);
+    std::vector<std::byte> total = sum.parts.front();
+    for (std::size_t rank = 1; rank < sum.parts.size(); ++rank) {
+      how.add(total.data(), sum.parts[rank].data(), total.size() / how.value_bytes);
+    }
+    if (!total.empty()) std::memcpy(operation.memory, total.data(), total.size());
+    if (++sum.fetched == size) sums_.erase(number);
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::map<std::pair<int, int>, std::deque<std::shared_ptr<Parcel>>> parcels_;
+  std::map<int, Sum> sums_;
+};
+
+}  // namespace hipress::runtime

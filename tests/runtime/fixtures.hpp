@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "kernels/codec/codec.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::runtime {
+
+/// What a replay needs; the members refer to each other's contents by index only.
+struct Case {
+  models::Model model;
+  plans::ResolvedPlan plan;
+  casync::TaskGraph graph;
+};
+
+/// fp16, but decoding leaves one element wrong: of every slice, or of those of one length.
+class WrongCodec : public kernels::Codec {
+ public:
+  explicit WrongCodec(std::int64_t element, std::optional<std::int64_t> length = {})
+      : element_(element), length_(length) {}
+  const kernels::CodecTraits& traits() const override { return right_->traits(); }
+  std::int64_t encoded_bytes(std::int64_t elements) const override {
+    return right_->encoded_bytes(elements);
+  }
+  void encode(std::span<const kernels::EncodeItem> items, void* stream) const override {
+    right_->encode(items, stream);
+  }
+  void decode(std::span<const kernels::DecodeItem> items, void* stream) const override {
+    right_->decode(items, stream);
+    for (const kernels::DecodeItem& item : items) {
+      if (item.mode != kernels::DecodeMode::kOverwrite) continue;
+      if (item.elements == length_.value_or(item.elements)) {
+        static_cast<float*>(item.values)[element_] += 0.5f;
+      }
+    }
+  }
+
+ private:
+  std::unique_ptr<kernels::Codec> right_ = kernels::make_codec("fp16");
+  std::int64_t element_;
+  std::optional<std::int64_t> length_;
+};
+
+/// A model with gradients "g0", "g1" … of these sizes, all ready at once.
+inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
+  models::Model model{.name = "test", .source = {}, .unit = {}, .gradients = {}};
+  for (const std::int64_t elements : sizes) {
+    model.gradients.push_back(
+        {.name = "g" + std::to_string(model.gradients.size()), .elements = elements});
+  }
+  return model;
+}
+
+/// Every gradient in K partitions with one codec, or raw if it is null.
+inline plans::ResolvedPlan make_plan(const models::Model& model, const std::string& strategy,
+                                     std::uint32_t nodes, std::int32_t partitions,
+                                     std::shared_ptr<const kernels::Codec> codec) {
+  plans::ResolvedPlan resolved;
+  resolved.plan.strategy = strategy;
+  resolved.plan.nodes = nodes;
+  const std::int8_t algorithm = codec ? 0 : casync::kRaw;
+  resolved.plan.decisions.assign(model.gradients.size(), {algorithm, partitions});
+  if (codec) {
+    resolved.plan.algorithms.push_back(
+        {.name = "codec",
+         .encoded_bytes = [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
+         .half_precision = codec->traits().half_precision});
+    resolved.codecs.push_back(std::move(codec));
+  }
+  return resolved;
+}
+
+inline std::shared_ptr<const kernels::Codec> codec_or_raw(const std::string& algorithm) {
+  if (algorithm == "raw") return nullptr;
+  return kernels::make_codec(algorithm);
+}
+
+/// What a library's all-reduce can carry.
+inline bool can_be_summed(const std::string& algorithm) {
+  return algorithm == "raw" || kernels::make_codec(algorithm)->traits().half_precision;
+}
+
+inline Case make_case(const std::string& strategy, std::uint32_t nodes, std::int32_t partitions,
+                      const std::string& algorithm, const std::vector<std::int64_t>& sizes) {
+  Case made{.model = make_model(sizes), .plan = {}, .graph = {}};
+  made.plan = make_plan(made.model, strategy, nodes, partitions, codec_or_raw(algorithm));
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
+  return made;
+}
+
+}  // namespace hipress::runtime

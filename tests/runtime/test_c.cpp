@@ -1,0 +1,145 @@
+// The C interface, from two threads that are the ranks of a job. tests/package has a C program of
+// its own.
+#include <catch2/catch.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/hipress.h"
+
+using Catch::Contains;
+
+namespace {
+
+const hipress_gradient kGradients[] = {{"a", 100, HIPRESS_FLOAT32}, {"b", 3, HIPRESS_BFLOAT16}};
+
+hipress_options options_of(int rank, int ranks, const char* rendezvous) {
+  hipress_options options;
+  hipress_options_init(&options);
+  options.rank = rank;
+  options.ranks = ranks;
+  options.rendezvous = rendezvous;
+  return options;
+}
+
+std::string last_error() { return hipress_last_error(); }
+
+}  // namespace
+
+TEST_CASE("C: ranks average, each in an order of its own") {
+  std::string problems[2];
+  const auto run = [&](int rank) {
+    std::string& problem = problems[rank];
+    const hipress_options options = options_of(rank, 2, "local:test-c-average");
+    hipress_engine* engine = nullptr;
+    if (hipress_open(&options, kGradients, 2, &engine) != HIPRESS_OK) {
+      problem = last_error();
+      return;
+    }
+    std::vector<float> a(100, static_cast<float>(2 * rank));       // 0 and 2: 1
+    std::vector<std::uint16_t> b(3, rank == 0 ? 0x3f80 : 0x4040);  // 1 and 3: 2, which is 0x4000
+    hipress_work* works[2] = {};
+    for (int k = 0; k < 2; ++k) {
+      const auto g = static_cast<std::uint32_t>(rank == 0 ? k : 1 - k);
+      const hipress_tensor tensor = g == 0
+                                        ? hipress_tensor{a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}
+                                        : hipress_tensor{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr};
+      if (hipress_submit(engine, g, &tensor, &works[g]) != HIPRESS_OK) problem += last_error();
+    }
+    for (hipress_work* const work : works) {
+      if (hipress_wait(work) != HIPRESS_OK) problem += last_error();
+    }
+    if (a != std::vector<float>(100, 1.0f)) problem += "a is wrong";
+    if (b != std::vector<std::uint16_t>(3, 0x4000)) problem += "b is wrong";
+    hipress_close(engine);
+  };
+  std::thread other([&] { run(1); });
+  run(0);
+  other.join();
+  CHECK(problems[0].empty());
+  CHECK(problems[1].empty());
+}
+
+TEST_CASE("C: wrong arguments are refused, and say what would be right") {
+  hipress_engine* engine = nullptr;
+  hipress_options options = options_of(0, 1, "");
+  const auto open = [&](const hipress_gradient* gradients, std::size_t count) {
+    return hipress_open(&options, gradients, count, &engine);
+  };
+  SECTION("options that were not set") {
+    options = {};
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("hipress_options_init"));
+  }
+  SECTION("no options, no place for the engine") {
+    CHECK(hipress_open(nullptr, kGradients, 2, &engine) == HIPRESS_INVALID);
+    CHECK(last_error() == "options is null");
+    CHECK(hipress_open(&options, kGradients, 2, nullptr) == HIPRESS_INVALID);
+    CHECK(last_error() == "engine is null");
+  }
+  SECTION("a rank beyond the job") {
+    options.rank = 1;
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("rank 1 of 1 ranks"));
+  }
+  SECTION("a timeout of nothing") {
+    options.timeout_s = 0;
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("timeout_s is 0"));
+  }
+  SECTION("a secret that is too short") {
+    options.secret = "abc";
+    options.secret_bytes = 3;
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("3 bytes") && Contains("16"));
+  }
+  SECTION("no gradients, one without name, one of another type") {
+    CHECK(open(nullptr, 0) == HIPRESS_INVALID);
+    const hipress_gradient nameless = {nullptr, 3, HIPRESS_FLOAT32};
+    CHECK(open(&nameless, 1) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("no name"));
+    const hipress_gradient strange = {"x", 3, static_cast<hipress_type>(3)};
+    CHECK(open(&strange, 1) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("type 3"));
+  }
+  SECTION("names that stand for nothing") {
+    options.transport = "pigeons";
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("tcp"));
+    options.transport = "tcp";
+    options.plan = "no-such-plan";
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("no-such-plan"));
+  }
+  SECTION("a GPU that there is not") {
+    options.device = 1000;
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("GPU") || Contains("CUDA"));
+  }
+  CHECK(engine == nullptr);
+  CHECK(hipress_culprit() == -1);
+}
+
+TEST_CASE("C: works are waited for, asked, or let go") {
+  hipress_options options = options_of(0, 1, "local:test-c-alone");
+  options.transport = "memory";
+  hipress_engine* engine = nullptr;
+  REQUIRE(hipress_open(&options, kGradients, 2, &engine) == HIPRESS_OK);
+  std::vector<float> values(100, 1.0f);
+  const hipress_tensor tensor = {values.data(), 100, HIPRESS_FLOAT32, 0, nullptr};
+  hipress_work* work = nullptr;
+  CHECK(hipress_submit(engine, 5, &tensor, &work) == HIPRESS_INVALID);
+  CHECK(hipress_submit(engine, 0, nullptr, &work) == HIPRESS_INVALID);
+  CHECK(hipress_submit(nullptr, 0, &tensor, &work) == HIPRESS_INVALID);
+  CHECK(hipress_submit(engine, 0, &tensor, nullptr) == HIPRESS_INVALID);
+  CHECK(hipress_wait(nullptr) == HIPRESS_INVALID);
+  CHECK(hipress_done(nullptr) == 0);
+  hipress_release(nullptr);
+  hipress_close(nullptr);
+  CHECK(work == nullptr);
+  REQUIRE(hipress_submit(engine, 0, &tensor, &work) == HIPRESS_OK);
+  hipress_close(engine);  // waits for what is under way
+  CHECK(hipress_done(work) == 1);
+  CHECK(hipress_wait(work) == HIPRESS_OK);
+  CHECK(values == std::vector<float>(100, 1.0f));
+}

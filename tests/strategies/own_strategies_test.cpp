@@ -1,0 +1,224 @@
+// Two strategies that the project does not know, registered from here: nothing else is changed for
+// them to be simulated, run and verified, and what they leave out is refused, never guessed.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "casync/folding.hpp"
+#include "casync/partition.hpp"
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/problem/problem.hpp"
+#include "planner/search/search.hpp"
+#include "replay/replay.hpp"
+#include "sim/simulator.hpp"
+#include "tests/runtime/fixtures.hpp"
+
+using namespace hipress;
+using casync::PartitionTasks;
+using casync::Role;
+using casync::TaskId;
+using Catch::Contains;
+
+namespace {
+
+// ------------------------------------------------------------------ the mean, by a binomial tree
+
+/// In round d = 1, 2, 4 …, node i + d sends its sum to i, for every i that 2d divides; the mean
+/// goes back the same way.
+void expand_tree(casync::GraphBuilder& builder, const casync::UnitWork& work) {
+  const std::uint32_t nodes = builder.nodes();
+  for (std::int32_t k = 0; k < work.partitions; ++k) {
+    PartitionTasks tasks(builder, work, k);
+    if (tasks.empty()) break;
+    std::vector<TaskId> sum = work.ready;
+    std::uint32_t top = 1;
+    for (std::uint32_t d = 1; d < nodes; top = d, d *= 2) {
+      const bool last = 2 * d >= nodes;
+      for (std::uint32_t parent = 0; parent + d < nodes; parent += 2 * d) {
+        const std::uint32_t child = parent + d;
+        TaskId message = sum[child];
+        if (tasks.compressed()) {
+          const Role role = d == 1 ? Role::kWorker : Role::kHop;
+          message = tasks.encode(child, role, nodes - d, message);
+        }
+        const TaskId arrival =
+            tasks.transfer(child, parent, message, PartitionTasks::Lands::kInMessage);
+        const std::uint8_t flags = last && !tasks.compressed() ? casync::kDivideSum : 0;
+        sum[parent] = tasks.add(parent, arrival, sum[parent], nodes - d, flags);
+      }
+    }
+    std::vector<TaskId> mean = sum;
+    if (tasks.compressed()) {
+      mean[0] = tasks.encode(0, Role::kServer, 0, sum[0], casync::kDivideOwn);
+    }
+    for (std::uint32_t d = top; d >= 1 && nodes > 1; d /= 2) {
+      for (std::uint32_t parent = 0; parent + d < nodes; parent += 2 * d) {
+        mean[parent + d] =
+            tasks.transfer(parent, parent + d, mean[parent], PartitionTasks::Lands::kInSlice);
+      }
+    }
+    for (std::uint32_t node = 0; tasks.compressed() && node < nodes; ++node) {
+      tasks.decode(node, mean[node], 0);
+    }
+  }
+}
+
+double tree_tasks(double nodes, bool compressed) {
+  return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
+}
+
+const casync::Strategy kTree = {.name = "tree",
+                                .help = "a binomial tree to node 0 and back",
+                                .expand = expand_tree,
+                                .tasks_per_partition = tree_tasks};
+
+// -------------------------------------------------------- a broadcast, from the root to all others
+
+void expand_linear(casync::GraphBuilder& builder, const casync::UnitWork& work) {
+  const std::uint32_t nodes = builder.nodes();
+  for (std::int32_t k = 0; k < work.partitions; ++k) {
+    PartitionTasks tasks(builder, work, k);
+    if (tasks.empty()) break;
+    TaskId message = work.ready[work.root];
+    if (tasks.compressed()) message = tasks.encode(work.root, Role::kWorker, 0, message);
+    for (std::uint32_t distance = 1; distance < nodes; ++distance) {
+      const std::uint32_t to = tasks.node(std::int64_t{work.root} + distance);
+      const TaskId arrival =
+          tasks.transfer(work.root, to, message, PartitionTasks::Lands::kInSlice);
+      builder.edge(work.ready[to], arrival);
+      if (tasks.compressed()) tasks.decode(to, arrival, distance);
+    }
+    if (tasks.compressed()) tasks.decode(work.root, message, 0);
+  }
+}
+
+double linear_tasks(double nodes, bool compressed) {
+  return 2 * (nodes - 1) + (compressed ? 1 + nodes : 0);
+}
+
+const casync::Strategy kLinear = {.name = "linear",
+                                  .help = "from the root to one node after the other",
+                                  .expand = expand_linear,
+                                  .tasks_per_partition = linear_tasks,
+                                  .operation = casync::Operation::kBroadcast};
+
+struct Registered {
+  casync::StrategyRegistration tree{kTree}, linear{kLinear};
+};
+
+// 1 us + bytes / (1 GB/s) a message, and nothing else.
+costs::Profile simple_profile() {
+  costs::Profile profile;
+  profile.link = {.overhead_s = 1e-6, .bandwidth = 1e9, .bandwidth_both_ways = 1e9};
+  return profile;
+}
+
+std::int64_t simulated_ps(const runtime::Case& made) {
+  const costs::Profile profile = simple_profile();
+  const std::uint32_t nodes = made.plan.plan.nodes;
+  return sim::simulate(made.graph, sim::TaskCosts(profile, made.plan.plan.algorithms),
+                       costs::cluster_from_profile(profile, nodes),
+                       {.network = sim::Network::kPort})
+      .iteration.count();
+}
+
+replay::ReplayResult run(const runtime::Case& made) {
+  return replay::replay_threads("memory", made.model, made.plan, made.graph,
+                                {.iterations = 2, .progress = {}});
+}
+
+}  // namespace
+
+TEST_CASE("strategies are known while they are registered") {
+  CHECK_THROWS_WITH(casync::find_strategy("tree"), Contains("unknown topology 'tree'"));
+  {
+    const Registered registered;
+    CHECK(&casync::find_strategy("TREE") == &kTree);
+    CHECK(casync::strategy_names(casync::Operation::kMean) == "ps, ring, allreduce, tree");
+    CHECK(casync::strategy_names(casync::Operation::kBroadcast) == "linear");
+    CHECK_THROWS_WITH(casync::StrategyRegistration(kTree), Contains("is a topology 'tree'"));
+  }
+  CHECK(casync::strategy_names(casync::Operation::kMean) == "ps, ring, allreduce");
+}
+
+TEST_CASE("a tree of one's own is simulated in the time that it takes") {
+  const Registered registered;
+  // 128 elements are 512 bytes, a message takes m = 1.512 us. N = 4: nodes 1 and 3 send at once,
+  // then 2: 2m. Back, node 0 sends to 1 and then to 2, since smaller offsets go first, and 2 to 3:
+  // 3m.
+  CHECK(simulated_ps(runtime::make_case("tree", 4, 1, "raw", {128})) == 5 * 1512000);
+  // N = 3: 1 to 0, 2 to 0; 0 to 2, 0 to 1: all through node 0's ports.
+  CHECK(simulated_ps(runtime::make_case("tree", 3, 1, "raw", {128})) == 4 * 1512000);
+}
+
+TEST_CASE("a broadcast of one's own is simulated in the time that it takes") {
+  const Registered registered;
+  CHECK(simulated_ps(runtime::make_case("linear", 4, 1, "raw", {128})) == 3 * 1512000);
+}
+
+TEST_CASE("strategies of one's own are run and verified, and have as many tasks as they say") {
+  const Registered registered;
+  const std::string strategy = GENERATE("tree", "linear");
+  const std::uint32_t nodes = GENERATE(1u, 2u, 3u, 5u, 8u);
+  const std::int32_t partitions = GENERATE(1, 3);
+  const std::string algorithm = GENERATE("raw", "fp16", "onebit");
+  CAPTURE(strategy, nodes, partitions, algorithm);
+  const runtime::Case made = runtime::make_case(strategy, nodes, partitions, algorithm, {100, 7});
+  casync::check(made.graph);
+  CHECK(run(made).verified);
+  CHECK(casync::whole_tasks(made.model, made.plan.plan) == made.graph.tasks());
+}
+
+TEST_CASE("a broadcast spreads what its root has") {
+  const Registered registered;
+  runtime::Case made = runtime::make_case("linear", 3, 2, "raw", {100});
+  made.plan.plan.root = 2;
+  SECTION("and verifies") {
+    made.graph = casync::expand_to_run(made.model, made.plan.plan);
+    CHECK(run(made).verified);
+  }
+  SECTION("and another root's values do not pass for it") {
+    CHECK_THROWS_WITH(run(made),
+                      Contains("gradient 'g0', element 0") && Contains("node 2 broadcasts"));
+  }
+  SECTION("and the root is one of the nodes") {
+    made.plan.plan.root = 3;
+    CHECK_THROWS_WITH(casync::expand(made.model, made.plan.plan),
+                      Contains("root 3 is none of the plan's 3 nodes"));
+  }
+}
+
+TEST_CASE("what does not look the same from every node is not folded") {
+  const Registered registered;
+  const runtime::Case made = runtime::make_case("tree", 4, 4, "raw", {4096});
+  const casync::Foldability verdict = casync::foldable(made.model, made.plan.plan);
+  CHECK(verdict.kind == casync::Foldability::kImpossible);
+  CHECK(verdict.why == "gradient 'g0' goes by tree, which does not look the same from every node");
+  CHECK_THROWS_WITH(casync::expand(made.model, made.plan.plan, casync::Folding::kFolded),
+                    Contains("cannot be folded"));
+}
+
+TEST_CASE("plans of a strategy of one's own are searched by exact simulations, without a bound") {
+  const Registered registered;
+  const models::Model model = runtime::make_model({100000, 2000000, 64});
+  const costs::Profile profile = simple_profile();
+  const planner::Machines machines = {.profile = profile,
+                                      .cluster = costs::cluster_from_profile(profile, 4),
+                                      .network = sim::Network::kPort};
+  planner::Problem problem = {
+      .model = model, .strategy = "tree", .nodes = 4, .algorithms = {}, .machines = &machines};
+  problem.limits.evaluations = 200;
+  const planner::SearchResult found = planner::find_search("timeline").search(problem);
+  CHECK(found.plan.strategy == "tree");
+  const planner::Choices choices = planner::choices_of(problem);
+  CHECK(planner::strategy_without_bound(choices) == &kTree);
+  CHECK_THROWS_AS(planner::lower_bound(model, machines, choices), io::InputError);
+  CHECK_THROWS_WITH(planner::find_search("exhaustive").search(problem),
+                    Contains("take --search timeline"));
+
+  // A broadcast is no way to average.
+  problem.strategy = "best";
+  CHECK(planner::strategies_of(problem) == std::vector<std::string>{"ps", "ring", "tree"});
+}

@@ -1,0 +1,294 @@
+#include "transport/rendezvous.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include "io/digest.hpp"
+#include "io/error.hpp"
+#include "io/host.hpp"
+#include "io/tool.hpp"
+#include "transport/file_store.hpp"
+#include "transport/loopback.hpp"
+#include "transport/redis_address.hpp"
+#include "transport/redis_store.hpp"
+
+namespace hipress::transport {
+namespace {
+
+/// Of the records, the card and the keys; raised when one of them changes within a release.
+constexpr int kProtocol = 3;
+
+/// Ranks with another one do not connect: they may expand a plan to another graph, or draw other
+/// numbers.
+std::string own_version() { return fmt::format("{}, protocol {}", io::release(), kProtocol); }
+
+constexpr std::string_view kAccepted =
+    "'file:///shared/folder', 'redis://host:port', 'rediss://host:port' (TLS) or, for ranks that "
+    "are threads of one process, 'local:NAME'";
+
+io::InputError refused(const JobOptions& options, const std::string& why) {
+  return io::InputError(fmt::format("cannot meet at '{}': {}; a rendezvous is {}",
+                                    without_password(options.rendezvous), why, kAccepted));
+}
+
+std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string& path) {
+  if (!path.starts_with('/')) throw refused(options, "the folder's path is not absolute");
+  std::shared_ptr<Store> store;
+  try {
+    store = std::make_shared<FileStore>(path);
+  } catch (const std::system_error&) {
+    throw;  // this process's own fault
+  } catch (const std::exception& error) {
+    throw refused(options, error.what());
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    throw refused(options, fmt::format("rank {} may not write to the folder '{}' ({})",
+                                       options.rank, path, std::strerror(errno)));
+  }
+  return store;
+}
+
+/// What holds the rendezvous has failed, no rank.
+io::RunError lost(const JobOptions& options, const StoreLost& error) {
+  return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
+                                  options.rank, without_password(options.rendezvous),
+                                  options.timeout_s, error.what()));
+}
+
+std::shared_ptr<Store> open_redis(const JobOptions& options, Clock::time_point deadline) {
+  try {
+    return std::make_shared<RedisStore>(parse_redis_address(options.rendezvous), deadline);
+  } catch (const StoreLost& error) {
+    throw lost(options, error);
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw refused(options, error.what());
+  }
+}
+
+std::shared_ptr<Store> open_store(const JobOptions& options, Clock::time_point deadline) {
+  const std::string& where = options.rendezvous;
+  if (where.starts_with("file://")) return open_folder(options, where.substr(7));
+  if (names_redis(where)) return open_redis(options, deadline);
+  if (where.starts_with("local:")) return shared_by_name<LocalStore>(where);
+  throw refused(options, "the kind is unknown");
+}
+
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// What the job's connections and items prove knowledge of, if the user gave a secret: another one
+/// for every job.
+std::optional<io::Digest> given_secret(const JobOptions& options) {
+  if (options.secret.empty()) return std::nullopt;
+  return io::hmac_sha256(bytes(options.secret), bytes("hipress job" + options.job));
+}
+
+/// A text of a card; empty if it has none of this name. Anybody may have written the card.
+std::string text_of(const nlohmann::json& card, const char* what) {
+  const auto found = card.find(what);
+  return found != card.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+void check(const JobOptions& options) {
+  if (options.size < 1)
+    throw io::InputError(fmt::format("a job of {} ranks: 1 is the least", options.size));
+  if (options.rank < 0 || options.rank >= options.size) {
+    throw io::InputError(fmt::format("rank {} of a job of {} ranks: ranks are 0 to {}",
+                                     options.rank, options.size, options.size - 1));
+  }
+  if (!(options.timeout_s >= kMinTimeout_s && options.timeout_s <= kMaxTimeout_s)) {
+    throw io::InputError(fmt::format("a timeout of {} s: it must be from {} to {} s",
+                                     options.timeout_s, kMinTimeout_s, kMaxTimeout_s));
+  }
+}
+
+/// When to give up; io::InputError if the options make no sense.
+Clock::time_point checked_deadline(const JobOptions& options) {
+  check(options);
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(options.timeout_s));
+}
+
+/// io::InputError, the same on all ranks, if one listens on loopback while another, by its boot id,
+/// is on another host. `cards` are all ranks'.
+void require_reachable(const std::vector<nlohmann::json>& cards) {
+  const auto text = [&](std::size_t rank, const char* what) { return text_of(cards[rank], what); };
+  // Of two hosts a rank each; everybody is on another host than one of them.
+  std::size_t here = 0;
+  while (here < cards.size() && text(here, "boot").empty()) ++here;
+  std::size_t there = here;
+  while (there < cards.size() &&
+         (text(there, "boot").empty() || text(there, "boot") == text(here, "boot"))) {
+    ++there;
+  }
+  if (there >= cards.size()) return;
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    const std::string address = text(rank, "loopback");
+    if (address.empty() || text(rank, "boot").empty()) continue;
+    const std::size_t far = text(rank, "boot") == text(here, "boot") ? there : here;
+    throw io::InputError(fmt::format(
+        "rank {} is on host {} and rank {} on host {}, but rank {} listens on loopback ({}), where "
+        "only its own host reaches it: give --interface",
+        far, text(far, "host"), rank, text(rank, "host"), rank, address));
+  }
+}
+
+}  // namespace
+
+/// FNV-1a, 64 bits.
+std::uint64_t job_hash(const JobOptions& options) {
+  std::uint64_t hash = 14695981039346656037u;
+  const auto add = [&hash](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    hash *= 1099511628211u;  // a separator: as if a zero byte followed
+  };
+  add(options.job);
+  add(options.plan);
+  return hash;
+}
+
+Rendezvous::Rendezvous(const JobOptions& options)
+    : options_(options),
+      place_(without_password(options.rendezvous)),
+      deadline_(checked_deadline(options)),
+      nonce_(io::to_hex(io::random_bytes(16))),
+      seal_(given_secret(options)),
+      store_(open_store(options, deadline_)) {
+  leave_card();
+}
+
+std::string Rendezvous::name_of(int rank, const std::string& key) const {
+  const JobOptions job_only{.job = options_.job, .plan = {}, .rendezvous = {}, .interface = {}};
+  return fmt::format("hipress/{:016x}/{}/{}", job_hash(job_only), rank, key);
+}
+
+void Rendezvous::meet() {
+  std::vector<nlohmann::json> cards;
+  for (int rank = 0; rank < options_.size; ++rank) {
+    const std::vector<char> card = fetch(rank, "card");
+    cards.push_back(nlohmann::json::parse(card, nullptr, false));
+    compare(rank, cards.back());
+  }
+  require_reachable(cards);
+  agree_on_secret();
+}
+
+void Rendezvous::agree_on_secret() {
+  if (const auto given = given_secret(options_)) {
+    secret_.assign(given->begin(), given->end());
+    return;
+  }
+  constexpr std::size_t kBytes = std::tuple_size_v<io::Digest>;
+  if (options_.rank == 0) {
+    const std::vector<std::byte> made = io::random_bytes(kBytes);
+    publish("secret", {reinterpret_cast<const char*>(made.data()), made.size()},
+            Keep::kForRendezvous);
+  }
+  const std::vector<char> found = fetch(0, "secret");
+  if (found.size() != kBytes) {
+    throw io::RunError(
+        fmt::format("rank {} refuses the secret of rank 0 at '{}': it has {} bytes "
+                    "instead of {}",
+                    options_.rank, place_, found.size(), kBytes));
+  }
+  const auto all = std::as_bytes(std::span(found));
+  secret_.assign(all.begin(), all.end());
+}
+
+void Rendezvous::leave_card() {
+  const nlohmann::json card{{"rank", options_.rank},
+                            {"version", own_version()},
+                            {"size", options_.size},
+                            {"plan", options_.plan},
+                            {"nonce", nonce_},
+                            {"timeout", options_.timeout_s},
+                            {"host", io::host_name()},
+                            {"boot", io::boot_id()},
+                            {"loopback", loopback(options_.interface)}};
+  // A host's name may be any bytes; an error for that would be no help.
+  publish("card", card.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+          Keep::kForGood);
+}
+
+void Rendezvous::publish(const std::string& key, const std::vector<char>& text) {
+  publish(key, {text.data(), text.size()}, Keep::kForGood);
+}
+
+void Rendezvous::publish(const std::string& key, std::string_view text, Keep keep) {
+  const std::string name = name_of(options_.rank, key);
+  try {
+    if (store_->add(name, seal_.close(name, text), keep)) return;
+  } catch (const StoreLost& error) {
+    throw lost(options_, error);
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw io::RunError(fmt::format("rank {} of job '{}' cannot leave its {} at '{}': {}",
+                                   options_.rank, options_.job, key, place_, error.what()));
+  }
+  throw io::InputError(
+      fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an earlier "
+                  "job with this text left its {} behind; give every job its own text",
+                  options_.rank, options_.job, place_, store_->entries()));
+}
+
+void Rendezvous::compare(int rank, const nlohmann::json& card) const {
+  const auto differs = [&](const char* what, const auto& mine) {
+    const auto theirs = card.is_object() ? card.value(what, nlohmann::json()) : nlohmann::json();
+    if (theirs == nlohmann::json(mine)) return;
+    constexpr std::size_t kLongest = 200;
+    throw io::InputError(
+        fmt::format("rank {} of job '{}' has {} {}, rank {} has {}: ranks of one job must be "
+                    "started alike",
+                    rank, options_.job, what, theirs.dump().substr(0, kLongest), options_.rank,
+                    nlohmann::json(mine).dump()));
+  };
+  differs("version", own_version());
+  differs("size", options_.size);
+  differs("plan", options_.plan);
+  differs("timeout", options_.timeout_s);
+  if (card.value("rank", nlohmann::json()) != nlohmann::json(rank) ||
+      (rank == options_.rank && text_of(card, "nonce") != nonce_)) {
+    throw io::InputError(
+        fmt::format("the card of rank {} of job '{}' at '{}' was replaced by another one: two "
+                    "ranks have this number, or somebody else writes there",
+                    rank, options_.job, place_));
+  }
+}
+
+std::vector<char> Rendezvous::fetch(int rank, const std::string& key) {
+  const std::string name = name_of(rank, key);
+  try {
+    if (const auto item = store_->wait_for(name, deadline_)) {
+      const std::string text = seal_.open(name, *item);
+      return {text.begin(), text.end()};
+    }
+  } catch (const StoreLost& error) {
+    throw lost(options_, error);
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw io::RunError(fmt::format("rank {} cannot read the {} of rank {} at '{}': {}",
+                                   options_.rank, key, rank, place_, error.what()));
+  }
+  throw PeerError(
+      rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job text "
+                        "is the same, here '{}'",
+                        rank, place_, options_.timeout_s, options_.job));
+}
+
+void Rendezvous::clean_up() noexcept { store_->remove_own(); }
+
+}  // namespace hipress::transport
