@@ -30,7 +30,7 @@ static hipress_engine* open_engine(const char* rendezvous) {
   options.rank = rank_of_this;
   options.ranks = kRanks;
   options.rendezvous = rendezvous;
-  options.timeout_s = 60;
+  options.timeout_s = 10;
   hipress_engine* engine = NULL;
   require(hipress_open(&options, kAll, kGradients, &engine) == HIPRESS_OK, "open");
   return engine;
