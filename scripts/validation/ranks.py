@@ -131,8 +131,8 @@ class Launcher:
     @staticmethod
     def start(command: list[str], folder: str, rank: int, job: dict[str, str]) -> subprocess.Popen:
         """Profile and replay must allocate alike, since it changes what codecs cost."""
-        meeting = pathlib.Path(folder, "meeting")
-        meeting.mkdir(exist_ok=True)
+        rendezvous = pathlib.Path(folder, "rendezvous")
+        rendezvous.mkdir(exist_ok=True)
         environment = {"GLIBC_TUNABLES": allocation(), **os.environ, **job}
         with open(f"{folder}/{rank}.out", "wb") as out, open(f"{folder}/{rank}.err", "wb") as err:
             return subprocess.Popen(command, stdout=out, stderr=err, env=environment, preexec_fn=die_with_parent)

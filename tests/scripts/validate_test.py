@@ -61,6 +61,10 @@ pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("topology: ps\
 FAKE_EXEC = """#!{python}
 import json, os, pathlib, sys, time
 here = pathlib.Path(__file__).resolve().parent
+if "--rendezvous" in sys.argv:
+    folder = pathlib.Path(sys.argv[sys.argv.index("--rendezvous") + 1].removeprefix("file://"))
+    if not folder.is_dir():
+        sys.exit(f"there is no folder {{folder}}")
 time.sleep(float(os.environ.get("FAKE_SLEEP_S", "0")))
 with open(here / "iterations", "a") as log:
     print(sys.argv[sys.argv.index("--iterations") + 1], "traced" if "--trace" in sys.argv else "", file=log)
