@@ -1,5 +1,7 @@
 #include "planner/baselines/baselines.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -43,7 +45,10 @@ casync::Plan greedy(const Problem& problem) { return search_greedy(problem).plan
 
 constexpr std::array kAlone = {
     BaselineRow{"none", "nothing compressed, each gradient alone", none, false},
-    BaselineRow{"fp16", "everything cast to half precision, each gradient alone", fp16},
+    BaselineRow{.name = "fp16",
+                .help = "everything cast to half precision, each gradient alone",
+                .make = fp16,
+                .algorithm = "fp16"},
     BaselineRow{"all", "everything compressed, each gradient alone", all},
     BaselineRow{"threshold_262144", "compressed from 262144 elements on, each gradient alone",
                 threshold},
@@ -54,7 +59,11 @@ constexpr std::array kOthers = {
     BaselineRow{"greedy", "one gradient after the other, by the simulated timeline", greedy},
     BaselineRow{"ddp", "PyTorch DDP: buckets of 25 MiB, all-reduced in fp32", ddp, false,
                 "allreduce"},
-    BaselineRow{"ddp_fp16", "PyTorch DDP with its fp16 hook", ddp_fp16, true, "allreduce"},
+    BaselineRow{.name = "ddp_fp16",
+                .help = "PyTorch DDP with its fp16 hook",
+                .make = ddp_fp16,
+                .strategy = "allreduce",
+                .algorithm = "fp16"},
     BaselineRow{
         "none_grouped", "nothing compressed, in the best bulk groups", none, false, {}, true},
     BaselineRow{"fp16_grouped",
@@ -62,7 +71,8 @@ constexpr std::array kOthers = {
                 fp16,
                 true,
                 {},
-                true},
+                true,
+                "fp16"},
     BaselineRow{
         "all_grouped", "everything compressed, in the best bulk groups", all, true, {}, true},
     BaselineRow{"secopa_grouped",
@@ -98,7 +108,16 @@ bool has_half_precision(const models::Model& model) {
       [](const models::Gradient& gradient) { return !plans::cast_of(gradient.dtype).empty(); });
 }
 
+namespace {
+
+bool has_costs(const BaselineRow& baseline, const costs::Profile& profile) {
+  return baseline.algorithm.empty() || !profile.row_of(std::string(baseline.algorithm)).empty();
+}
+
+}  // namespace
+
 std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow& baseline) {
+  if (problem.machines != nullptr && !has_costs(baseline, problem.machines->profile)) return {};
   const bool fits = baseline.compresses || !has_half_precision(problem.model);
   if (!baseline.strategy.empty()) {
     return fits ? std::vector{std::string(baseline.strategy)} : std::vector<std::string>();
@@ -167,15 +186,17 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines) {
   Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .diagnostic = {}};
   if (problem.transfer_order == OrderChoice::kNeed) best.transfer_order = sim::TransferOrder::kNeed;
-  const std::vector<std::string> strategies = strategies_of(problem, row);
+  Problem one = problem;
+  one.machines = &machines;
+  const std::vector<std::string> strategies = strategies_of(one, row);
   if (strategies.empty()) {
-    best.diagnostic = row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
-                                           : "all-reduces gradients as fp32";
+    best.diagnostic = !has_costs(row, machines.profile)
+                          ? fmt::format("the profile has no costs of {}", row.algorithm)
+                      : row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
+                                             : "all-reduces gradients as fp32";
   }
   for (const std::string& strategy : strategies) {
-    Problem one = problem;
     one.strategy = strategy;
-    one.machines = &machines;
     for (casync::Plan& plan : plans_of(row, one)) {
       AffordableTime time = time_of(problem, plan, best.transfer_order, machines);
       if (best.plan.decisions.empty() ||

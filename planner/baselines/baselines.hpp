@@ -23,6 +23,8 @@ struct BaselineRow {
   std::string_view strategy = {};
   /// As `make` decides, with the bulk groups that suit it best.
   bool grouped = false;
+  /// That it compresses with whatever the problem's are; empty: with none but these.
+  std::string_view algorithm = {};
 };
 
 /// none, fp16, all, threshold_262144, secopa, each gradient alone: those that nothing is simulated
@@ -39,7 +41,8 @@ const BaselineRow* find_baseline(std::string_view name);
 bool has_half_precision(const models::Model& model);
 
 /// The strategies that the problem leaves for that baseline: with "best", the library's all-reduce
-/// too where it compresses nothing; none where the problem's carries nothing compressed.
+/// too where it compresses nothing; none where the problem's carries nothing compressed, or the
+/// profile lacks the baseline's own algorithm.
 std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow& baseline);
 
 struct Baseline {

@@ -195,9 +195,8 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
     simulated.strategy = row->strategy.empty() ? context.strategy : std::string(row->strategy);
     Baseline baseline = simulate_baseline(*row, simulated, *problem.machines);
     if (baseline.plan.decisions.empty()) {
-      throw io::InputError(
-          fmt::format("baseline {} cannot go by topology {}: take another --topology", row->name,
-                      simulated.strategy));
+      throw io::InputError(fmt::format("baseline {} cannot go by topology {} here: {}", row->name,
+                                       simulated.strategy, baseline.diagnostic));
     }
     return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
   }

@@ -68,6 +68,20 @@ TEST_CASE("Baselines are simulated as the plans that they stand for") {
   CHECK(times.at("all") < times.at("fp16"));
 }
 
+TEST_CASE("Baselines whose own algorithm the profile lacks are not simulated, and say so") {
+  models::Model model;
+  model.gradients.push_back({.name = "g", .elements = 1 << 20});
+  SimpleMachines on;
+  on.profile.codecs.erase("fp16");
+  Problem problem = on.problem(model);
+  problem.algorithms = {"onebit"};
+  for (const Baseline& baseline : simulate_baselines(problem, on.machines)) {
+    const bool own = baseline.name.find("fp16") != std::string_view::npos;
+    CHECK(baseline.iteration_s.has_value() == !own);
+    if (own) CHECK(baseline.diagnostic == "the profile has no costs of fp16");
+  }
+}
+
 TEST_CASE("Below the threshold, its baseline is none") {
   const auto times = times_of(32 * kNodes * 10);
   CHECK(times.at("threshold_262144") == times.at("none"));
