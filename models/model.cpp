@@ -28,4 +28,9 @@ std::int64_t total_elements(const Model& model) {
   return total;
 }
 
+std::vector<std::int64_t> shape_of(const Gradient& gradient) {
+  if (gradient.shape.empty()) return {gradient.elements};
+  return gradient.shape;
+}
+
 }  // namespace hipress::models

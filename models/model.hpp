@@ -19,7 +19,12 @@ struct Gradient {
   double ready_s = 0;         ///< seconds after backward starts when it is complete
   Dtype dtype = Dtype::kFloat32;
   double flops = 0;  ///< of the part of backward that produces it; 0 if not known
+  std::vector<std::int64_t> shape = {};  ///< outermost first; none: not known, one dimension
 };
+
+/// The dimensions, of which there is one, all elements, where the shape is not known. Their product
+/// is `elements`.
+std::vector<std::int64_t> shape_of(const Gradient& gradient);
 
 /// What is trained: its gradients in input order (gradient g is the one with index g).
 struct Model {

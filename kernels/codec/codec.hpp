@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/codec/item.hpp"
+#include "kernels/codec/stages.hpp"
 
 namespace hipress::kernels {
 
@@ -36,6 +37,10 @@ struct CodecTraits {
   ValueType message_values = ValueType::kFloat32;
   int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
   bool error_feedback = false;  ///< on by default
+  /// It works by encode_stage() and decode_stages(), on whole gradients of a shape, and not by
+  /// encode() and decode().
+  bool staged = false;
+  int stages = 1;
 };
 
 /// A compression algorithm with its parameters bound, for one device. Immutable and thread-safe:
@@ -56,6 +61,26 @@ class Codec {
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
   /// Makes `state.data` the residual of the slice where an encode left it half done.
   virtual void settle(const State& state, std::int64_t elements, void* stream = nullptr) const;
+
+  // Stages: what is asked of a codec for gradients of a shape. The defaults are those of one stage.
+
+  /// What each stage sends; as many as traits().stages. The shape must not be refused.
+  virtual std::vector<Stage> stages(Shape shape) const;
+  /// Bytes that the stage really sends in an iteration, the same on all nodes: at most
+  /// Stage::bytes.
+  virtual std::int64_t stage_bytes(Shape shape, int stage, std::uint64_t step) const;
+  /// The arrays that are kept between steps.
+  virtual std::vector<StateArray> states(Shape shape) const;
+  /// Why a gradient of the shape is better sent raw; empty: it is not.
+  virtual std::string refusal(Shape shape) const;
+  /// Makes the messages of a stage, after the means of the earlier ones are in their places; on
+  /// CUDA enqueues on `stream` and returns. The same bits on all nodes for the same means, whatever
+  /// their instruction sets. std::logic_error for a codec that is not staged.
+  virtual void encode_stage(int stage, std::span<const StagedSlice> slices,
+                            void* stream = nullptr) const;
+  /// Leaves what the means of all stages decode to in StagedSlice::values, and the states ready for
+  /// the next step. std::logic_error for a codec that is not staged.
+  virtual void decode_stages(std::span<const StagedSlice> slices, void* stream = nullptr) const;
 };
 
 /// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
@@ -95,6 +120,7 @@ struct AlgorithmRow {
   /// `values` holds every parameter. Null if there is no back end for the device in this build.
   std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
       make;
+  bool staged = false;  ///< as CodecTraits::staged
 };
 
 /// The places of AlgorithmRow::coarseness.
