@@ -56,7 +56,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
     const Task& task = builder.task(id);
     const bool launches =
         task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
-    if (!launches || slice_bytes(task) >= rule.threshold_bytes) continue;
+    if (!launches || is_staged(task) || slice_bytes(task) >= rule.threshold_bytes) continue;
     found.push_back({.representative = builder.representative(task.node),
                      .level = level[id],
                      .kind = task.kind,

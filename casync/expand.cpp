@@ -80,6 +80,10 @@ class Expansion {
     if (again) wait_for_last_iteration();
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
       if (layout_.units[unit].members.empty()) continue;
+      if (layout_.units[unit].is_staged()) {
+        add_stages(unit);
+        continue;
+      }
       const UnitWork work = work_of(unit);
       const TaskId first_of_unit = builder_.size();
       const std::size_t first_edge = builder_.edges().size();
@@ -99,6 +103,11 @@ class Expansion {
     }
     TaskGraph graph = std::move(builder_).build();
     graph.need_places = need_places(layout_, model_);
+    graph.first_factor = layout_.first_factor;
+    graph.factors = layout_.factors;
+    for (std::uint32_t place = 0; place < graph.factors.size(); ++place) {
+      graph.staged_units.try_emplace(graph.factors[place].unit, place);
+    }
     return graph;
   }
 
@@ -170,6 +179,87 @@ class Expansion {
             .ready = plan_.gpus_per_node > 1 ? reduced(unit, ready_of(unit)) : ready_of(unit)};
   }
 
+  /// On every node: an Encode makes the first factor, whose mean all wait for; another Encode makes
+  /// the next; the last means are decoded. Factors travel as raw values do.
+  void add_stages(std::uint32_t unit) {
+    const Unit& what = layout_.units[unit];
+    if (keeps_ends_) sends_[unit].assign(plan_.nodes, {});
+    std::vector<std::vector<TaskId>> after(representatives());
+    const std::vector<TaskId> ready = ready_of(unit);
+    for (std::uint32_t node = 0; node < representatives(); ++node) after[node] = {ready[node]};
+    for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
+      const std::uint32_t factor = what.first_factor + stage;
+      UnitWork work{.unit = factor,
+                    .elements = layout_.units[factor].elements,
+                    .partitions = layout_.units[factor].partitions,
+                    .root = plan_.root,
+                    .ready = {}};
+      for (std::uint32_t node = 0; node < representatives(); ++node) {
+        Task encode = staged_task(Kind::kEncode, unit, node);
+        encode.stage = static_cast<std::uint8_t>(stage);
+        const TaskId id = add_behind(after[node], encode,
+                                     {slice_of_unit(unit, node), factor_of_unit(factor, node)});
+        work.ready.insert(work.ready.end(), nodes_per_representative(), id);
+      }
+      after = average(factor, work);
+    }
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
+      const std::uint32_t last = what.first_factor + what.stages - 1;
+      const TaskId decode = add_behind(after[node], staged_task(Kind::kDecode, unit, node),
+                                       {factor_of_unit(last, node), slice_of_unit(unit, node)});
+      if (keeps_ends_) values_[unit][node] = {decode};
+    }
+  }
+
+  Task staged_task(Kind kind, std::uint32_t unit, std::uint32_t node) const {
+    return {.amount = layout_.units[unit].elements,
+            .gradient = unit,
+            .node = node,
+            .kind = kind,
+            .algorithm = layout_.units[unit].algorithm,
+            .flags = kStaged};
+  }
+
+  TaskId add_behind(const std::vector<TaskId>& before, const Task& task, const Operands& operands) {
+    const TaskId id = builder_.add(task, operands);
+    for (const TaskId one : before) builder_.edge(one, id);
+    return id;
+  }
+
+  std::uint32_t slice_of_unit(std::uint32_t unit, std::uint32_t node) {
+    return builder_.slice_of(
+        {.gradient = unit, .node = node},
+        layout_.units[unit].elements * static_cast<std::int64_t>(sizeof(float)));
+  }
+
+  std::uint32_t factor_of_unit(std::uint32_t factor, std::uint32_t node) {
+    return builder_.factor(
+        factor, node, layout_.units[factor].elements * static_cast<std::int64_t>(sizeof(float)));
+  }
+
+  /// Averages a factor; returns, for each representative, after which tasks its mean is there and
+  /// its sums are no longer read. In a folded graph, what ends on other nodes is what ends on the
+  /// first for other partitions.
+  std::vector<std::vector<TaskId>> average(std::uint32_t factor, const UnitWork& work) {
+    const TaskId first = builder_.size();
+    const std::size_t first_edge = builder_.edges().size();
+    layout_.units[factor].strategy->expand(builder_, work);
+    const Ends ends = ends_of(first, first_edge);
+    std::vector<std::vector<TaskId>> after(representatives());
+    for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
+      std::vector<TaskId>& of_node = after[builder_.representative(node)];
+      of_node.insert(of_node.end(), ends.values[node].begin(), ends.values[node].end());
+      if (keeps_ends_) {
+        std::vector<TaskId>& sends = sends_[layout_.owner(factor)][node];
+        sends.insert(sends.end(), ends.sends[node].begin(), ends.sends[node].end());
+      }
+    }
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
+      if (after[node].empty()) after[node] = {work.ready[node]};
+    }
+    return after;
+  }
+
   Task local_task(Kind kind, std::uint32_t unit, std::uint32_t node) const {
     return {.amount = layout_.units[unit].elements * static_cast<std::int64_t>(sizeof(float)),
             .gradient = unit,
@@ -227,7 +317,7 @@ class Expansion {
       const Task& task = builder_.task(id);
       if (task.kind == Kind::kAllReduce) of_unit[task.gradient].push_back(id);
     }
-    for (const std::uint32_t unit : layout_.order) {
+    for (const std::uint32_t unit : collective_order(layout_)) {
       for (const TaskId id : of_unit[unit]) {
         TaskId& last = last_collective_[builder_.task(id).node];
         if (last != kNone) builder_.edge(last, id);
@@ -237,24 +327,36 @@ class Expansion {
     }
   }
 
-  /// Which tasks leave the unit's mean on each node, and which are the last to read it.
+  /// Per node, which tasks leave a unit's mean, and which are the last to read it.
+  struct Ends {
+    std::vector<std::vector<TaskId>> values, sends;
+  };
+
   void note_ends(std::uint32_t unit, TaskId first, std::size_t first_edge) {
     if (values_.empty()) return;
+    Ends ends = ends_of(first, first_edge);
+    values_[unit] = std::move(ends.values);
+    sends_[unit] = std::move(ends.sends);
+  }
+
+  /// Of the tasks and edges of a unit, which are those behind the first ones.
+  Ends ends_of(TaskId first, std::size_t first_edge) const {
+    Ends ends{std::vector<std::vector<TaskId>>(plan_.nodes),
+              std::vector<std::vector<TaskId>>(plan_.nodes)};
     std::vector<bool> goes_on(builder_.size() - first, false);
     for (const auto& [before, after] : builder_.edges().subspan(first_edge)) {
       if (before < first || builder_.task(before).node != builder_.task(after).node) continue;
       if (builder_.task(after).kind != Kind::kSend) goes_on[before - first] = true;
     }
-    for (std::vector<TaskId>& ends : values_[unit]) ends.clear();
-    for (std::vector<TaskId>& ends : sends_[unit]) ends.clear();
     for (TaskId id = first; id < builder_.size(); ++id) {
       const Task& task = builder_.task(id);
       if (task.kind == Kind::kSend) {
-        sends_[unit][task.node].push_back(id);
+        ends.sends[task.node].push_back(id);
       } else if (fills_slice(task) && !goes_on[id - first]) {
-        values_[unit][task.node].push_back(id);
+        ends.values[task.node].push_back(id);
       }
     }
+    return ends;
   }
 
   const models::Model& model_;

@@ -12,7 +12,21 @@ std::int64_t slice_length(const Unit& unit, SliceLength length) {
   return slice(unit.elements, unit.partitions, k).elements;
 }
 
+/// The units whose values travel: the factors of those that are compressed in stages.
+std::vector<std::uint32_t> transferred(const Layout& layout) {
+  std::vector<std::uint32_t> units;
+  for (const std::uint32_t index : layout.order) {
+    const Unit& unit = layout.units[index];
+    if (!unit.is_staged()) units.push_back(index);
+    for (std::uint32_t stage = 0; stage < unit.stages; ++stage) {
+      units.push_back(unit.first_factor + stage);
+    }
+  }
+  return units;
+}
+
 std::string describe(const Layout& layout, std::uint32_t unit) {
+  if (layout.is_factor(unit)) return "factor '" + layout.units[unit].name + "'";
   return layout.is_group(unit) ? "bulk group " + layout.units[unit].name
                                : "gradient '" + layout.units[unit].name + "'";
 }
@@ -22,7 +36,7 @@ std::string describe(const Layout& layout, std::uint32_t unit) {
 Foldability foldable(const models::Model& model, const Plan& plan) {
   const Layout layout = make_layout(model, plan);
   Foldability verdict;
-  for (const std::uint32_t index : layout.order) {
+  for (const std::uint32_t index : transferred(layout)) {
     const Unit& unit = layout.units[index];
     if (!unit.strategy->rotates) {
       return {Foldability::kImpossible, describe(layout, index) + " goes by " +
@@ -61,13 +75,17 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
   const Layout layout = make_layout(model, plan);
   const double nodes = plan.nodes;
   double tasks = nodes * (1 + static_cast<double>(model.gradients.size()));  // computation
-  for (const std::uint32_t index : layout.order) {
+  for (const std::uint32_t index : transferred(layout)) {
     const Unit& unit = layout.units[index];
     const std::int64_t longest = slice_length(unit, SliceLength::kLongest);
     const auto partitions = static_cast<double>((unit.elements + longest - 1) / longest);
     tasks += partitions * unit.strategy->tasks_per_partition(nodes, unit.algorithm != kRaw);
-    if (layout.is_group(index)) tasks += nodes;      // Joins
-    if (plan.gpus_per_node > 1) tasks += 2 * nodes;  // LocalReduce and LocalBroadcast
+  }
+  for (const std::uint32_t index : layout.order) {
+    const Unit& unit = layout.units[index];
+    if (unit.is_staged()) tasks += nodes * (unit.stages + 1);  // Encodes and a Decode
+    if (layout.is_group(index)) tasks += nodes;                // Joins
+    if (plan.gpus_per_node > 1) tasks += 2 * nodes;            // LocalReduce and LocalBroadcast
   }
   return tasks;
 }
@@ -81,7 +99,7 @@ PlannedModel with_even_slices(const models::Model& model, const Plan& plan, Slic
     const Unit& unit = layout.units[index];
     if (layout.is_group(index)) {
       even.plan.bulk_groups.push_back(unit.members);
-    } else {
+    } else if (!unit.is_staged()) {  // factors' slices are equal
       even.model.gradients[index].elements = unit.partitions * slice_length(unit, length);
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "casync/strategy.hpp"
@@ -15,6 +16,14 @@ std::string quoted(const models::Model& model, std::uint32_t gradient) {
   return "gradient '" + model.gradients[gradient].name + "'";
 }
 
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+std::int64_t values_of(const Algorithm::Factor& factor) {
+  return factor.bytes / static_cast<std::int64_t>(sizeof(float));
+}
+
 class LayoutMaker {
  public:
   LayoutMaker(const models::Model& model, const Plan& plan) : model_(model), plan_(plan) {}
@@ -24,6 +33,8 @@ class LayoutMaker {
     group_by_hand();
     if (plan_.bulk.threshold_bytes > 0) group_by_rule();
     add_groups();
+    layout_.first_factor = static_cast<std::uint32_t>(layout_.units.size());
+    add_factors();
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
       for (const std::uint32_t member : layout_.units[unit].members) {
         layout_.unit_of[member] = unit;
@@ -52,6 +63,7 @@ class LayoutMaker {
                                   std::string(strategy.name) + " (" +
                                   to_string(strategy.operation) + ")");
     }
+    raw_ = &raw;
     layout_.gradients = static_cast<std::uint32_t>(model_.gradients.size());
     layout_.unit_of.resize(model_.gradients.size());
     position_.resize(model_.gradients.size());
@@ -69,15 +81,47 @@ class LayoutMaker {
       throw std::invalid_argument(quoted(model_, g) + ": K must be at least 1, got " +
                                   std::to_string(decision.partitions));
     }
-    const bool whole = strategy.form == Strategy::Form::kWhole;
-    if (whole && decision.algorithm != kRaw) require_half_precision(g, strategy);
-    layout_.units.push_back({.name = gradient.name,
-                             .elements = gradient.elements,
-                             .algorithm = decision.algorithm,
-                             .partitions = whole ? 1 : decision.partitions,
-                             .strategy = &strategy,
-                             .members = {g},
-                             .ready_s = gradient.ready_s});
+    const Algorithm* const algorithm = algorithm_of(decision.algorithm);
+    const bool staged = algorithm != nullptr && algorithm->is_staged();
+    if (staged) require_stages(g, *algorithm);
+    const bool whole = (staged ? *raw_ : strategy).form == Strategy::Form::kWhole;
+    if (whole && algorithm != nullptr && !staged) require_half_precision(g, strategy);
+    layout_.units.push_back(
+        {.name = gradient.name,
+         .elements = gradient.elements,
+         .algorithm = decision.algorithm,
+         .partitions = whole ? 1 : decision.partitions,
+         .strategy = staged ? raw_ : &strategy,
+         .members = {g},
+         .ready_s = gradient.ready_s,
+         .stages = staged ? static_cast<std::uint32_t>(factors_of(g).size()) : 0});
+  }
+
+  const Algorithm* algorithm_of(std::int8_t index) const {
+    return index == kRaw ? nullptr : &plan_.algorithms.at(static_cast<std::size_t>(index));
+  }
+
+  std::vector<Algorithm::Factor> factors_of(std::uint32_t g) const {
+    return algorithm_of(plan_.decisions[g].algorithm)->stages(shape_of(model_.gradients[g]));
+  }
+
+  void require_stages(std::uint32_t g, const Algorithm& algorithm) const {
+    const auto refuse = [&](const std::string& why) {
+      throw std::invalid_argument(quoted(model_, g) + " cannot be compressed with " +
+                                  algorithm.name + ": " + why);
+    };
+    const std::string refusal =
+        algorithm.refusal ? algorithm.refusal(shape_of(model_.gradients[g])) : std::string();
+    if (!refusal.empty()) refuse(refusal + "; leave it raw");
+    if (raw_->operation != Operation::kMean) {
+      refuse("its factors are averaged, and " + std::string(raw_->name) + " is no way to average");
+    }
+    if (plan_.gpus_per_node > 1) {
+      refuse("the GPUs of a node would each have a part of it; plan for one GPU per node");
+    }
+    for (const Algorithm::Factor& factor : factors_of(g)) {
+      if (!factor.additive) refuse("its messages cannot be averaged as they travel");
+    }
   }
 
   void require_half_precision(std::uint32_t g, const Strategy& strategy) const {
@@ -120,7 +164,8 @@ class LayoutMaker {
     for (const std::uint32_t g : order_) {
       if (layout_.units[g].members.empty()) continue;
       left.push_back(g);
-      gradients.push_back(groupable(model_.gradients[g], layout_.units[g].algorithm));
+      const std::int8_t algorithm = layout_.units[g].algorithm;
+      gradients.push_back(groupable(model_.gradients[g], algorithm, algorithm_of(algorithm)));
     }
     const std::vector<std::uint32_t> last = bulk_groups(plan_.bulk, gradients);
     std::vector<std::vector<std::uint32_t>> groups(left.size());
@@ -165,7 +210,7 @@ class LayoutMaker {
     unit.name = "bulk" + std::to_string(layout_.units.size() - layout_.gradients);
     unit.elements = 0;
     for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
-    unit.elements = group_elements(unit.elements, plan_.nodes);
+    if (!unit.is_staged()) unit.elements = group_elements(unit.elements, plan_.nodes);
     const bool whole = unit.strategy->form == Strategy::Form::kWhole;
     unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);
     unit.ready_s = model_.gradients[members.back()].ready_s;
@@ -173,8 +218,42 @@ class LayoutMaker {
     return unit;
   }
 
+  void add_factors() {
+    for (std::uint32_t index = 0; index < layout_.first_factor; ++index) {
+      if (!layout_.units[index].is_staged() || layout_.units[index].members.empty()) continue;
+      layout_.units[index].first_factor = static_cast<std::uint32_t>(layout_.units.size());
+      for (std::uint32_t stage = 0; stage < layout_.units[index].stages; ++stage) {
+        add_factor(index, stage);
+      }
+    }
+  }
+
+  void add_factor(std::uint32_t index, std::uint32_t stage) {
+    const Unit owner = layout_.units[index];
+    Factor factor{.unit = index, .stage = stage};
+    std::int64_t end = 0;
+    for (const std::uint32_t g : owner.members) {
+      const Algorithm::Factor part = factors_of(g).at(stage);
+      const std::int64_t elements = model_.gradients[g].elements;
+      const std::int64_t values = values_of(part);
+      factor.values += values;
+      factor.elements += elements;
+      factor.element_ranks += elements * part.rank;
+      factor.value_ranks += values * part.rank;
+      end = round_up(end, kFactorAlignment) + values;
+    }
+    layout_.factors.push_back(factor);
+    layout_.units.push_back({.name = factor_name(owner.name, stage),
+                             .elements = round_up(end, kSliceWord * owner.partitions),
+                             .partitions = owner.partitions,
+                             .strategy = owner.strategy,
+                             .members = {},
+                             .ready_s = owner.ready_s});
+  }
+
   const models::Model& model_;
   const Plan& plan_;
+  const Strategy* raw_ = nullptr;
   Layout layout_;
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> position_;  // per gradient: place in order_
@@ -196,10 +275,17 @@ Layout make_layout(const models::Model& model, const Plan& plan) {
   return LayoutMaker(model, plan).take();
 }
 
-Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm) {
-  return {.ready = from_seconds(gradient.ready_s),
-          .bytes = gradient.elements * models::size_of(gradient.dtype),
-          .algorithm = algorithm};
+Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,
+                    const Algorithm* what) {
+  Groupable groupable{.ready = from_seconds(gradient.ready_s),
+                      .bytes = gradient.elements * models::size_of(gradient.dtype),
+                      .algorithm = algorithm};
+  if (what == nullptr || !what->is_staged()) return groupable;
+  groupable.bytes = 0;
+  for (const Algorithm::Factor& factor : what->stages(shape_of(gradient))) {
+    groupable.bytes += factor.bytes;
+  }
+  return groupable;
 }
 
 std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
@@ -231,8 +317,7 @@ std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
 }
 
 std::int64_t group_elements(std::int64_t elements, std::uint32_t nodes) {
-  const std::int64_t multiple = kSliceWord * nodes;
-  return (elements + multiple - 1) / multiple * multiple;
+  return round_up(elements, kSliceWord * nodes);
 }
 
 std::vector<std::string> unit_names(const Layout& layout) {
@@ -247,7 +332,30 @@ std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model
   for (std::uint32_t place = 0; place < order.size(); ++place) {
     places[layout.unit_of[order[place]]] = place;
   }
+  for (std::uint32_t unit = layout.first_factor; unit < layout.units.size(); ++unit) {
+    places[unit] = places[layout.owner(unit)];
+  }
   return places;
+}
+
+std::vector<std::uint32_t> collective_order(const Layout& layout) {
+  struct Placed {
+    std::uint32_t place, stage, unit;
+    auto key() const { return std::tuple(place + stage, stage, unit); }
+  };
+  std::vector<Placed> placed;
+  for (std::uint32_t place = 0; place < layout.order.size(); ++place) {
+    const Unit& unit = layout.units[layout.order[place]];
+    if (!unit.is_staged()) placed.push_back({place, 0, layout.order[place]});
+    for (std::uint32_t stage = 0; stage < unit.stages; ++stage) {
+      placed.push_back({place, stage, unit.first_factor + stage});
+    }
+  }
+  std::sort(placed.begin(), placed.end(),
+            [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
+  std::vector<std::uint32_t> order;
+  for (const Placed& one : placed) order.push_back(one.unit);
+  return order;
 }
 
 std::vector<Member> places(const Unit& unit, const models::Model& model) {
@@ -259,6 +367,22 @@ std::vector<Member> places(const Unit& unit, const models::Model& model) {
     first += elements;
   }
   return members;
+}
+
+std::vector<FactorPart> factor_parts(const Layout& layout, std::uint32_t factor,
+                                     const models::Model& model, const Plan& plan) {
+  const Factor& what = layout.factors[factor - layout.first_factor];
+  const Unit& owner = layout.units[what.unit];
+  const Algorithm& algorithm = plan.algorithms[static_cast<std::size_t>(owner.algorithm)];
+  std::vector<FactorPart> parts;
+  std::int64_t first = 0;
+  for (const std::uint32_t g : owner.members) {
+    const std::int64_t values =
+        values_of(algorithm.stages(shape_of(model.gradients[g])).at(what.stage));
+    parts.push_back({first, values});
+    first = round_up(first + values, kFactorAlignment);
+  }
+  return parts;
 }
 
 }  // namespace hipress::casync

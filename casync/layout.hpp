@@ -23,17 +23,41 @@ struct Unit {
   std::vector<std::uint32_t> members;  ///< gradients, in the order in which backward completes
                                        ///< them; none if the gradient is part of a group
   double ready_s = 0;                  ///< of the last member
+  std::uint32_t stages = 0;            ///< of a staged codec: as many factors stand for the unit on
+  std::uint32_t first_factor = 0;      ///< the wire, Layout::units[first_factor …)
+
+  bool is_staged() const { return stages > 0; }
 };
 
-/// All that Task::gradient can be: the model's gradients in input order, then the bulk groups.
+/// A member's part of a factor.
+struct FactorPart {
+  std::int64_t first = 0;   ///< value of the factor at which it begins
+  std::int64_t values = 0;  ///< fp32
+};
+
+/// All that Task::gradient can be: the model's gradients in input order, then the bulk groups, then
+/// the factors of those that are compressed in stages. Factors have no members; their values are
+/// the members' messages one after the other, each from a multiple of kFactorAlignment, and then
+/// zeros up to slices of one length.
 struct Layout {
   std::vector<Unit> units;
   std::uint32_t gradients = 0;         ///< of the model: the index of the first group
+  std::uint32_t first_factor = 0;      ///< the index of the first factor
   std::vector<std::uint32_t> order;    ///< units with members, as backward completes them
   std::vector<std::uint32_t> unit_of;  ///< per gradient: the unit that it is synchronised in
 
-  bool is_group(std::uint32_t unit) const { return unit >= gradients; }
+  std::vector<Factor> factors;  ///< of units[first_factor …)
+
+  bool is_group(std::uint32_t unit) const { return unit >= gradients && unit < first_factor; }
+  bool is_factor(std::uint32_t unit) const { return unit >= first_factor; }
+  /// The unit whose values a unit is for: a factor's is the one that it is a message of.
+  std::uint32_t owner(std::uint32_t unit) const {
+    return is_factor(unit) ? factors[unit - first_factor].unit : unit;
+  }
 };
+
+/// Values that each member's part of a factor begins at a multiple of: codecs want 16 bytes.
+inline constexpr std::int64_t kFactorAlignment = 4;
 
 /// Derives it from a model and a plan for it. std::invalid_argument that names the gradient for a
 /// plan that does not fit: another number of decisions, K < 1, an unknown strategy, a root that is
@@ -44,10 +68,12 @@ Layout make_layout(const models::Model& model, const Plan& plan);
 /// A gradient as the rule for bulk groups sees it.
 struct Groupable {
   Picoseconds ready{};
-  std::int64_t bytes = 0;        ///< in its dtype
+  std::int64_t bytes = 0;        ///< in its dtype; of its messages, if they are factors
   std::int8_t algorithm = kRaw;  ///< on which its strategy depends, too
 };
-Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm);
+/// `what` is the algorithm; null: raw.
+Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,
+                    const Algorithm* what = nullptr);
 
 /// The rule: a group takes gradients that are smaller than the threshold, have one algorithm, and
 /// follow one another in the order of backward, larger ones between them left out, until one is
@@ -68,6 +94,11 @@ std::vector<std::uint32_t> backward_order(const models::Model& model);
 /// needs first of them; of a unit without members 0.
 std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model& model);
 
+/// The order in which all ranks run a library's collectives: that of backward, where each later
+/// factor of a unit comes one place later than the one before it, behind the first factors there,
+/// so that a unit's stages do not wait for each other alone. Units without members are left out.
+std::vector<std::uint32_t> collective_order(const Layout& layout);
+
 /// One member's place in a unit.
 struct Member {
   std::uint32_t gradient = 0;
@@ -77,5 +108,10 @@ struct Member {
 
 /// The places of a unit's members; what is behind the last is zero.
 std::vector<Member> places(const Unit& unit, const models::Model& model);
+
+/// The parts of a factor that a unit's members have, in their order. `factor` is an index of
+/// Layout::units.
+std::vector<FactorPart> factor_parts(const Layout& layout, std::uint32_t factor,
+                                     const models::Model& model, const Plan& plan);
 
 }  // namespace hipress::casync

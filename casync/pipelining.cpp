@@ -21,11 +21,12 @@ struct Placed {
 std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layout, TaskId first) {
   std::vector<std::uint32_t> place(layout.units.size());
   for (std::uint32_t i = 0; i < layout.order.size(); ++i) place[layout.order[i]] = i;
+  const auto owner = [&](TaskId id) { return layout.owner(builder.task(id).gradient); };
   std::vector<std::uint32_t> level(builder.size() - first, 1);
   // All edges into a task are added behind it and before the next task's.
   for (const auto& [before, after] : builder.edges()) {
     if (before < first || is_computation(builder.task(before))) continue;
-    if (builder.task(before).gradient != builder.task(after).gradient) continue;
+    if (owner(before) != owner(after)) continue;
     level[after - first] = std::max(level[after - first], level[before - first] + 1);
   }
   std::vector<Placed> tasks;
@@ -34,8 +35,8 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
     if (is_computation(task)) continue;
     const bool transfers =
         task.kind == Kind::kSend || task.kind == Kind::kAllReduce || is_local(task);
-    tasks.push_back({builder.representative(task.node), place[task.gradient], level[id - first],
-                     transfers, id});
+    tasks.push_back(
+        {builder.representative(task.node), place[owner(id)], level[id - first], transfers, id});
   }
   std::sort(tasks.begin(), tasks.end(),
             [](const Placed& a, const Placed& b) { return a.key() < b.key(); });

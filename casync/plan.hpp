@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,18 @@ struct Algorithm {
   /// Decoded values are as coarse as fp16 or bf16, so sums that travel are kept in range by
   /// dividing every contribution by N first.
   bool half_precision = false;
+
+  /// One stage's message of a staged codec.
+  struct Factor {
+    std::int64_t bytes = 0;  ///< of fp32 numbers
+    int rank = 0;            ///< columns
+    bool additive = true;    ///< the mean of messages is the message of the mean
+  };
+  /// Of a staged codec: what it sends for a gradient of those dimensions, stage by stage.
+  std::function<std::vector<Factor>(std::span<const std::int64_t> shape)> stages = {};
+  /// Why it does not compress a gradient of those dimensions; empty text: it does.
+  std::function<std::string(std::span<const std::int64_t> shape)> refusal = {};
+  bool is_staged() const { return stages != nullptr; }
 };
 
 /// Which message goes first of those that wait for a port.

@@ -153,6 +153,10 @@ void check_local_tasks(const TaskGraph& graph) {
 
 }  // namespace
 
+std::string factor_name(const std::string& unit, std::uint32_t stage) {
+  return unit + "." + std::to_string(stage);
+}
+
 const char* to_string(Role role) {
   constexpr const char* kNames[] = {"worker", "hop", "server"};
   return kNames[static_cast<int>(role)];
@@ -170,7 +174,21 @@ std::uint32_t GraphBuilder::slice_of(const Task& task, std::int64_t bytes) {
   const auto next = static_cast<std::uint32_t>(buffers_.size());
   const auto [known, is_new] =
       slices_.try_emplace(std::tuple(task.gradient, task.partition, task.node), next);
-  if (is_new) buffers_.push_back({.node = task.node, .bytes = bytes});
+  if (!is_new) return known->second;
+  const auto whole = factors_.find(std::pair(task.gradient, task.node));
+  buffers_.push_back({.node = task.node,
+                      .bytes = bytes,
+                      .part_of = whole == factors_.end() ? kNone : whole->second});
+  return known->second;
+}
+
+std::uint32_t GraphBuilder::factor(std::uint32_t unit, std::uint32_t node, std::int64_t bytes) {
+  if (!named_) return kNone;
+  const auto next = static_cast<std::uint32_t>(buffers_.size());
+  const auto [known, is_new] = factors_.try_emplace(std::pair(unit, node), next);
+  if (is_new) {
+    buffers_.push_back({.kind = Buffer::Kind::kFactor, .node = node, .bytes = bytes});
+  }
   return known->second;
 }
 
@@ -274,14 +292,29 @@ void check(const TaskGraph& graph) {
   check_local_tasks(graph);
 }
 
+std::span<const Factor> TaskGraph::factors_of(const Task& task) const {
+  const auto found = staged_units.find(task.gradient);
+  if (found == staged_units.end()) return {};
+  std::size_t count = 0;
+  while (found->second + count < factors.size() &&
+         factors[found->second + count].unit == task.gradient) {
+    ++count;
+  }
+  return {factors.data() + found->second, count};
+}
+
 std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradient_name) {
   const Task& task = graph[id];
   std::string text = to_string(task.kind);
   if (task.kind != Kind::kForward) {
-    const std::string number = task.gradient < graph.first_group
-                                   ? "g" + std::to_string(task.gradient)
-                                   : "bulk" + std::to_string(task.gradient - graph.first_group);
+    const Factor* const factor = graph.factor_of(task);
+    const std::uint32_t unit = graph.unit_of(task);
+    std::string number = unit < graph.first_group
+                             ? "g" + std::to_string(unit)
+                             : "bulk" + std::to_string(unit - graph.first_group);
+    if (factor != nullptr) number = factor_name(number, factor->stage);
     text += " " + (gradient_name.empty() ? number : gradient_name);
+    if (is_staged(task) && task.kind == Kind::kEncode) text += "." + std::to_string(task.stage);
   }
   if (!is_computation(task) && !is_local(task)) {
     text += "[" + std::to_string(task.partition) + "]";

@@ -27,13 +27,15 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 /// What a task does. The data it acts on is the slice (gradient, partition) of its node's gradient,
 /// in place, and the message of its predecessor:
 ///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
-///  - Encode: slice -> message.
+///  - Encode: slice -> message; of a staged codec, all of the gradient, and what has become of
+///    earlier messages -> factor.
 ///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to
 ///  another. The
 ///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw
 ///    Recv that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the
 ///    slice.
-///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it.
+///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it; of a staged codec, the
+///    means of all factors -> all of the gradient.
 ///  - Merge: adds a raw message to the slice.
 ///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm; unless
 ///    `algorithm == kRaw`, of the slice's N-th as an Encode casts it, and cast back as by a Decode.
@@ -114,6 +116,7 @@ inline constexpr std::uint8_t kLeader = 8;  ///< runs a batch: its own work and 
 inline constexpr std::uint8_t kBatched = 16;  ///< member of a batch: its leader, a predecessor,
                                               ///< does its work, and it ends when the leader does
 inline constexpr std::uint8_t kOfLongSlice = 32;  ///< Send: the slice has kLongElements or more
+inline constexpr std::uint8_t kStaged = 64;       ///< Encode, Decode: of a staged codec
 
 /// From here on a codec task is so much longer than the turn of its thread that to be interrupted
 /// by every message, at the price of its caches, is the lesser evil. The executor does so.
@@ -134,6 +137,7 @@ struct Task {
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
   Role role = Role::kWorker;
   std::uint8_t flags = 0;
+  std::uint8_t stage = 0;  ///< Encode of a staged codec: which of its messages it makes
 };
 static_assert(sizeof(Task) == 32);
 
@@ -147,11 +151,13 @@ struct Buffer {
   enum class Kind : std::uint8_t {
     kSlice,    ///< a partition of a unit: fp32 values
     kMessage,  ///< written by one task, from which others take it
+    kFactor,   ///< a message of a staged codec, whose slices travel as raw values do
   };
   Kind kind = Kind::kSlice;
   std::int8_t algorithm = kRaw;  ///< whose encoding its bytes are; kRaw: fp32 values
   std::uint32_t node = 0;
-  std::int64_t bytes = 0;  ///< at most
+  std::int64_t bytes = 0;         ///< at most
+  std::uint32_t part_of = kNone;  ///< the factor that a slice is a part of
 };
 
 /// What a task works on: indices into TaskGraph::buffers, or kNone. A task that accumulates reads
@@ -165,6 +171,21 @@ struct Operands {
 /// Vertices carry the tasks; an edge a -> b says that b starts after a is done.
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::no_property,
                                                  boost::no_property, std::uint32_t, std::uint32_t>;
+
+/// A message of a unit that is compressed in stages, as a unit of its own: a value of
+/// Task::gradient. What depends on the members' ranks is summed over them.
+struct Factor {
+  std::uint32_t unit = 0;  ///< the unit that it is a message of
+  std::uint32_t stage = 0;
+  std::int64_t values = 0;         ///< fp32, without what pads them
+  std::int64_t elements = 0;       ///< of the unit
+  std::int64_t element_ranks = 0;  ///< elements · rank
+  std::int64_t value_ranks = 0;    ///< values · rank
+  bool operator==(const Factor&) const = default;
+};
+
+/// "fc6.weight.0": what the factor of a unit's stage is called.
+std::string factor_name(const std::string& unit, std::uint32_t stage);
 
 /// The one graph that both engines run, made by GraphBuilder. Task ids are a topological order.
 struct TaskGraph {
@@ -189,6 +210,25 @@ struct TaskGraph {
   std::uint32_t representative(std::uint32_t node) const { return folded ? 0 : node; }
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
+  /// The value of Task::gradient that stands for the first of `factors`, which are the stages of
+  /// one unit after the other.
+  std::uint32_t first_factor = UINT32_MAX;
+  std::vector<Factor> factors = {};
+  /// Per unit compressed in stages, its first factor's place in `factors`.
+  std::map<std::uint32_t, std::uint32_t> staged_units = {};
+
+  /// The factor that a task moves; null if it is no task of a factor.
+  const Factor* factor_of(const Task& task) const {
+    return task.gradient < first_factor ? nullptr : &factors[task.gradient - first_factor];
+  }
+  /// The factors of the unit that an Encode or Decode works on, by stage; none if it is not
+  /// compressed in stages.
+  std::span<const Factor> factors_of(const Task& task) const;
+  /// The unit whose values a task is for.
+  std::uint32_t unit_of(const Task& task) const {
+    const Factor* const factor = factor_of(task);
+    return factor == nullptr ? task.gradient : factor->unit;
+  }
   /// Per value of Task::gradient: its place among those that the next forward pass needs, the last
   /// to be needed first. Empty, for graphs made by hand: the index itself.
   std::vector<std::uint32_t> need_places = {};
@@ -239,6 +279,8 @@ class GraphBuilder {
   // These do nothing, and return kNone, where operands are not named.
   /// The buffer of a task's slice: (gradient, partition) on its node.
   std::uint32_t slice_of(const Task& task, std::int64_t bytes);
+  /// All of a factor on a node; the slices of it that slice_of() makes afterwards are its parts.
+  std::uint32_t factor(std::uint32_t unit, std::uint32_t node, std::int64_t bytes);
   /// A new message on a node.
   std::uint32_t message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
   /// What a task writes.
@@ -272,6 +314,7 @@ class GraphBuilder {
   std::vector<Buffer> buffers_;
   /// By unit, partition and node.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> slices_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> factors_;  ///< by unit and node
 };
 
 /// Throws std::invalid_argument that names the culprit unless: GraphBuilder made the graph, it is
@@ -279,6 +322,9 @@ class GraphBuilder {
 /// non-negative, every Send has exactly one Recv as successor, on the node that it is sent to, with
 /// the same bytes, and every Recv exactly one Send.
 void check(const TaskGraph& graph);
+
+/// An Encode or Decode of a staged codec.
+inline bool is_staged(const Task& task) { return (task.flags & kStaged) != 0; }
 
 /// An AllReduce in half precision, which casts before it sums and after.
 inline bool casts(const Task& task) {

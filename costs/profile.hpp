@@ -11,6 +11,32 @@
 
 namespace hipress::costs {
 
+/// What a stage of a staged codec works on; what depends on ranks is summed over the gradients of a
+/// call.
+struct StageWork {
+  std::int64_t elements = 0;
+  std::int64_t element_ranks = 0;  ///< elements · rank
+  std::int64_t values = 0;         ///< of the factors
+  std::int64_t value_ranks = 0;    ///< values · rank
+};
+
+/// Time of one stage of a staged codec: a sum of terms, none negative.
+struct StageCosts {
+  double a_s = 0;
+  double per_element_s = 0;
+  double per_element_rank_s = 0;
+  double per_value_s = 0;
+  double per_value_rank_s = 0;
+  bool operator==(const StageCosts&) const = default;
+
+  double seconds(const StageWork& work) const {
+    return a_s + per_element_s * static_cast<double>(work.elements) +
+           per_element_rank_s * static_cast<double>(work.element_ranks) +
+           per_value_s * static_cast<double>(work.values) +
+           per_value_rank_s * static_cast<double>(work.value_ranks);
+  }
+};
+
 /// Costs of one algorithm on one device; x is elements of the slice. `encode` is as a replay runs
 /// it, with the error feedback that is the algorithm's default.
 struct CodecCosts {
@@ -19,6 +45,8 @@ struct CodecCosts {
   Curve decode_add;
   double encode_factor_quotients = 1;  ///< times `encode`: of values that are divided by a number
                                        ///< that is no power of two (casync::encodes_quotients)
+  std::vector<StageCosts> stages;      ///< of a staged codec: of each Encode
+  StageCosts decode_stages;            ///< of its Decode
   bool operator==(const CodecCosts&) const = default;
 
   /// Seconds that an encode of so many elements takes.

@@ -32,6 +32,28 @@ bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
              cast_of(gradient.dtype);
 }
 
+casync::Algorithm algorithm_of(const std::string& name,
+                               const std::shared_ptr<const kernels::Codec>& codec) {
+  casync::Algorithm algorithm{
+      .name = name,
+      .encoded_bytes = [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
+      .half_precision = codec->traits().half_precision};
+  if (!codec->traits().staged) return algorithm;
+  algorithm.stages = [codec](kernels::Shape shape) {
+    std::vector<casync::Algorithm::Factor> factors;
+    for (const kernels::Stage& stage : codec->stages(shape)) {
+      factors.push_back({stage.bytes, stage.rank, stage.additive});
+    }
+    return factors;
+  };
+  algorithm.refusal = [codec](kernels::Shape shape) { return codec->refusal(shape); };
+  return algorithm;
+}
+
+std::string refusal(const casync::Algorithm& algorithm, const models::Gradient& gradient) {
+  return algorithm.refusal ? algorithm.refusal(shape_of(gradient)) : std::string();
+}
+
 std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
                                           std::string_view name) {
   const auto same = [&](const casync::Algorithm& algorithm) { return algorithm.name == name; };
@@ -66,8 +88,7 @@ std::int8_t PlanBuilder::algorithm(const std::string& text) {
   } catch (const std::invalid_argument& error) {
     throw io::InputError(error.what());
   }
-  known.push_back({text, [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
-                   codec->traits().half_precision});
+  known.push_back(algorithm_of(text, codec));
   resolved_.codecs.push_back(std::move(codec));
   return place;
 }
@@ -79,6 +100,12 @@ void PlanBuilder::decide(std::size_t gradient, std::int8_t algorithm_index,
     algorithm_index = algorithm(std::string(cast));
   }
   resolved_.plan.decisions[gradient] = {algorithm_index, partitions};
+}
+
+std::string PlanBuilder::refusal_of(std::int8_t algorithm, std::size_t gradient) const {
+  if (algorithm == casync::kRaw) return {};
+  return refusal(resolved_.plan.algorithms[static_cast<std::size_t>(algorithm)],
+                 context_.model.gradients[gradient]);
 }
 
 PlanMatcher::PlanMatcher(std::string file, const PlanContext& context)
@@ -117,6 +144,11 @@ void PlanMatcher::add(const PlanRow& row) {
     const std::int8_t algorithm =
         row.algorithm.empty() ? casync::kRaw
                               : builder_.algorithm(trusted_algorithm(row.algorithm, trust_));
+    const std::string refusal = builder_.refusal_of(algorithm, g);
+    if (!refusal.empty()) {
+      throw io::InputError(
+          fmt::format("{} does not take it, since {}; leave it raw ('n')", row.algorithm, refusal));
+    }
     builder_.decide(g, algorithm, static_cast<std::int32_t>(row.partitions));
   } catch (const io::InputError& error) {
     refuse(row, fmt::format("cannot be compressed: {}", error.what()));

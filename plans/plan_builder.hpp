@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,13 @@ std::string_view cast_of(models::Dtype dtype);
 bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
             const casync::Decision& decision);
 
+/// What the expansion must know of a codec that is called so.
+casync::Algorithm algorithm_of(const std::string& name,
+                               const std::shared_ptr<const kernels::Codec>& codec);
+
+/// Why an algorithm does not compress a gradient of those dimensions; empty: it does.
+std::string refusal(const casync::Algorithm& algorithm, const models::Gradient& gradient);
+
 /// The place of the algorithm of that name in a plan's list, if it is there.
 std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
                                           std::string_view name);
@@ -43,6 +51,9 @@ class PlanBuilder {
   std::int8_t algorithm(const std::string& text);
 
   void decide(std::size_t gradient, std::int8_t algorithm, std::int32_t partitions);
+
+  /// refusal() of an algorithm that has a place.
+  std::string refusal_of(std::int8_t algorithm, std::size_t gradient) const;
 
   ResolvedPlan take() { return std::move(resolved_); }
 

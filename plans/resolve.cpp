@@ -47,8 +47,9 @@ ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
   PlanBuilder builder(context);
   for (std::size_t g = 0; g < context.model.gradients.size(); ++g) {
     const bool compress = context.model.gradients[g].elements >= named.threshold;
-    builder.decide(g, compress ? builder.algorithm(named.algorithm) : casync::kRaw,
-                   static_cast<std::int32_t>(context.nodes));
+    std::int8_t algorithm = compress ? builder.algorithm(named.algorithm) : casync::kRaw;
+    if (!builder.refusal_of(algorithm, g).empty()) algorithm = casync::kRaw;
+    builder.decide(g, algorithm, static_cast<std::int32_t>(context.nodes));
   }
   return builder.take();
 }

@@ -38,6 +38,15 @@ void Reference::collect_partitions() {
   for (std::uint32_t g = 0; g < layout_.units.size(); ++g) {
     const casync::Unit& unit = layout_.units[g];
     if (unit.members.empty()) continue;
+    if (unit.is_staged()) {
+      partitions_.push_back({.gradient = g,
+                             .slice = {0, unit.elements},
+                             .elementwise = false,
+                             .staged = true,
+                             .operation = unit.strategy->operation,
+                             .tasks = {}});
+      continue;
+    }
     const auto count = static_cast<std::uint32_t>(unit.partitions);
     for (std::uint32_t k = 0; k < count; ++k) {
       const casync::Slice slice = casync::slice(unit.elements, count, k);
@@ -58,15 +67,12 @@ void Reference::collect_tasks() {
     runtime::slice_of(graph_, id, layout_);  // refuses what the model and plan lack
     tasks_.push_back(id);
   }
-  const auto key = [this](TaskId id) {
-    return std::tuple(graph_[id].gradient, graph_[id].partition, id);
-  };
+  const auto key = [this](TaskId id) { return std::pair(partition_of(graph_[id]), id); };
   std::ranges::sort(tasks_, {}, key);
   auto first = tasks_.begin();
   for (Partition& partition : partitions_) {
     const auto belongs = [&](TaskId id) {
-      return graph_[id].gradient == partition.gradient &&
-             graph_[id].partition == partition.partition;
+      return partition_of(graph_[id]) == std::pair(partition.gradient, partition.partition);
     };
     const auto end = std::find_if_not(first, tasks_.end(), belongs);
     partition.tasks = {first, end};
@@ -86,6 +92,11 @@ void Reference::collect_tasks() {
     }
     first = end;
   }
+}
+
+std::pair<std::uint32_t, std::uint32_t> Reference::partition_of(const Task& task) const {
+  const std::uint32_t unit = layout_.owner(task.gradient);
+  return {unit, layout_.units[unit].is_staged() ? 0 : task.partition};
 }
 
 void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
@@ -113,6 +124,7 @@ void Reference::make_room(std::size_t index) {
   std::size_t lines = 0;
   std::size_t states = 0;
   for (const TaskId id : partitions_[index].tasks) {
+    if (casync::is_staged(graph_[id])) continue;
     if (graph_[id].kind != Kind::kEncode && !casync::casts(graph_[id])) continue;
     const auto bytes = static_cast<std::size_t>(codec(graph_[id]).encoded_bytes(block_.elements));
     lines += (bytes + sizeof(Line) - 1) / sizeof(Line);
@@ -134,10 +146,37 @@ void Reference::run_block(std::size_t index, std::uint64_t iteration, casync::Sl
     fill_unit(inputs_, iteration, node, layout_.units[partition.gradient], model_, block_.begin,
               slice(node));
   }
-  if (partition.library) return all_reduce(graph_[partition.tasks.front()]);
+  if (partition.staged) {
+    prepare_stages(index);
+  } else if (partition.library) {
+    return all_reduce(graph_[partition.tasks.front()]);
+  }
   float* state = states_[index].data();
   for (std::size_t position = 0; position < partition.tasks.size(); ++position) {
     held_[position] = run_task(partition.tasks[position], iteration, state);
+  }
+}
+
+void Reference::prepare_stages(std::size_t index) {
+  const std::uint32_t unit = partitions_[index].gradient;
+  const casync::Unit& what = layout_.units[unit];
+  staged_.clear();
+  factors_.clear();
+  reduced_.clear();
+  for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
+    std::vector<std::span<float>> factors;
+    for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
+      const std::uint32_t factor = what.first_factor + stage;
+      std::vector<float>& memory = factors_[{factor, node}];
+      memory.resize(static_cast<std::size_t>(layout_.units[factor].elements));
+      factors.push_back(memory);
+    }
+    const auto state_of = [&](const std::string& name, std::int64_t elements) {
+      std::vector<float>& state = staged_states_[{index, node, name}];
+      state.resize(static_cast<std::size_t>(elements));
+      return state.data();
+    };
+    staged_.emplace_back(layout_, unit, model_, plan_, slice(node), std::move(factors), state_of);
   }
 }
 
@@ -145,19 +184,28 @@ std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, flo
   const Task& task = graph_[id];
   const TaskId source = flow_.source[id];
   const std::span<std::byte> taken =
-      source == casync::kNone ? std::as_writable_bytes(slice(task.node)) : held_[position_[source]];
+      source == casync::kNone ? std::as_writable_bytes(slice(task)) : held_[position_[source]];
   switch (task.kind) {
     case Kind::kEncode:
-      return encode(task, iteration, state);
+      if (!casync::is_staged(task)) return encode(task, iteration, state);
+      staged_[task.node].encode(task.stage, inputs_.seed, iteration);
+      return {};
     case Kind::kDecode:
-      runtime::decode(task, graph_.divisor, codec(task), {slice(task.node), taken, {}, {}});
+      if (casync::is_staged(task)) {
+        staged_[task.node].decode(inputs_.seed, iteration);
+      } else {
+        runtime::decode(task, graph_.divisor, codec(task), {slice(task), taken, {}, {}});
+      }
       return {};
     case Kind::kMerge:
-      runtime::merge(task, graph_.divisor, {slice(task.node), taken, {}, {}});
+      runtime::merge(task, graph_.divisor, {slice(task), taken, {}, {}});
+      return {};
+    case Kind::kAllReduce:
+      if (reduced_.insert(task.gradient).second) all_reduce(task);
       return {};
     case Kind::kRecv:
       if (flow_.fills_message[id]) return taken;
-      std::memcpy(slice(task.node).data(), taken.data(), taken.size());
+      std::memcpy(slice(task).data(), taken.data(), taken.size());
       return {};
     default:  // Send
       return taken;
@@ -187,8 +235,13 @@ std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration
 /// In rank order. `task` is any of the AllReduces, which are alike.
 void Reference::all_reduce(const Task& task) {
   const kernels::Codec* const cast = casync::casts(task) ? &codec(task) : nullptr;
+  const auto slice_on = [&](std::uint32_t node) {
+    Task there = task;
+    there.node = node;
+    return slice(there);
+  };
   const auto operands = [&](std::uint32_t node) -> runtime::Operands {
-    return {slice(node), cast ? take_message(task) : std::span<std::byte>(), {}, {}};
+    return {slice_on(node), cast ? take_message(task) : std::span<std::byte>(), {}, {}};
   };
   const runtime::Operands first = operands(0);
   const std::span<std::byte> sum = runtime::summands(task, graph_.divisor, cast, first);
@@ -199,12 +252,20 @@ void Reference::all_reduce(const Task& task) {
   }
   runtime::take_mean(task, graph_.divisor, cast, first);
   for (std::uint32_t node = 1; node < graph_.nodes; ++node) {
-    std::ranges::copy(slice(0), slice(node).begin());
+    std::ranges::copy(slice_on(0), slice_on(node).begin());
   }
 }
 
 const kernels::Codec& Reference::codec(const Task& task) const {
   return *plan_.codecs.at(static_cast<std::size_t>(task.algorithm));
+}
+
+std::span<float> Reference::slice(const Task& task) {
+  if (!layout_.is_factor(task.gradient)) return slice(task.node);
+  const casync::Unit& factor = layout_.units[task.gradient];
+  const casync::Slice place = casync::slice(factor.elements, factor.partitions, task.partition);
+  return std::span(factors_.at({task.gradient, task.node}))
+      .subspan(static_cast<std::size_t>(place.begin), static_cast<std::size_t>(place.elements));
 }
 
 std::span<float> Reference::slice(std::uint32_t node) {

@@ -3,13 +3,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "casync/strategy.hpp"
 #include "plans/plan_file.hpp"
 #include "replay/inputs.hpp"
 #include "runtime/dataflow.hpp"
+#include "runtime/stages.hpp"
 
 namespace hipress::replay {
 
@@ -27,6 +33,7 @@ class Reference {
     bool elementwise = true;  ///< no codec touches it but an AllReduce's cast: every element is on
                               ///< its own
     bool library = false;  ///< a library sums it, in an order of its own: exact bits are not known
+    bool staged = false;   ///< a staged codec's: all of the unit, and the tasks of its factors, too
     kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< of what the library sums
     casync::Operation operation = casync::Operation::kMean;
     std::span<const casync::TaskId> tasks;
@@ -80,6 +87,11 @@ class Reference {
   const kernels::Codec& codec(const casync::Task& task) const;
   void all_reduce(const casync::Task& task);
   std::span<float> slice(std::uint32_t node);
+  /// The memory of the slice that a task works on, which may be of a factor.
+  std::span<float> slice(const casync::Task& task);
+  /// The unit whose partition a task is a part of, and its number there.
+  std::pair<std::uint32_t, std::uint32_t> partition_of(const casync::Task& task) const;
+  void prepare_stages(std::size_t index);
 
   const casync::TaskGraph& graph_;
   const models::Model& model_;
@@ -93,7 +105,14 @@ class Reference {
   std::vector<std::vector<float>>
       states_;  ///< per partition: those of its Encodes, one after the other
 
+  /// What staged codecs keep, by partition, node and array.
+  std::map<std::tuple<std::size_t, std::uint32_t, std::string>, std::vector<float>> staged_states_;
+
   // Of the block being run.
+  std::vector<runtime::StagedUnit> staged_;  ///< per node, of a staged partition
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<float>>
+      factors_;                      ///< by unit, node
+  std::set<std::uint32_t> reduced_;  ///< factors that a library has summed
   casync::Slice block_;
   std::vector<float> values_;   ///< every node's slice, one after the other
   std::vector<Line> messages_;  ///< of all that encodes

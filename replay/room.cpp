@@ -16,6 +16,7 @@
 #include "runtime/operations.hpp"
 #include "runtime/program.hpp"
 #include "runtime/rank_runtime.hpp"
+#include "runtime/stages.hpp"
 #include "transport/record.hpp"
 
 namespace hipress::replay {
@@ -42,6 +43,7 @@ class Estimate {
   Estimate(const casync::TaskGraph& graph, const models::Model& model,
            const plans::ResolvedPlan& plan, std::span<const std::uint32_t> nodes)
       : graph_(graph),
+        model_(model),
         plan_(plan),
         layout_(casync::make_layout(model, plan.plan)),
         here_(graph.nodes),
@@ -53,6 +55,11 @@ class Estimate {
     for (const casync::Unit& unit : layout_.units) {
       if (!unit.members.empty()) room_.gradients += ranks_ * kValueBytes * unit.elements;
     }
+    // On the wire, and as the codec has them.
+    for (const std::uint32_t factor : factors()) {
+      room_.messages += 2 * ranks_ * kValueBytes * layout_.units[factor].elements;
+    }
+    add_staged_states(verify);
     const runtime::Dataflow flow = runtime::read_dataflow(graph_);
     for (TaskId id = 0; id < graph_.tasks(); ++id) add(id, flow.fills_message[id]);
     const auto tasks = static_cast<std::int64_t>(graph_.tasks());
@@ -65,15 +72,35 @@ class Estimate {
   }
 
  private:
+  std::vector<std::uint32_t> factors() const {
+    std::vector<std::uint32_t> factors(layout_.units.size() - layout_.first_factor);
+    std::iota(factors.begin(), factors.end(), layout_.first_factor);
+    return factors;
+  }
+
+  /// The ranks' own, and the reference's share of those of all nodes.
+  void add_staged_states(bool verify) {
+    for (const std::uint32_t unit : layout_.order) {
+      const casync::Unit& what = layout_.units[unit];
+      if (!what.is_staged()) continue;
+      const kernels::Codec& codec = *plan_.codecs[static_cast<std::size_t>(what.algorithm)];
+      for (const std::uint32_t g : what.members) {
+        room_.states +=
+            (verify ? 2 : 1) * ranks_ * runtime::state_bytes(codec, model_.gradients[g]);
+      }
+    }
+  }
+
   /// It keeps the states of all nodes, shared out among the ranks, and runs a coded partition in
   /// one piece, for all nodes: the largest ones on different ranks.
   void add_reference() {
     room_.states += encoded_states_ * ranks_ / graph_.nodes;
     std::vector<std::int64_t> coded;
     for (const casync::Unit& unit : layout_.units) {
-      const bool summed = unit.strategy->form == casync::Strategy::Form::kWhole;
+      const bool summed =
+          unit.strategy->form == casync::Strategy::Form::kWhole && !unit.is_staged();
       if (unit.members.empty() || unit.algorithm == casync::kRaw || summed) continue;
-      const auto count = static_cast<std::uint32_t>(unit.partitions);
+      const auto count = unit.is_staged() ? 1 : static_cast<std::uint32_t>(unit.partitions);
       for (std::uint32_t k = 0; k < count; ++k) {
         coded.push_back(casync::slice(unit.elements, count, k).elements);
       }
@@ -88,6 +115,7 @@ class Estimate {
     const Task& task = graph_[id];
     const bool here = here_.at(task.node);
     if (here) room_.tables += kOwnTaskBytes;
+    if (casync::is_staged(task)) return;
     if (task.kind == Kind::kEncode) {
       // A program complains of a task whose codec is missing.
       if (static_cast<std::size_t>(task.algorithm) >= plan_.codecs.size()) return;
@@ -105,6 +133,7 @@ class Estimate {
   }
 
   const casync::TaskGraph& graph_;
+  const models::Model& model_;
   const plans::ResolvedPlan& plan_;
   const casync::Layout layout_;
   std::vector<bool> here_;  ///< by node: it is one of the ranks

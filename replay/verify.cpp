@@ -23,6 +23,10 @@ constexpr std::size_t kBoundBlock = 8192;
 /// which every rank gets from every other.
 constexpr std::int64_t kStretch = 1 << 20;
 
+/// How far, of its norm, a gradient may be from the reference whose factors a library sums in an
+/// order of its own: roundings of 2^-24 that an ill-conditioned factor enlarges.
+constexpr double kStagedTolerance = 1e-3;
+
 std::span<const float> part_of(std::span<const float> gradient, casync::Slice slice) {
   return gradient.subspan(static_cast<std::size_t>(slice.begin),
                           static_cast<std::size_t>(slice.elements));
@@ -167,10 +171,10 @@ Verifier::Finding Verifier::check_share(std::uint64_t iteration, const Digests& 
   for (const std::size_t index : share_) {
     const Stretch& stretch = stretches_[index];
     const Reference::Partition& partition = partition_of(stretch);
-    const Finding finding = partition.library
-                                ? check_library(index, iteration, digests,
-                                                part_of(units[partition.gradient], stretch.slice))
-                                : check(index, iteration, digests);
+    const std::span<const float> have = part_of(units[partition.gradient], stretch.slice);
+    const Finding finding = !partition.library ? check(index, iteration, digests)
+                            : partition.staged ? check_staged(index, iteration, digests, have)
+                                               : check_library(index, iteration, digests, have);
     if (finding.stretch >= 0) return finding;
   }
   return {};
@@ -217,6 +221,31 @@ Verifier::Finding Verifier::check_library(std::size_t index, std::uint64_t itera
                 stretch.slice.begin + static_cast<std::int64_t>(done),
                 have.subspan(done, std::min(kBoundBlock, have.size() - done)));
   }
+  return compare_ranks(index, digests, have);
+}
+
+Verifier::Finding Verifier::check_staged(std::size_t index, std::uint64_t iteration,
+                                         const Digests& digests, std::span<const float> have) {
+  const Stretch& stretch = stretches_[index];
+  text_.clear();
+  reference_.run(stretch.partition, stretch.slice, iteration, [&](const Reference::Block& block) {
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < have.size(); ++i) {
+      const double expected = block.values[0][i];
+      difference += (have[i] - expected) * (have[i] - expected);
+      norm += expected * expected;
+    }
+    if (!std::isfinite(norm) || difference <= kStagedTolerance * kStagedTolerance * norm) return;
+    text_ = fmt::format("{}: what the library's sums decode to is {:.3g} of its norm from the "
+                        "reference, more than {:g}",
+                        place(partition_of(stretch), stretch.slice.begin, ""),
+                        std::sqrt(difference / norm), kStagedTolerance);
+  });
+  return compare_ranks(index, digests, have);
+}
+
+Verifier::Finding Verifier::compare_ranks(std::size_t index, const Digests& digests,
+                                          std::span<const float> have) {
   const auto rank = static_cast<std::size_t>(endpoint_.rank());
   for (std::uint32_t node = 0; node < nodes_; ++node) {
     if (digests[node][index] == digests[rank][index]) continue;

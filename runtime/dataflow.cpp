@@ -17,6 +17,7 @@ using casync::TaskId;
 }
 
 bool needs_message(const Task& task) {
+  if (casync::is_staged(task)) return false;
   return task.kind == Kind::kDecode || task.kind == Kind::kMerge || task.kind == Kind::kRecv ||
          (task.kind == Kind::kSend && task.algorithm != casync::kRaw);
 }
@@ -84,7 +85,10 @@ TaskId receive_of(const TaskGraph& graph, TaskId send) {
 
 casync::Slice slice_of(const TaskGraph& graph, TaskId id, const casync::Layout& layout) {
   const Task& task = graph[id];
-  if (task.gradient >= layout.units.size() || layout.units[task.gradient].members.empty()) {
+  const bool known =
+      task.gradient < layout.units.size() &&
+      (layout.is_factor(task.gradient) || !layout.units[task.gradient].members.empty());
+  if (!known) {
     reject(graph, id, "is of a gradient that the model or the plan lacks");
   }
   if (task.kind == Kind::kJoin) return {};
@@ -92,7 +96,13 @@ casync::Slice slice_of(const TaskGraph& graph, TaskId id, const casync::Layout& 
   if (task.partition >= static_cast<std::uint32_t>(unit.partitions)) {
     reject(graph, id, "is of a partition beyond the plan's " + std::to_string(unit.partitions));
   }
-  const casync::Slice slice = casync::slice(unit.elements, unit.partitions, task.partition);
+  // Codecs of several stages work on all of the unit; its factors are cut.
+  if (casync::is_staged(task) != unit.is_staged()) {
+    reject(graph, id, "and the plan do not agree on whether it is compressed in stages");
+  }
+  const casync::Slice slice = unit.is_staged()
+                                  ? casync::Slice{0, unit.elements}
+                                  : casync::slice(unit.elements, unit.partitions, task.partition);
   std::int64_t amount = task.amount;
   for (const TaskId member : batch_members(graph, id)) amount -= graph[member].amount;
   const bool bytes =

@@ -59,6 +59,7 @@ Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
       waits_for_(program.tasks().size(), kDone) {
   assign_parts();
   prepare_states(states);
+  prepare_stages(states);
   codec_.ready.reserve(program.tasks().size());
   communication_.ready.reserve(program.tasks().size());
   collective_.ready.reserve(program_.collectives().size());
@@ -97,7 +98,7 @@ void Runtime::prepare_states(kernels::StateStore& states) {
   states_.resize(program_.tasks().size());
   for (std::uint32_t index = 0; index < states_.size(); ++index) {
     const LocalTask& local = program_.tasks()[index];
-    if (local.task.kind != Kind::kEncode) continue;
+    if (local.task.kind != Kind::kEncode || casync::is_staged(local.task)) continue;
     const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
     const kernels::Codec& codec = *program_.plan().codecs[algorithm];
     if (state_arrays(codec) == 0) continue;
@@ -108,11 +109,40 @@ void Runtime::prepare_states(kernels::StateStore& states) {
   }
 }
 
+void Runtime::prepare_stages(kernels::StateStore& states) {
+  const casync::Layout& layout = program_.layout();
+  const auto length = [&](std::uint32_t factor) {  // no two share a cache line
+    return (static_cast<std::size_t>(layout.units[factor].elements) + 15) / 16 * 16;
+  };
+  const auto end = static_cast<std::uint32_t>(layout.units.size());
+  std::size_t values = 0;
+  for (std::uint32_t factor = layout.first_factor; factor < end; ++factor) values += length(factor);
+  factor_memory_.resize(values);
+  units_.resize(layout.units.size());
+  float* next = factor_memory_.data();
+  for (std::uint32_t factor = layout.first_factor; factor < end; ++factor) {
+    units_[factor] = {next, static_cast<std::size_t>(layout.units[factor].elements)};
+    next += length(factor);
+  }
+  const auto state_of = [&](const std::string& name, std::int64_t elements) {
+    return states.get(name, static_cast<std::uint32_t>(casync::Role::kWorker), elements, 1);
+  };
+  for (const std::uint32_t unit : layout.order) {
+    const casync::Unit& what = layout.units[unit];
+    if (!what.is_staged()) continue;
+    std::vector<std::span<float>> factors(units_.begin() + what.first_factor,
+                                          units_.begin() + what.first_factor + what.stages);
+    staged_.try_emplace(unit, layout, unit, program_.model(), program_.plan(), units_[unit],
+                        std::move(factors), state_of);
+  }
+}
+
 std::uint32_t Runtime::part_number(const LocalTask& local) const {
   if (options_.pace == Pace::kIteration) return 0;
   if (local.task.kind == Kind::kForward) return kNone;
   const bool of_gradient = local.task.kind == Kind::kBackward;
-  return of_gradient ? program_.layout().unit_of[local.task.gradient] : local.task.gradient;
+  const casync::Layout& layout = program_.layout();
+  return of_gradient ? layout.unit_of[local.task.gradient] : layout.owner(local.task.gradient);
 }
 
 void Runtime::assign_parts() {
@@ -313,6 +343,9 @@ void Runtime::run(std::uint32_t index) {
 }
 
 void Runtime::run_body(const LocalTask& local, std::uint32_t index) {
+  if (casync::is_staged(local.task)) {
+    return encode_or_decode(local, parts_[part_of_[index]].iteration);
+  }
   std::vector<std::uint32_t> batch{index};
   const auto members = program_.members(local);
   batch.insert(batch.end(), members.begin(), members.end());
@@ -370,6 +403,12 @@ void Runtime::merge(std::span<const std::uint32_t> batch) {
   for (const std::uint32_t index : batch) {
     runtime::merge(program_.tasks()[index].task, program_.graph().divisor, operands(index));
   }
+}
+
+void Runtime::encode_or_decode(const LocalTask& local, std::uint64_t iteration) {
+  StagedUnit& unit = staged_.at(local.task.gradient);
+  if (local.task.kind == Kind::kDecode) return unit.decode(options_.seed, iteration);
+  unit.encode(local.task.stage, options_.seed, iteration);
 }
 
 void Runtime::all_reduce(const LocalTask& local) {

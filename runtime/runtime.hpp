@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,6 +18,7 @@
 #include "runtime/program.hpp"
 #include "runtime/rank_runtime.hpp"
 #include "runtime/ready_tasks.hpp"
+#include "runtime/stages.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::runtime {
@@ -48,7 +50,8 @@ class Runtime : public FallibleRuntime {
   /// `units[u]` has as many values as unit u of Program::layout() has elements, and stays in place
   /// while the runtime lives, as does `states`, where encoders find what they keep between
   /// iterations. Those of a bulk group hold its members' one after the other, and zeros behind them
-  /// at the start of every iteration; gradients that are in a group need no memory of their own.
+  /// at the start of every iteration; gradients that are in a group need no memory of their own,
+  /// and factors have the runtime's.
   /// std::invalid_argument if units have a pace of their own and a batch holds tasks of several.
   Runtime(transport::Endpoint& endpoint, const Program& program,
           std::vector<std::span<float>> units, kernels::StateStore& states,
@@ -104,6 +107,8 @@ class Runtime : public FallibleRuntime {
   void encode(std::span<const std::uint32_t> batch);
   void decode(std::span<const std::uint32_t> batch);
   void merge(std::span<const std::uint32_t> batch);
+  /// Of a staged codec.
+  void encode_or_decode(const LocalTask& local, std::uint64_t iteration);
   void all_reduce(const LocalTask& local);
   Operands operands(std::uint32_t index) const;
   void send(const LocalTask& local, std::uint32_t index);
@@ -125,10 +130,13 @@ class Runtime : public FallibleRuntime {
   void assign_parts();
   void prepare_messages(Part& part);
   void prepare_states(kernels::StateStore& states);
+  void prepare_stages(kernels::StateStore& states);
   void arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point at);
   std::uint32_t waiting() const override { return reducing_; }
 
   std::vector<std::span<float>> units_;
+  std::vector<float> factor_memory_;
+  std::map<std::uint32_t, StagedUnit> staged_;  ///< by unit
   RuntimeOptions options_;
 
   struct Free {

@@ -373,6 +373,9 @@ class Engine {
   }
 
   std::int64_t codec_work(const Task& task) {
+    if (casync::is_staged(task)) {
+      return core_.works.staged(task, core_.graph.factors_of(task));
+    }
     const std::uint32_t flags = task.flags & (casync::kAccumulate | casync::kDivideOwn);
     const auto sort = static_cast<std::uint32_t>(task.kind) | flags << 8 |
                       static_cast<std::uint32_t>(static_cast<std::uint8_t>(task.algorithm)) << 16;

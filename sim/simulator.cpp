@@ -145,6 +145,33 @@ Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t diviso
   return casync::from_seconds(seconds);
 }
 
+Picoseconds TaskCosts::stage_time(const casync::Task& task,
+                                  std::span<const casync::Factor> factors) const {
+  const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
+  if (codec.stages.size() != factors.size()) {
+    throw io::InputError(
+        fmt::format("this profile has costs of {} stages of an algorithm that has {}; measure it "
+                    "with hipress-profile --algorithm",
+                    codec.stages.size(), factors.size()));
+  }
+  const bool encodes = task.kind == casync::Kind::kEncode;
+  const casync::Factor& factor = encodes ? factors[task.stage] : factors.back();
+  costs::StageWork work{.elements = factor.elements, .element_ranks = factor.element_ranks};
+  for (const casync::Factor& one : factors) {
+    if (encodes && one.stage != task.stage) continue;
+    work.values += one.values;
+    work.value_ranks += one.value_ranks;
+  }
+  const double seconds = (encodes ? codec.stages[task.stage] : codec.decode_stages).seconds(work);
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("{} in stages of {} elements costs {} s by this profile; it must be 0 s to "
+                    "{:g} s",
+                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
+  }
+  return casync::from_seconds(seconds);
+}
+
 Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t nodes,
                                        const costs::LinkCosts& link, std::uint32_t gpus) const {
   const double seconds = all_reduce_.seconds(nodes, task.amount, link);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,9 @@ class TaskCosts {
   /// its leader what all of the batch does.
   Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor,
                          std::uint32_t gpus = 1) const;
+  /// Time of an Encode or Decode of a staged codec, for whose unit `factors` stand. InputError if
+  /// the profile does not say what the algorithm's stages cost.
+  Picoseconds stage_time(const casync::Task& task, std::span<const casync::Factor> factors) const;
   /// Time of an AllReduce over `nodes` nodes with nothing else on that link: the library's for the
   /// task's bytes, and where it casts, an encode before and a decode after at compute speed 1, each
   /// cut among that many GPUs.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "casync/task_graph.hpp"
 #include "costs/cluster.hpp"
@@ -37,6 +38,10 @@ class Works {
   /// Of an Encode, Decode or Merge at speed 1.
   std::int64_t codec(const casync::Task& task) const {
     return costs_.codec_time(task, divisor_, cluster_.gpus_per_node).count();
+  }
+  /// The same of a staged codec; `factors` are the task's unit's.
+  std::int64_t staged(const casync::Task& task, std::span<const casync::Factor> factors) const {
+    return costs_.stage_time(task, factors).count();
   }
   /// Of a Forward or Backward at speed 1.
   std::int64_t computation(const casync::Task& task) const;

@@ -68,9 +68,7 @@ const std::string& first_lossy(const std::vector<std::string>& names) {
 }
 
 casync::Algorithm algorithm(const std::string& name) {
-  const std::shared_ptr<const kernels::Codec> codec = kernels::make_codec(name);
-  return {name, [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
-          codec->traits().half_precision};
+  return plans::algorithm_of(name, kernels::make_codec(name));
 }
 
 }  // namespace hipress::planner

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "casync/layout.hpp"
+#include "kernels/codec/codec.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::runtime {
+
+/// One node's work on a unit that is compressed in stages: what its Encodes and its Decode do.
+class StagedUnit {
+ public:
+  /// Gives an array of so many numbers that are kept between iterations, zero when new, by a name
+  /// that is of one gradient and array. The memory must stay in place.
+  using StateOf = std::function<float*(const std::string& name, std::int64_t elements)>;
+
+  /// `unit` is an index of the layout. `values` are the unit's, `factors` are those on the wire,
+  /// one per stage, each as long as its unit; both must stay in place. The model and the plan's
+  /// codec must outlive it.
+  StagedUnit(const casync::Layout& layout, std::uint32_t unit, const models::Model& model,
+             const plans::ResolvedPlan& plan, std::span<float> values,
+             std::vector<std::span<float>> factors, const StateOf& state_of);
+
+  /// Makes the factor of a stage, of the values and the means of the factors before it.
+  void encode(std::uint32_t stage, std::uint64_t seed, std::uint64_t iteration);
+
+  /// Leaves what the means of the factors decode to in the values.
+  void decode(std::uint64_t seed, std::uint64_t iteration);
+
+ private:
+  /// One gradient of the unit. Its own factors are where its codec may keep what it makes of the
+  /// means, while those on the wire are still read.
+  struct Part {
+    std::uint32_t gradient = 0;
+    std::vector<std::int64_t> shape;
+    float* values = nullptr;
+    std::vector<casync::FactorPart> on_wire;  ///< per stage
+    std::vector<float*> factors;              ///< per stage, in own_
+    std::vector<float*> states;               ///< per array of the codec
+  };
+
+  void take_mean(std::uint32_t stage);
+  std::vector<kernels::StagedSlice> slices(std::uint64_t seed, std::uint64_t iteration) const;
+
+  const kernels::Codec& codec_;
+  std::vector<std::span<float>> factors_;
+  std::vector<float> own_;
+  std::vector<Part> parts_;
+};
+
+/// Bytes of the arrays that a gradient's encoder keeps between iterations.
+std::int64_t state_bytes(const kernels::Codec& codec, const models::Gradient& gradient);
+
+}  // namespace hipress::runtime
