@@ -8,7 +8,7 @@ namespace {
 using casync::Kind;
 using casync::TaskId;
 
-constexpr TaskId kNone = ~TaskId{0};
+constexpr TaskId kNoIndex = ~TaskId{0};
 constexpr std::uint32_t kNoResource = ~std::uint32_t{0};
 
 /// Compute, codec and egress of each node; a Recv occupies nothing.
@@ -29,7 +29,7 @@ std::uint32_t resource_of(const casync::Task& task) {
 }  // namespace
 
 BareLoop::BareLoop(const casync::TaskGraph& graph, std::int64_t overhead, std::int64_t ps_per_byte)
-    : graph_(graph), next_(graph.tasks(), kNone) {
+    : graph_(graph), next_(graph.tasks(), kNoIndex) {
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const casync::Task& task = graph[id];
     resource_.push_back(resource_of(task));
@@ -42,7 +42,7 @@ BareLoop::BareLoop(const casync::TaskGraph& graph, std::int64_t overhead, std::i
 
 std::int64_t BareLoop::run() {
   waiting_ = graph_.predecessors;
-  queues_.assign(3 * graph_.nodes, {false, kNone, kNone});
+  queues_.assign(3 * graph_.nodes, {false, kNoIndex, kNoIndex});
   for (TaskId id = 0; id < graph_.tasks(); ++id) {
     if (waiting_[id] == 0) make_ready(id, 0);
   }
@@ -56,7 +56,7 @@ std::int64_t BareLoop::run() {
     if (resource != kNoResource) {
       Queue& queue = queues_[resource];
       queue.busy = false;
-      if (queue.head != kNone) {
+      if (queue.head != kNoIndex) {
         const TaskId first = queue.head;
         queue.head = next_[first];
         queue.busy = true;
@@ -77,8 +77,8 @@ void BareLoop::make_ready(TaskId id, std::int64_t now) {
     queue.busy = true;
     return start(id, now);
   }
-  next_[id] = kNone;
-  if (queue.head == kNone) {
+  next_[id] = kNoIndex;
+  if (queue.head == kNoIndex) {
     queue.head = id;
   } else {
     next_[queue.tail] = id;

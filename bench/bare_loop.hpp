@@ -29,7 +29,7 @@ class BareLoop {
   };
   struct Queue {
     bool busy = false;
-    casync::TaskId head = 0, tail = 0;  // a list through next_; empty when head == kNone
+    casync::TaskId head = 0, tail = 0;  // a list through next_; empty when head == kNoIndex
   };
 
   const casync::TaskGraph& graph_;

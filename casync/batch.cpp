@@ -76,7 +76,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
 /// Per task, the leader of the batch that it is a member of.
 std::vector<TaskId> choose_leaders(GraphBuilder& builder, const Aggregation& rule,
                                    const std::vector<Candidate>& candidates) {
-  std::vector<TaskId> leader(builder.size(), kNone);
+  std::vector<TaskId> leader(builder.size(), kNoIndex);
   std::int64_t bytes = 0;
   const Candidate* first = nullptr;
   for (const Candidate& candidate : candidates) {
@@ -105,12 +105,12 @@ void batch_launches(GraphBuilder& builder, const Aggregation& rule, const Layout
       choose_leaders(builder, rule, candidates(builder, rule, layout));
   std::vector<Edge> added;
   for (const auto& [before, after] : builder.edges()) {
-    if (leader[after] != kNone) added.emplace_back(before, leader[after]);
+    if (leader[after] != kNoIndex) added.emplace_back(before, leader[after]);
   }
   std::sort(added.begin(), added.end());
   added.erase(std::unique(added.begin(), added.end()), added.end());
   for (TaskId id = 0; id < leader.size(); ++id) {
-    if (leader[id] != kNone) added.emplace_back(leader[id], id);
+    if (leader[id] != kNoIndex) added.emplace_back(leader[id], id);
   }
   for (const auto& [before, after] : added) builder.edge(before, after);
 }

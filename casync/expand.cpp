@@ -65,8 +65,8 @@ class Expansion {
         layout_(make_layout(model, plan)),
         forward_(std::move(forward)),
         builder_(plan.nodes, layout_.gradients, folding),
-        last_compute_(plan.nodes, kNone),
-        last_collective_(plan.nodes, kNone) {
+        last_compute_(plan.nodes, kNoIndex),
+        last_collective_(plan.nodes, kNoIndex) {
     if (plan.gpus_per_node == 0) throw std::invalid_argument("a node has at least one GPU");
     if (plan.gpus_per_node == 1) return;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan.nodes));
@@ -75,7 +75,7 @@ class Expansion {
 
   void add_iteration() {
     const TaskId first = builder_.size();
-    const bool again = last_compute_.front() != kNone;
+    const bool again = last_compute_.front() != kNoIndex;
     add_computation();
     if (again) wait_for_last_iteration();
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
@@ -127,7 +127,7 @@ class Expansion {
   TaskId compute(const Task& task) {
     const TaskId id = builder_.add(task);
     TaskId& last = last_compute_[task.node];
-    if (last != kNone) builder_.edge(last, id);
+    if (last != kNoIndex) builder_.edge(last, id);
     last = id;
     return id;
   }
@@ -320,8 +320,8 @@ class Expansion {
     for (const std::uint32_t unit : collective_order(layout_)) {
       for (const TaskId id : of_unit[unit]) {
         TaskId& last = last_collective_[builder_.task(id).node];
-        if (last != kNone) builder_.edge(last, id);
-        sorted_ = sorted_ && (last == kNone || last < id);
+        if (last != kNoIndex) builder_.edge(last, id);
+        sorted_ = sorted_ && (last == kNoIndex || last < id);
         last = id;
       }
     }

@@ -290,10 +290,9 @@ Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,
 
 std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
                                        std::span<const Groupable> gradients) {
-  constexpr std::uint32_t kNone = UINT32_MAX;
   /// A group that more gradients may join.
   struct OpenGroup {
-    std::uint32_t first = kNone;  ///< its first member's place
+    std::uint32_t first = kNoIndex;  ///< its first member's place
     std::int64_t bytes = 0;
   };
   constexpr std::size_t kAlgorithms = 256;
@@ -304,7 +303,7 @@ std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
     first[place] = last[place] = place;
     if (gradient.bytes >= rule.threshold_bytes) continue;
     OpenGroup& group = open[static_cast<std::uint8_t>(gradient.algorithm)];
-    const bool joins = group.first != kNone &&
+    const bool joins = group.first != kNoIndex &&
                        !(rule.wait && gradient.ready - gradients[group.first].ready > *rule.wait) &&
                        !(rule.limit_bytes && group.bytes + gradient.bytes > *rule.limit_bytes);
     if (!joins) group = {.first = place};

@@ -30,8 +30,8 @@ TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId mes
   const std::uint32_t sent = compressed() ? builder_.written_by(message) : slice(from);
   const std::uint32_t filled =
       compressed() || lands == Lands::kInMessage ? new_message(to) : slice(to);
-  const TaskId sending = add_after(send, message, {sent, kNone});
-  return add_after(task(Kind::kRecv, to, peer_offset, message_bytes_), sending, {kNone, filled});
+  const TaskId sending = add_after(send, message, {sent, kNoIndex});
+  return add_after(task(Kind::kRecv, to, peer_offset, message_bytes_), sending, {kNoIndex, filled});
 }
 
 TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other,

@@ -170,7 +170,7 @@ TaskId GraphBuilder::add(const Task& task, const Operands& operands) {
 }
 
 std::uint32_t GraphBuilder::slice_of(const Task& task, std::int64_t bytes) {
-  if (!named_) return kNone;
+  if (!named_) return kNoIndex;
   const auto next = static_cast<std::uint32_t>(buffers_.size());
   const auto [known, is_new] =
       slices_.try_emplace(std::tuple(task.gradient, task.partition, task.node), next);
@@ -178,12 +178,12 @@ std::uint32_t GraphBuilder::slice_of(const Task& task, std::int64_t bytes) {
   const auto whole = factors_.find(std::pair(task.gradient, task.node));
   buffers_.push_back({.node = task.node,
                       .bytes = bytes,
-                      .part_of = whole == factors_.end() ? kNone : whole->second});
+                      .part_of = whole == factors_.end() ? kNoIndex : whole->second});
   return known->second;
 }
 
 std::uint32_t GraphBuilder::factor(std::uint32_t unit, std::uint32_t node, std::int64_t bytes) {
-  if (!named_) return kNone;
+  if (!named_) return kNoIndex;
   const auto next = static_cast<std::uint32_t>(buffers_.size());
   const auto [known, is_new] = factors_.try_emplace(std::pair(unit, node), next);
   if (is_new) {
@@ -193,7 +193,7 @@ std::uint32_t GraphBuilder::factor(std::uint32_t unit, std::uint32_t node, std::
 }
 
 std::uint32_t GraphBuilder::message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes) {
-  if (!named_) return kNone;
+  if (!named_) return kNoIndex;
   buffers_.push_back({Buffer::Kind::kMessage, algorithm, node, bytes});
   return static_cast<std::uint32_t>(buffers_.size() - 1);
 }

@@ -144,7 +144,7 @@ static_assert(sizeof(Task) == 32);
 using TaskId = std::uint32_t;
 
 /// "None" for places in the tables of a graph.
-inline constexpr std::uint32_t kNone = UINT32_MAX;
+inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
 
 /// Memory that tasks read and write, on one node.
 struct Buffer {
@@ -156,16 +156,16 @@ struct Buffer {
   Kind kind = Kind::kSlice;
   std::int8_t algorithm = kRaw;  ///< whose encoding its bytes are; kRaw: fp32 values
   std::uint32_t node = 0;
-  std::int64_t bytes = 0;         ///< at most
-  std::uint32_t part_of = kNone;  ///< the factor that a slice is a part of
+  std::int64_t bytes = 0;            ///< at most
+  std::uint32_t part_of = kNoIndex;  ///< the factor that a slice is a part of
 };
 
-/// What a task works on: indices into TaskGraph::buffers, or kNone. A task that accumulates reads
-/// what it writes, too; an AllReduce that casts sums in the message that it writes, and then fills
-/// the slice that it reads.
+/// What a task works on: indices into TaskGraph::buffers, or kNoIndex. A task that accumulates
+/// reads what it writes, too; an AllReduce that casts sums in the message that it writes, and then
+/// fills the slice that it reads.
 struct Operands {
-  std::uint32_t reads = kNone;
-  std::uint32_t writes = kNone;
+  std::uint32_t reads = kNoIndex;
+  std::uint32_t writes = kNoIndex;
 };
 
 /// Vertices carry the tasks; an edge a -> b says that b starts after a is done.
@@ -276,7 +276,7 @@ class GraphBuilder {
   /// Appends a task; its id is the number of tasks added before it. std::invalid_argument if there
   /// are kMaxTasks.
   TaskId add(const Task& task, const Operands& operands = {});
-  // These do nothing, and return kNone, where operands are not named.
+  // These do nothing, and return kNoIndex, where operands are not named.
   /// The buffer of a task's slice: (gradient, partition) on its node.
   std::uint32_t slice_of(const Task& task, std::int64_t bytes);
   /// All of a factor on a node; the slices of it that slice_of() makes afterwards are its parts.
@@ -284,7 +284,7 @@ class GraphBuilder {
   /// A new message on a node.
   std::uint32_t message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
   /// What a task writes.
-  std::uint32_t written_by(TaskId id) const { return named_ ? operands_[id].writes : kNone; }
+  std::uint32_t written_by(TaskId id) const { return named_ ? operands_[id].writes : kNoIndex; }
   /// `after` waits for `before`. std::invalid_argument if there are kMaxTasks edges.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }

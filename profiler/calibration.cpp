@@ -59,7 +59,7 @@ class Chain {
     task.amount = bytes_;
     task.peer_offset = (to + nodes - from) % nodes;
     const bool raw = task.algorithm == kRaw;
-    return behind(before, task, {raw ? slice(from) : builder_.written_by(before), casync::kNone});
+    return behind(before, task, {raw ? slice(from) : builder_.written_by(before), casync::kNoIndex});
   }
   /// Into the slice, or, where something takes it from there, into a message.
   TaskId receive(TaskId send, OnArrival on_arrival = OnArrival::kNothing) {
@@ -68,7 +68,7 @@ class Chain {
     task.kind = Kind::kRecv;
     task.node = (task.node + task.peer_offset) % nodes;
     const bool in_slice = task.algorithm == kRaw && on_arrival != OnArrival::kMerge;
-    return behind(send, task, {casync::kNone, in_slice ? slice(task.node) : message(task.node)});
+    return behind(send, task, {casync::kNoIndex, in_slice ? slice(task.node) : message(task.node)});
   }
 
  private:

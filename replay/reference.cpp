@@ -85,7 +85,7 @@ void Reference::collect_tasks() {
       partition.library = partition.library || graph_[id].kind == Kind::kAllReduce;
       if (casts) partition.sums = codec(graph_[id]).traits().message_values;
       const TaskId source = flow_.source[id];
-      if (source != casync::kNone && !belongs(source)) {
+      if (source != casync::kNoIndex && !belongs(source)) {
         throw std::invalid_argument("task graph: " + casync::describe(graph_, id) +
                                     " takes a message of another partition");
       }
@@ -184,7 +184,7 @@ std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, flo
   const Task& task = graph_[id];
   const TaskId source = flow_.source[id];
   const std::span<std::byte> taken =
-      source == casync::kNone ? std::as_writable_bytes(slice(task)) : held_[position_[source]];
+      source == casync::kNoIndex ? std::as_writable_bytes(slice(task)) : held_[position_[source]];
   switch (task.kind) {
     case Kind::kEncode:
       if (!casync::is_staged(task)) return encode(task, iteration, state);

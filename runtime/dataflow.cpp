@@ -38,17 +38,18 @@ Dataflow read_dataflow(const TaskGraph& graph) {
     }
   }
   Dataflow flow;
-  flow.source.assign(graph.tasks(), casync::kNone);
+  flow.source.assign(graph.tasks(), casync::kNoIndex);
   flow.fills_message.assign(graph.tasks(), false);
-  std::vector<TaskId> writer(graph.buffers.size(), casync::kNone);  // of a message
+  std::vector<TaskId> writer(graph.buffers.size(), casync::kNoIndex);  // of a message
   const auto is_message = [&](std::uint32_t buffer) {
-    return buffer != casync::kNone && graph.buffers[buffer].kind == casync::Buffer::Kind::kMessage;
+    return buffer != casync::kNoIndex &&
+           graph.buffers[buffer].kind == casync::Buffer::Kind::kMessage;
   };
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const Task& task = graph[id];
     const auto [reads, writes] = graph.operands[id];
     for (const std::uint32_t buffer : {reads, writes}) {
-      if (buffer == casync::kNone) continue;
+      if (buffer == casync::kNoIndex) continue;
       if (buffer >= graph.buffers.size() || graph.buffers[buffer].node != task.node) {
         reject(graph, id, "works on memory that its node lacks");
       }
@@ -57,19 +58,19 @@ Dataflow read_dataflow(const TaskGraph& graph) {
       if (task.kind == Kind::kSend && graph[next].kind == Kind::kRecv) flow.source[next] = id;
     }
     if (is_message(reads)) {
-      if (writer[reads] == casync::kNone)
+      if (writer[reads] == casync::kNoIndex)
         reject(graph, id, "reads a message that nothing wrote before");
       flow.source[id] = writer[reads];
     }
     if (is_message(writes)) {
-      if (writer[writes] != casync::kNone) {
+      if (writer[writes] != casync::kNoIndex) {
         reject(graph, id,
                "writes the message of " + casync::describe(graph, writer[writes]) + ", too");
       }
       writer[writes] = id;
       flow.fills_message[id] = true;
     }
-    if (needs_message(task) && flow.source[id] == casync::kNone) {
+    if (needs_message(task) && flow.source[id] == casync::kNoIndex) {
       reject(graph, id, "has no message before it");
     }
   }

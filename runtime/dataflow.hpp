@@ -12,8 +12,8 @@ namespace hipress::runtime {
 /// task. Both the runtime and the reference follow it.
 struct Dataflow {
   /// Per task, the task whose message it takes: a Recv takes its Send's; a Decode, a Merge and a
-  /// compressed Send take that of the Encode or Recv before them. casync::kNone for the others, and
-  /// for a raw Send, which takes its node's slice.
+  /// compressed Send take that of the Encode or Recv before them. casync::kNoIndex for the others,
+  /// and for a raw Send, which takes its node's slice.
   std::vector<casync::TaskId> source;
   /// Per task, whether it fills a message buffer of its own: an Encode, an AllReduce that casts, a
   /// compressed Recv, and a raw Recv that a Merge waits for. Any other raw Recv fills the slice.

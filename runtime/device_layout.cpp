@@ -87,7 +87,7 @@ class StagingPlaces {
  public:
   StagingPlaces(const Program& program, DeviceLayout& layout)
       : program_(program), layout_(layout), before_(program.tasks().size()) {
-    layout.staging_of.assign(program.tasks().size(), kNone);
+    layout.staging_of.assign(program.tasks().size(), kNoIndex);
     for (std::uint32_t index = 0; index < before_.size(); ++index) {
       for (const std::uint32_t next : program.successors(program.tasks()[index])) {
         before_[next].push_back(index);
@@ -101,7 +101,7 @@ class StagingPlaces {
       const Kind kind = local.task.kind;
       if (kind != Kind::kSend && kind != Kind::kRecv && kind != Kind::kAllReduce) continue;
       layout_.staging_of[index] =
-          local.message != kNone ? of_message(local) : of_slice(index, local);
+          local.message != kNoIndex ? of_message(local) : of_slice(index, local);
       if (kind == Kind::kRecv) layout_.staging[layout_.staging_of[index]].comes_in = true;
     }
   }
@@ -155,7 +155,7 @@ DeviceLayout make_device_layout(const Program& program, DeviceTransport transpor
   for (const LocalTask& local : program.tasks()) {
     layout.temporary_bytes = std::max(layout.temporary_bytes, temporary_bytes(program, local));
   }
-  layout.staging_of.assign(program.tasks().size(), kNone);
+  layout.staging_of.assign(program.tasks().size(), kNoIndex);
   if (transport == DeviceTransport::kPinned) StagingPlaces(program, layout).place();
   return layout;
 }

@@ -31,7 +31,7 @@ struct DeviceLayout {
   std::vector<std::int64_t> states;    ///< per task: offset of its slice's residual; -1: none
   std::vector<std::int64_t> strides;   ///< per task: bytes from one array of its state to the next
   std::vector<std::int64_t> deferred;  ///< per task: offset of its kernels::Deferred; -1: none
-  std::vector<std::uint32_t> staging_of;  ///< per Send, Recv, AllReduce: index; kNone
+  std::vector<std::uint32_t> staging_of;  ///< per Send, Recv, AllReduce: index; kNoIndex
   std::vector<Staging> staging;
 
   // Bytes; those of the device add up to what is needed of it.

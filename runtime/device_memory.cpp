@@ -29,7 +29,7 @@ std::span<std::byte> DeviceMemory::buffer(std::uint32_t message) const {
 }
 
 std::span<std::byte> DeviceMemory::payload(const LocalTask& local) const {
-  if (local.message != kNone) return buffer(local.message);
+  if (local.message != kNoIndex) return buffer(local.message);
   return std::as_writable_bytes(slice(local));
 }
 
@@ -39,7 +39,8 @@ std::span<std::byte> DeviceMemory::staging(std::uint32_t index) const {
 }
 
 std::int64_t DeviceMemory::message_bytes(const LocalTask& local) const {
-  return local.message == kNone ? local.task.amount : program_.messages()[local.message].capacity;
+  return local.message == kNoIndex ? local.task.amount
+                                   : program_.messages()[local.message].capacity;
 }
 
 kernels::State DeviceMemory::state(std::uint32_t index) const {

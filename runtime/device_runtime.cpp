@@ -52,7 +52,7 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
       staged_(memory_.layout().staging.size()),
       reduced_(program.tasks().size()),
       intervals_(program.tasks().size()),
-      round_of_(program.tasks().size(), kNone),
+      round_of_(program.tasks().size(), kNoIndex),
       waits_for_(program.tasks().size()),
       finished_(program.tasks().size()) {
   for (const casync::Algorithm& algorithm : program.plan().plan.algorithms) {
@@ -132,7 +132,7 @@ void DeviceRuntime::prepare_rounds() {
     LocalRound mine;
     const auto add = [&](NcclOperation::Kind kind, casync::TaskId id) {
       const std::uint32_t index = program_.index_of(id);
-      if (index == kNone) return;
+      if (index == kNoIndex) return;
       const LocalTask& local = program_.tasks()[index];
       const bool sends = kind == NcclOperation::Kind::kSend;
       const std::span<std::byte> memory = memory_.payload(local);
@@ -280,7 +280,7 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
       quiet_since_ ? Clock::now() - *quiet_since_ : std::chrono::nanoseconds(0);
   if (quiet > from_s(options_.timeout_s) && !failure_ && !stopping_) {
     lock.unlock();
-    std::uint32_t busy = kNone;
+    std::uint32_t busy = kNoIndex;
     bool nccl_may_go_on = false;
     try {
       nccl_may_go_on = !end_if_nccl_stalls(quiet);
@@ -522,7 +522,7 @@ void DeviceRuntime::reduce_on_host(const LocalTask& local, std::uint32_t index) 
     all_reduce(local.task, program_.graph().divisor, nullptr, *library_,
                {{values, elements}, {}, {}, {}});
   }
-  reducing_ = kNone;
+  reducing_ = kNoIndex;
   const std::lock_guard lock(mutex_);
   reduced_[index] = 1;
   bytes_sent_ += casync::bytes_sent(program_.graph(), local.task);
@@ -616,7 +616,7 @@ std::span<const NcclOperation> DeviceRuntime::awaited() const {
 
 std::uint32_t DeviceRuntime::waiting() const {
   if (!communicator_) return reducing_;
-  return first_awaited_ < rounds_.size() ? rounds_[first_awaited_].tasks.front() : kNone;
+  return first_awaited_ < rounds_.size() ? rounds_[first_awaited_].tasks.front() : kNoIndex;
 }
 
 }  // namespace hipress::runtime

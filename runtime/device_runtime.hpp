@@ -130,7 +130,7 @@ class DeviceRuntime : public FallibleRuntime {
   std::vector<std::uint8_t> reduced_;    ///< per task: the host has done its part of the AllReduce
   std::vector<Interval> intervals_;      ///< per task
   std::vector<LocalRound> rounds_;       ///< with NCCL
-  std::vector<std::uint32_t> round_of_;  ///< per task, kNone
+  std::vector<std::uint32_t> round_of_;  ///< per task, kNoIndex
   std::vector<std::uint32_t> round_waits_;  ///< per round: its tasks that cannot be issued yet
   std::uint32_t next_round_ = 0;
   std::uint32_t first_awaited_ = 0;  ///< round that is not known to be done
@@ -147,7 +147,7 @@ class DeviceRuntime : public FallibleRuntime {
   bool stopping_ = false;
   Helper sender_, reducer_;
   std::unique_ptr<transport::Collective> library_;  ///< without NCCL, if there are all-reduces
-  std::atomic<std::uint32_t> reducing_ = kNone;     ///< the all-reduce that waits for others
+  std::atomic<std::uint32_t> reducing_ = kNoIndex;  ///< the all-reduce that waits for others
   std::unique_ptr<transport::NcclCommunicator> communicator_;
   std::thread issuer_;
   std::unique_ptr<transport::Exchange> exchange_;  ///< last: its threads call arrived()

@@ -288,7 +288,7 @@ void Engine::take_ended() {
   try {
     for (;;) {
       const std::uint32_t unit = runtime_->wait_for_unit();
-      if (unit == kNone) return;
+      if (unit == kNoIndex) return;
       end_unit(unit);
     }
   } catch (const transport::PeerError& error) {

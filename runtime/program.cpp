@@ -62,7 +62,7 @@ Program::Program(const TaskGraph& graph, const models::Model& model,
       plan_(plan),
       node_(node),
       layout_(casync::make_layout(model, plan.plan)) {
-  backward_.assign(model.gradients.size(), kNone);
+  backward_.assign(model.gradients.size(), kNoIndex);
   add_tasks(read_dataflow(graph));
   add_batches();
   add_successors();
@@ -76,7 +76,7 @@ std::string Program::describe(const LocalTask& task) const {
 }
 
 void Program::add_tasks(const Dataflow& flow) {
-  local_index_.assign(graph_.tasks(), kNone);
+  local_index_.assign(graph_.tasks(), kNoIndex);
   for (TaskId id = 0; id < graph_.tasks(); ++id) {
     const Task& task = graph_[id];
     if (task.node != node_) continue;
@@ -105,7 +105,7 @@ void Program::add_tasks(const Dataflow& flow) {
                     local.slice.elements)
               : task.amount;
       add_message(index, capacity);
-    } else if (flow.source[id] != casync::kNone && graph_[flow.source[id]].node == node_) {
+    } else if (flow.source[id] != casync::kNoIndex && graph_[flow.source[id]].node == node_) {
       local.message = tasks_[local_index_[flow.source[id]]].message;
     }
     if (task.kind == Kind::kAllReduce) collectives_.push_back(index);
@@ -142,7 +142,7 @@ void Program::add_computation(std::uint32_t index) {
     forward_ = computed_;
     return;
   }
-  if (task.gradient >= backward_.size() || backward_[task.gradient] != kNone) {
+  if (task.gradient >= backward_.size() || backward_[task.gradient] != kNoIndex) {
     throw std::invalid_argument("task graph: " + describe(tasks_[index]) +
                                 " is of an unknown gradient, or that has a Backward already");
   }
@@ -161,31 +161,32 @@ void Program::add_message(std::uint32_t index, std::int64_t capacity) {
 void Program::add_successors() {
   for (TaskId id = 0; id < graph_.tasks(); ++id) {
     const std::uint32_t from = local_index_[id];
-    if (from != kNone)
+    if (from != kNoIndex)
       tasks_[from].first_successor = static_cast<std::uint32_t>(successors_.size());
     for (const TaskId next : casync::successors(graph_, id)) {
       const std::uint32_t to = local_index_[next];
-      if (to == kNone) continue;
+      if (to == kNoIndex) continue;
       if (is_computation(tasks_[to].task)) {
         if (is_computation(graph_[id])) continue;
         throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
                                     casync::describe(graph_, id) +
                                     "; the executor replays computation from a clock");
       }
-      if (from == kNone && belongs_to_collective(graph_[id], tasks_[to].task)) continue;
-      if (from == kNone && graph_[id].kind != Kind::kSend) {
+      if (from == kNoIndex && belongs_to_collective(graph_[id], tasks_[to].task)) continue;
+      if (from == kNoIndex && graph_[id].kind != Kind::kSend) {
         throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
                                     casync::describe(graph_, id) + "; only a Send crosses nodes");
       }
       ++tasks_[to].waits_for;
-      if (from != kNone) successors_.push_back(to);
+      if (from != kNoIndex) successors_.push_back(to);
     }
-    if (from != kNone) tasks_[from].end_successor = static_cast<std::uint32_t>(successors_.size());
+    if (from != kNoIndex)
+      tasks_[from].end_successor = static_cast<std::uint32_t>(successors_.size());
   }
 }
 
 std::uint32_t Program::backward_of(std::uint32_t gradient) const {
-  if (gradient < backward_.size() && backward_[gradient] != kNone) return backward_[gradient];
+  if (gradient < backward_.size() && backward_[gradient] != kNoIndex) return backward_[gradient];
   throw std::invalid_argument(
       fmt::format("gradient {} has no Backward task on node {}", gradient, node_));
 }

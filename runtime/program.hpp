@@ -13,7 +13,7 @@
 
 namespace hipress::runtime {
 
-using casync::kNone;
+using casync::kNoIndex;
 
 /// One task of a rank, with everything its run needs looked up beforehand.
 struct LocalTask {
@@ -23,9 +23,9 @@ struct LocalTask {
       0;  ///< predecessors to see done first; computation waits for none: it is timed
   std::uint32_t order = 0;  ///< place in (gradient, peer_offset, partition, kind, id)
   std::uint32_t message =
-      kNone;  ///< buffer that an Encode or Recv fills, or that a Decode, Merge or Send reads
+      kNoIndex;  ///< buffer that an Encode or Recv fills, or that a Decode, Merge or Send reads
   std::uint32_t transfer =
-      kNone;  ///< Send: index into Program::sends(); Recv: into Program::receives()
+      kNoIndex;  ///< Send: index into Program::sends(); Recv: into Program::receives()
   std::uint32_t first_successor = 0;  ///< the successors on this rank are
   std::uint32_t end_successor = 0;    ///< Program::successors()[first … end)
   std::uint32_t first_member = 0;     ///< a batch leader's members are
@@ -69,9 +69,9 @@ class Program {
   std::span<const std::uint32_t> members(const LocalTask& leader) const {
     return {members_.data() + leader.first_member, members_.data() + leader.end_member};
   }
-  /// The local index of a task id, kNone if the task is another rank's (or nobody's).
+  /// The local index of a task id, kNoIndex if the task is another rank's (or nobody's).
   std::uint32_t index_of(casync::TaskId id) const {
-    return id < local_index_.size() ? local_index_[id] : kNone;
+    return id < local_index_.size() ? local_index_[id] : kNoIndex;
   }
   std::span<const std::uint32_t> sends() const { return sends_; }        ///< local indices
   std::span<const std::uint32_t> receives() const { return receives_; }  ///< local indices
@@ -84,7 +84,7 @@ class Program {
   }
   std::span<const MessageBuffer> messages() const { return messages_; }
   std::int64_t arena_bytes() const { return arena_bytes_; }
-  /// The rank's Backward task of each gradient, or kNone.
+  /// The rank's Backward task of each gradient, or kNoIndex.
   std::span<const std::uint32_t> backward() const { return backward_; }
   /// std::invalid_argument if the gradient has none here.
   std::uint32_t backward_of(std::uint32_t gradient) const;
@@ -110,7 +110,7 @@ class Program {
   std::uint32_t node_;
   casync::Layout layout_;
   std::vector<LocalTask> tasks_;
-  std::vector<std::uint32_t> local_index_;  ///< per task id, kNone elsewhere
+  std::vector<std::uint32_t> local_index_;  ///< per task id, kNoIndex elsewhere
   std::vector<std::uint32_t> successors_;
   std::vector<std::uint32_t> sends_, receives_, collectives_, members_;
   std::vector<MessageBuffer> messages_;

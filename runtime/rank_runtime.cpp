@@ -76,10 +76,10 @@ Stall find_stall(const Program& program, double timeout_s,
   const auto first = [&](const auto& is_wanted) {
     std::uint32_t index = 0;
     while (index < tasks.size() && !is_wanted(index)) ++index;
-    return index < tasks.size() ? index : kNone;
+    return index < tasks.size() ? index : kNoIndex;
   };
   const auto at = [&](std::uint32_t index, Blame blame) -> Stall {
-    const std::string where = index == kNone ? "the end" : program.describe(tasks[index]);
+    const std::string where = index == kNoIndex ? "the end" : program.describe(tasks[index]);
     return {
         {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, timeout_s, where)},
         patience(timeout_s, blame, rank)};
@@ -87,8 +87,8 @@ Stall find_stall(const Program& program, double timeout_s,
   const std::uint32_t backward = first([&](std::uint32_t index) {
     return tasks[index].task.kind == Kind::kBackward && undone(index);
   });
-  if (backward != kNone) return at(backward, Blame::kSelf);
-  if (busy != kNone) return at(busy, Blame::kSelf);
+  if (backward != kNoIndex) return at(backward, Blame::kSelf);
+  if (busy != kNoIndex) return at(busy, Blame::kSelf);
 
   const std::vector<bool> held_up = held_up_by_others(program.graph());
   const auto receives = program.receives();
@@ -149,7 +149,7 @@ void FallibleRuntime::rethrow_failure() const {
 transport::PeerError FallibleRuntime::named(const transport::PeerError& error) const {
   const std::uint32_t index =
       error.awaited.empty() ? waiting() : program_.index_of(error.awaited.front());
-  if (index == kNone) return error;
+  if (index == kNoIndex) return error;
   return {error.culprit,
           fmt::format("{}; rank {} waits for '{}'", error.what(), program_.node(),
                       program_.describe(program_.tasks()[index])),

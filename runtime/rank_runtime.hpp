@@ -77,8 +77,8 @@ struct Stall {
 };
 
 /// What to say when nothing has happened for the timeout. At fault is this rank, where a gradient
-/// never became ready, or it is `busy` with a task (kNone: it is not); else who did not send it a
-/// message, which is a likelier cause than a task of one's own, which may only wait for one; else
+/// never became ready, or it is `busy` with a task (kNoIndex: it is not); else who did not send it
+/// a message, which is a likelier cause than a task of one's own, which may only wait for one; else
 /// this rank, at the first task that is undone.
 Stall find_stall(const Program& program, double timeout_s,
                  const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
@@ -130,7 +130,7 @@ class FallibleRuntime : public RankRuntime {
   [[noreturn]] void rethrow_of_task(std::uint32_t index) const;
   /// A failure has come: for threads that wait for something else than changed_. With mutex_ held.
   virtual void on_failure() {}
-  /// The task that waits for other ranks, of an error that does not say; kNone.
+  /// The task that waits for other ranks, of an error that does not say; kNoIndex.
   virtual std::uint32_t waiting() const = 0;
 };
 

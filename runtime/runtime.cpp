@@ -53,7 +53,7 @@ Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
           ::operator new[](static_cast<std::size_t>(program.arena_bytes()), kArenaAlignment))),
       message_bytes_(program.messages().size()),
       intervals_(program.tasks().size()),
-      part_of_(program.tasks().size(), kNone),
+      part_of_(program.tasks().size(), kNoIndex),
       waits_at_first_(program.tasks().size()),
       transfer_of_(program.tasks().size()),
       waits_for_(program.tasks().size(), kDone) {
@@ -139,7 +139,7 @@ void Runtime::prepare_stages(kernels::StateStore& states) {
 
 std::uint32_t Runtime::part_number(const LocalTask& local) const {
   if (options_.pace == Pace::kIteration) return 0;
-  if (local.task.kind == Kind::kForward) return kNone;
+  if (local.task.kind == Kind::kForward) return kNoIndex;
   const bool of_gradient = local.task.kind == Kind::kBackward;
   const casync::Layout& layout = program_.layout();
   return of_gradient ? layout.unit_of[local.task.gradient] : layout.owner(local.task.gradient);
@@ -151,7 +151,7 @@ void Runtime::assign_parts() {
   for (std::uint32_t index = 0; index < tasks.size(); ++index) {
     part_of_[index] = part_number(tasks[index]);
     waits_at_first_[index] = tasks[index].waits_for;
-    if (part_of_[index] != kNone) parts_[part_of_[index]].tasks.push_back(index);
+    if (part_of_[index] != kNoIndex) parts_[part_of_[index]].tasks.push_back(index);
   }
   for (std::uint32_t index = 0; index < tasks.size(); ++index) {
     for (const std::uint32_t next : program_.successors(tasks[index])) {
@@ -267,7 +267,7 @@ void Runtime::begin_unit(std::uint32_t unit, std::uint64_t iteration) {
 }
 
 std::uint32_t Runtime::wait_for_unit() {
-  std::uint32_t unit = kNone;
+  std::uint32_t unit = kNoIndex;
   {
     std::unique_lock lock(mutex_);
     const std::chrono::duration<double> look(options_.timeout_s / kLooks);
@@ -276,7 +276,7 @@ std::uint32_t Runtime::wait_for_unit() {
       if (under_way_ > 0) end_if_stalled_since(lock, progress_);
     }
     rethrow_failure();
-    if (ended_.empty()) return kNone;
+    if (ended_.empty()) return kNoIndex;
     unit = ended_.front();
     ended_.pop_front();
   }
@@ -296,7 +296,7 @@ void Runtime::end_if_stalled_since(std::unique_lock<std::mutex>& lock, Clock::ti
   end_if_stalled(
       lock, Clock::now() - since,
       [this](std::uint32_t index) { return waits_for_[index] != kDone; },
-      codec_.running ? codec_.task : kNone);
+      codec_.running ? codec_.task : kNoIndex);
 }
 
 void Runtime::serve(Queue& queue) {
@@ -359,7 +359,7 @@ void Runtime::run_body(const LocalTask& local, std::uint32_t index) {
     case Kind::kAllReduce:
       reducing_ = index;
       all_reduce(local);
-      reducing_ = kNone;
+      reducing_ = kNoIndex;
       return;
     default:
       return send(local, index);
@@ -413,7 +413,7 @@ void Runtime::encode_or_decode(const LocalTask& local, std::uint64_t iteration) 
 
 void Runtime::all_reduce(const LocalTask& local) {
   const std::span<std::byte> message =
-      local.message == kNone ? std::span<std::byte>() : buffer(local.message);
+      local.message == kNoIndex ? std::span<std::byte>() : buffer(local.message);
   runtime::all_reduce(local.task, program_.graph().divisor, program_.cast_of(local), *library_,
                       {slice(local), message, {}, {}});
   const std::lock_guard lock(mutex_);
@@ -422,7 +422,7 @@ void Runtime::all_reduce(const LocalTask& local) {
 
 void Runtime::send(const LocalTask& local, std::uint32_t index) {
   const std::int64_t bytes =
-      local.message == kNone ? local.task.amount : message_bytes_[local.message];
+      local.message == kNoIndex ? local.task.amount : message_bytes_[local.message];
   {
     const std::lock_guard lock(mutex_);
     bytes_sent_ += bytes;
@@ -441,7 +441,7 @@ std::span<std::byte> Runtime::buffer(std::uint32_t message) const {
 }
 
 std::span<std::byte> Runtime::payload(const LocalTask& local) const {
-  if (local.message != kNone) return buffer(local.message);
+  if (local.message != kNoIndex) return buffer(local.message);
   return std::as_writable_bytes(slice(local));
 }
 
@@ -501,7 +501,7 @@ void Runtime::arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point a
   const std::uint32_t index = program_.index_of(tag);
   const std::lock_guard lock(mutex_);
   const LocalTask& local = program_.tasks()[index];
-  if (local.message != kNone) message_bytes_[local.message] = bytes;
+  if (local.message != kNoIndex) message_bytes_[local.message] = bytes;
   if (--waits_for_[index] == 0) release(index, at);
 }
 

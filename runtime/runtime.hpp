@@ -69,7 +69,7 @@ class Runtime : public FallibleRuntime {
   /// values are in its memory. A failure is wait_for_unit()'s to tell. Any thread may call it.
   void begin_unit(std::uint32_t unit, std::uint64_t iteration);
   /// Returns a unit whose values are the means and whose messages have left: it may begin again.
-  /// Throws as wait(); returns kNone after stop_waiting(). For one thread.
+  /// Throws as wait(); returns kNoIndex after stop_waiting(). For one thread.
   std::uint32_t wait_for_unit();
   void stop_waiting();
   /// Something else that this rank's part depends on has failed: wait_for_unit() throws that.
@@ -146,7 +146,7 @@ class Runtime : public FallibleRuntime {
   std::vector<std::int64_t> message_bytes_;    ///< in use, per message
   std::vector<kernels::State> states_;         ///< per task
   std::vector<Interval> intervals_;            ///< per task
-  std::vector<std::uint32_t> part_of_;         ///< per task; kNone: it does not run
+  std::vector<std::uint32_t> part_of_;         ///< per task; kNoIndex: it does not run
   std::vector<std::uint32_t> waits_at_first_;  ///< per task: predecessors of its part
   std::vector<std::uint32_t> transfer_of_;     ///< per Send: its number in its part's exchange
   std::int64_t bytes_sent_ = 0;
@@ -162,7 +162,7 @@ class Runtime : public FallibleRuntime {
   Queue codec_, communication_;
   Queue collective_;  ///< all-reduces, which wait for other ranks; its thread runs if there are any
   std::unique_ptr<transport::Collective> library_;  ///< null without all-reduces
-  std::atomic<std::uint32_t> reducing_ = kNone;     ///< the all-reduce that waits for others
+  std::atomic<std::uint32_t> reducing_ = kNoIndex;  ///< the all-reduce that waits for others
   std::vector<Part> parts_;  ///< last: their exchanges' threads call arrived()
 };
 

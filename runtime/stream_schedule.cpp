@@ -52,7 +52,7 @@ void StreamSchedule::enqueue(Stream stream, std::span<const std::uint32_t> tasks
   StreamClock& known = known_[number(stream)];
   known[number(stream)] = used_[number(stream)];
   entry.known = known;
-  entry.task = tasks.empty() ? kNone : tasks.front();
+  entry.task = tasks.empty() ? kNoIndex : tasks.front();
   for (const std::uint32_t task : tasks) {
     clocks_[task] = known;
     places_[task] = {stream, used_[number(stream)]};
@@ -85,7 +85,7 @@ std::uint32_t StreamSchedule::first_undone() {
       if (!device_.done(entries_[s][i].end)) return entries_[s][i].task;
     }
   }
-  return kNone;
+  return kNoIndex;
 }
 
 StreamSchedule::Times StreamSchedule::times(std::uint32_t task) {

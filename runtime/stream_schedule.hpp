@@ -39,7 +39,7 @@ class StreamSchedule {
   bool done();
   /// The task's entry is done; false if it has none.
   bool is_done(std::uint32_t task);
-  /// The first task of an entry that is not done; kNone if there is none.
+  /// The first task of an entry that is not done; kNoIndex if there is none.
   std::uint32_t first_undone();
 
   /// The device's time of a task, as seconds after the origin; false if it had no entry.
@@ -55,7 +55,7 @@ class StreamSchedule {
   struct Entry {
     Event start = 0, end = 0;
     StreamClock known{};  ///< when it is done
-    std::uint32_t task = kNone;
+    std::uint32_t task = kNoIndex;
   };
   struct Place {
     Stream stream = Stream::kOwnCodec;

@@ -45,9 +45,9 @@ struct Pattern {
   double longest = 0;  ///< ps of all work and delays one after the other
   /// The AllReduce of the first node; those of the others follow it. Each waits for its node's one
   /// of the unit with an all-reduce before.
-  std::uint32_t collective = casync::kNone;
+  std::uint32_t collective = casync::kNoIndex;
 
-  bool is_collective() const { return collective != casync::kNone; }
+  bool is_collective() const { return collective != casync::kNoIndex; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(waits.size()); }
   std::size_t bytes() const {
     return steps.capacity() * sizeof(Step) + waits.capacity() * sizeof(waits[0]) +

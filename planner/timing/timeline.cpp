@@ -178,16 +178,16 @@ void Timeline::place_units() {
   port_rule_.resize(schedule_->representatives);
   units_.resize(count);
   offset_.resize(count + 1);
-  collective_before_.assign(count, casync::kNone);
-  collective_behind_.assign(count, casync::kNone);
+  collective_before_.assign(count, casync::kNoIndex);
+  collective_behind_.assign(count, casync::kNoIndex);
   std::size_t offset = 0;
-  std::uint32_t last = casync::kNone;
+  std::uint32_t last = casync::kNoIndex;
   for (std::uint32_t unit = 0; unit < count; ++unit) {
     const Pattern& pattern = *schedule_->units[unit].pattern;
     offset_[unit] = offset;
     offset += pattern.count();
     if (!pattern.is_collective()) continue;
-    if (last != casync::kNone) collective_behind_[last] = unit;
+    if (last != casync::kNoIndex) collective_behind_[last] = unit;
     collective_before_[unit] = last;
     last = unit;
   }
@@ -309,7 +309,7 @@ void Timeline::release(std::uint32_t unit) {
 /// Lets each node's AllReduce wait for the one before, as far as that is not over.
 void Timeline::hold_collective(std::uint32_t unit) {
   const std::uint32_t before = collective_before_[unit];
-  if (before == casync::kNone || before < state_.oldest) return;
+  if (before == casync::kNoIndex || before < state_.oldest) return;
   const std::uint32_t first = schedule_->units[before].pattern->collective;
   for (std::uint32_t i = 0; i < schedule_->representatives; ++i) {
     if (waits_[offset_[before] + first + i] == kDone) continue;

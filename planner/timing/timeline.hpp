@@ -229,7 +229,7 @@ class Timeline {
   std::vector<Unit> units_;
   std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
   std::vector<std::uint16_t> waits_;
-  // Per unit with an all-reduce: the one before and the one behind; casync::kNone: none.
+  // Per unit with an all-reduce: the one before and the one behind; casync::kNoIndex: none.
   std::vector<std::uint32_t> collective_before_, collective_behind_;
   sim::Touched touched_streams_;  // numbers of queues
   sim::PortRule port_rule_;

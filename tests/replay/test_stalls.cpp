@@ -169,9 +169,9 @@ class Asked {
       if (!peer || program_.graph().peer(task) == *peer) return index;
     }
     FAIL("no such task");
-    return kNone;
+    return kNoIndex;
   }
-  Stall stall(const std::set<std::uint32_t>& undone, std::uint32_t busy = kNone) const {
+  Stall stall(const std::set<std::uint32_t>& undone, std::uint32_t busy = kNoIndex) const {
     return find_stall(
         program_, kTimeout_s, [&](std::uint32_t index) { return undone.contains(index); }, busy);
   }

@@ -196,10 +196,10 @@ TEST_CASE("a graph that leaves nodes different is reported") {
                                   builder.add({.node = 1, .kind = casync::Kind::kBackward})};
   const casync::Task transfer{
       .amount = 40, .node = 1, .peer_offset = 1, .kind = casync::Kind::kSend};
-  const casync::TaskId send = builder.add(transfer, {own, casync::kNone});
+  const casync::TaskId send = builder.add(transfer, {own, casync::kNoIndex});
   builder.edge(ready[1], send);
   const casync::TaskId recv = builder.add(
-      {.amount = 40, .peer_offset = 1, .kind = casync::Kind::kRecv}, {casync::kNone, message});
+      {.amount = 40, .peer_offset = 1, .kind = casync::Kind::kRecv}, {casync::kNoIndex, message});
   builder.edge(send, recv);
   const casync::TaskId merge = builder.add(
       {.amount = 10, .peer_offset = 1, .kind = casync::Kind::kMerge, .flags = casync::kDivideSum},

@@ -9,6 +9,7 @@
 #include "casync/strategy.hpp"
 #include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
+#include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::runtime {
@@ -58,20 +59,19 @@ inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
   return model;
 }
 
-/// Every gradient in K partitions with one codec, or raw if it is null.
+/// Every gradient in K partitions with one codec, or raw if it is null or does not take the shape.
 inline plans::ResolvedPlan make_plan(const models::Model& model, const std::string& strategy,
                                      std::uint32_t nodes, std::int32_t partitions,
                                      std::shared_ptr<const kernels::Codec> codec) {
   plans::ResolvedPlan resolved;
   resolved.plan.strategy = strategy;
   resolved.plan.nodes = nodes;
-  const std::int8_t algorithm = codec ? 0 : casync::kRaw;
-  resolved.plan.decisions.assign(model.gradients.size(), {algorithm, partitions});
+  for (const models::Gradient& gradient : model.gradients) {
+    const bool takes = codec && codec->refusal(shape_of(gradient)).empty();
+    resolved.plan.decisions.push_back({takes ? std::int8_t{0} : casync::kRaw, partitions});
+  }
   if (codec) {
-    resolved.plan.algorithms.push_back(
-        {.name = "codec",
-         .encoded_bytes = [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
-         .half_precision = codec->traits().half_precision});
+    resolved.plan.algorithms.push_back(plans::algorithm_of("codec", codec));
     resolved.codecs.push_back(std::move(codec));
   }
   return resolved;

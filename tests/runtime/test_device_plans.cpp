@@ -158,7 +158,7 @@ TEST_CASE("a stream waits once for what it does not know, and never for itself")
     schedule.enqueue(Stream::kInbound, {&decode, 1}, [] {});
     CHECK(device.waits == before + 1);  // its predecessor is in the same stream
     while (!schedule.done()) std::this_thread::yield();
-    CHECK(schedule.first_undone() == kNone);
+    CHECK(schedule.first_undone() == kNoIndex);
     CHECK(schedule.times(encode).timed);
     CHECK(schedule.times(encode).end_s <= schedule.times(send).end_s);
     CHECK_FALSE(schedule.times(find(Kind::kBackward)).timed);

@@ -26,8 +26,8 @@ struct HandMade {
   }
   /// All of the slice from node 0 to node 1; returns the Recv, which writes `message`.
   TaskId transfer(std::uint32_t message) {
-    const TaskId send = add(Kind::kSend, 0, 256, {slice(0), casync::kNone});
-    const TaskId recv = add(Kind::kRecv, 1, 256, {casync::kNone, message});
+    const TaskId send = add(Kind::kSend, 0, 256, {slice(0), casync::kNoIndex});
+    const TaskId recv = add(Kind::kRecv, 1, 256, {casync::kNoIndex, message});
     builder.edge(send, recv);
     return recv;
   }
@@ -131,7 +131,7 @@ TEST_CASE("graphs that cannot be executed are refused with the task's name") {
   }
   SECTION("ids in no topological order") {
     const std::uint32_t message = made.builder.message(1, casync::kRaw, 256);
-    const TaskId merge = made.add(Kind::kMerge, 1, 64, {casync::kNone, made.slice(1)});
+    const TaskId merge = made.add(Kind::kMerge, 1, 64, {casync::kNoIndex, made.slice(1)});
     made.builder.edge(made.transfer(message), merge);
     CHECK_THROWS_WITH(made.program(1), Contains("Merge g0[0] on node 1 comes before Recv"));
   }

@@ -1,0 +1,136 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "replay/reference.hpp"
+#include "replay/replay.hpp"
+#include "replay/room.hpp"
+#include "tests/runtime/fixtures.hpp"
+
+using namespace hipress;
+using namespace hipress::replay;
+using namespace hipress::runtime;
+
+namespace {
+
+std::vector<std::string> staged_algorithms() {
+  std::vector<std::string> names;
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+    if (row.staged) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+/// Matrices, a convolution, and what codecs of several stages leave raw.
+models::Model shaped_model() {
+  const std::vector<std::vector<std::int64_t>> shapes{{64, 48},      {100},  {33, 70},
+                                                      {40, 4, 3, 3}, {3, 5}, {64, 48}};
+  models::Model model{.name = "shaped", .source = {}, .unit = {}, .gradients = {}};
+  for (const std::vector<std::int64_t>& shape : shapes) {
+    const std::size_t number = model.gradients.size();
+    model.gradients.push_back({.name = "g" + std::to_string(number),
+                               .elements = kernels::elements_of(shape),
+                               .ready_s = 1e-5 * static_cast<double>(number),
+                               .shape = shape});
+  }
+  return model;
+}
+
+Case staged_case(const std::string& topology, std::uint32_t nodes, std::int32_t partitions,
+                 const std::string& algorithm,
+                 const std::function<void(casync::Plan&)>& change = {}) {
+  Case made;
+  made.model = shaped_model();
+  made.plan = make_plan(made.model, topology, nodes, partitions, codec_or_raw(algorithm));
+  if (change) change(made.plan.plan);
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
+  return made;
+}
+
+ReplayOptions iterations(int count) { return {.warmup = 1, .iterations = count, .progress = {}}; }
+
+bool verifies(const std::string& transport, const Case& made) {
+  return replay_threads(transport, made.model, made.plan, made.graph, iterations(3)).verified;
+}
+
+}  // namespace
+
+TEST_CASE("gradients compressed in stages verify over every topology, by their own and in groups") {
+  const std::string algorithm = GENERATE(from_range(staged_algorithms()));
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
+  CAPTURE(algorithm, topology);
+  for (std::uint32_t nodes = 1; nodes <= 4; ++nodes) {
+    for (const std::int32_t partitions : {1, 3, 4}) {
+      CHECK(verifies("memory", staged_case(topology, nodes, partitions, algorithm)));
+    }
+    CHECK(verifies("memory", staged_case(topology, nodes, 1, algorithm, [](casync::Plan& plan) {
+                     plan.bulk_groups = {{0, 2, 5}};
+                   })));
+  }
+  CHECK(verifies("tcp", staged_case(topology, 3, 2, algorithm)));
+}
+
+TEST_CASE("stages verify without pipelining, with batches, and beside a topology for raw ones") {
+  const std::string algorithm = GENERATE(from_range(staged_algorithms()));
+  CAPTURE(algorithm);
+  const auto with = [&](const std::function<void(casync::Plan&)>& change) {
+    return verifies("memory", staged_case("ring", 3, 3, algorithm, change));
+  };
+  CHECK(with([](casync::Plan& plan) { plan.pipelining = false; }));
+  CHECK(with([](casync::Plan& plan) { plan.batch.threshold_bytes = 1 << 20; }));
+  CHECK(with([](casync::Plan& plan) { plan.raw_strategy = "allreduce"; }));
+  CHECK(with([](casync::Plan& plan) { plan.raw_strategy = "ps"; }));
+}
+
+TEST_CASE("with error feedback, the sum of what low rank sends comes close to the sum of means") {
+  // The error that is left after T steps is one step's, so that its share shrinks as 1/T.
+  const std::string algorithm = GENERATE(from_range(staged_algorithms()));
+  CAPTURE(algorithm);
+  const Case made = staged_case("ring", 2, 2, algorithm);
+  const Inputs inputs{.seed = 3};
+  Reference reference(made.graph, made.model, made.plan, inputs);
+  std::size_t first = 0;
+  while (reference.partitions()[first].gradient != 0) ++first;
+  const auto elements = static_cast<std::size_t>(made.model.gradients[0].elements);
+  std::vector<double> sent(elements), exact(elements);
+  const auto error = [&] {
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < elements; ++i) {
+      difference += (sent[i] - exact[i]) * (sent[i] - exact[i]);
+      norm += exact[i] * exact[i];
+    }
+    return std::sqrt(difference / norm);
+  };
+  double early = 0;
+  constexpr std::uint64_t kSteps = 60;
+  for (std::uint64_t step = 0; step < kSteps; ++step) {
+    // The same values in every step: what a codec leaves out must come later.
+    std::vector<float> values(elements);
+    for (std::uint32_t node = 0; node < 2; ++node) {
+      fill_unit(inputs, step, node, reference.layout().units[0], made.model, 0, values);
+      for (std::size_t i = 0; i < elements; ++i) exact[i] += values[i] / 2.0;
+    }
+    reference.run(first, step, [&](const Reference::Block& block) {
+      REQUIRE(block.values[0].size() == elements);
+      for (std::size_t i = 0; i < elements; ++i) {
+        sent[i] += block.values[0][i];
+        REQUIRE(block.values[0][i] == block.values[1][i]);
+      }
+    });
+    if (step == 0) early = error();
+  }
+  CHECK(early > 0.3);  // noise of full rank is hardly compressed at all
+  CHECK(error() < early);
+}
+
+TEST_CASE("the memory of stages is counted") {
+  const Case raw = staged_case("ring", 2, 2, "raw");
+  const std::vector<std::uint32_t> nodes{0};
+  const Room least = room_of(raw.graph, raw.model, raw.plan, nodes, false);
+  for (const std::string& algorithm : staged_algorithms()) {
+    const Case made = staged_case("ring", 2, 2, algorithm);
+    const Room room = room_of(made.graph, made.model, made.plan, nodes, false);
+    CHECK(room.gradients == least.gradients);
+    CHECK(room.states >= 4 * 64 * 48);  // a residual each
+    CHECK(room.messages > 0);
+  }
+}
