@@ -86,7 +86,7 @@ class Estimate {
       const kernels::Codec& codec = *plan_.codecs[static_cast<std::size_t>(what.algorithm)];
       for (const std::uint32_t g : what.members) {
         room_.states +=
-            (verify ? 2 : 1) * ranks_ * runtime::state_bytes(codec, model_.gradients[g]);
+            (verify ? 2 : 1) * ranks_ * kernels::state_bytes(codec, shape_of(model_.gradients[g]));
       }
     }
   }

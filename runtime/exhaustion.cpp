@@ -21,12 +21,11 @@ std::string complaint(std::string_view who, int error) {
     case EAGAIN:
       return fmt::format(
           "{} cannot start a thread ({}): raise the limits on threads and on address space (ulimit "
-          "-u, ulimit -v, the container's number of processes), or start fewer ranks here "
-          "(--nnodes)",
+          "-u, ulimit -v, the container's number of processes), or start fewer ranks here",
           who, std::strerror(error));
     default:
       return fmt::format(
-          "{} has run out of memory: start fewer ranks here (--nnodes), take a smaller model, or "
+          "{} has run out of memory: start fewer ranks here, take a smaller model, or "
           "raise the limit (ulimit -v, the memory of the container or job)",
           who);
   }

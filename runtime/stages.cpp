@@ -87,12 +87,4 @@ std::vector<kernels::StagedSlice> StagedUnit::slices(std::uint64_t seed,
   return slices;
 }
 
-std::int64_t state_bytes(const kernels::Codec& codec, const models::Gradient& gradient) {
-  std::int64_t elements = 0;
-  for (const kernels::StateArray& array : codec.states(shape_of(gradient))) {
-    elements += array.elements;
-  }
-  return elements * static_cast<std::int64_t>(sizeof(float));
-}
-
 }  // namespace hipress::runtime

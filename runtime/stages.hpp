@@ -54,7 +54,4 @@ class StagedUnit {
   std::vector<Part> parts_;
 };
 
-/// Bytes of the arrays that a gradient's encoder keeps between iterations.
-std::int64_t state_bytes(const kernels::Codec& codec, const models::Gradient& gradient);
-
 }  // namespace hipress::runtime

@@ -83,6 +83,9 @@ class Codec {
   virtual void decode_stages(std::span<const StagedSlice> slices, void* stream = nullptr) const;
 };
 
+/// Bytes of the arrays that a codec of several stages keeps for a gradient of the shape.
+std::int64_t state_bytes(const Codec& codec, Shape shape);
+
 /// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
            float own_divisor, float sum_divisor);

@@ -36,4 +36,10 @@ void Codec::decode_stages(std::span<const StagedSlice> /*slices*/, void* /*strea
   throw std::logic_error("a codec of one stage decodes by decode()");
 }
 
+std::int64_t state_bytes(const Codec& codec, Shape shape) {
+  std::int64_t elements = 0;
+  for (const StateArray& array : codec.states(shape)) elements += array.elements;
+  return elements * static_cast<std::int64_t>(sizeof(float));
+}
+
 }  // namespace hipress::kernels

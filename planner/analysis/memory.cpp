@@ -1,40 +1,61 @@
 #include "planner/analysis/memory.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "casync/layout.hpp"
 #include "casync/strategy.hpp"
 #include "kernels/codec/codec.hpp"
 
 namespace hipress::planner {
 namespace {
 
-/// Per algorithm, the arrays as long as a slice that its encoders keep.
-std::vector<int> state_arrays(const std::vector<casync::Algorithm>& algorithms) {
-  std::vector<int> arrays;
-  for (const casync::Algorithm& algorithm : algorithms) {
-    const kernels::CodecTraits traits = kernels::make_codec(algorithm.name)->traits();
-    arrays.push_back(traits.error_feedback ? traits.state_arrays : 0);
+/// What encoders keep of a slice, or in stages of all gradients of a unit, in bytes.
+class StateBytes {
+ public:
+  StateBytes(const models::Model& model, const casync::Plan& plan)
+      : model_(model), layout_(casync::make_layout(model, plan)) {
+    for (const casync::Algorithm& algorithm : plan.algorithms) {
+      codecs_.push_back(kernels::make_codec(algorithm.name));
+    }
   }
-  return arrays;
-}
+
+  std::int64_t of(const casync::Task& encode, std::int64_t slice_bytes) const {
+    const kernels::Codec& codec = *codecs_[static_cast<std::size_t>(encode.algorithm)];
+    const kernels::CodecTraits& traits = codec.traits();
+    if (!traits.staged) return (traits.error_feedback ? traits.state_arrays : 0) * slice_bytes;
+    if (encode.stage > 0) return 0;  // counted with the first
+    std::int64_t bytes = 0;
+    for (const std::uint32_t member : layout_.units[encode.gradient].members) {
+      bytes += kernels::state_bytes(codec, shape_of(model_.gradients[member]));
+    }
+    return bytes;
+  }
+
+ private:
+  const models::Model& model_;
+  casync::Layout layout_;
+  std::vector<std::unique_ptr<kernels::Codec>> codecs_;
+};
 
 }  // namespace
 
 PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
                        casync::Folding folding) {
   const casync::TaskGraph graph = casync::expand_to_run(model, plan, folding);
-  const std::vector<int> arrays = state_arrays(plan.algorithms);
+  const StateBytes states(model, plan);
   std::vector<PlanMemory> nodes(graph.representatives());
   for (const casync::Buffer& buffer : graph.buffers) {
-    const bool message = buffer.kind == casync::Buffer::Kind::kMessage;
-    if (message) nodes[graph.representative(buffer.node)].buffer_bytes += buffer.bytes;
+    if (buffer.kind == casync::Buffer::Kind::kSlice) continue;
+    const bool factor = buffer.kind == casync::Buffer::Kind::kFactor;
+    // A factor is there twice: on the wire, and as the codec has it.
+    nodes[graph.representative(buffer.node)].buffer_bytes += (factor ? 2 : 1) * buffer.bytes;
   }
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
     if (graph[id].kind != casync::Kind::kEncode) continue;
     const casync::Buffer& slice = graph.buffers[graph.operands[id].reads];
-    nodes[graph.representative(slice.node)].residual_bytes +=
-        arrays[static_cast<std::size_t>(graph[id].algorithm)] * slice.bytes;
+    nodes[graph.representative(slice.node)].residual_bytes += states.of(graph[id], slice.bytes);
   }
   PlanMemory most;
   for (const PlanMemory& node : nodes) {

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "casync/folding.hpp"
+#include "casync/layout.hpp"
 #include "tests/casync/fixtures.hpp"
 
 namespace hipress::casync {

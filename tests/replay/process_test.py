@@ -268,7 +268,7 @@ class Exec(unittest.TestCase):
             if done.returncode != 0:
                 self.assertEqual(done.returncode, 1, f"{threads} threads: {done.stderr}")
                 self.assertRegex(done.stderr, r"^hipress-exec: rank \d (cannot start a thread \(.*\)|has run out of memory)"
-                                              r": .*--nnodes")
+                                              r": .*start fewer ranks here")
         self.assertEqual(ended[0], 1)
 
     def test_more_memory_than_there_is_is_refused_with_the_figure(self):
