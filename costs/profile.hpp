@@ -8,18 +8,27 @@
 
 #include "costs/curve.hpp"
 #include "costs/spread.hpp"
+#include "costs/stage_costs.hpp"
 
 namespace hipress::costs {
 
 /// Costs of one algorithm on one device; x is elements of the slice. `encode` is as a replay runs
-/// it, with the error feedback that is the algorithm's default.
+/// it, with the error feedback that is the algorithm's default. A staged algorithm has costs of
+/// stages, and empty curves.
 struct CodecCosts {
   Curve encode;
   Curve decode;
   Curve decode_add;
-  double encode_factor_quotients = 1;  ///< times `encode`: of values that are divided by a number
-                                       ///< that is no power of two (casync::encodes_quotients)
+  double encode_factor_quotients = 1;   ///< times `encode`: of values that are divided by a number
+                                        ///< that is no power of two (casync::encodes_quotients)
+  std::vector<StageCosts> stages = {};  ///< encodes; encode_work() says of what
+  StageCosts decode_stages = {};        ///< the last decode; decode_work() says of what
   bool operator==(const CodecCosts&) const = default;
+
+  bool is_staged() const { return !stages.empty(); }
+  /// The costs of kernels that take so many times as long: encodes, and decodes.
+  CodecCosts times(double encode_factor, double decode_factor) const;
+  CodecCosts times(double factor) const { return times(factor, factor); }
 
   /// Seconds that an encode of so many elements takes.
   double encode_s(std::int64_t elements, bool quotients) const {
