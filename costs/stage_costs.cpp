@@ -20,7 +20,8 @@ using Terms = std::array<double, kTerms>;
 
 /// What the costs are multiplied by, in their order.
 Terms terms_of(const StageWork& work) {
-  return {1, work.elements, work.element_ranks, work.values, work.value_ranks};
+  return {1, static_cast<double>(work.elements), static_cast<double>(work.element_ranks),
+          static_cast<double>(work.values), static_cast<double>(work.value_ranks)};
 }
 
 StageWork& operator+=(StageWork& sum, const StageWork& work) {
@@ -31,9 +32,8 @@ StageWork& operator+=(StageWork& sum, const StageWork& work) {
   return sum;
 }
 
-double values_of(const kernels::Stage& stage) {
-  return static_cast<double>(stage.bytes) /
-         static_cast<double>(kernels::bytes_per_value(stage.values));
+std::int64_t values_of(const kernels::Stage& stage) {
+  return stage.bytes / kernels::bytes_per_value(stage.values);
 }
 
 /// The subsets of the terms, those of fewer terms first.
@@ -79,7 +79,7 @@ std::vector<double> relative_residuals(const std::vector<StageSample>& samples,
                                        const StageCosts& costs) {
   std::vector<double> residuals;
   for (const StageSample& sample : samples)
-    residuals.push_back(std::abs(stage_seconds(costs, sample.work) / sample.seconds - 1));
+    residuals.push_back(std::abs(costs.seconds(sample.work) / sample.seconds - 1));
   return residuals;
 }
 
@@ -132,9 +132,8 @@ std::string_view trimmed(std::string_view text) {
 
 StageWork encode_work(std::span<const kernels::Stage> stages, int stage, std::int64_t elements) {
   const kernels::Stage& made = stages[static_cast<std::size_t>(stage)];
-  const auto size = static_cast<double>(elements);
-  const double values = values_of(made);
-  return {size, size * made.rank, values, values * made.rank};
+  const std::int64_t values = values_of(made);
+  return {elements, elements * made.rank, values, values * made.rank};
 }
 
 StageWork decode_work(std::span<const kernels::Stage> stages, std::int64_t elements) {
@@ -144,8 +143,8 @@ StageWork decode_work(std::span<const kernels::Stage> stages, std::int64_t eleme
     work += encode_work(stages, stage, elements);
     rank = std::max(rank, stages[static_cast<std::size_t>(stage)].rank);
   }
-  work.elements = static_cast<double>(elements);
-  work.element_ranks = work.elements * rank;
+  work.elements = elements;
+  work.element_ranks = elements * rank;
   return work;
 }
 
@@ -154,16 +153,15 @@ StageCosts StageCosts::times(double factor) const {
           factor * per_value_rank_s};
 }
 
-double stage_seconds(const StageCosts& costs, const StageWork& work) {
-  return costs.a_s + costs.per_element_s * work.elements +
-         costs.per_element_rank_s * work.element_ranks + costs.per_value_s * work.values +
-         costs.per_value_rank_s * work.value_ranks;
+double StageCosts::seconds(const StageWork& work) const {
+  const Terms terms = terms_of(work);
+  return a_s * terms[0] + per_element_s * terms[1] + per_element_rank_s * terms[2] +
+         per_value_s * terms[3] + per_value_rank_s * terms[4];
 }
 
 double stage_seconds(const StageCosts& costs, std::int64_t elements, std::int64_t values,
                      int rank) {
-  const auto e = static_cast<double>(elements), f = static_cast<double>(values);
-  return stage_seconds(costs, {e, e * rank, f, f * rank});
+  return costs.seconds({elements, elements * rank, values, values * rank});
 }
 
 StageFit fit_stage(const std::vector<StageSample>& samples) {

@@ -15,10 +15,10 @@ namespace hipress::costs {
 
 /// What the time of a stage depends on. Of several gradients that are coded together, the sums.
 struct StageWork {
-  double elements = 0;       ///< E
-  double element_ranks = 0;  ///< E·r
-  double values = 0;         ///< F
-  double value_ranks = 0;    ///< F·r
+  std::int64_t elements = 0;       ///< E
+  std::int64_t element_ranks = 0;  ///< E·r
+  std::int64_t values = 0;         ///< F
+  std::int64_t value_ranks = 0;    ///< F·r
   bool operator==(const StageWork&) const = default;
 };
 
@@ -37,14 +37,13 @@ struct StageCosts {
   double per_value_s = 0;         ///< what reads or writes the factor
   double per_value_rank_s = 0;    ///< making the factor's columns orthogonal
 
+  double seconds(const StageWork& work) const;
   /// The stage that takes `factor` times as long.
   StageCosts times(double factor) const;
   bool operator==(const StageCosts&) const = default;
 };
 
-double stage_seconds(const StageCosts& costs, const StageWork& work);
-
-/// The same for one gradient whose factor has so many values and that rank.
+/// Seconds for one gradient whose factor has so many values and that rank.
 double stage_seconds(const StageCosts& costs, std::int64_t elements, std::int64_t values, int rank);
 
 /// One measured time.

@@ -18,10 +18,10 @@ namespace {
 std::vector<StageWork> grid() {
   std::vector<StageWork> all;
   for (int exponent = 14; exponent <= 24; exponent += 2) {
-    for (const double rank : {1, 4, 16}) {
-      for (const double aspect : {1, 8}) {
-        const double elements = std::ldexp(1, exponent);
-        const double values = std::sqrt(elements / aspect) * rank;
+    for (const int rank : {1, 4, 16}) {
+      for (const int aspect : {1, 8}) {
+        const std::int64_t elements = std::int64_t{1} << exponent;
+        const auto values = static_cast<std::int64_t>(std::sqrt(elements / aspect)) * rank;
         all.push_back({elements, elements * rank, values, values * rank});
       }
     }
@@ -31,7 +31,7 @@ std::vector<StageWork> grid() {
 
 std::vector<StageSample> samples_of(const StageCosts& costs) {
   std::vector<StageSample> samples;
-  for (const StageWork& work : grid()) samples.push_back({work, stage_seconds(costs, work)});
+  for (const StageWork& work : grid()) samples.push_back({work, costs.seconds(work)});
   return samples;
 }
 
@@ -47,10 +47,10 @@ TEST_CASE("A stage takes a + b·E + c·E·r + d·F + e·F·r") {
   const StageCosts costs = {1, 2, 3, 5, 7};
   // 1 + 2·10 + 3·10·4 + 5·6 + 7·6·4 = 339
   CHECK(stage_seconds(costs, 10, 6, 4) == 339);
-  CHECK(stage_seconds(costs, {10, 40, 6, 24}) == 339);
+  CHECK(costs.seconds({10, 40, 6, 24}) == 339);
   CHECK(stage_seconds(costs.times(2), 10, 6, 4) == 678);
   // Two such gradients coded together start once: 2·339 − 1.
-  CHECK(stage_seconds(costs, {20, 80, 12, 48}) == 677);
+  CHECK(costs.seconds({20, 80, 12, 48}) == 677);
 }
 
 TEST_CASE("An encode works on its own factor, the decode on all of them") {
@@ -89,14 +89,14 @@ TEST_CASE("Noise moves a fit little, and one bad sample less") {
   samples[20].seconds *= 10;
   const StageFit fit = fit_stage(samples);
   for (const StageWork& work : grid())
-    CHECK(stage_seconds(fit.costs, work) == Approx(stage_seconds(costs, work)).epsilon(0.05));
+    CHECK(fit.costs.seconds(work) == Approx(costs.seconds(work)).epsilon(0.05));
   CHECK(fit.median_relative_residual < 0.05);
 }
 
 TEST_CASE("Samples of one rank are explained, without a cost of the rank") {
   std::vector<StageSample> samples;
-  for (const double elements : {1e4, 1e5, 1e6})
-    samples.push_back({{elements, elements, 0, 0}, 1e-5 + 1e-9 * elements});
+  for (const std::int64_t elements : {10'000, 100'000, 1'000'000})
+    samples.push_back({{elements, elements, 0, 0}, 1e-5 + 1e-9 * static_cast<double>(elements)});
   const StageFit fit = fit_stage(samples);
   check_close(fit.costs, {1e-5, 1e-9, 0, 0, 0}, 1e-6);
 }
