@@ -317,7 +317,7 @@ class Expansion {
       const Task& task = builder_.task(id);
       if (task.kind == Kind::kAllReduce) of_unit[task.gradient].push_back(id);
     }
-    for (const std::uint32_t unit : collective_order(layout_)) {
+    for (const std::uint32_t unit : collective_order(layout_, plan_.pipelining)) {
       for (const TaskId id : of_unit[unit]) {
         TaskId& last = last_collective_[builder_.task(id).node];
         if (last != kNoIndex) builder_.edge(last, id);

@@ -337,17 +337,17 @@ std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model
   return places;
 }
 
-std::vector<std::uint32_t> collective_order(const Layout& layout) {
+std::vector<std::uint32_t> collective_order(const Layout& layout, bool pipelining) {
   struct Placed {
     std::uint32_t place, stage, unit;
-    auto key() const { return std::tuple(place + stage, stage, unit); }
+    auto key() const { return std::tuple(place, stage, unit); }
   };
   std::vector<Placed> placed;
   for (std::uint32_t place = 0; place < layout.order.size(); ++place) {
     const Unit& unit = layout.units[layout.order[place]];
     if (!unit.is_staged()) placed.push_back({place, 0, layout.order[place]});
     for (std::uint32_t stage = 0; stage < unit.stages; ++stage) {
-      placed.push_back({place, stage, unit.first_factor + stage});
+      placed.push_back({pipelining ? place + stage : place, stage, unit.first_factor + stage});
     }
   }
   std::sort(placed.begin(), placed.end(),

@@ -96,8 +96,9 @@ std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model
 
 /// The order in which all ranks run a library's collectives: that of backward, where each later
 /// factor of a unit comes one place later than the one before it, behind the first factors there,
-/// so that a unit's stages do not wait for each other alone. Units without members are left out.
-std::vector<std::uint32_t> collective_order(const Layout& layout);
+/// so that a unit's stages do not wait for each other alone; without pipelining, right behind it.
+/// Units without members are left out.
+std::vector<std::uint32_t> collective_order(const Layout& layout, bool pipelining = true);
 
 /// One member's place in a unit.
 struct Member {

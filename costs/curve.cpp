@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "costs/robust.hpp"
+
 namespace hipress::costs {
 namespace {
 
@@ -42,12 +44,6 @@ struct Segment {
   double loss = 0;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 double relative_residual(const Line& line, const Sample& sample) {
   return line(static_cast<double>(sample.x)) / sample.expected_s() - 1;
 }
@@ -81,24 +77,21 @@ Line fit_weighted(Samples samples, const Eigen::VectorXd& weights, Intercept int
   return {best[0], best[1] / scale};
 }
 
-/// Huber's bend in units of relative residual: 1.345 robust standard deviations (95 % efficient for
-/// normal noise), and not less than the noise that every timer has.
-double huber_bend(Samples samples, const Line& line) {
+/// Sizes of the relative residuals.
+std::vector<double> residual_sizes(Samples samples, const Line& line) {
   std::vector<double> sizes;
   for (const Sample& sample : samples) sizes.push_back(std::abs(relative_residual(line, sample)));
-  return std::max(1.345 * 1.4826 * median(sizes), 1e-3);
+  return sizes;
 }
 
 Line fit_line(Samples samples, Intercept intercept) {
   Eigen::VectorXd weights = Eigen::VectorXd::Ones(static_cast<Eigen::Index>(samples.size()));
   Line line = fit_weighted(samples, weights, intercept);
   for (int iteration = 0; iteration < 50; ++iteration) {
-    const double bend = huber_bend(samples, line);
-    for (Eigen::Index i = 0; i < weights.size(); ++i) {
-      const double size = std::abs(relative_residual(line, samples[static_cast<std::size_t>(i)]));
-      // Squared, this is Huber's weight bend/size.
-      weights[i] = size <= bend ? 1.0 : std::sqrt(bend / size);
-    }
+    const std::vector<double> sizes = residual_sizes(samples, line);
+    const double bend = huber_bend(sizes);
+    for (Eigen::Index i = 0; i < weights.size(); ++i)
+      weights[i] = huber_weight(sizes[static_cast<std::size_t>(i)], bend);
     const Line next = fit_weighted(samples, weights, intercept);
     const bool settled = std::abs(next.a - line.a) <= 1e-9 * std::abs(line.a) &&
                          std::abs(next.b - line.b) <= 1e-9 * line.b;

@@ -99,6 +99,8 @@ std::string describe_origin(const Profile& profile, bool given) {
 std::string foreign_costs(const Profile& profile, const std::string& algorithm) {
   const std::string row = profile.row_of(algorithm);
   if (row.empty() || row == algorithm) return {};
+  const bool any_rank = profile.codec(row).is_staged();
+  if (any_rank && with_rank(row, {}) == with_rank(algorithm, {})) return {};
   return fmt::format(
       "{} is charged what {} costs, since profile {} has no costs of its own for it; "
       "hipress-profile --algorithm {} measures them",

@@ -87,6 +87,12 @@ void scale_curve(double factor, Curve& curve) {
   }
 }
 
+void scale_stage(double factor, StageCosts& stage) {
+  const double launch_s = stage.a_s;
+  stage = stage.times(factor);
+  stage.a_s = launch_s;
+}
+
 /// The memory bandwidth that the kernels' costs are of.
 double measured_at(const Profile& profile) {
   return profile.kernels_measured_at > 0 ? profile.kernels_measured_at : profile.memory_bandwidth;
@@ -179,6 +185,8 @@ void scale_kernels(double memory_bandwidth, Profile& profile) {
     for (Curve* curve : {&codec.encode, &codec.decode, &codec.decode_add}) {
       scale_curve(factor, *curve);
     }
+    for (StageCosts& stage : codec.stages) scale_stage(factor, stage);
+    scale_stage(factor, codec.decode_stages);
   }
   profile.memory_bandwidth = profile.kernels_measured_at = memory_bandwidth;
 }

@@ -53,8 +53,8 @@ LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_
                     std::uint32_t otherwise);
 
 /// Makes kernels as much faster as `memory_bandwidth`, in bytes per second, is larger than the one
-/// that they were measured at: of every curve what comes on top of its cost at size 0, which is
-/// that of launches and stays.
+/// that they were measured at: of every curve and stage what comes on top of its cost at size 0,
+/// which is that of launches and stays.
 void scale_kernels(double memory_bandwidth, Profile& profile);
 
 }  // namespace hipress::costs

@@ -8,46 +8,27 @@
 
 #include "costs/curve.hpp"
 #include "costs/spread.hpp"
+#include "costs/stage_costs.hpp"
 
 namespace hipress::costs {
 
-/// What a stage of a staged codec works on; what depends on ranks is summed over the gradients of a
-/// call.
-struct StageWork {
-  std::int64_t elements = 0;
-  std::int64_t element_ranks = 0;  ///< elements · rank
-  std::int64_t values = 0;         ///< of the factors
-  std::int64_t value_ranks = 0;    ///< values · rank
-};
-
-/// Time of one stage of a staged codec: a sum of terms, none negative.
-struct StageCosts {
-  double a_s = 0;
-  double per_element_s = 0;
-  double per_element_rank_s = 0;
-  double per_value_s = 0;
-  double per_value_rank_s = 0;
-  bool operator==(const StageCosts&) const = default;
-
-  double seconds(const StageWork& work) const {
-    return a_s + per_element_s * static_cast<double>(work.elements) +
-           per_element_rank_s * static_cast<double>(work.element_ranks) +
-           per_value_s * static_cast<double>(work.values) +
-           per_value_rank_s * static_cast<double>(work.value_ranks);
-  }
-};
-
 /// Costs of one algorithm on one device; x is elements of the slice. `encode` is as a replay runs
-/// it, with the error feedback that is the algorithm's default.
+/// it, with the error feedback that is the algorithm's default. A staged algorithm has costs of
+/// stages, and empty curves.
 struct CodecCosts {
   Curve encode;
   Curve decode;
   Curve decode_add;
-  double encode_factor_quotients = 1;  ///< times `encode`: of values that are divided by a number
-                                       ///< that is no power of two (casync::encodes_quotients)
-  std::vector<StageCosts> stages;      ///< of a staged codec: of each Encode
-  StageCosts decode_stages;            ///< of its Decode
+  double encode_factor_quotients = 1;   ///< times `encode`: of values that are divided by a number
+                                        ///< that is no power of two (casync::encodes_quotients)
+  std::vector<StageCosts> stages = {};  ///< encodes; encode_work() says of what
+  StageCosts decode_stages = {};        ///< the last decode; decode_work() says of what
   bool operator==(const CodecCosts&) const = default;
+
+  bool is_staged() const { return !stages.empty(); }
+  /// The costs of kernels that take so many times as long: encodes, and decodes.
+  CodecCosts times(double encode_factor, double decode_factor) const;
+  CodecCosts times(double factor) const { return times(factor, factor); }
 
   /// Seconds that an encode of so many elements takes.
   double encode_s(std::int64_t elements, bool quotients) const {

@@ -6,6 +6,7 @@
 #include "costs/overlap_yaml.hpp"
 #include "costs/profile.hpp"
 #include "costs/profile_text.hpp"
+#include "costs/stage_yaml.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
@@ -55,19 +56,23 @@ Curve read_curve(const YamlNode& node, std::string_view slope_key) {
   return curve;
 }
 
-std::map<std::string, CodecCosts> read_codecs(const YamlNode& node) {
-  std::map<std::string, CodecCosts> codecs;
-  for (const auto& [name, costs] : node.entries()) {
-    costs.expect_keys({"encode", "decode", "decode_add", "encode_factor_quotients"});
-    CodecCosts& codec = codecs[name];
-    codec = {.encode = read_curve(costs.at("encode"), "s_per_element"),
-             .decode = read_curve(costs.at("decode"), "s_per_element"),
-             .decode_add = read_curve(costs.at("decode_add"), "s_per_element")};
-    const auto factor = costs.find("encode_factor_quotients");
-    if (!factor) continue;
+CodecCosts read_codec(const YamlNode& node, const std::string& name) {
+  node.expect_keys({"encode", "decode", "decode_add", "encode_factor_quotients", "stages"});
+  check_stages(node, name);
+  if (node.has("stages")) return read_stages(node);
+  CodecCosts codec = {.encode = read_curve(node.at("encode"), "s_per_element"),
+                      .decode = read_curve(node.at("decode"), "s_per_element"),
+                      .decode_add = read_curve(node.at("decode_add"), "s_per_element")};
+  if (const auto factor = node.find("encode_factor_quotients")) {
     codec.encode_factor_quotients =
         factor->number(1, kMaxRatio, "an encode that divides does more");
   }
+  return codec;
+}
+
+std::map<std::string, CodecCosts> read_codecs(const YamlNode& node) {
+  std::map<std::string, CodecCosts> codecs;
+  for (const auto& [name, costs] : node.entries()) codecs[name] = read_codec(costs, name);
   return codecs;
 }
 
@@ -227,6 +232,16 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
 Profile read_profile(const std::string& path_or_name) {
   const std::string path = resolve_path(path_or_name);
   return parse_profile(io::read_file(path), path);
+}
+
+CodecCosts CodecCosts::times(double encode_factor, double decode_factor) const {
+  CodecCosts scaled = *this;
+  scaled.encode = encode.times(encode_factor);
+  scaled.decode = decode.times(decode_factor);
+  scaled.decode_add = decode_add.times(decode_factor);
+  for (StageCosts& stage : scaled.stages) stage = stage.times(encode_factor);
+  scaled.decode_stages = decode_stages.times(decode_factor);
+  return scaled;
 }
 
 std::string Profile::row_of(const std::string& algorithm) const {

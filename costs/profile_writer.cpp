@@ -7,6 +7,7 @@
 
 #include "costs/profile.hpp"
 #include "costs/profile_text.hpp"
+#include "costs/stage_yaml.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
 
@@ -62,6 +63,28 @@ void write_curve(YAML::Emitter& out, const std::string& key, const Curve& curve,
   out << YAML::EndSeq << YAML::EndMap;
 }
 
+void write_stage(YAML::Emitter& out, const StageCosts& stage) {
+  out << YAML::Flow << YAML::BeginMap;
+  for (const StageKey& key : kStageKeys) entry(out, std::string(key.name), number(stage.*key.cost));
+  out << YAML::EndMap;
+}
+
+void write_stages(YAML::Emitter& out, const CodecCosts& costs) {
+  out << YAML::Key << "stages" << YAML::Value << YAML::BeginSeq;
+  for (const StageCosts& stage : costs.stages) write_stage(out, stage);
+  out << YAML::EndSeq;
+  out << YAML::Key << "decode" << YAML::Value;
+  write_stage(out, costs.decode_stages);
+}
+
+void write_curves(YAML::Emitter& out, const CodecCosts& costs) {
+  write_curve(out, "encode", costs.encode, "s_per_element");
+  write_curve(out, "decode", costs.decode, "s_per_element");
+  write_curve(out, "decode_add", costs.decode_add, "s_per_element");
+  if (costs.encode_factor_quotients != 1)
+    entry(out, "encode_factor_quotients", number(costs.encode_factor_quotients));
+}
+
 void write_hardware(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "hardware");
   entry(out, "name", profile.hardware);
@@ -81,11 +104,7 @@ void write_kernels(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "codecs");
   for (const auto& [name, costs] : profile.codecs) {
     open_map(out, name);
-    write_curve(out, "encode", costs.encode, "s_per_element");
-    write_curve(out, "decode", costs.decode, "s_per_element");
-    write_curve(out, "decode_add", costs.decode_add, "s_per_element");
-    if (costs.encode_factor_quotients != 1)
-      entry(out, "encode_factor_quotients", number(costs.encode_factor_quotients));
+    costs.is_staged() ? write_stages(out, costs) : write_curves(out, costs);
     out << YAML::EndMap;
   }
   out << YAML::EndMap << YAML::EndMap;

@@ -7,6 +7,7 @@
 #include "kernels/codec/codec.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
+#include "profiler/stages.hpp"
 #include "profiler/timing.hpp"
 #include "profiler/variation.hpp"
 
@@ -172,39 +173,93 @@ void sample_merge(const Options& options, Series& series) {
   }
 }
 
+/// Of what encodes a slice at a time, and of what does so in stages, by name.
+struct AllSeries {
+  std::map<std::string, CodecSeries> codecs;
+  std::map<std::string, StageSeries> stages;
+  Series merge;
+};
+
+/// The algorithms that are measured: costs of stages are of all ranks, so they have none.
+std::vector<std::string> measured(const std::vector<std::string>& algorithms) {
+  std::vector<std::string> all;
+  for (const std::string& algorithm : algorithms) {
+    const bool staged = kernels::make_codec(algorithm)->traits().staged;
+    std::string name = staged ? costs::with_rank(algorithm, {}) : algorithm;
+    if (std::ranges::find(all, name) == all.end()) all.push_back(std::move(name));
+  }
+  return all;
+}
+
+void sample_staged_codec(const std::string& algorithm, const Options& options, const Hosts& hosts,
+                         StageSeries& series) {
+  StageRule rule = stage_rule(options.effort);
+  rule.ranks = ranks_of(algorithm, rule);
+  const int coding = std::min(hosts.cores(), static_cast<int>(options.nodes));
+  sample_stages([&](int rank) { return kernels::make_codec(text_of_rank(algorithm, rank)); }, rule,
+                options, coding, steady_clock(), series);
+}
+
+void sample_pass(const std::string& which, const Options& options, const Hosts& hosts,
+                 const Progress& progress, AllSeries& all, Variations& variations) {
+  for (const std::string& algorithm : measured(options.algorithms)) {
+    progress("codec " + algorithm + which);
+    if (kernels::make_codec(algorithm)->traits().staged) {
+      sample_staged_codec(algorithm, options, hosts, all.stages[algorithm]);
+    } else {
+      sample_codec(algorithm, options, hosts, all.codecs[algorithm], variations);
+    }
+  }
+  progress("merge" + which);
+  sample_merge(options, all.merge);
+}
+
+Interruptions interruptions_of(const AllSeries& all) {
+  Interruptions interruptions;
+  for (const auto& [algorithm, series] : all.codecs) {
+    for (const Series* of : {&series.encode, &series.decode, &series.decode_add}) {
+      for (const auto& [elements, iterations] : *of) interruptions.add(iterations);
+    }
+  }
+  for (const auto& [algorithm, series] : all.stages) {
+    for (const StageTimes& times : series.times) {
+      for (const auto& iterations : times) interruptions.add(iterations);
+    }
+  }
+  return interruptions;
+}
+
+void add_passes(const AllSeries& all, Variations& variations) {
+  for (const auto& [algorithm, series] : all.codecs) {
+    for (const Passes& passes : series.passes) variations.passes.add(passes);
+  }
+  for (const auto& [algorithm, series] : all.stages) variations.passes.add(series.passes_s);
+}
+
 }  // namespace
 
 void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
                     costs::Profile& profile, Variations& variations) {
-  std::map<std::string, CodecSeries> codecs;
-  Series merge;
+  AllSeries all;
   for (int pass = 1; pass <= options.passes; ++pass) {
     const std::string which =
         ", pass " + std::to_string(pass) + " of " + std::to_string(options.passes);
-    for (const std::string& algorithm : options.algorithms) {
-      progress("codec " + algorithm + which);
-      sample_codec(algorithm, options, hosts, codecs[algorithm], variations);
-    }
-    progress("merge" + which);
-    sample_merge(options, merge);
+    sample_pass(which, options, hosts, progress, all, variations);
   }
-  Interruptions interruptions;
-  for (const auto& [algorithm, series] : codecs) {
-    for (const Series* of : {&series.encode, &series.decode, &series.decode_add}) {
-      for (const auto& [elements, iterations] : *of) interruptions.add(iterations);
-    }
-    for (const Passes& passes : series.passes) variations.passes.add(passes);
-  }
+  add_passes(all, variations);
+  const double factor = interruptions_of(all).factor();
   const auto fit = [&](const std::string& name, const Series& series) {
-    return fit_and_keep(profile, name, samples_of(series, interruptions.factor()));
+    return fit_and_keep(profile, name, samples_of(series, factor));
   };
-  for (const auto& [algorithm, series] : codecs) {
+  for (const auto& [algorithm, series] : all.codecs) {
     profile.codecs[algorithm] = {.encode = fit(algorithm + ".encode", series.encode),
                                  .decode = fit(algorithm + ".decode", series.decode),
                                  .decode_add = fit(algorithm + ".decode_add", series.decode_add),
                                  .encode_factor_quotients = factor_of_quotients(series)};
   }
-  profile.merge = fit("merge", merge);
+  for (const auto& [algorithm, series] : all.stages)
+    profile.codecs[algorithm] = fit_and_keep_stages(algorithm, series, factor, profile);
+  profile.merge = fit("merge", all.merge);
 }
 
 }  // namespace hipress::profiler

@@ -9,6 +9,7 @@
 #include "kernels/codec/codec.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
+#include "profiler/stages.hpp"
 #include "replay/inputs.hpp"
 #include "runtime/gather.hpp"
 #include "transport/nccl.hpp"
@@ -188,9 +189,80 @@ double measure_copy(const Options& options) {
   return 2 * static_cast<double>(bytes) / copies.median_s;
 }
 
+/// What a device's memory holds slices of, of all that is to be measured; the same on all ranks.
+std::vector<StagePoint> fitting(Device& device, const CodecOfRank& codec_of, const StageRule& rule,
+                                const Options& options, std::int64_t& most_bytes) {
+  std::vector<StagePoint> points;
+  const std::int64_t free = device.memory().free;
+  for (const StagePoint& point : stage_points(codec_of, rule)) {
+    const std::int64_t bytes =
+        StagedSlices::bytes(*codec_of(point.rank), point.shape, slices_in_turn(point, rule));
+    std::vector<char> fits = {bytes <= free - free / 8};
+    if (options.endpoint != nullptr) fits = runtime::gather(*options.endpoint, fits.front());
+    if (std::ranges::count(fits, 0) > 0) continue;
+    points.push_back(point);
+    most_bytes = std::max(most_bytes, bytes);
+  }
+  return points;
+}
+
+/// Gradients as a replay has them, nothing kept from a step before, and whole factors.
+void fill(Device& device, const StagedSlices& slices, std::byte* arena, std::int64_t bytes) {
+  constexpr Stream kStream = Stream::kOwnCodec;
+  std::vector<float> gradient(static_cast<std::size_t>(slices.elements()));
+  replay::fill_inputs({.seed = 1}, 0, gradient);
+  device.clear(arena, bytes, kStream);
+  for (int slice = 0; slice < slices.count(); ++slice) {
+    device.copy(slices.values(slice), gradient.data(), bytes_of(slices.elements()), kStream);
+    for (int work = 0; work < slices.works(); ++work)
+      slices.run(work, slice, 0, device.handle(kStream));
+  }
+  device.drain();  // `gradient` goes away
+}
+
+/// Of two steps at a time, since a codec may do something else every other step.
+std::vector<costs::Sample> sample_point(Device& device, const Options& options,
+                                        const StagedSlices& slices) {
+  std::vector<costs::Sample> samples;
+  int turn = 0;
+  for (int work = 0; work < slices.works(); ++work) {
+    costs::Sample both = sample(device, options, slices.elements(), [&](Stream stream) {
+      const int slice = turn++ % slices.count();
+      for (const std::uint64_t step : {1, 2}) slices.run(work, slice, step, device.handle(stream));
+    });
+    for (double* const time : {&both.median_s, &both.p10_s, &both.p90_s}) *time /= 2;
+    samples.push_back(both);
+  }
+  return samples;
+}
+
+void measure_staged_codec(const std::string& algorithm, const Options& options,
+                          costs::Profile& profile) {
+  const auto device = options.device(own_rank(options));
+  StageRule rule = stage_rule(options.effort);
+  rule.ranks = ranks_of(algorithm, rule);
+  rule.cold = options.effort == Effort::kQuick ? 1 << 24 : 1 << 26;
+  const CodecOfRank codec_of = [&](int rank) {
+    return device->codec(text_of_rank(algorithm, rank));
+  };
+  std::int64_t bytes = 0;
+  const std::vector<StagePoint> points = fitting(*device, codec_of, rule, options, bytes);
+  std::byte* const arena = device->allocate(bytes);
+  std::vector<std::vector<costs::Sample>> samples;
+  for (const StagePoint& point : points) {
+    const auto codec = codec_of(point.rank);
+    const StagedSlices slices(*codec, point.shape, slices_in_turn(point, rule), arena);
+    fill(*device, slices, arena, StagedSlices::bytes(*codec, point.shape, slices.count()));
+    samples.push_back(sample_point(*device, options, slices));
+  }
+  const std::string row = costs::with_rank(algorithm, {});
+  profile.codecs[row] = fit_and_keep_stages(row, points, samples, profile);
+}
+
 void measure_codec(const std::string& algorithm, const Options& options, costs::Profile& profile) {
   const auto device = options.device(own_rank(options));
   const auto codec = device->codec(algorithm);
+  if (codec->traits().staged) return measure_staged_codec(algorithm, options, profile);
   const Room room = room_for(*device, *codec, options);
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> encode, decode, decode_add;
@@ -273,6 +345,16 @@ double measure_pair(DeviceTimer& timer, const Repeated& first, const Repeated& s
   return summarise(0, std::move(factors)).median_s;
 }
 
+/// The first that encodes a slice at a time, else one that every device has.
+std::shared_ptr<const kernels::Codec> codec_beside_work(
+    Device& device, const std::vector<std::string>& algorithms) {
+  for (const std::string& algorithm : algorithms) {
+    auto codec = device.codec(algorithm);
+    if (!codec->traits().staged) return codec;
+  }
+  return device.codec("bf16");
+}
+
 constexpr int kOverlapSlices = 4;  // in turn: more than a cache holds
 
 /// Elements of slices and messages: as many as asked for, or as the memory holds.
@@ -291,7 +373,7 @@ std::int64_t overlap_elements(Device& device, const kernels::Codec& codec,
 /// One rank's part.
 costs::OverlapFactors overlap_on(Device& device, const Options& options,
                                  const Transfers& transfers) {
-  const auto codec = device.codec(options.algorithms.front());
+  const auto codec = codec_beside_work(device, options.algorithms);
   const std::int64_t n = options.overlap.rows;
   const std::int64_t elements = transfers.least(overlap_elements(device, *codec, options.overlap));
   std::byte* const arena = device.allocate(Slices::bytes(*codec, elements, kOverlapSlices));

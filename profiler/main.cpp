@@ -27,6 +27,7 @@
 
 namespace {
 
+using hipress::costs::CodecCosts;
 using hipress::costs::Curve;
 using hipress::costs::Profile;
 namespace profiler = hipress::profiler;
@@ -56,9 +57,10 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "what links are measured of: " + hipress::transport::describe_transports() +
                      "; nccl (between GPUs)")
       ->capture_default_str();
-  app.add_option(
-      "--algorithm", arguments.algorithms,
-      "what to measure, comma-separated (default: " + hipress::kernels::algorithm_names() + ")");
+  app.add_option("--algorithm", arguments.algorithms,
+                 "what to measure, comma-separated; staged ones at several ranks, whichever is "
+                 "given (default: " +
+                     hipress::kernels::algorithm_names() + ")");
   app.add_option(
          "--nnodes", arguments.nodes,
          "ranks between which links are measured; default: the launcher's, else 4 that share "
@@ -88,8 +90,9 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(hipress::io::number_from(hipress::transport::kMinTimeout_s,
                                        hipress::transport::kMaxTimeout_s))
       ->capture_default_str();
-  app.add_flag("--quick", arguments.quick,
-               "fewer sizes and repetitions: a quarter of a minute for two algorithms on an idle machine");
+  app.add_flag(
+      "--quick", arguments.quick,
+      "fewer sizes and repetitions: a quarter of a minute for two algorithms on an idle machine");
   app.add_option(
          "--passes", arguments.passes,
          fmt::format(
@@ -107,14 +110,44 @@ void declare(CLI::App& app, Arguments& arguments) {
 }
 
 /// Gradient bytes per second at 2^22 elements, the slice size at which most of the time goes.
-double rate(const Curve& curve) {
-  constexpr std::int64_t kElements = 1 << 22;
-  return 4.0 * kElements / curve(kElements);
+constexpr std::int64_t kElements = 1 << 22;
+double rate_of(double seconds) { return 4.0 * kElements / seconds; }
+double rate(const Curve& curve) { return rate_of(curve(kElements)); }
+
+/// What stages are told of: a square matrix of kElements, and that rank.
+constexpr std::int64_t kRows = 1 << 11;
+constexpr int kRank = 4;
+constexpr std::int64_t kFactor = kRows * kRank;
+
+/// All encodes of a step, of factors of kFactor values.
+double encode_rate(const CodecCosts& costs) {
+  if (!costs.is_staged()) return rate(costs.encode);
+  double seconds = 0;
+  for (const auto& stage : costs.stages)
+    seconds += hipress::costs::stage_seconds(stage, kElements, kFactor, kRank);
+  return rate_of(seconds);
+}
+
+double decode_rate(const CodecCosts& costs) {
+  if (!costs.is_staged()) return rate(costs.decode);
+  const auto factors = static_cast<std::int64_t>(costs.stages.size()) * kFactor;
+  return rate_of(hipress::costs::stage_seconds(costs.decode_stages, kElements, factors, kRank));
+}
+
+nlohmann::json to_json_staged(const CodecCosts& costs) {
+  return {{"encode_Bps", encode_rate(costs)},
+          {"decode_Bps", decode_rate(costs)},
+          {"stages", costs.stages.size()},
+          {"rank", kRank}};
 }
 
 nlohmann::json to_json(const Profile& profile, const std::string& path) {
   nlohmann::json codecs = nlohmann::json::object();
   for (const auto& [name, costs] : profile.codecs) {
+    if (costs.is_staged()) {
+      codecs[name] = to_json_staged(costs);
+      continue;
+    }
     codecs[name] = {{"encode_Bps", rate(costs.encode)},
                     {"decode_Bps", rate(costs.decode)},
                     {"decode_add_Bps", rate(costs.decode_add)},
@@ -182,8 +215,16 @@ void print(const Profile& profile, const std::string& path) {
   fmt::print("{}\n\n{:12} {:>12} {:>12} {:>12}   GB/s of gradient, slices of 2^22 elements\n",
              profile.hardware, "codec", "encode", "decode", "decode+add");
   for (const auto& [name, costs] : profile.codecs) {
-    fmt::print("{:12} {:12.2f} {:12.2f} {:12.2f}\n", name, rate(costs.encode) / 1e9,
-               rate(costs.decode) / 1e9, rate(costs.decode_add) / 1e9);
+    const double encode = encode_rate(costs) / 1e9, decode = decode_rate(costs) / 1e9;
+    if (costs.is_staged()) {
+      fmt::print(
+          "{:12} {:12.2f} {:12.2f} {:>12}   {} x {}, rank {}, {} of encode\n", name, encode, decode,
+          "", kRows, kRows, kRank,
+          costs.stages.size() == 1 ? "one stage" : fmt::format("{} stages", costs.stages.size()));
+      continue;
+    }
+    fmt::print("{:12} {:12.2f} {:12.2f} {:12.2f}\n", name, encode, decode,
+               rate(costs.decode_add) / 1e9);
   }
   using hipress::io::format_bit_rate, hipress::io::format_duration;
   fmt::print("{:12} {:>12} {:>12} {:12.2f}\n\n", "raw merge", "", "", rate(profile.merge) / 1e9);

@@ -158,6 +158,16 @@ TEST_CASE("A curve of several pieces is scaled as a whole, and never negative") 
   CHECK(profile.merge.at(1000) == 0);
 }
 
+TEST_CASE("Stages are scaled less their launches") {
+  Profile profile;
+  profile.memory_bandwidth = 1e9;
+  profile.codecs["in_stages"].stages = {{1e-5, 4e-9, 8e-10, 6e-9, 2e-9}};
+  profile.codecs["in_stages"].decode_stages = {2e-5, 8e-9, 0, 0, 0};
+  scale_kernels(2e9, profile);
+  CHECK(profile.codecs["in_stages"].stages[0] == StageCosts{1e-5, 2e-9, 4e-10, 3e-9, 1e-9});
+  CHECK(profile.codecs["in_stages"].decode_stages == StageCosts{2e-5, 4e-9, 0, 0, 0});
+}
+
 TEST_CASE("An edit of the memory bandwidth alone is warned of, and scaled to when asked") {
   const TemporaryFolder folder;
   std::string text = io::read_file(io::data_file("profiler/profiles/v100_100g.yaml"));

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "costs/stage_yaml.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -31,6 +33,9 @@ Profile example_profile() {
   const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};
   profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}, 1 + 1.0 / 7};
   profile.codecs["fp16"] = {two_pieces, two_pieces, two_pieces};
+  profile.codecs["in_stages"].stages = {{1e-5 / 3, 1e-10 / 7, 1e-11 / 3, 1e-9 / 7, 1e-10 / 9},
+                                        {1e-5 / 7, 0, 1e-12 / 3, 0, 0}};
+  profile.codecs["in_stages"].decode_stages = {0, 1e-9 / 11, 0, 0, 1e-12 / 13};
   profile.merge = {{{0, 0, 1e-10 / 9}}, 0};
   profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11, 98305};
   profile.fan_in[4] = two_pieces;
@@ -111,6 +116,9 @@ TEST_CASE("A profile that could not be read back is not written, and the key is 
   refused([](Profile& p) { p.link.core_factor_interrupting = 0.9; }, "core_factor_interrupting");
   refused([](Profile& p) { p.codecs["onebit"].encode_factor_quotients = 0.9; },
           "encode_factor_quotients");
+  refused([](Profile& p) { p.codecs["in_stages"].stages[1].per_value_s = -1e-12; }, "s_per_value");
+  refused([](Profile& p) { p.codecs["in_stages"].decode_stages.a_s = std::nan(""); }, "decode.a_s");
+  refused([](Profile& p) { p.codecs["onebit"] = p.codecs["in_stages"]; }, "onebit.stages");
   refused([](Profile& p) { p.link.bandwidth = -1e9; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth = 0; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth_both_ways = 2 * p.link.bandwidth; }, "both_ways");
@@ -151,7 +159,8 @@ TEST_CASE("An algorithm costs what was measured with its parameters, or else wit
 }
 
 TEST_CASE("The profile names its algorithms when asked for another") {
-  CHECK_THROWS_WITH(example_profile().codec("dgc"), Contains("'dgc'") && Contains("fp16, onebit"));
+  CHECK_THROWS_WITH(example_profile().codec("dgc"),
+                    Contains("'dgc'") && Contains("fp16, in_stages, onebit"));
 }
 
 TEST_CASE("A profile that is not there, or has no contents, is refused") {
@@ -236,6 +245,85 @@ TEST_CASE("A profile's faults are named with file, line and remedy") {
     CHECK_THAT(refusal("latency: 10us", "latency: 10us\n  fan_in: {one: {pieces: []}}"),
                Contains("bad.yaml:21") && Contains("one"));
   }
+}
+
+/// kGood with an algorithm in stages, whose last line is 17: two stages, and the decode.
+const std::string kStages = "    onebit:\n      encode:",
+                  kWithStages =
+                      "    in_stages:\n"
+                      "      stages:\n"
+                      "        - {a_s: 2e-5, s_per_element: 1e-9, s_per_value: 3e-9}\n"
+                      "        - {a_s: 1e-5, s_per_element_rank: 2e-10, s_per_value_rank: 1e-10}\n"
+                      "      decode: {a_s: 1e-6}\n" +
+                      kStages;
+
+TEST_CASE("Stages of an algorithm are read, and what they leave out costs nothing") {
+  const TemporaryFolder folder;
+  std::string text = kGood;
+  text.replace(text.find(kStages), kStages.size(), kWithStages);
+  std::ofstream(folder.path("staged.yaml")) << text;
+  const CodecCosts costs = read_profile(folder.path("staged.yaml")).codec("in_stages");
+  CHECK(costs.is_staged());
+  CHECK(costs.stages ==
+        std::vector<StageCosts>{{2e-5, 1e-9, 0, 3e-9, 0}, {1e-5, 0, 2e-10, 0, 1e-10}});
+  CHECK(costs.decode_stages == StageCosts{1e-6, 0, 0, 0, 0});
+  CHECK(costs.encode.pieces.empty());
+  CHECK_FALSE(read_profile(folder.path("staged.yaml")).codec("onebit").is_staged());
+}
+
+TEST_CASE("Faults of stages are named with file, line and remedy") {
+  const auto spoilt = [](const std::string& from, const std::string& to) {
+    std::string text = kWithStages;
+    const std::size_t position = text.find(from);
+    REQUIRE(position != std::string::npos);
+    text.replace(position, from.size(), to);
+    return refusal(kStages, text);
+  };
+  CHECK_THAT(spoilt("s_per_value: 3e-9", "s_per_value: -3e-9"),
+             Contains("bad.yaml:15") && Contains("stages[0].s_per_value: must be 0 to 1"));
+  CHECK_THAT(spoilt("a_s: 1e-6", "a_s: -1e-6"), Contains("bad.yaml:17") && Contains("decode.a_s"));
+  CHECK_THAT(spoilt("a_s: 1e-5", "a_s: .inf"), Contains("bad.yaml:16"));
+  CHECK_THAT(spoilt("a_s: 1e-6", ""), Contains("bad.yaml:17") && Contains("a_s"));
+  CHECK_THAT(spoilt("s_per_element_rank", "s_per_elements_rank"),
+             Contains("bad.yaml:16") && Contains("s_per_element_rank"));
+  CHECK_THAT(spoilt("      decode: {a_s: 1e-6}\n", ""), Contains("decode"));
+  CHECK_THAT(spoilt("      decode: {a_s: 1e-6}\n",
+                    "      decode: {a_s: 1e-6}\n      decode_add: {pieces: []}\n"),
+             Contains("bad.yaml:18") && Contains("give 'decode' alone"));
+  // An algorithm of the table has as many as its codec.
+  CHECK_THAT(spoilt("in_stages", "tbq(tau=0.25)"),
+             Contains("bad.yaml:14") && Contains("tbq(tau=0.25) is none") && Contains("'encode'"));
+  CHECK_THAT(refusal(kStages, "    in_stages: {stages: [], decode: {a_s: 1}}\n" + kStages),
+             Contains("bad.yaml:13") && Contains("got none"));
+}
+
+TEST_CASE("Costs have as many stages as the codec") {
+  const kernels::CodecTraits two = {.staged = true, .stages = 2}, none = {};
+  CHECK(complaint_about_stages("lowrank", two, 2).empty());
+  CHECK(complaint_about_stages("onebit", none, 0).empty());
+  CHECK_THAT(complaint_about_stages("lowrank", two, 3),
+             Contains("2 entries, one per stage of lowrank, got 3") &&
+                 Contains("hipress-profile --algorithm 'lowrank'"));
+  CHECK_THAT(complaint_about_stages("lowrank", two, 0), Contains("give 2 'stages' and 'decode'"));
+  CHECK_THAT(complaint_about_stages("onebit", none, 1), Contains("'decode_add' instead"));
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+    if (!row.staged) continue;
+    CAPTURE(row.name);
+    CHECK_THAT(refusal("onebit:", std::string(row.name) + ":"),
+               Contains("bad.yaml:13") && Contains("staged algorithm"));
+  }
+}
+
+TEST_CASE("Costs that are multiplied are so in every curve and stage") {
+  Profile profile = example_profile();
+  const CodecCosts& curves = profile.codecs["fp16"];
+  CHECK(curves.times(3).encode == curves.encode.times(3));
+  CHECK(curves.times(3, 2).decode == curves.decode.times(2));
+  CHECK(curves.times(3, 2).decode_add == curves.decode_add.times(2));
+  const CodecCosts& stages = profile.codecs["in_stages"];
+  CHECK(stages.times(3, 2).stages[1] == stages.stages[1].times(3));
+  CHECK(stages.times(3, 2).decode_stages == stages.decode_stages.times(2));
+  CHECK(stages.times(1) == stages);
 }
 
 TEST_CASE("a profile without a spread has one by where its costs are from") {
