@@ -22,8 +22,7 @@ struct Gradient {
   std::vector<std::int64_t> shape = {};  ///< outermost first; none: not known, one dimension
 };
 
-/// The dimensions, of which there is one, all elements, where the shape is not known. Their product
-/// is `elements`.
+/// The dimensions: one, all elements, where the shape is not known. Their product is `elements`.
 std::vector<std::int64_t> shape_of(const Gradient& gradient);
 
 /// What is trained: its gradients in input order (gradient g is the one with index g).
@@ -50,10 +49,11 @@ inline constexpr double kLongestTime_s = 1e6;
 
 /// Reads a model from any of the three forms (docs/models.md), told apart by what they
 /// hold: `name,elements` lines (SeCoPa's input.txt), a CSV with the header
-/// `name,elements,ready_us`, or a model YAML (*.yaml, *.yml). Throws io::InputError naming file,
-/// line and gradient for: a malformed line, a size that is not in 1 … 2^48, a time that is not in
-/// 0 … kLongestTime_s, a duplicate or empty name, one that must not be printed as it is
-/// (io/utf8.hpp), an unknown key, a missing unit; and naming the file for one without gradients.
+/// `name,elements,ready_us,shape`, or a model YAML (*.yaml, *.yml). Throws io::InputError naming
+/// file, line and gradient for: a malformed line, a size that is not in 1 … 2^48, a shape that is
+/// none of so many elements (models/shape.hpp), a time that is not in 0 … kLongestTime_s, a
+/// duplicate or empty name, one that must not be printed as it is (io/utf8.hpp), an unknown key, a
+/// missing unit; and naming the file for one without gradients.
 /// Blank lines are skipped. A shipped model may be named without path and ending:
 /// read_model("vgg19").
 Model read_model(const std::string& path);

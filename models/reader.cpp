@@ -18,12 +18,14 @@
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "models/model.hpp"
+#include "models/shape.hpp"
 
 namespace hipress::models {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::string_view kName = "name", kElements = "elements", kReady = "ready_us";
+constexpr std::string_view kName = "name", kElements = "elements", kReady = "ready_us",
+                           kShape = "shape";
 constexpr double kMaxFlops = 1e30;
 constexpr Dtype kDtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
 
@@ -77,6 +79,7 @@ struct Columns {
   std::size_t name = 0;
   std::size_t elements = 1;
   std::optional<std::size_t> ready;
+  std::optional<std::size_t> shape;
   std::size_t count = 2;
   std::string text = "name,elements";  ///< for messages
 };
@@ -88,7 +91,7 @@ std::size_t position(std::span<const std::string_view> fields, std::string_view 
 /// The columns that a header names; nullopt if the line is no header but a gradient, or malformed.
 std::optional<Columns> parse_header(const std::string& file, int line_number,
                                     const std::string& line) {
-  constexpr std::string_view kKnown[] = {kName, kElements, kReady};
+  constexpr std::string_view kKnown[] = {kName, kElements, kReady, kShape};
   const std::vector<std::string_view> fields = io::split_fields(line);
   const auto known = [&](std::string_view field) {
     return std::find(std::begin(kKnown), std::end(kKnown), field) != std::end(kKnown);
@@ -109,17 +112,21 @@ std::optional<Columns> parse_header(const std::string& file, int line_number,
                            fmt::format("column {} is there twice", io::quote(fields[i])));
     }
   }
-  Columns columns{position(fields, kName), position(fields, kElements), position(fields, kReady),
-                  fields.size(), line};
+  const auto if_there = [&](std::string_view name) {
+    const std::size_t column = position(fields, name);
+    return column == fields.size() ? std::nullopt : std::optional(column);
+  };
+  Columns columns{position(fields, kName), position(fields, kElements),
+                  if_there(kReady),        if_there(kShape),
+                  fields.size(),           line};
   for (const auto& [column, name] :
        {std::pair(columns.name, kName), {columns.elements, kElements}}) {
     if (column == fields.size()) {
       throw io::InputError(
           file, line_number,
-          fmt::format("missing column '{}'; the header is name,elements[,ready_us]", name));
+          fmt::format("missing column '{}'; the header is name,elements[,ready_us][,shape]", name));
     }
   }
-  if (columns.ready == fields.size()) columns.ready.reset();
   return columns;
 }
 
@@ -139,6 +146,14 @@ double parse_ready_us(std::string_view text) {
   if (seconds >= 0 && seconds <= kLongestTime_s) return seconds;
   throw io::InputError(fmt::format("{} must be 0 to {:g} (microseconds), got {}", kReady,
                                    kLongestTime_s * 1e6, io::quote(text)));
+}
+
+/// No dimensions of an empty field.
+std::vector<std::int64_t> parse_shape_of(std::string_view text, std::int64_t elements) {
+  if (text.empty()) return {};
+  std::vector<std::int64_t> shape = parse_shape(text);
+  check_shape(shape, elements);
+  return shape;
 }
 
 /// `name,elements` lines, or a CSV whose first line names its columns.
@@ -171,6 +186,11 @@ std::vector<Gradient> read_lines(const std::string& file) {
       gradient.ready_s = parse_field(file, line_number, name,
                                      [&] { return parse_ready_us(fields[*columns->ready]); });
     }
+    if (columns->shape) {
+      gradient.shape = parse_field(file, line_number, name, [&] {
+        return parse_shape_of(fields[*columns->shape], gradient.elements);
+      });
+    }
     list.add(std::move(gradient), line_number);
   }
   return list.take();
@@ -186,13 +206,37 @@ Dtype parse_dtype(const io::YamlNode& node) {
   node.fail(fmt::format("unknown dtype {}{}", io::quote(text), io::suggestion(text, names)));
 }
 
-Gradient parse_gradient(const io::YamlNode& item, Dtype dtype, GradientList& list) {
-  item.expect_keys({"name", "elements", "ready", "dtype", "flops"});
+std::vector<std::int64_t> parse_dimensions(const io::YamlNode& node) {
+  if (!node.is_list() || node.items().empty()) {
+    node.fail("must be a list of dimensions, such as [512, 2048]; without one, leave it out");
+  }
+  std::vector<std::int64_t> shape;
+  for (const io::YamlNode& item : node.items()) shape.push_back(item.integer(1, kMaxElements));
+  return shape;
+}
+
+/// Sets the number of elements, and the shape if there is one; either gives the first.
+void parse_size(const std::string& file, const io::YamlNode& node, Gradient& gradient) {
+  const auto shape = node.find("shape");
+  if (shape) gradient.shape = parse_dimensions(*shape);
+  if (!shape || node.has("elements")) {
+    gradient.elements = node.at("elements").integer(1, kMaxElements);
+  }
+  if (!shape) return;
+  parse_field(file, shape->line(), gradient.name, [&] {
+    if (gradient.elements == 0) gradient.elements = elements_of(gradient.shape);
+    check_shape(gradient.shape, gradient.elements);
+  });
+}
+
+Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype dtype,
+                        GradientList& list) {
+  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops"});
   Gradient gradient;
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
   const io::YamlNode named = item.named("gradient " + io::quote(gradient.name));
-  gradient.elements = named.at("elements").integer(1, kMaxElements);
+  parse_size(file, named, gradient);
   if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration(kLongestTime_s);
   if (const auto flops = named.find("flops")) gradient.flops = flops->number(0, kMaxFlops);
   const auto own_dtype = named.find("dtype");
@@ -216,7 +260,7 @@ Model read_yaml(const std::string& file) {
   const auto dtype_node = root.find("dtype");
   const Dtype dtype = dtype_node ? parse_dtype(*dtype_node) : Dtype::kFloat32;
   for (const io::YamlNode& item : root.at("gradients").items()) {
-    list.add(parse_gradient(item, dtype, list), item.line());
+    list.add(parse_gradient(file, item, dtype, list), item.line());
   }
   model.gradients = list.take();
   return model;

@@ -82,10 +82,11 @@ struct PlanReport {
 void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
                      const PlanReport& report);
 
-/// Identity of what a job exchanges: the gradients' names, elements and dtypes, strategy, nodes and
-/// decisions, and of what follows from their ready times the bulk groups and the order of
-/// all-reduces (without pipelining, of everything), as 16 hex digits. Ranks compare it before they
-/// start. std::invalid_argument as casync::make_layout().
+/// Identity of what a job exchanges: the gradients' names, elements and dtypes, their shapes where
+/// these have several dimensions, strategy, nodes and decisions, and of what follows from their
+/// ready times the bulk groups and the order of all-reduces (without pipelining, of everything), as
+/// 16 hex digits. Ranks compare it before they start. std::invalid_argument as
+/// casync::make_layout().
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan);
 
 }  // namespace hipress::plans

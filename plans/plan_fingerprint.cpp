@@ -10,6 +10,7 @@
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
 #include "io/file.hpp"
+#include "models/shape.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::plans {
@@ -44,6 +45,13 @@ std::string timed_layout(const casync::Layout& layout, bool pipelining) {
   return text;
 }
 
+/// Codecs may treat a matrix otherwise than a vector. One dimension is what a gradient without a
+/// shape has.
+std::string shape(const models::Gradient& gradient) {
+  if (gradient.shape.size() < 2) return {};
+  return " shape " + models::format_shape(gradient.shape);
+}
+
 }  // namespace
 
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan) {
@@ -62,8 +70,8 @@ std::string plan_fingerprint(const models::Model& model, const casync::Plan& pla
             ? ""
             : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
     text +=
-        fmt::format("{}:{} {} {} {} {}\n", gradient.name.size(), gradient.name, gradient.elements,
-                    to_string(gradient.dtype), algorithm, decision.partitions);
+        fmt::format("{}:{} {} {} {} {}{}\n", gradient.name.size(), gradient.name, gradient.elements,
+                    to_string(gradient.dtype), algorithm, decision.partitions, shape(gradient));
   }
   return io::fingerprint(text);
 }

@@ -10,11 +10,25 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "models/shape.hpp"
 #include "runtime/values.hpp"
 
 namespace hipress::runtime {
 
 // ------------------------------------------------------------------------------------ compile
+
+namespace {
+
+void require_shape(const Gradient& gradient) {
+  if (gradient.shape.empty()) return;
+  try {
+    models::check_shape(gradient.shape, gradient.elements);
+  } catch (const io::InputError& error) {
+    throw io::InputError(fmt::format("gradient {}: {}", io::quote(gradient.name), error.what()));
+  }
+}
+
+}  // namespace
 
 models::Model model_of(std::vector<Gradient> gradients) {
   models::Model model{.name = "submitted", .source = {}, .unit = {}, .gradients = {}};
@@ -32,8 +46,11 @@ models::Model model_of(std::vector<Gradient> gradients) {
       throw io::InputError(fmt::format("two gradients are named {}; each needs a name of its own",
                                        io::quote(gradient.name)));
     }
-    model.gradients.push_back(
-        {.name = std::move(gradient.name), .elements = gradient.elements, .dtype = gradient.type});
+    require_shape(gradient);
+    model.gradients.push_back({.name = std::move(gradient.name),
+                               .elements = gradient.elements,
+                               .dtype = gradient.type,
+                               .shape = std::move(gradient.shape)});
   }
   return model;
 }

@@ -29,6 +29,7 @@ struct Gradient {
   std::string name;
   std::int64_t elements = 0;
   models::Dtype type = models::Dtype::kFloat32;
+  std::vector<std::int64_t> shape = {};  ///< as models::Gradient::shape
 };
 
 /// Gradients and a plan for them, ready to run on any rank.
@@ -42,7 +43,8 @@ struct Compiled {
 
 /// The gradients as a model, without times: bulk groups and all-reduces take them in this order,
 /// which should be that in which backward completes them. io::InputError that names the gradient
-/// for no name, a name twice, or a number of elements outside 1 … models::kMaxElements.
+/// for no name, a name twice, a number of elements outside 1 … models::kMaxElements, or a shape of
+/// another number of elements.
 models::Model model_of(std::vector<Gradient> gradients);
 
 /// Compiles a plan that decides the gradients in their order. Its batches of launches, and that it

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "models/shape.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/exhaustion.hpp"
 
@@ -79,11 +80,25 @@ models::Dtype dtype_of(hipress_type type) {
                   static_cast<int>(type)));
 }
 
+std::vector<std::int64_t> shape_of(const hipress_gradient& gradient) {
+  const int count = gradient.dimensions;
+  const auto refuse = [&](const char* remedy) {
+    throw std::invalid_argument(fmt::format("gradient {}: {} dimensions: {}",
+                                            io::quote(text_of(gradient.name)), count, remedy));
+  };
+  if (count == 0) return {};
+  if (count < 0 || count > static_cast<int>(models::kMaxDimensions)) {
+    refuse("give 1 to 16, or 0 where the shape is not known");
+  }
+  if (gradient.shape == nullptr) refuse("shape is null; point it at them, or set dimensions to 0");
+  return {gradient.shape, gradient.shape + count};
+}
+
 std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count) {
   if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
   std::vector<runtime::Gradient> all;
   for (const hipress_gradient& one : std::span(gradients, count)) {
-    all.push_back({text_of(one.name), one.elements, dtype_of(one.type)});
+    all.push_back({text_of(one.name), one.elements, dtype_of(one.type), shape_of(one)});
   }
   return all;
 }

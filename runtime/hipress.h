@@ -18,6 +18,9 @@
  *   ...
  *   hipress_close(engine);
  *
+ * Before version 1.0 structures may grow at their ends, so compile a program with the header of the library that it runs
+ * with.
+ *
  * Everything is an argument: the engine reads no environment variables (only a Redis and compiled programs, if you name
  * one, have some: HIPRESS_REDIS_PASSWORD, CXX), installs no signal handlers, and never ends the process. A process may
  * open several engines. Functions may be called from any thread, unless they say otherwise. */
@@ -48,11 +51,15 @@ typedef enum hipress_status {
 /** How numbers lie in memory. They are added in fp32, and rounded once. */
 typedef enum hipress_type { HIPRESS_FLOAT32 = 0, HIPRESS_FLOAT16 = 1, HIPRESS_BFLOAT16 = 2 } hipress_type;
 
-/** A gradient that every rank submits once per iteration. */
+/** A gradient that every rank submits once per iteration. Members that an initialiser leaves out are zero, which is
+ * their default. */
 typedef struct hipress_gradient {
   const char* name; /**< unique; in a plan file, the plan's name for it */
   int64_t elements;
   hipress_type type;
+  int dimensions;       /**< of `shape`, at most 16; 0: one dimension */
+  const int64_t* shape; /**< outermost first, as in a framework; their product is `elements`. Copied. Null if there are
+                             no dimensions */
 } hipress_gradient;
 
 /** What a job is. All but `rank` is the same on every rank. Texts are copied. */

@@ -1,17 +1,21 @@
 #!/usr/bin/python3
 """Writes the model files in models/: measured backward timings as they are, the others derived.
 
-    scripts/make_models.py
+    scripts/make_models.py [--output FOLDER]
 
 Inputs are tests/data/workloads/*.csv (name, elements, ready_us, measured on a V100) and, for
-VGG19's names and sizes, examples/vgg19_gradients.txt. Running it again gives the same files. To add
-a model, add a function to MODELS. Needs nothing but Python 3.
+VGG19's names and sizes, examples/vgg19_gradients.txt. model_shapes.py derives the shapes. Running
+it again gives the same files. To add a model, yield it in models(), and add its architecture there.
+Needs nothing but Python 3.
 """
 
+import argparse
 import csv
 import pathlib
 import textwrap
 from typing import NamedTuple
+
+from model_shapes import shapes_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKLOADS = ROOT / "tests/data/workloads"
@@ -177,7 +181,14 @@ def models():
     yield ugatit_light()
 
 
-def write(model):
+def entry(gradient, shape):
+    """Without a shape, a gradient has one dimension."""
+    ending = f", shape: [{', '.join(map(str, shape))}]" if shape else ""
+    return (f"- {{name: {gradient.name}, elements: {gradient.elements}, "
+            f"ready: {gradient.ready_us:.0f}us{ending}}}")
+
+
+def write(model, folder):
     # A forward pass has half of backward's FLOPs, and no forward was timed.
     forward_ms = backward_us(model.gradients) / 2 / 1000
     source = textwrap.fill(model.source + " Forward is estimated as half of backward.", width=100,
@@ -187,11 +198,15 @@ def write(model):
         lines.append(f"batch: {model.batch}")
     lines += [f"unit: {model.unit}", "dtype: float32", f"forward: {forward_ms:.3f}ms",
               "gradients:  # in backward order, ready since backward began"]
-    lines += [f"- {{name: {g.name}, elements: {g.elements}, ready: {g.ready_us:.0f}us}}"
-              for g in model.gradients]
-    (ROOT / "models" / f"{model.name}.yaml").write_text("\n".join(lines) + "\n")
+    shapes = shapes_of(model.name, {g.name: g.elements for g in model.gradients})
+    lines += [entry(gradient, shapes.get(gradient.name)) for gradient in model.gradients]
+    (folder / f"{model.name}.yaml").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Writes the shipped models.")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "models",
+                        help="folder to write into (default: models/)")
+    output = parser.parse_args().output
     for model in models():
-        write(model)
+        write(model, output)

@@ -78,6 +78,7 @@ class Gradient:
     name: str
     elements: int
     ready_s: float
+    shape: str = ""  # "[512, 2048]", as in the model's file; none where gradients are cut or go together
 
     @property
     def size_bytes(self) -> int:
@@ -102,7 +103,9 @@ class Model:
 
 def load_model(name: str, cluster: str) -> Model:
     text = (ROOT / "models" / f"{SHIPPED_MODEL.get((name, cluster), name)}.yaml").read_text()
-    gradients = re.findall(r"^- \{name: (\S+), elements: (\d+), ready: (\d+)us\}$", text, re.MULTILINE)
+    gradients = re.findall(r"^- \{name: (\S+), elements: (\d+), ready: (\d+)us(?:, shape: (\[.*\]))?\}$", text,
+                           re.MULTILINE)
     forward_ms = re.search(r"^forward: ([\d.]+)ms$", text, re.MULTILINE)
     return Model(float(forward_ms[1]) / 1e3,
-                 tuple(Gradient(name, int(elements), int(ready) / 1e6) for name, elements, ready in gradients))
+                 tuple(Gradient(name, int(elements), int(ready) / 1e6, shape)
+                       for name, elements, ready, shape in gradients))

@@ -70,8 +70,8 @@ class Job:
     switches: tuple[str, ...] = ()
 
     def model_yaml(self) -> str:
-        lines = [f"- {{name: {g.name}, elements: {g.elements}, ready: {g.ready_s * 1e6:.3f}us}}"
-                 for g in self.gradients]
+        lines = [f"- {{name: {g.name}, elements: {g.elements}, ready: {g.ready_s * 1e6:.3f}us"
+                 f"{', shape: ' + g.shape if g.shape else ''}}}" for g in self.gradients]
         return f"name: generated\nforward: {self.forward_s * 1e3:.6f}ms\ngradients:\n" + "\n".join(lines) + "\n"
 
     def profile_yaml(self) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import pathlib
 import re
 
@@ -85,7 +86,8 @@ class Scale:
     time: float
 
 
-GRADIENT = re.compile(r"- \{name: (?P<name>.*), elements: (?P<elements>\d+), ready: (?P<ready>[\d.]+)us\}")
+GRADIENT = re.compile(r"- \{name: (?P<name>.*), elements: (?P<elements>\d+), ready: (?P<ready>[\d.]+)us"
+                      r"(?:, shape: \[(?P<shape>[\d, ]+)\])?\}")
 
 
 def scale_of(text: str, rate: int | str) -> Scale:
@@ -105,15 +107,22 @@ def gradients_of(text: str) -> dict:
                           for match in GRADIENT.finditer(text)]}
 
 
+def scaled_gradient(gradient: re.Match, scale: Scale) -> str:
+    """Of a gradient with a shape the first dimension is scaled, so that the elements are its product again."""
+    outermost, *inner = map(int, (gradient["shape"] or gradient["elements"]).split(","))
+    shape = [max(1, round(outermost * scale.size)), *inner]
+    ending = f", shape: {shape}" if gradient["shape"] else ""
+    return (f"- {{name: {gradient['name']}, elements: {math.prod(shape)}, "
+            f"ready: {float(gradient['ready']) * scale.time:.3f}us{ending}}}")
+
+
 def scaled_model(text: str, scale: Scale) -> str:
     """A shipped model's YAML with scaled sizes and times; no gradient vanishes."""
     lines = []
     for line in text.splitlines():
         gradient = GRADIENT.fullmatch(line)
         if gradient:
-            elements = max(1, round(int(gradient["elements"]) * scale.size))
-            lines.append(f"- {{name: {gradient['name']}, elements: {elements}, "
-                         f"ready: {float(gradient['ready']) * scale.time:.3f}us}}")
+            lines.append(scaled_gradient(gradient, scale))
         elif line.startswith("forward:"):
             lines.append(f"forward: {float(re.search(r'[0-9.]+', line)[0]) * scale.time:.6f}ms")
         elif line.startswith(("name:", "gradients:")):

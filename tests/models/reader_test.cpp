@@ -1,7 +1,10 @@
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/model.hpp"
+#include "models/shape.hpp"
 #include "tests/io/temporary_folder.hpp"
 
 using namespace hipress::models;
@@ -18,6 +21,8 @@ std::string complaint_about(const std::string& name, const std::string& content)
   const std::string prefix = folder.path("");
   return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
 }
+
+using Shape = std::vector<std::int64_t>;
 
 Model read_content(const std::string& name, const std::string& content) {
   const TemporaryFolder folder;
@@ -63,6 +68,18 @@ TEST_CASE("a CSV names its columns, in any order") {
     CHECK(model.gradients[0].name == "b");
     CHECK(model.gradients[0].elements == 2);
     CHECK(model.gradients[0].ready_s == 7e-6);
+  }
+  SECTION("with shapes") {
+    const Model model =
+        read_content("x.csv", "shape,name,elements,ready_us\n64x3x7x7,a,9408,5\n,b,7,6\n9,c,9,7\n");
+    REQUIRE(model.gradients.size() == 3);
+    CHECK(model.gradients[0].shape == Shape{64, 3, 7, 7});
+    CHECK(model.gradients[0].ready_s == 5e-6);
+    CHECK(model.gradients[1].shape.empty());  // not known
+    CHECK(shape_of(model.gradients[1]) == Shape{7});
+    CHECK(model.gradients[2].shape == Shape{9});
+    CHECK(read_content("x.csv", "name,elements,shape\na,6,2x3\n").gradients.at(0).shape ==
+          Shape{2, 3});
   }
   SECTION("without ready times") {
     CHECK(read_content("x.csv", "name,elements\na,1\n").gradients.at(0).ready_s == 0);
@@ -178,14 +195,14 @@ TEST_CASE("bad lines are refused with file, line and gradient") {
 TEST_CASE("bad headers are refused with what a header looks like") {
   SECTION("a missing column") {
     CHECK(complaint_about("x.csv", "name,ready_us\na,1\n") ==
-          "x.csv:1: missing column 'elements'; the header is name,elements[,ready_us]");
+          "x.csv:1: missing column 'elements'; the header is name,elements[,ready_us][,shape]");
     CHECK(complaint_about("x.csv", "elements,ready_us\n1,1\n") ==
-          "x.csv:1: missing column 'name'; the header is name,elements[,ready_us]");
+          "x.csv:1: missing column 'name'; the header is name,elements[,ready_us][,shape]");
   }
   SECTION("an unknown column") {
     CHECK(complaint_about("x.csv", "name,elements,ready\na,1,1\n") ==
           "x.csv:1: unknown column 'ready'; did you mean 'ready_us'? (known: name, elements, "
-          "ready_us)");
+          "ready_us, shape)");
   }
   SECTION("a column twice") {
     CHECK(complaint_about("x.csv", "name,elements,name\na,1,1\n") ==
@@ -218,6 +235,101 @@ TEST_CASE("a model YAML") {
   CHECK(model.gradients[1].dtype == Dtype::kFloat32);
 }
 
+TEST_CASE("a model YAML with shapes") {
+  const Model model = read_content("x.yaml",
+                                   "name: tiny\n"
+                                   "gradients:\n"
+                                   "- {name: fc, elements: 1048576, shape: [512, 2048]}\n"
+                                   "- {name: conv, shape: [64, 3, 7, 7], ready: 5us}\n"
+                                   "- {name: bias, elements: 7}\n"
+                                   "- name: long\n"
+                                   "  shape:\n"
+                                   "  - 2\n"
+                                   "  - 3\n");
+  REQUIRE(model.gradients.size() == 4);
+  CHECK(model.gradients[0].shape == Shape{512, 2048});
+  CHECK(model.gradients[1].shape == Shape{64, 3, 7, 7});
+  CHECK(model.gradients[1].elements == 9408);  // 64 * 3 * 7 * 7
+  CHECK(model.gradients[2].shape.empty());
+  CHECK(shape_of(model.gradients[2]) == Shape{7});
+  CHECK(model.gradients[3].elements == 6);
+}
+
+TEST_CASE("bad shapes in a CSV are refused with file, line and gradient") {
+  const auto refusal = [](const std::string& elements, const std::string& shape) {
+    return complaint_about("x.csv", "name,elements,shape\nfc," + elements + "," + shape + "\n");
+  };
+  const std::string dimension =
+      "x.csv:2: gradient 'fc': each dimension of a shape, such as 64x3x7x7, must be ";
+  for (const char* part : {"0", "-2", "1.5", "", " ", "many"}) {
+    CAPTURE(part);
+    const std::string expected =
+        dimension + "a positive integer, got '" + (part == std::string(" ") ? " " : part) + "'";
+    CHECK(refusal("4", "4x" + std::string(part) + "x1") == expected);
+  }
+  CHECK(refusal("4", "2*2") == dimension + "a positive integer, got '2*2'");
+  CHECK(refusal("4", "[2 2]") == dimension + "a positive integer, got '[2 2]'");
+  CHECK(refusal("4", "4x") == dimension + "a positive integer, got ''");
+  CHECK(refusal("4", "281474976710657") ==  // 2^48 + 1
+        dimension + "at most 281474976710656, got '281474976710657'");
+  // 2^32 * 2^32 = 2^64, which 64 bits would take for 0.
+  CHECK(refusal("4", "4294967296x4294967296") ==
+        "x.csv:2: gradient 'fc': shape 4294967296x4294967296 has more than 2^48 elements; give "
+        "smaller dimensions");
+  CHECK(refusal("13", "3x4") ==
+        "x.csv:2: gradient 'fc': shape 3x4 has 12 elements, but elements says 13; correct one of "
+        "them, or leave the shape out");
+  CHECK(refusal("1", "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1") ==
+        "x.csv:2: gradient 'fc': shape has 17 dimensions; give at most 16");
+  CHECK(complaint_about("x.csv", "name,elements,shape\na,1\n") ==
+        "x.csv:2: a line must have 3 fields, name,elements,shape, got 'a,1'");
+}
+
+TEST_CASE("bad shapes in a YAML are refused with file, line and gradient") {
+  const auto refusal = [](const std::string& fields) {
+    return complaint_about("x.yaml", "name: x\ngradients:\n- {name: fc, " + fields + "}\n");
+  };
+  CHECK(refusal("elements: 4, shape: [4, 0]") ==
+        "x.yaml:3: gradient 'fc': shape[1] must be a positive integer, got '0'");
+  CHECK(refusal("shape: [-4]") ==
+        "x.yaml:3: gradient 'fc': shape[0] must be a positive integer, got '-4'");
+  CHECK(refusal("shape: [4, two]") ==
+        "x.yaml:3: gradient 'fc': shape[1] must be a positive integer, got 'two'");
+  CHECK(refusal("shape: [[2, 2], 1]") ==
+        "x.yaml:3: gradient 'fc': shape[0]: must be a single value, got a list");
+  for (const char* text : {"512x2048", "512", "[]", "{rows: 2}", ""}) {
+    CAPTURE(text);
+    CHECK(refusal("elements: 512, shape: " + std::string(text)) ==
+          "x.yaml:3: gradient 'fc': shape: must be a list of dimensions, such as [512, 2048]; "
+          "without one, leave it out");
+  }
+  CHECK(refusal("shape: [4294967296, 4294967296]") ==
+        "x.yaml:3: gradient 'fc': shape 4294967296x4294967296 has more than 2^48 elements; give "
+        "smaller dimensions");
+  CHECK(refusal("shape: [281474976710657]") ==
+        "x.yaml:3: gradient 'fc': shape[0] must be at most 281474976710656, got '281474976710657'");
+  CHECK(refusal("elements: 13, shape: [3, 4]") ==
+        "x.yaml:3: gradient 'fc': shape 3x4 has 12 elements, but elements says 13; correct one of "
+        "them, or leave the shape out");
+  CHECK(refusal("shape: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]") ==
+        "x.yaml:3: gradient 'fc': shape has 17 dimensions; give at most 16");
+  CHECK(complaint_about("x.yaml",
+                        "name: x\ngradients:\n- name: fc\n  elements: 5\n  shape: [2, 3]\n") ==
+        "x.yaml:5: gradient 'fc': shape 2x3 has 6 elements, but elements says 5; correct one of "
+        "them, or leave the shape out");
+}
+
+TEST_CASE("shapes are written as they are read") {
+  CHECK(format_shape(Shape{64, 3, 7, 7}) == "64x3x7x7");
+  CHECK(parse_shape("64x3x7x7") == Shape{64, 3, 7, 7});
+  CHECK(parse_shape(format_shape(Shape{5})) == Shape{5});
+  CHECK(elements_of(Shape{64, 3, 7, 7}) == 9408);
+  CHECK(elements_of(Shape{1 << 24, 1 << 24}) == kMaxElements);  // 2^48
+  CHECK(complaint([] {
+          elements_of(Shape{4, -1});
+        }) == "shape 4x-1: each dimension must be at least 1, got -1");
+}
+
 TEST_CASE("what only name and gradients say") {
   const Model model = read_content("x.yml", "name: x\ngradients: [{name: a, elements: 1}]\n");
   CHECK(model.batch == 0);
@@ -234,7 +346,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
         "unit, dtype, forward, gradients)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
-          "elements, ready, dtype, flops)");
+          "elements, shape, ready, dtype, flops)");
   }
   SECTION("a missing key") {
     CHECK(complaint_about("x.yaml", "gradients: []\n") == "x.yaml:1: missing key 'name'");

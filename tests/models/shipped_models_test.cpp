@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "models/model.hpp"
+#include "models/shape.hpp"
 
 using namespace hipress::models;
 
@@ -81,6 +83,40 @@ TEST_CASE("shipped models list gradients in backward order and say where their t
     CHECK(says_measured != says_derived);
     CHECK_FALSE(model.unit.empty());
   }
+}
+
+TEST_CASE("shipped models have the shapes of their architectures") {
+  for (const std::string& name : shipped_models()) {
+    INFO(name);
+    for (const Gradient& gradient : read_model(name).gradients) {
+      INFO(gradient.name);
+      CHECK_FALSE(gradient.shape.empty());
+      CHECK(elements_of(shape_of(gradient)) == gradient.elements);
+      const bool is_bias = gradient.name.ends_with("bias");
+      CHECK((!is_bias || gradient.shape.size() == 1));
+    }
+  }
+  using Shape = std::vector<std::int64_t>;
+  const auto shape = [](const char* model, const std::string& gradient) -> Shape {
+    for (const Gradient& one : read_model(model).gradients) {
+      if (one.name == gradient) return one.shape;
+    }
+    return {};
+  };
+  CHECK(shape("resnet50", "conv1.weight") == Shape{64, 3, 7, 7});
+  CHECK(shape("resnet50", "layer3.0.downsample.0.weight") == Shape{1024, 512, 1, 1});
+  CHECK(shape("resnet50", "fc.weight") == Shape{1000, 2048});
+  CHECK(shape("vgg16", "classifier.0.weight") == Shape{4096, 25088});
+  CHECK(shape("vgg19", "vgg0_conv8_weight") == Shape{512, 256, 3, 3});
+  CHECK(shape("bert_base", "bert.embeddings.word_embeddings.weight") == Shape{30528, 768});
+  CHECK(shape("bert_large", "bert.encoder.layer.0.output.dense.weight") == Shape{1024, 4096});
+  CHECK(shape("gpt2", "transformer.wte.weight") == Shape{50257, 768});
+  CHECK(shape("gpt2", "transformer.h.0.attn.c_attn.weight") == Shape{768, 2304});  // [in, out]
+  CHECK(shape("lstm", "rnns.0.weight_hh_l0") == Shape{6000, 1500});
+  CHECK(shape("transformer", "encoder.layer.0.ffn.inner.weight") == Shape{2048, 512});
+  CHECK(shape("ugatit", "genA2B.FC.0.weight") == Shape{256, 1048576});
+  CHECK(shape("ugatit", "genA2B.UpBlock2.3.rho") == Shape{1, 128, 1, 1});
+  CHECK(shape("ugatit_light", "genA2B.FC.0.weight") == Shape{256, 256});
 }
 
 TEST_CASE("measured models are the measurement") {

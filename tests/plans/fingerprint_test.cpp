@@ -21,6 +21,12 @@ TEST_CASE("a fingerprint differs where the exchange would") {
         model.gradients[0].dtype = models::Dtype::kFloat16;
       },
       [](models::Model& model, casync::Plan&) {
+        model.gradients[0].shape = {10, 10};
+      },
+      [](models::Model& model, casync::Plan&) {
+        model.gradients[0].shape = {20, 5};
+      },
+      [](models::Model& model, casync::Plan&) {
         std::swap(model.gradients[0], model.gradients[2]);
       },
       [](models::Model&, casync::Plan& plan) { plan.strategy = "ring"; },
@@ -58,6 +64,7 @@ TEST_CASE("a fingerprint is the same where the exchange is") {
   const std::string fingerprint = plan_fingerprint(model, plan);
   model.name = "another file's name";
   model.gradients[0].ready_s = 1;
+  model.gradients[0].shape = {100};  // one dimension, as without a shape
   CHECK(plan_fingerprint(model, plan) == fingerprint);
   CHECK(plan_fingerprint(model, resolve_plan("onebit", {model, "ps", 4}).plan) == fingerprint);
 }

@@ -11,7 +11,9 @@ using Catch::Contains;
 
 namespace {
 
-const hipress_gradient kGradients[] = {{"a", 100, HIPRESS_FLOAT32}, {"b", 3, HIPRESS_BFLOAT16}};
+const std::int64_t kShape[] = {20, 5};
+const hipress_gradient kGradients[] = {{"a", 100, HIPRESS_FLOAT32, 2, kShape},
+                                       {"b", 3, HIPRESS_BFLOAT16, 0, nullptr}};
 
 hipress_options options_of(int rank, int ranks, const char* rendezvous) {
   hipress_options options;
@@ -95,12 +97,29 @@ TEST_CASE("C: wrong arguments are refused, and say what would be right") {
   }
   SECTION("no gradients, one without name, one of another type") {
     CHECK(open(nullptr, 0) == HIPRESS_INVALID);
-    const hipress_gradient nameless = {nullptr, 3, HIPRESS_FLOAT32};
+    const hipress_gradient nameless = {nullptr, 3, HIPRESS_FLOAT32, 0, nullptr};
     CHECK(open(&nameless, 1) == HIPRESS_INVALID);
     CHECK_THAT(last_error(), Contains("no name"));
-    const hipress_gradient strange = {"x", 3, static_cast<hipress_type>(3)};
+    const hipress_gradient strange = {"x", 3, static_cast<hipress_type>(3), 0, nullptr};
     CHECK(open(&strange, 1) == HIPRESS_INVALID);
     CHECK_THAT(last_error(), Contains("type 3"));
+  }
+  SECTION("a shape that is not the gradient's, or none") {
+    const auto refusal = [&](std::int64_t elements, int dimensions, const std::int64_t* shape) {
+      const hipress_gradient gradient = {"x", elements, HIPRESS_FLOAT32, dimensions, shape};
+      CHECK(open(&gradient, 1) == HIPRESS_INVALID);
+      return last_error();
+    };
+    CHECK_THAT(refusal(99, 2, kShape),
+               Contains("gradient 'x': shape 20x5 has 100 elements, but elements says 99"));
+    const std::int64_t bad[] = {-20, -5};
+    CHECK_THAT(refusal(100, 2, bad), Contains("'x'") && Contains("at least 1, got -20"));
+    CHECK(refusal(100, 2, nullptr) ==
+          "gradient 'x': 2 dimensions: shape is null; point it at them, or set dimensions to 0");
+    for (const int dimensions : {-1, 17}) {
+      CHECK_THAT(refusal(100, dimensions, kShape),
+                 Contains("dimensions: give 1 to 16, or 0 where the shape is not known"));
+    }
   }
   SECTION("names that stand for nothing") {
     options.transport = "pigeons";

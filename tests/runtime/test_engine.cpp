@@ -546,10 +546,24 @@ TEST_CASE("what cannot be compiled is refused by name") {
   CHECK_THAT(refusal({{.name = "w", .elements = 0}}, {}), Contains("'w'") && Contains("got 0"));
   CHECK_THAT(refusal({{.name = "w", .elements = 1}, {.name = "w", .elements = 2}}, {}),
              Contains("two gradients are named 'w'"));
+  CHECK(refusal({{.name = "w", .elements = 12, .shape = {3, 4}}}, {}) == "compiled");
+  CHECK(refusal({{.name = "w", .elements = 13, .shape = {3, 4}}}, {}) ==
+        "gradient 'w': shape 3x4 has 12 elements, but elements says 13; correct one of them, or "
+        "leave the shape out");
+  CHECK_THAT(refusal({{.name = "w", .elements = 12, .shape = {-3, -4}}}, {}),
+             Contains("gradient 'w': shape -3x-4: each dimension must be at least 1"));
   CHECK_THAT(refusal({{.name = "w", .elements = 3}}, {.plan = "none", .strategy = "star"}),
              Contains("ring"));
   CHECK_THAT(refusal({{.name = "w", .elements = 3}}, {.plan = "no-such-plan"}),
              Contains("no-such-plan"));
+}
+
+TEST_CASE("a compiled gradient keeps its shape") {
+  const auto matrix = compile({{.name = "w", .elements = 12, .shape = {3, 4}}}, PlanChoice{});
+  const auto vector = compile({{.name = "w", .elements = 12}}, PlanChoice{});
+  CHECK(matrix->model.gradients[0].shape == std::vector<std::int64_t>{3, 4});
+  CHECK(vector->model.gradients[0].shape.empty());
+  CHECK(matrix->fingerprint != vector->fingerprint);
 }
 
 TEST_CASE("an engine is for as many ranks as its plan") {

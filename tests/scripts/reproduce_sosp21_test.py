@@ -227,6 +227,13 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(sum(group.elements for group in groups), sum(g.elements for g in model.gradients))
         self.assertEqual(max(group.ready_s for group in groups), max(g.ready_s for g in model.gradients))
 
+    def test_generated_models_keep_shapes(self):
+        model = setups.load_model("resnet50", "local")
+        setup = systems.Setup(setups.CLUSTERS["local"], model, compute_s=0.0)
+        job = simulator.Job("ring", 4, 0.0, setup.model.gradients + (setups.Gradient("group0", 5, 0.0),), 5e9)
+        self.assertIn("{name: fc.weight, elements: 2048000, ready: 72.000us, shape: [1000, 2048]}\n", job.model_yaml())
+        self.assertIn("{name: group0, elements: 5, ready: 0.000us}\n", job.model_yaml())
+
     def test_pieces_keep_bytes(self):
         gradient = setups.Gradient("g", 10_000_001, 0.5)
         pieces = systems.pieces((gradient,), systems.BYTEPS_PARTITION_BYTES)

@@ -212,12 +212,20 @@ class Matrix(unittest.TestCase):
                                  "- {name: a, elements: 3000000, ready: 0.000us}\n"
                                  "- {name: b, elements: 1, ready: 500.000us}\n")
 
+    def test_shapes_are_scaled_by_their_first_dimension(self):
+        text = ("name: m\nforward: 1ms\ngradients:\n- {name: a, elements: 600, ready: 0us, shape: [30, 4, 5]}\n"
+                "- {name: b, elements: 12, ready: 0us, shape: [2, 6]}\n")
+        scaled = cases.scaled_model(text, cases.Scale(0.1, 1))
+        self.assertIn("{name: a, elements: 60, ready: 0.000us, shape: [3, 4, 5]}\n", scaled)
+        self.assertIn("{name: b, elements: 6, ready: 0.000us, shape: [1, 6]}\n", scaled)
+
     def test_shipped_models_are_scaled_whole(self):
         for model in cases.MODELS:
             text = (ROOT / "models" / f"{model}.yaml").read_text()
             scaled = cases.scaled_model(text, cases.Scale(0.5, 0.5))
             self.assertEqual(len(cases.GRADIENT.findall(text)), text.count("- {name"))
             self.assertEqual(scaled.count("- {name"), text.count("- {name"))
+            self.assertEqual(scaled.count(", shape: ["), text.count("- {name"))
             self.assertEqual(scaled.count("\nforward: "), 1)
 
 

@@ -10,8 +10,10 @@
 
 enum { kRanks = 2, kGradients = 3, kIterations = 5 };
 
-static const hipress_gradient kAll[kGradients] = {
-    {"weight", 1000, HIPRESS_FLOAT32}, {"bias", 7, HIPRESS_FLOAT32}, {"half", 33, HIPRESS_FLOAT16}};
+static const int64_t kShape[] = {50, 20}; /* of the weight */
+static const hipress_gradient kAll[kGradients] = {{"weight", 1000, HIPRESS_FLOAT32, 2, kShape},
+                                                  {"bias", 7, HIPRESS_FLOAT32},
+                                                  {"half", 33, HIPRESS_FLOAT16}};
 
 static int rank_of_this;
 

@@ -39,8 +39,9 @@ std::vector<runtime::Gradient> make_gradients() {
   std::mt19937 random(1);
   std::vector<runtime::Gradient> gradients;
   for (std::uint32_t g = 0; g < kGradients; ++g) {
-    gradients.push_back({.name = fmt::format("layer{}.weight", g),
-                         .elements = static_cast<std::int64_t>(1 + random() % 5000)});
+    const auto rows = static_cast<std::int64_t>(1 + random() % 5000);
+    gradients.push_back(
+        {.name = fmt::format("layer{}.weight", g), .elements = rows, .shape = {rows, 1}});
   }
   return gradients;
 }
