@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <cmath>
@@ -48,6 +49,15 @@ struct Arguments {
   bool json = false;
 };
 
+/// Those of the registry that work on slices, which is how kernels are timed.
+std::vector<std::string> measurable_algorithms() {
+  std::vector<std::string> names;
+  for (const hipress::kernels::AlgorithmRow& row : hipress::kernels::algorithms()) {
+    if (!row.staged) names.emplace_back(row.name);
+  }
+  return names;
+}
+
 void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--device", arguments.device, "where codecs run: cpu, or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -56,9 +66,9 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "what links are measured of: " + hipress::transport::describe_transports() +
                      "; nccl (between GPUs)")
       ->capture_default_str();
-  app.add_option(
-      "--algorithm", arguments.algorithms,
-      "what to measure, comma-separated (default: " + hipress::kernels::algorithm_names() + ")");
+  app.add_option("--algorithm", arguments.algorithms,
+                 fmt::format("what to measure, comma-separated (default: {})",
+                             fmt::join(measurable_algorithms(), ",")));
   app.add_option(
          "--nnodes", arguments.nodes,
          "ranks between which links are measured; default: the launcher's, else 4 that share "
@@ -88,8 +98,9 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(hipress::io::number_from(hipress::transport::kMinTimeout_s,
                                        hipress::transport::kMaxTimeout_s))
       ->capture_default_str();
-  app.add_flag("--quick", arguments.quick,
-               "fewer sizes and repetitions: a quarter of a minute for two algorithms on an idle machine");
+  app.add_flag(
+      "--quick", arguments.quick,
+      "fewer sizes and repetitions: a quarter of a minute for two algorithms on an idle machine");
   app.add_option(
          "--passes", arguments.passes,
          fmt::format(
@@ -303,7 +314,7 @@ std::vector<std::string> algorithms_of(const Arguments& arguments) {
   for (const std::string& list : arguments.algorithms) {
     for (std::string& name : split_algorithms(list)) names.push_back(std::move(name));
   }
-  return names.empty() ? split_algorithms(algorithm_names()) : names;
+  return names.empty() ? measurable_algorithms() : names;
 }
 
 int run(Arguments& arguments) {

@@ -69,7 +69,12 @@ void check_options(const Options& options) {
   }
   for (const std::string& algorithm : options.algorithms) {
     try {
-      kernels::make_codec(algorithm);
+      if (kernels::make_codec(algorithm)->traits().staged) {
+        throw io::InputError(
+            fmt::format("algorithm {} works on whole gradients, but kernels are timed on slices: "
+                        "leave it out of --algorithm",
+                        io::quote(algorithm)));
+      }
     } catch (const std::invalid_argument& error) {
       throw io::InputError(error.what());
     }

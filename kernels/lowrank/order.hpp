@@ -41,9 +41,10 @@ inline constexpr double kLeastPivot = 1e-13;
 /// Entries of a factor saturate here, so that sums over 65536 nodes stay finite.
 inline constexpr double kLargestOfFactor = 0x1p111;
 
-/// An entry of a factor, from its sum. Not finite: as it is.
+/// An entry of a factor, from its sum; NaN, if that is not finite.
 HIPRESS_LANES float rounded_entry(double sum, double scale) {
   const double entry = sum * scale;
+  if (!(entry - entry == 0)) return not_a_number();
   if (entry > kLargestOfFactor) return static_cast<float>(kLargestOfFactor);
   if (entry < -kLargestOfFactor) return static_cast<float>(-kLargestOfFactor);
   return static_cast<float>(entry);

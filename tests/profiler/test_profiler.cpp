@@ -434,6 +434,8 @@ TEST_CASE("requests that cannot be measured are refused") {
   CHECK_THROWS_AS(measure({.algorithms = {"fp16"}, .nodes = 1}, kSilent), io::InputError);
   CHECK_THROWS_WITH(measure({.algorithms = {"zip"}, .nodes = 2}, kSilent),
                     Contains("zip") && Contains("onebit"));
+  CHECK_THROWS_WITH(measure({.algorithms = {"powersgd"}, .nodes = 2}, kSilent),
+                    Contains("'powersgd' works on whole gradients"));
 }
 
 }  // namespace
