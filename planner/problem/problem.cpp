@@ -1,10 +1,13 @@
 #include "planner/problem/problem.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/problem/choices.hpp"
 #include "plans/plan_builder.hpp"
@@ -67,8 +70,18 @@ const std::string& first_lossy(const std::vector<std::string>& names) {
   return lossy == names.end() ? names.front() : *lossy;
 }
 
+void require_one_stage(const std::string& name, const kernels::CodecTraits& traits) {
+  if (!traits.staged) return;
+  throw io::InputError(
+      fmt::format("algorithm {} sends factors of whole gradients, which plans cannot say yet; take "
+                  "one that sends messages of slices",
+                  io::quote(name)));
+}
+
 casync::Algorithm algorithm(const std::string& name) {
-  return plans::algorithm_of(name, kernels::make_codec(name));
+  const std::shared_ptr<const kernels::Codec> codec = kernels::make_codec(name);
+  require_one_stage(name, codec->traits());
+  return plans::algorithm_of(name, codec);
 }
 
 }  // namespace hipress::planner

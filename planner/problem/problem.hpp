@@ -8,6 +8,7 @@
 
 #include "casync/plan.hpp"
 #include "costs/profile.hpp"
+#include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
 #include "planner/problem/accuracy.hpp"
 #include "planner/timing/evaluation.hpp"
@@ -94,8 +95,11 @@ casync::Plan in_one_strategy(casync::Plan plan);
 /// cast to half precision, or the first if all are. `names` must not be empty.
 const std::string& first_lossy(const std::vector<std::string>& names);
 
+/// io::InputError for an algorithm that works in stages on whole gradients.
+void require_one_stage(const std::string& name, const kernels::CodecTraits& traits);
+
 /// What a plan must know of the algorithm called `name`. std::invalid_argument that lists the
-/// algorithms.
+/// algorithms, and what require_one_stage() says.
 casync::Algorithm algorithm(const std::string& name);
 
 }  // namespace hipress::planner
