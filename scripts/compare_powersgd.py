@@ -37,12 +37,18 @@ def compressed(shape, rank):
     return (rows + columns) * min(rows, columns, rank) * 2 < rows * columns
 
 
-def make_gradients(numpy, nodes, seed):
-    """Per node and tensor: of full rank and well conditioned, with a part that all nodes have in common."""
+def make_gradients(numpy, nodes, matrix_rank, seed):
+    """Per node and tensor: of full rank, where as many directions as there are columns stand out, with singular values that
+    differ from node to node. Where none does, a power iteration enlarges whatever rounding changes, whoever computes it."""
     random = numpy.random.default_rng(seed)
-    common = [random.standard_normal(shape) for shape in SHAPES]
-    return [[(part + 0.5 * random.standard_normal(shape)).astype("float32") for part, shape in zip(common, SHAPES)]
-            for _ in range(nodes)]
+    gradients = [[] for _ in range(nodes)]
+    for shape in SHAPES:
+        left, _, right = numpy.linalg.svd(random.standard_normal(matrix_of(shape)), full_matrices=False)
+        scale = numpy.where(numpy.arange(right.shape[0]) < matrix_rank, 1, 0.02)
+        for mine in gradients:
+            values = scale * random.uniform(1, 1.5, right.shape[0])
+            mine.append(((left * values) @ right).reshape(shape).astype("float32"))
+    return gradients
 
 
 # ---- PyTorch's side: one process per node -----------------------------------------------------
@@ -105,18 +111,14 @@ def rank_of_torch(folder, rank, nodes, matrix_rank, steps):
         numpy.save(folder / f"error{rank}_{index}.npy", error[first:first + size])
         first += size
     # Q is drawn by shape, shapes as they are first met in the bucket.
-    shapes = []
-    for index in order:
-        if compressed(SHAPES[index], matrix_rank) and SHAPES[index] not in shapes:
-            shapes.append(SHAPES[index])
     grouped = {}
     for index in order:
-        rows_columns = matrix_of(SHAPES[index])
         if compressed(SHAPES[index], matrix_rank):
-            grouped.setdefault(rows_columns, []).append(index)
+            grouped.setdefault(matrix_of(SHAPES[index]), []).append(index)
     for index, q in zip([index for group in grouped.values() for index in group], drawn):
         numpy.save(folder / f"q{rank}_{index}.npy", q.reshape(q.shape[-2:]).numpy())
-    torch.distributed.destroy_process_group()
+    torch.distributed.barrier()
+    os._exit(0)  # gloo's threads would end the process otherwise, some times
 
 
 def run_torch(folder, nodes, matrix_rank, steps):
@@ -212,8 +214,8 @@ def difference(numpy, got, expected):
 
 
 def compare(numpy, options, nodes, matrix_rank):
-    """Rows of {nodes, rank, ef, mean, error}: the largest differences."""
-    gradients = make_gradients(numpy, nodes, options.seed)
+    """Rows of {nodes, rank, ef, mean, error, ours_off, theirs_off}: the largest differences."""
+    gradients = make_gradients(numpy, nodes, matrix_rank, options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for rank in range(nodes):
@@ -226,18 +228,23 @@ def compare(numpy, options, nodes, matrix_rank):
         for ef in (2, 1):
             decoded, states = run_ours(numpy, options, folder, gradients, first_q, matrix_rank, ef, options.steps)
             exact = run_exact(numpy, gradients, first_q, ef, options.steps)
-            mean, error = 0.0, 0.0
+            mean, error, ours_off, theirs_off = 0.0, 0.0, 0.0, 0.0 if ef == 2 else None
             for rank in range(nodes):
                 for index in range(len(SHAPES)):
                     theirs = numpy.load(folder / f"mean{rank}_{index}.npy")
-                    if ef == 1 and index in exact:
-                        theirs = exact[index][0]
+                    if index in exact:
+                        ours_off = max(ours_off, difference(numpy, decoded[rank][index], exact[index][0]))
+                        if ef == 1:
+                            theirs = exact[index][0]
+                        else:
+                            theirs_off = max(theirs_off, difference(numpy, theirs, exact[index][0]))
                     mean = max(mean, difference(numpy, decoded[rank][index], theirs))
                     if index not in exact:
                         continue
                     kept = exact[index][1][rank] if ef == 1 else numpy.load(folder / f"error{rank}_{index}.npy")
                     error = max(error, difference(numpy, states[rank][f"g{index} residual"], kept))
-            rows.append({"nodes": nodes, "rank": matrix_rank, "ef": ef, "mean": mean, "error": error})
+            rows.append({"nodes": nodes, "rank": matrix_rank, "ef": ef, "mean": mean, "error": error,
+                         "ours_off": ours_off, "theirs_off": theirs_off})
     return rows
 
 
@@ -270,12 +277,15 @@ def main():
     if options.torch_rank is not None:
         rank_of_torch(options.folder, options.torch_rank, options.nnodes[0], options.ranks[0], options.steps)
         return 0
-    print(f"{'N':>2} {'rank':>4} {'ef':>2} {'mean':>9} {'error':>9}   relative Frobenius norms of differences, {options.steps} steps")
+    print(f"{'N':>2} {'rank':>4} {'ef':>2} {'mean':>9} {'error':>9} {'ours':>9} {'PyTorch':>9}   {options.steps} steps: differences between "
+          "the two, and of either's mean from the same steps in double precision")
     rows = []
     for nodes in options.nnodes:
         for matrix_rank in options.ranks:
             for row in compare(numpy, options, nodes, matrix_rank):
-                print(f"{row['nodes']:>2} {row['rank']:>4} {row['ef']:>2} {row['mean']:>9.2e} {row['error']:>9.2e}", flush=True)
+                theirs_off = "-" if row["theirs_off"] is None else f"{row['theirs_off']:.2e}"
+                print(f"{row['nodes']:>2} {row['rank']:>4} {row['ef']:>2} {row['mean']:>9.2e} {row['error']:>9.2e} "
+                      f"{row['ours_off']:>9.2e} {theirs_off:>9}", flush=True)
                 rows.append(row)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
