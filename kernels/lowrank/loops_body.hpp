@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/lowrank/loops.hpp"
 
 /// The bodies of the loops, for float lanes F; included by isa_*.cpp only. Whatever is not forced
@@ -11,13 +9,6 @@
 namespace hipress::kernels::lowrank {
 
 HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-
-/// v from the value and its residual. x − x is 0, or NaN where x is not finite.
-template <class F>
-HIPRESS_LANES F with_residual(F x, F residual) {
-  const F sum = x + residual;
-  return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), sum)) + (x - x);
-}
 
 /// Row `row` of a matrix from column `first` on, in fp32: where it lies, or in `room`, with zeros
 /// up to `padded`.
@@ -48,13 +39,6 @@ HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::
   }
   for (std::int64_t j = width; j < padded; ++j) room[j] = 0;
   return room;
-}
-
-/// One entry of a matrix.
-HIPRESS_LANES float entry_of(const Matrix& matrix, std::int64_t row, std::int64_t column) {
-  const std::int64_t i = row * matrix.columns + column;
-  const float x = load_value(matrix.values, matrix.type, i);
-  return matrix.residual == nullptr ? x : with_residual(x, matrix.residual[i]);
 }
 
 // ---- M·B ----
@@ -262,6 +246,24 @@ HIPRESS_LANES void add_rows(const Matrix& matrix, const float* factor, int rank,
   if (c < rank) add_group<F, 1>(lines, entries + c, width, sums + c * kTileColumns);
 }
 
+/// Adds a tile's sums of one column of the factor, all of them at once if they are finite.
+template <class F>
+HIPRESS_LANES void add_tile(const Matrix& matrix, const float* column, std::int64_t first,
+                            std::int64_t end, std::int64_t first_column, std::int64_t width,
+                            const float* sums, double* totals) {
+  std::uint32_t flags = 0;
+  for (std::int64_t i = 0; i < width; ++i) flags |= non_finite_flag(sums[i]);
+  if ((flags & 0x80000000u) == 0) {
+    for (std::int64_t i = 0; i < width; ++i) totals[i] += static_cast<double>(sums[i]);
+    return;
+  }
+  for (std::int64_t i = 0; i < width; ++i) {
+    totals[i] += is_finite(sums[i])
+                     ? static_cast<double>(sums[i])
+                     : tile_in_double<F>(matrix, column, first, end, first_column + i);
+  }
+}
+
 template <class F>
 void multiply_transposed(const Matrix& matrix, const float* factor, int rank, double* totals,
                          float* room) {
@@ -276,13 +278,8 @@ void multiply_transposed(const Matrix& matrix, const float* factor, int rank, do
         add_rows<F>(matrix, factor, rank, row, end, j, width, sums, panel);
       }
       for (int c = 0; c < rank; ++c) {
-        double* const to = totals + c * matrix.columns + j;
-        for (std::int64_t i = 0; i < width; ++i) {
-          const float sum = sums[c * kTileColumns + i];
-          to[i] += is_finite(sum)
-                       ? static_cast<double>(sum)
-                       : tile_in_double<F>(matrix, factor + c * matrix.rows, tile, end, j + i);
-        }
+        add_tile<F>(matrix, factor + c * matrix.rows, tile, end, j, width, sums + c * kTileColumns,
+                    totals + c * matrix.columns + j);
       }
     }
   }
@@ -360,7 +357,7 @@ HIPRESS_LANES void keep_rest_at(const float* line, const float* own, float* resi
   V v, sent;
   load(line, v);
   load(own, sent);
-  store(residual, larger(broadcast<V>(-kLargest), smaller(broadcast<V>(kLargest), v - sent)));
+  store(residual, rest_of(v, sent));
 }
 
 template <class F>
