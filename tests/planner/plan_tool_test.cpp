@@ -278,7 +278,7 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with t
     refuses("--algorithm powersgd", "'powersgd'", "factors of whole gradients");
   }
   SECTION("plan of an algorithm in stages") {
-    refuses("--plan acpsgd", "'acpsgd'", "factors of whole gradients");
+    refuses("--plan acpsgd --explain", "'acpsgd'", "factors of whole gradients");
   }
   SECTION("no algorithm") { refuses("--algorithm onebit,", "unknown algorithm", "onebit"); }
   SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }
