@@ -99,7 +99,7 @@ TEST_CASE("one gradient's Q hides behind another's P") {
     const models::Model model = matrices(count, 512, 256);
     return time_of(casync::expand(model, stage_plan(model, strategy, 4, 4)), 4, Network::kPort);
   };
-  CHECK(time(6) < 5 * time(1));
+  CHECK(time(6) < 6 * time(1));
 }
 
 TEST_CASE("a group of gradients costs one call of each stage for all of them") {
