@@ -100,10 +100,11 @@ def scale_of(text: str, rate: int | str) -> Scale:
 
 
 def gradients_of(text: str) -> dict:
-    """Of such a model, scaled or not: {"forward_s", "gradients": [{"elements", "ready_s"}]}, in the order of backward."""
+    """Of such a model, scaled or not: {"forward_s", "gradients": [{"elements", "shape", "ready_s"}]}, in the order of backward."""
     forward = re.search(r"^forward: ([0-9.]+)ms$", text, re.MULTILINE)
     return {"forward_s": float(forward[1]) / 1e3,
-            "gradients": [{"elements": int(match["elements"]), "ready_s": float(match["ready"]) / 1e6}
+            "gradients": [{"elements": int(match["elements"]), "ready_s": float(match["ready"]) / 1e6,
+                           "shape": [int(size) for size in (match["shape"] or match["elements"]).split(",")]}
                           for match in GRADIENT.finditer(text)]}
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """One rank of PyTorch's DistributedDataParallel over gloo, with made-up gradients that become ready when a file says.
 
-Needs torch. Started by validate_ddp.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object.
+Needs torch. Started by validate_ddp.py and validate_lowrank.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints
+one JSON object. With --powersgd, PyTorch's powerSGD_hook compresses: gradients are then random ones, as of constant ones all
+factors but the first are nothing, and what comes out is not checked.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import time
 
 import torch
 import torch.distributed
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -35,34 +38,41 @@ class Clock:
 
 
 class Layer(torch.autograd.Function):
-    """Uses one parameter, whose gradient is complete so many seconds after backward began; each of its elements is
-    `value`."""
+    """Uses one parameter, whose gradient, what `make` returns, is complete so many seconds after backward began."""
 
     @staticmethod
-    def forward(ctx, carried, parameter, clock, ready_s, value):
-        ctx.clock, ctx.ready_s, ctx.value, ctx.elements = clock, ready_s, value, parameter.numel()
+    def forward(ctx, carried, parameter, clock, ready_s, make):
+        ctx.clock, ctx.ready_s, ctx.make = clock, ready_s, make
         return carried.clone()
 
     @staticmethod
     def backward(ctx, gradient):
-        made = torch.full((ctx.elements,), ctx.value)
+        made = ctx.make()
         ctx.clock.wait_until(ctx.ready_s)
         return gradient, made, None, None, None
 
 
 class Model(torch.nn.Module):
-    """Gradients as {"elements", "ready_s"}, in the order of backward; the first layer of forward has the last of them."""
+    """Gradients as {"shape", "ready_s"}, in the order of backward; the first layer of forward has the last of them. Their
+    elements are all `value`, or random ones, the same in every iteration."""
 
-    def __init__(self, gradients: list[dict], value: float):
+    def __init__(self, gradients: list[dict], value: float, random: bool):
         super().__init__()
         self.layers = [*reversed(gradients)]
-        self.weights = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros(layer["elements"])) for layer in self.layers)
+        self.weights = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros(layer["shape"])) for layer in self.layers)
         self.clock = Clock()
-        self.value = value
+        self.makers = [self.maker(layer["shape"], value, random) for layer in self.layers]
+
+    @staticmethod
+    def maker(shape, value, random):
+        if not random:
+            return lambda: torch.full(shape, value)
+        made = torch.randn(shape)
+        return lambda: made.clone()
 
     def forward(self, carried):
-        for weight, layer in zip(self.weights, self.layers):
-            carried = Layer.apply(carried, weight, self.clock, layer["ready_s"], self.value)
+        for weight, layer, make in zip(self.weights, self.layers, self.makers):
+            carried = Layer.apply(carried, weight, self.clock, layer["ready_s"], make)
         return carried
 
 
@@ -85,6 +95,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=pathlib.Path, required=True, help='JSON: {"forward_s", "gradients"}')
     parser.add_argument("--warmups", type=int, required=True, help="the first makes DDP sort its buckets anew")
     parser.add_argument("--iterations", type=int, required=True)
+    parser.add_argument("--powersgd", type=int, metavar="RANK", help="compress with powerSGD_hook; the first two iterations are not")
+    parser.add_argument("--batched", action="store_true", help="with it, tensors of one shape are one")
+    parser.add_argument("--bucket-mb", type=float, help="of DDP's buckets but the first; default: DDP's")
     parser.add_argument("--rendezvous", required=True, help="file:///folder that all ranks share")
     parser.add_argument("--interface", help="address; taken for that of the network's interface")
     parser.add_argument("--json", action="store_true", help="taken for granted")
@@ -99,13 +112,19 @@ def main() -> int:
     torch.distributed.init_process_group("gloo", init_method=f"{options.rendezvous}/ddp", rank=rank, world_size=size,
                                          timeout=datetime.timedelta(seconds=60))
     described = json.loads(options.model.read_text())
-    model = DistributedDataParallel(Model(described["gradients"], float(rank)))
+    torch.manual_seed(rank)
+    buckets = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
+    model = DistributedDataParallel(Model(described["gradients"], float(rank), options.powersgd is not None), **buckets)
+    if options.powersgd is not None:
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=options.powersgd, start_powerSGD_iter=2,
+                                            batch_tensors_with_same_shape=options.batched)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     for _ in range(options.warmups):
         iterate(model, described["forward_s"])
     seconds = torch.tensor([iterate(model, described["forward_s"]) for _ in range(options.iterations)],
                            dtype=torch.float64)
     mean = (size - 1) / 2  # of the ranks' values 0, 1, …
-    verified = all(bool(torch.all(weight.grad == mean)) for weight in model.module.weights)
+    verified = options.powersgd is not None or all(bool(torch.all(weight.grad == mean)) for weight in model.module.weights)
     torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MAX)
     if rank == 0:
         buckets = model._get_ddp_logging_data()["rebuilt_bucket_sizes"]
