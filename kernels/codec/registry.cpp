@@ -19,6 +19,7 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/host/codec.hpp"
 #include "kernels/host/isa.hpp"
+#include "kernels/lowrank/codec.hpp"
 #include "kernels/user/algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
 #include "kernels/cuda/codec.hpp"
@@ -142,6 +143,39 @@ Entry cast_entry() {
           [](const Values& /*values*/, Isa isa) { return make_host_cast<Format>(isa); }};
 }
 
+using MakeLowRank = std::unique_ptr<Codec> (*)(const Values& values,
+                                               std::unique_ptr<const lowrank::Operators> on);
+
+Entry low_rank_entry(std::string_view name, const Traffic& traffic, std::string_view help,
+                     MakeLowRank make) {
+  const auto make_on = [make](const Values& values, Device device) -> std::unique_ptr<Codec> {
+    if (device == Device::kCpu) return make(values, lowrank::make_host_operators(best_isa()));
+#ifdef HIPRESS_HAVE_CUDA
+    return make(values, lowrank::make_cuda_operators());
+#else
+    return nullptr;
+#endif
+  };
+  return {{name, kCoarsest, traffic, help, lowrank::parameters(), make_on, true},
+          [make](const Values& values, Isa isa) {
+            return make(values, lowrank::make_host_operators(isa));
+          }};
+}
+
+/// With error feedback, a product reads the gradient and the residual, which is 8 bytes an element
+/// for each stage; the decode reads both again and writes both.
+std::vector<Entry> low_rank_entries() {
+  return {low_rank_entry("powersgd", {16, 16, 0},
+                         "a product of two factors of low rank, by one step of a power iteration",
+                         lowrank::make_powersgd),
+          low_rank_entry("acpsgd", {8, 16, 0},
+                         "as powersgd, with one of the two factors in each step, in turns",
+                         lowrank::make_acpsgd),
+          low_rank_entry("rsketch", {8, 16, 0},
+                         "the part of a gradient in a random subspace, another in every step",
+                         lowrank::make_rsketch)};
+}
+
 const std::vector<Entry>& entries() {
 #ifdef __x86_64__
 #define HIPRESS_VECTOR_PROGRAMS(NAME) &hipress_##NAME##_avx2, &hipress_##NAME##_avx512
@@ -161,8 +195,12 @@ const std::vector<Entry>& entries() {
 #define HIPRESS_PROGRAM_ENTRY(NAME, COARSENESS, TRAFFIC, HELP) \
   program_entry(COARSENESS, TRAFFIC, HELP, HIPRESS_PROGRAMS(NAME)),
 #define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
-  static const std::vector<Entry> table = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
-                                               HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
+  static const std::vector<Entry> table = [] {
+    std::vector<Entry> made = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
+                                   HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
+    for (Entry& entry : low_rank_entries()) made.push_back(std::move(entry));
+    return made;
+  }();
 #undef HIPRESS_PROGRAM_ENTRY
 #undef HIPRESS_CAST_ENTRY
   return table;

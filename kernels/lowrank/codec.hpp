@@ -1,0 +1,86 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/codec/codec.hpp"
+#include "kernels/lowrank/operators.hpp"
+
+/// What the algorithms of low rank have in common: a gradient as a matrix, whether it pays to send
+/// factors of it, and the arrays that are kept.
+namespace hipress::kernels::lowrank {
+
+/// What the residual of error feedback leaves for the next step.
+enum class Feedback : std::uint8_t {
+  kNone,
+  kOwn,   ///< what this node's own message lost
+  kMean,  ///< v less what the mean of all messages decodes to, as PyTorch has it
+};
+
+/// A gradient as a matrix: its first dimension by all the others.
+struct MatrixShape {
+  std::int64_t rows = 1, columns = 1;
+  int rank = 0;  ///< at most as many as the smaller side has
+};
+
+/// An algorithm's parameters, as codec/registry.cpp has read them.
+using Values = std::map<std::string, double>;
+
+/// Every one of them has these.
+std::vector<Parameter> parameters();
+
+class LowRankCodec : public Codec {
+ public:
+  const CodecTraits& traits() const override { return traits_; }
+  std::int64_t encoded_bytes(std::int64_t elements) const override;
+  /// std::logic_error, like decode().
+  void encode(std::span<const EncodeItem> items, void* stream) const override;
+  void decode(std::span<const DecodeItem> items, void* stream) const override;
+  std::string refusal(Shape shape) const override;
+  std::vector<StateArray> states(Shape shape) const override;
+  void encode_stage(int stage, std::span<const StagedSlice> slices, void* stream) const override;
+  void decode_stages(std::span<const StagedSlice> slices, void* stream) const override;
+
+ protected:
+  LowRankCodec(std::string_view name, int stages, const Values& values,
+               std::unique_ptr<const Operators> operators);
+
+  MatrixShape matrix_of(Shape shape) const;
+  Feedback feedback() const { return feedback_; }
+  const Operators& operators() const { return *operators_; }
+
+  /// A slice taken apart.
+  struct Work {
+    const StagedSlice& slice;
+    MatrixShape shape;
+    Matrix matrix;
+    std::span<float* const> factors;  ///< of factors(), in order
+    float* own = nullptr;             ///< a copy of this node's message, with Feedback::kOwn
+  };
+
+  /// The factors that are kept, between the residual and the copy of the last message.
+  virtual std::vector<StateArray> factors(const MatrixShape& shape) const = 0;
+  /// Numbers in the message of the last stage.
+  virtual std::int64_t last_entries(const MatrixShape& shape) const = 0;
+  virtual void encode_matrices(int stage, std::span<const Work> works, void* stream) const = 0;
+  virtual void decode_matrices(std::span<const Work> works, void* stream) const = 0;
+
+ private:
+  std::vector<Work> works_of(std::span<const StagedSlice> slices) const;
+
+  const std::string_view name_;
+  const int rank_;
+  const Feedback feedback_;
+  const CodecTraits traits_;
+  const std::unique_ptr<const Operators> operators_;
+};
+
+/// The algorithms, one file each.
+std::unique_ptr<Codec> make_powersgd(const Values& values, std::unique_ptr<const Operators> on);
+std::unique_ptr<Codec> make_acpsgd(const Values& values, std::unique_ptr<const Operators> on);
+std::unique_ptr<Codec> make_rsketch(const Values& values, std::unique_ptr<const Operators> on);
+
+}  // namespace hipress::kernels::lowrank

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/host/isa.hpp"
+#include "kernels/lowrank/operators.hpp"
+#include "kernels/lowrank/order.hpp"
+
+/// The loops of the host's operators, one table per instruction set (isa_*.cpp).
+namespace hipress::kernels::lowrank {
+
+struct Loops {
+  /// Adds M·factor to totals (rank columns of `rows`). `room` holds room_floats(rank).
+  void (*multiply)(const Matrix& matrix, const float* factor, int rank, double* totals,
+                   float* room);
+  /// Adds Mᵀ·factor to totals (rank columns of `columns`).
+  void (*multiply_transposed)(const Matrix& matrix, const float* factor, int rank, double* totals,
+                              float* room);
+  /// Values and residual alone.
+  void (*reconstruct)(const Reconstruction& item, float* room);
+  /// gram[i * rank + j], for i ≤ j.
+  void (*multiply_by_own)(const float* factor, std::int64_t rows, int rank, double* gram);
+  /// factor = factor·inverse, which is upper triangular; what its diagonal has as 0 becomes 0.
+  void (*multiply_by_inverse)(float* factor, std::int64_t rows, int rank, const double* inverse);
+};
+
+/// A tile of a factor, and the rows of a matrix that are worked on together, twice.
+constexpr std::int64_t room_floats(int rank) {
+  return std::int64_t{kTileColumns} * (rank + 2 * kGroupRows);
+}
+
+extern const Loops scalar_loops, portable_loops, avx2_loops, avx512_loops;
+
+}  // namespace hipress::kernels::lowrank

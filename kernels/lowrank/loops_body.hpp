@@ -1,0 +1,463 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/codec/slice.hpp"
+#include "kernels/codec/typed_values.hpp"
+#include "kernels/lowrank/loops.hpp"
+
+/// The bodies of the loops, for float lanes F; included by isa_*.cpp only. Whatever is not forced
+/// inline here is a template on F: see host/loops_body.hpp.
+namespace hipress::kernels::lowrank {
+
+HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+/// v from the value and its residual. x − x is 0, or NaN where x is not finite.
+template <class F>
+HIPRESS_LANES F with_residual(F x, F residual) {
+  const F sum = x + residual;
+  return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), sum)) + (x - x);
+}
+
+/// Row `row` of a matrix from column `first` on, in fp32: where it lies, or in `room`, with zeros
+/// up to `padded`.
+template <class F>
+HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::int64_t first,
+                                   std::int64_t width, std::int64_t padded, float* room) {
+  const std::int64_t start = row * matrix.columns + first;
+  const bool in_place = matrix.type == ValueType::kFloat32;
+  if (in_place && matrix.residual == nullptr && padded == width) {
+    return static_cast<const float*>(matrix.values) + start;
+  }
+  const float* values = static_cast<const float*>(matrix.values) + start;
+  if (!in_place || matrix.residual == nullptr) {
+    widen<F>(matrix.values, matrix.type, start, width, room);
+    values = room;
+  }
+  if (matrix.residual != nullptr) {
+    const float* const residual = matrix.residual + start;
+    constexpr int kWidth = Lanes<F>::kWidth;
+    std::int64_t j = 0;
+    for (; j + kWidth <= width; j += kWidth) {
+      F x, r;
+      load(values + j, x);
+      load(residual + j, r);
+      store(room + j, with_residual(x, r));
+    }
+    for (; j < width; ++j) room[j] = with_residual(values[j], residual[j]);
+  }
+  for (std::int64_t j = width; j < padded; ++j) room[j] = 0;
+  return room;
+}
+
+/// One entry of a matrix.
+HIPRESS_LANES float entry_of(const Matrix& matrix, std::int64_t row, std::int64_t column) {
+  const std::int64_t i = row * matrix.columns + column;
+  const float x = load_value(matrix.values, matrix.type, i);
+  return matrix.residual == nullptr ? x : with_residual(x, matrix.residual[i]);
+}
+
+// ---- M·B ----
+
+/// Sixteen lanes, in as many vectors as they take.
+template <class F>
+struct LaneSums {
+  static constexpr int kParts = kLanes / Lanes<F>::kWidth;
+  F part[kParts];
+};
+
+template <int kBy, class F>
+HIPRESS_LANES F combine_within(F sum) {
+  if constexpr (kBy == 0) {
+    return sum;
+  } else {
+    return combine_within<kBy / 2>(sum + rotate_lanes<kBy>(sum));
+  }
+}
+
+/// As combine_lanes() in order.hpp, in fp32.
+template <class F>
+HIPRESS_LANES float combined(LaneSums<F> sums) {
+  for (int half = LaneSums<F>::kParts / 2; half > 0; half /= 2) {
+    for (int part = 0; part < half; ++part) {
+      sums.part[part] = sums.part[part] + sums.part[part + half];
+    }
+  }
+  if constexpr (Lanes<F>::kWidth == 1) {
+    return sums.part[0];
+  } else {
+    return combine_within<Lanes<F>::kWidth / 2>(sums.part[0])[0];
+  }
+}
+
+template <class F>
+__attribute__((noinline)) double dot_in_double(const float* line, const float* column,
+                                               std::int64_t padded) {
+  double lanes[kLanes] = {};
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] += static_cast<double>(line[j + lane]) * static_cast<double>(column[j + lane]);
+    }
+  }
+  return combine_lanes(lanes);
+}
+
+/// totals[c * stride + r] += lines[r] · (column c of a tile), for kRows rows and kColumns columns.
+template <class F, int kRows, int kColumns>
+HIPRESS_LANES void add_dots(const float* const* lines, const float* tile, std::int64_t padded,
+                            double* totals, std::int64_t stride) {
+  using Sums = LaneSums<F>;
+  constexpr int kWidth = Lanes<F>::kWidth;
+  Sums sums[kRows][kColumns] = {};
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    for (int part = 0; part < Sums::kParts; ++part) {
+      F entries[kRows];
+      for (int r = 0; r < kRows; ++r) load(lines[r] + j + part * kWidth, entries[r]);
+      for (int c = 0; c < kColumns; ++c) {
+        F column;
+        load(tile + c * kTileColumns + j + part * kWidth, column);
+        for (int r = 0; r < kRows; ++r) {
+          sums[r][c].part[part] = sums[r][c].part[part] + entries[r] * column;
+        }
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kColumns; ++c) {
+      const float sum = combined<F>(sums[r][c]);
+      totals[c * stride + r] += is_finite(sum)
+                                    ? static_cast<double>(sum)
+                                    : dot_in_double<F>(lines[r], tile + c * kTileColumns, padded);
+    }
+  }
+}
+
+template <class F, int kRows>
+HIPRESS_LANES void add_all_dots(const float* const* lines, const float* tile, int rank,
+                                std::int64_t padded, double* totals, std::int64_t stride) {
+  int c = 0;
+  for (; c + 4 <= rank; c += 4) {
+    add_dots<F, kRows, 4>(lines, tile + c * kTileColumns, padded, totals + c * stride, stride);
+  }
+  for (; c + 2 <= rank; c += 2) {
+    add_dots<F, kRows, 2>(lines, tile + c * kTileColumns, padded, totals + c * stride, stride);
+  }
+  if (c < rank) {
+    add_dots<F, kRows, 1>(lines, tile + c * kTileColumns, padded, totals + c * stride, stride);
+  }
+}
+
+template <class F>
+void multiply(const Matrix& matrix, const float* factor, int rank, double* totals, float* room) {
+  constexpr int kRows = Lanes<F>::kWidth == 16 ? 4 : Lanes<F>::kWidth == 8 ? 2 : 1;
+  float* const tile = room;
+  float* const panel = room + std::int64_t{kTileColumns} * rank;
+  for (std::int64_t first = 0; first < matrix.columns; first += kTileColumns) {
+    const std::int64_t width = least(kTileColumns, matrix.columns - first);
+    const std::int64_t padded = (width + kLanes - 1) / kLanes * kLanes;
+    for (int c = 0; c < rank; ++c) {
+      const float* const column = factor + c * matrix.columns + first;
+      float* const to = tile + c * kTileColumns;
+      for (std::int64_t j = 0; j < width; ++j) to[j] = column[j];
+      for (std::int64_t j = width; j < padded; ++j) to[j] = 0;
+    }
+    const float* lines[kRows];
+    std::int64_t row = 0;
+    for (; row + kRows <= matrix.rows; row += kRows) {
+      for (int r = 0; r < kRows; ++r) {
+        lines[r] = line_of<F>(matrix, row + r, first, width, padded, panel + r * kTileColumns);
+      }
+      add_all_dots<F, kRows>(lines, tile, rank, padded, totals + row, matrix.rows);
+    }
+    for (; row < matrix.rows; ++row) {
+      lines[0] = line_of<F>(matrix, row, first, width, padded, panel);
+      add_all_dots<F, 1>(lines, tile, rank, padded, totals + row, matrix.rows);
+    }
+  }
+}
+
+// ---- Mᵀ·A ----
+
+/// sums[c * kTileColumns + j] += the products of a group's rows, for kColumns columns of the factor
+/// and vectors of V from column j on.
+template <class V, int kColumns, int kVectorsAtOnce>
+HIPRESS_LANES void add_group_at(const float* const (&lines)[kGroupRows],
+                                const float (*entries)[kGroupRows], std::int64_t j, float* sums) {
+  constexpr int kWidth = Lanes<V>::kWidth;
+  V group[kColumns][kVectorsAtOnce];
+  for (int k = 0; k < kGroupRows; ++k) {
+    V line[kVectorsAtOnce];
+    for (int v = 0; v < kVectorsAtOnce; ++v) load(lines[k] + j + v * kWidth, line[v]);
+    for (int c = 0; c < kColumns; ++c) {
+      const V entry = broadcast<V>(entries[c][k]);
+      for (int v = 0; v < kVectorsAtOnce; ++v) {
+        const V product = line[v] * entry;
+        group[c][v] = k == 0 ? product : group[c][v] + product;
+      }
+    }
+  }
+  for (int c = 0; c < kColumns; ++c) {
+    for (int v = 0; v < kVectorsAtOnce; ++v) {
+      float* const place = sums + c * kTileColumns + j + v * kWidth;
+      V sum;
+      load(place, sum);
+      store(place, sum + group[c][v]);
+    }
+  }
+}
+
+template <class F, int kColumns>
+HIPRESS_LANES void add_group(const float* const (&lines)[kGroupRows],
+                             const float (*entries)[kGroupRows], std::int64_t width, float* sums) {
+  constexpr int kVectorsAtOnce = 2, kStep = kVectorsAtOnce * Lanes<F>::kWidth;
+  std::int64_t j = 0;
+  for (; j + kStep <= width; j += kStep) {
+    add_group_at<F, kColumns, kVectorsAtOnce>(lines, entries, j, sums);
+  }
+  for (; j < width; ++j) add_group_at<float, kColumns, 1>(lines, entries, j, sums);
+}
+
+/// The sum of a tile's rows [first, end) for one column of the matrix, in double.
+template <class F>
+__attribute__((noinline)) double tile_in_double(const Matrix& matrix, const float* column,
+                                                std::int64_t first, std::int64_t end,
+                                                std::int64_t j) {
+  double sum = 0;
+  for (std::int64_t group = first; group < end; group += kGroupRows) {
+    double of_group = 0;
+    for (std::int64_t row = group; row < least(group + kGroupRows, end); ++row) {
+      of_group += static_cast<double>(entry_of(matrix, row, j)) * static_cast<double>(column[row]);
+    }
+    sum += of_group;
+  }
+  return sum;
+}
+
+/// Adds the products of rows [first, end), at most kGroupRows, to the sums of a tile.
+template <class F>
+HIPRESS_LANES void add_rows(const Matrix& matrix, const float* factor, int rank, std::int64_t first,
+                            std::int64_t end, std::int64_t first_column, std::int64_t width,
+                            float* sums, float* panel) {
+  const float* lines[kGroupRows];
+  float entries[kMaxRank][kGroupRows];
+  for (int k = 0; k < kGroupRows; ++k) {
+    const std::int64_t row = first + k;
+    float* const line = panel + k * kTileColumns;
+    if (row < end) {
+      lines[k] = line_of<F>(matrix, row, first_column, width, width, line);
+    } else {
+      // Rows that are not there count as zeros.
+      for (std::int64_t j = 0; j < width; ++j) line[j] = 0;
+      lines[k] = line;
+    }
+    for (int c = 0; c < rank; ++c) entries[c][k] = row < end ? factor[c * matrix.rows + row] : 0;
+  }
+  int c = 0;
+  for (; c + 4 <= rank; c += 4) {
+    add_group<F, 4>(lines, entries + c, width, sums + c * kTileColumns);
+  }
+  for (; c + 2 <= rank; c += 2) {
+    add_group<F, 2>(lines, entries + c, width, sums + c * kTileColumns);
+  }
+  if (c < rank) add_group<F, 1>(lines, entries + c, width, sums + c * kTileColumns);
+}
+
+template <class F>
+void multiply_transposed(const Matrix& matrix, const float* factor, int rank, double* totals,
+                         float* room) {
+  float* const sums = room;
+  float* const panel = room + std::int64_t{kTileColumns} * rank;
+  for (std::int64_t j = 0; j < matrix.columns; j += kTileColumns) {
+    const std::int64_t width = least(kTileColumns, matrix.columns - j);
+    for (std::int64_t tile = 0; tile < matrix.rows; tile += kTileRows) {
+      const std::int64_t end = least(tile + kTileRows, matrix.rows);
+      for (std::int64_t i = 0; i < std::int64_t{kTileColumns} * rank; ++i) sums[i] = 0;
+      for (std::int64_t row = tile; row < end; row += kGroupRows) {
+        add_rows<F>(matrix, factor, rank, row, end, j, width, sums, panel);
+      }
+      for (int c = 0; c < rank; ++c) {
+        double* const to = totals + c * matrix.columns + j;
+        for (std::int64_t i = 0; i < width; ++i) {
+          const float sum = sums[c * kTileColumns + i];
+          to[i] += is_finite(sum)
+                       ? static_cast<double>(sum)
+                       : tile_in_double<F>(matrix, factor + c * matrix.rows, tile, end, j + i);
+        }
+      }
+    }
+  }
+}
+
+// ---- A·Bᵀ ----
+
+/// The entries [j, j + width of V) of a row of left·rightᵀ.
+template <class V>
+HIPRESS_LANES V row_of_product(const float* left, std::int64_t rows, const float* right,
+                               std::int64_t columns, int rank) {
+  V sum, column;
+  load(right, column);
+  sum = broadcast<V>(left[0]) * column;
+  for (int c = 1; c < rank; ++c) {
+    load(right + c * columns, column);
+    sum = sum + broadcast<V>(left[c * rows]) * column;
+  }
+  return sum;
+}
+
+/// One row, from column `first` on: `values` and, from v = values + residual in `line`, the
+/// residual.
+template <class V>
+HIPRESS_LANES void reconstruct_at(const Reconstruction& item, std::int64_t row, std::int64_t column,
+                                  const float* line, float* residual, float* values) {
+  const std::int64_t rows = item.matrix.rows, columns = item.matrix.columns;
+  const V decoded =
+      row_of_product<V>(item.left + row, rows, item.right + column, columns, item.rank);
+  store(values, decoded);
+  if (residual == nullptr) return;
+  V own = decoded;
+  if (item.own_left != item.left || item.own_right != item.right) {
+    own = row_of_product<V>(item.own_left + row, rows, item.own_right + column, columns, item.rank);
+  }
+  V v;
+  load(line, v);
+  store(residual, larger(broadcast<V>(-kLargest), smaller(broadcast<V>(kLargest), v - own)));
+}
+
+template <class F>
+void reconstruct(const Reconstruction& item, float* room) {
+  const Matrix& matrix = item.matrix;
+  float* const values_room = room + kTileColumns;
+  const bool rounds = matrix.type != ValueType::kFloat32;
+  for (std::int64_t first = 0; first < matrix.columns; first += kTileColumns) {
+    const std::int64_t width = least(kTileColumns, matrix.columns - first);
+    for (std::int64_t row = 0; row < matrix.rows; ++row) {
+      const std::int64_t start = row * matrix.columns + first;
+      float* const values = rounds ? values_room : static_cast<float*>(matrix.values) + start;
+      float* const residual = matrix.residual == nullptr ? nullptr : matrix.residual + start;
+      const float* const line =
+          residual == nullptr ? room : line_of<F>(matrix, row, first, width, width, room);
+      constexpr int kWidth = Lanes<F>::kWidth;
+      std::int64_t j = 0;
+      for (; j + kWidth <= width; j += kWidth) {
+        reconstruct_at<F>(item, row, first + j, line + j,
+                          residual == nullptr ? nullptr : residual + j, values + j);
+      }
+      for (; j < width; ++j) {
+        reconstruct_at<float>(item, row, first + j, line + j,
+                              residual == nullptr ? nullptr : residual + j, values + j);
+      }
+      if (rounds) round_to<F>(matrix.values, matrix.type, start, width, values);
+    }
+  }
+}
+
+// ---- small matrices, in double ----
+
+/// Double precision in vectors of half as many lanes.
+template <class F>
+struct DoubleLanes;
+
+using NarrowVector = float __attribute__((vector_size(2 * kVectorWidth)));
+using DoubleVector = double __attribute__((vector_size(4 * kVectorWidth)));
+
+template <>
+struct DoubleLanes<FloatVector> {
+  static constexpr int kWidth = kVectorWidth / 2;
+  using Wide = DoubleVector;
+
+  HIPRESS_LANES static Wide widened(const float* from) {
+    NarrowVector narrow;
+    __builtin_memcpy(&narrow, from, sizeof narrow);
+    return __builtin_convertvector(narrow, Wide);
+  }
+  HIPRESS_LANES static void store_rounded(float* to, Wide value) {
+    const NarrowVector narrow = __builtin_convertvector(value, NarrowVector);
+    __builtin_memcpy(to, &narrow, sizeof narrow);
+  }
+};
+
+template <>
+struct DoubleLanes<float> {
+  static constexpr int kWidth = 1;
+  using Wide = double;
+
+  HIPRESS_LANES static double widened(const float* from) { return *from; }
+  HIPRESS_LANES static void store_rounded(float* to, double value) {
+    *to = static_cast<float>(value);
+  }
+};
+
+/// The sum over at most kGramRows rows.
+template <class F>
+HIPRESS_LANES double dot_of_block(const float* a, const float* b, std::int64_t rows) {
+  using Double = DoubleLanes<F>;
+  constexpr int kParts = kLanes / Double::kWidth;
+  typename Double::Wide parts[kParts] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= rows; i += kLanes) {
+    for (int part = 0; part < kParts; ++part) {
+      const std::int64_t place = i + part * Double::kWidth;
+      parts[part] = parts[part] + Double::widened(a + place) * Double::widened(b + place);
+    }
+  }
+  double lanes[kLanes];
+  __builtin_memcpy(lanes, parts, sizeof lanes);
+  for (int lane = 0; i < rows; ++i, ++lane) {
+    lanes[lane] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  }
+  return combine_lanes(lanes);
+}
+
+template <class F>
+void multiply_by_own(const float* factor, std::int64_t rows, int rank, double* gram) {
+  for (int i = 0; i < rank * rank; ++i) gram[i] = 0;
+  for (std::int64_t first = 0; first < rows; first += kGramRows) {
+    const std::int64_t count = least(kGramRows, rows - first);
+    for (int i = 0; i < rank; ++i) {
+      for (int j = i; j < rank; ++j) {
+        gram[i * rank + j] +=
+            dot_of_block<F>(factor + i * rows + first, factor + j * rows + first, count);
+      }
+    }
+  }
+}
+
+/// For as many rows as V has lanes. The last column comes first, as it needs all the others.
+template <class F>
+HIPRESS_LANES void multiply_rows_by_inverse(float* factor, std::int64_t rows, int rank,
+                                            const double* inverse) {
+  using Double = DoubleLanes<F>;
+  for (int c = rank - 1; c >= 0; --c) {
+    float* const to = factor + c * rows;
+    typename Double::Wide sum = {};
+    if (inverse[c * rank + c] != 0) {
+      for (int k = 0; k <= c; ++k) {
+        sum = sum + Double::widened(factor + k * rows) * inverse[k * rank + c];
+      }
+    }
+    Double::store_rounded(to, sum);
+  }
+}
+
+template <class F>
+void multiply_by_inverse(float* factor, std::int64_t rows, int rank, const double* inverse) {
+  constexpr int kWidth = DoubleLanes<F>::kWidth;
+  std::int64_t row = 0;
+  for (; row + kWidth <= rows; row += kWidth) {
+    multiply_rows_by_inverse<F>(factor + row, rows, rank, inverse);
+  }
+  for (; row < rows; ++row) {
+    multiply_rows_by_inverse<float>(factor + row, rows, rank, inverse);
+  }
+}
+
+template <class F>
+constexpr Loops loops_for() {
+  return {.multiply = multiply<F>,
+          .multiply_transposed = multiply_transposed<F>,
+          .reconstruct = reconstruct<F>,
+          .multiply_by_own = multiply_by_own<F>,
+          .multiply_by_inverse = multiply_by_inverse<F>};
+}
+
+}  // namespace hipress::kernels::lowrank

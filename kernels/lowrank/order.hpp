@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/frames/draws.hpp"
+#include "kernels/host/lanes.hpp"
+
+/// The one order in which the operators on low-rank factors add, on every device and instruction
+/// set, and the arithmetic that they share. A gradient is a matrix M, row after row; a factor has
+/// `rank` columns, each contiguous.
+///
+///   product M·B            A row's columns are cut into tiles of 1024. In a tile, lane l of 16
+///   adds
+///                          the products of columns l, l + 16 … in order; then lanes l and l + 8,
+///                          l + 4 … are added until one number is left. All of it in fp32. Tiles
+///                          are added in order, in double.
+///   transposed product     Rows are cut into tiles of 512, and these into groups of 8. The
+///   products Mᵀ·A                   of a group are added in order, groups to the sum of their
+///   tile, in fp32.
+///                          Tiles are added in order, in double.
+///   A·Bᵀ                   Column by column of the factors, in fp32.
+///   Gram matrix AᵀA        Rows are cut into blocks of 1024. In a block, lane l of 16 adds the
+///                          products of rows l, l + 16 …; then lanes as above. Blocks are added in
+///                          order. All of it in double, where products of fp32 numbers are exact.
+///
+/// A tile whose fp32 sum is not finite is added again in double, in the same order. So only an
+/// infinity or a NaN among the inputs makes a sum that is not finite.
+namespace hipress::kernels::lowrank {
+
+inline constexpr int kLanes = 16;
+inline constexpr int kTileColumns = 1024;
+inline constexpr int kTileRows = 512;
+inline constexpr int kGroupRows = 8;
+inline constexpr int kGramRows = 1024;
+inline constexpr int kMaxRank = 128;
+
+/// What is left of a column's squared length beside the columns before it, as a share: with less it
+/// counts as dependent on them. A Gram matrix in double tells condition numbers up to 3·10^6.
+inline constexpr double kLeastPivot = 1e-13;
+
+/// Entries of a factor saturate here, so that sums over 65536 nodes stay finite.
+inline constexpr double kLargestOfFactor = 0x1p111;
+
+/// An entry of a factor, from its sum. Not finite: as it is.
+HIPRESS_LANES float rounded_entry(double sum, double scale) {
+  const double entry = sum * scale;
+  if (entry > kLargestOfFactor) return static_cast<float>(kLargestOfFactor);
+  if (entry < -kLargestOfFactor) return static_cast<float>(-kLargestOfFactor);
+  return static_cast<float>(entry);
+}
+
+/// Lanes l and l + 8, l + 4 … until one number is left.
+HIPRESS_LANES double combine_lanes(double (&lanes)[kLanes]) {
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+/// A draw with mean 0 and variance 1: eight uniform ones added, which is exact in integers and so
+/// the same everywhere. Of a normal distribution it has all that matters here, independence and
+/// directions that are close to uniform.
+HIPRESS_LANES float draw_normal(const DrawStream& stream, std::int64_t element) {
+  std::int32_t sum = 0;
+  for (std::uint32_t site = 0; site < 8; ++site) {
+    sum += static_cast<std::int32_t>(draw<float>(stream_of_site(stream, site), element) >> 16);
+  }
+  // The mean of the sum is 8 · 65535 / 2, its variance 8 · (65536² − 1) / 12.
+  return static_cast<float>(2 * sum - 8 * 65535) * 0x1.3988e2p-17f;
+}
+
+/// The draws of a factor: alike on all nodes.
+HIPRESS_LANES DrawStream stream_of_factor(const DrawKey& key, std::int64_t entries) {
+  DrawKey common;
+  common.seed = key.seed;
+  common.step = key.step;
+  common.gradient = key.gradient;
+  common.role = key.role;
+  return draw_stream(common, entries);
+}
+
+// ---- from a Gram matrix to what makes columns orthonormal ----
+//
+// Matrices are rank × rank, row after row, and upper triangular. Work is dealt out by columns:
+// worker `first` of `step` does columns first, first + step …, and `meet()` lets workers wait for
+// each other. One worker has nobody to wait for.
+
+/// Replaces a Gram matrix by its Cholesky factor R, whose rows of dependent columns are 0.
+/// `lengths` are the Gram matrix's diagonal. False if an entry of that is not finite.
+template <class Meet>
+HIPRESS_LANES bool factorise(double* gram, const double* lengths, int rank, int first, int step,
+                             const Meet& meet) {
+  bool finite = true;
+  for (int k = 0; k < rank; ++k) finite = finite && lengths[k] - lengths[k] == 0;
+  for (int k = 0; k < rank; ++k) {
+    meet();
+    const double pivot = gram[k * rank + k];
+    const bool independent = finite && pivot > kLeastPivot * lengths[k];
+    const double root = independent ? __builtin_sqrt(pivot) : 0.0;
+    meet();
+    for (int j = k + first; j < rank; j += step) {
+      double& entry = gram[k * rank + j];
+      entry = !independent ? 0.0 : j == k ? root : entry / root;
+    }
+    meet();
+    for (int j = k + 1 + first; j < rank; j += step) {
+      const double above = gram[k * rank + j];
+      for (int i = k + 1; i <= j; ++i) gram[i * rank + j] -= gram[k * rank + i] * above;
+    }
+  }
+  meet();
+  return finite;
+}
+
+/// The inverse of R; columns and rows of dependent columns are 0.
+HIPRESS_LANES void invert(const double* factor, double* inverse, int rank, int first, int step) {
+  for (int j = first; j < rank; j += step) {
+    const double own = factor[j * rank + j];
+    for (int i = rank - 1; i > j; --i) inverse[i * rank + j] = 0;
+    inverse[j * rank + j] = own > 0 ? 1 / own : 0.0;
+    for (int i = j - 1; i >= 0; --i) {
+      double sum = 0;
+      for (int k = i + 1; k <= j; ++k) sum += factor[i * rank + k] * inverse[k * rank + j];
+      const double pivot = factor[i * rank + i];
+      inverse[i * rank + j] = pivot > 0 ? -sum / pivot : 0.0;
+    }
+  }
+}
+
+}  // namespace hipress::kernels::lowrank
