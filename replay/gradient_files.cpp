@@ -15,6 +15,7 @@
 #include "io/descriptors.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "kernels/codec/state_store.hpp"
 
 namespace hipress::replay {
 namespace fs = std::filesystem;
@@ -132,6 +133,27 @@ void write_means(const std::string& folder, std::uint32_t rank, const models::Mo
                   static_cast<std::streamsize>(bytes.size()));
       });
     }
+  }
+}
+
+std::string state_file(const std::string& folder, std::uint32_t rank) {
+  return (fs::path(folder) / fmt::format("rank{}.state", rank)).string();
+}
+
+void prepare_states(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0) {
+    error = {errno, std::generic_category()};
+  }
+  if (error) {
+    io::refuse_file(folder, "made a writable folder (choose another one)", error.value());
+  }
+}
+
+void require_states(const std::string& folder, std::uint32_t ranks) {
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    kernels::StateStore().load(state_file(folder, rank));
   }
 }
 

@@ -40,4 +40,13 @@ void prepare_means(const std::string& folder, std::uint32_t first_rank, std::uin
 void write_means(const std::string& folder, std::uint32_t rank, const models::Model& model,
                  const casync::Layout& layout, std::span<const std::span<float>> units);
 
+/// What a rank's encoders keep, in a folder: `folder/rank{r}.state`, as kernels::StateStore has it.
+std::string state_file(const std::string& folder, std::uint32_t rank);
+
+/// Makes the folder that states are written to. io::InputError if it cannot be made or written to.
+void prepare_states(const std::string& folder);
+
+/// io::InputError that names the first of the ranks' files that cannot be read, or is none of ours.
+void require_states(const std::string& folder, std::uint32_t ranks);
+
 }  // namespace hipress::replay

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "casync/layout.hpp"
 #include "replay/gradient_files.hpp"
@@ -25,6 +26,7 @@ void fill_inputs(const InputKey& key, std::int64_t first_element, std::span<floa
 struct Inputs {
   std::uint64_t seed = 1;                ///< of made-up gradients, and of all random draws
   const GradientFiles* files = nullptr;  ///< null: gradients are made up
+  std::string states = {};  ///< folder with what encoders kept (state_file()); empty: nothing
 };
 
 /// Fills `values` with a unit's elements from `first_element` on, as a node has them in an

@@ -146,6 +146,16 @@ void declare(CLI::App& app, Request& request) {
                  "folder to write what each rank ends with after the last iteration, in files as "
                  "--gradients has them; is made if it is missing, and refused if it holds a file")
       ->check(io::file_name());
+  app.add_option(
+         "--load-state", request.replay.load_state,
+         "folder with what the encoders of all ranks keep between iterations, to begin with: "
+         "rank{r}.state, as --save-state writes it. For plans that compress in stages alone "
+         "(powersgd, acpsgd, rsketch), since only these verify from a state on")
+      ->check(io::file_name());
+  app.add_option("--save-state", request.replay.save_state,
+                 "folder to write what the encoders keep after the last iteration: residuals and "
+                 "factors. Is made if it is missing; files in it are replaced")
+      ->check(io::file_name());
   app.add_option("--trace", request.trace, "write the timelines as a Chrome/Perfetto trace")
       ->check(io::file_name());
   app.add_flag("--json", request.json, "print one JSON object");
@@ -440,6 +450,27 @@ void prepare_means(const Request& request, const std::optional<io::Launch>& laun
   replay::prepare_means(request.replay.means, first, threads ? ranks : 1);
 }
 
+/// Looks at what is to be read and written of encoders' states.
+void prepare_states(const Request& request, const Job& job, std::uint32_t ranks) {
+  const replay::ReplayOptions& options = request.replay;
+  if (options.load_state.empty() && options.save_state.empty()) return;
+  if (options.device) {
+    throw io::InputError(
+        "--load-state and --save-state are for replays on CPUs; leave out --device");
+  }
+  if (!options.save_state.empty()) replay::prepare_states(options.save_state);
+  if (options.load_state.empty()) return;
+  for (std::size_t i = 0; i < job.plan.codecs.size(); ++i) {
+    const kernels::CodecTraits& traits = job.plan.codecs[i]->traits();
+    if (traits.staged || !traits.error_feedback) continue;
+    throw io::InputError(fmt::format(
+        "--load-state is for plans whose residuals are of stages alone, and this one compresses "
+        "with {}; leave it out, or take another plan",
+        io::quote(job.plan.plan.algorithms[i].name)));
+  }
+  replay::require_states(options.load_state, ranks);
+}
+
 int run(Request& request) {
   const std::optional<io::Launch> launch = io::read_launch();
   const bool reports = !launch || launch->rank == 0;
@@ -462,6 +493,7 @@ int run(Request& request) {
   if (!request.gradients.empty()) gradients.emplace(request.gradients, job.model, ranks);
   request.replay.gradients = gradients ? &*gradients : nullptr;
   prepare_means(request, launch, ranks);
+  prepare_states(request, job, ranks);
   if (reports) say(job, forecast);
   request.replay.timeline = forecast || !request.trace.empty();
   if (request.verbose) {

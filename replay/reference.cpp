@@ -32,6 +32,11 @@ Reference::Reference(const casync::TaskGraph& graph, const models::Model& model,
   collect_partitions();
   collect_tasks();
   states_.resize(partitions_.size());
+  if (inputs.states.empty()) return;
+  for (std::uint32_t node = 0; node < graph.nodes; ++node) {
+    initial_.push_back(std::make_unique<kernels::StateStore>());
+    initial_.back()->load(state_file(inputs.states, node));
+  }
 }
 
 void Reference::collect_partitions() {
@@ -172,8 +177,14 @@ void Reference::prepare_stages(std::size_t index) {
       factors.push_back(memory);
     }
     const auto state_of = [&](const std::string& name, std::int64_t elements) {
-      std::vector<float>& state = staged_states_[{index, node, name}];
+      const auto [known, is_new] = staged_states_.try_emplace({index, node, name});
+      std::vector<float>& state = known->second;
       state.resize(static_cast<std::size_t>(elements));
+      if (is_new && !initial_.empty()) {
+        const float* const first = initial_[node]->get(
+            name, static_cast<std::uint32_t>(casync::Role::kWorker), elements, 1);
+        std::copy_n(first, elements, state.begin());
+      }
       return state.data();
     };
     staged_.emplace_back(layout_, unit, model_, plan_, slice(node), std::move(factors), state_of);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
+#include "kernels/codec/state_store.hpp"
 #include "plans/plan_file.hpp"
 #include "replay/inputs.hpp"
 #include "runtime/dataflow.hpp"
@@ -105,6 +107,7 @@ class Reference {
   std::vector<std::vector<float>>
       states_;  ///< per partition: those of its Encodes, one after the other
 
+  std::vector<std::unique_ptr<kernels::StateStore>> initial_;  ///< per node; empty: nothing
   /// What staged codecs keep, by partition, node and array.
   std::map<std::tuple<std::size_t, std::uint32_t, std::string>, std::vector<float>> staged_states_;
 

@@ -128,6 +128,10 @@ class Replay {
       const runtime::Ordinarily ordinarily;
       write_means(options_.means, program_.node(), model_, program_.layout(), gradients_.units());
     }
+    if (!options_.save_state.empty()) {
+      const runtime::Ordinarily ordinarily;
+      states_.save(state_file(options_.save_state, program_.node()));
+    }
     const auto last = static_cast<std::uint64_t>(options_.warmup + options_.iterations - 1);
     doing(endpoint_.rank(), "reporting after", last, [this] { report_timelines(); });
     return std::move(result_);
@@ -147,10 +151,15 @@ class Replay {
   };
   Spent spent() const { return {process_cpu_s(), options_.meter ? options_.meter() : 0}; }
 
-  Inputs inputs() const { return {.seed = options_.seed, .files = options_.gradients}; }
+  Inputs inputs() const {
+    return {.seed = options_.seed, .files = options_.gradients, .states = options_.load_state};
+  }
 
   std::unique_ptr<runtime::RankRuntime> make_runtime() {
     if (!options_.device) {
+      if (!options_.load_state.empty()) {
+        states_.load(state_file(options_.load_state, program_.node()));
+      }
       return std::make_unique<runtime::Runtime>(
           endpoint_, program_, gradients_.units(), states_,
           runtime::RuntimeOptions{.seed = options_.seed, .timeout_s = options_.timeout_s});

@@ -34,6 +34,9 @@ struct ReplayOptions {
   /// every iteration.
   const GradientFiles* gradients = nullptr;
   std::string means = {};  ///< folder to write what ranks end with (write_means); empty: none
+  // Folders with what the ranks' encoders keep (state_file()); empty: none. On CPUs.
+  std::string load_state = {};                  ///< that they begin with
+  std::string save_state = {};                  ///< that they end with
   std::function<void(int iteration)> progress;  ///< called on each rank as an iteration begins
   /// Makes the device that a rank runs on; none: its CPU.
   std::function<std::unique_ptr<runtime::Device>(int rank)> device = {};

@@ -236,10 +236,11 @@ Verifier::Finding Verifier::check_staged(std::size_t index, std::uint64_t iterat
       norm += expected * expected;
     }
     if (!std::isfinite(norm) || difference <= kStagedTolerance * kStagedTolerance * norm) return;
-    text_ = fmt::format("{}: what the library's sums decode to is {:.3g} of its norm from the "
-                        "reference, more than {:g}",
-                        place(partition_of(stretch), stretch.slice.begin, ""),
-                        std::sqrt(difference / norm), kStagedTolerance);
+    text_ = fmt::format(
+        "{}: what the library's sums decode to is {:.3g} of its norm from the "
+        "reference, more than {:g}",
+        place(partition_of(stretch), stretch.slice.begin, ""), std::sqrt(difference / norm),
+        kStagedTolerance);
   });
   return compare_ranks(index, digests, have);
 }
