@@ -1,6 +1,7 @@
 #include "planner/problem/problem.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -65,6 +66,36 @@ const std::string& first_lossy(const std::vector<std::string>& names) {
     return !kernels::make_codec(name)->traits().half_precision;
   });
   return lossy == names.end() ? names.front() : *lossy;
+}
+
+std::vector<std::string> of_slices(const std::vector<std::string>& names) {
+  std::vector<std::string> kept;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(kept),
+               [](const std::string& name) { return !is_staged(name); });
+  return kept;
+}
+
+bool is_staged(const std::string& algorithm) {
+  const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
+  return row != nullptr && row->staged;
+}
+
+std::string refusal(const Problem& problem, const models::Gradient& gradient,
+                    const casync::Algorithm& algorithm) {
+  if (!algorithm.is_staged()) {
+    return sends_raw_alone(problem.strategy) ? problem.strategy + " adds gradients as they travel"
+                                             : "";
+  }
+  if (problem.machines != nullptr && problem.machines->cluster.gpus_per_node > 1) {
+    return "the GPUs of a node would each have a part of it";
+  }
+  return plans::refusal(algorithm, gradient);
+}
+
+bool may_compress(const Problem& problem) {
+  if (problem.nodes == 1 || problem.algorithms.empty()) return false;
+  return !sends_raw_alone(problem.strategy) ||
+         std::any_of(problem.algorithms.begin(), problem.algorithms.end(), is_staged);
 }
 
 casync::Algorithm algorithm(const std::string& name) {
