@@ -124,11 +124,13 @@ class BranchAndBound {
     return true;
   }
 
-  /// What a plan's first gradients do does not depend on the others. With stages it does: a
-  /// library's all-reduces of later factors wait for those of the gradients that follow.
+  /// What a plan's first gradients do does not depend on the others, but where a library carries
+  /// factors: its all-reduces of later ones wait for those of the gradients that follow.
   bool has_prefixes(std::uint32_t shape) const {
-    return simulations_.timed_by_units({shape, {}}) &&
-           choices_.shapes[shape].bulk.threshold_bytes == 0 && !has_stages();
+    const Shape& plans = choices_.shapes[shape];
+    const std::string& raw = plans.raw_strategy.empty() ? plans.strategy : plans.raw_strategy;
+    return simulations_.timed_by_units({shape, {}}) && plans.bulk.threshold_bytes == 0 &&
+           !(sends_raw_alone(raw) && has_stages());
   }
 
   bool has_stages() const {

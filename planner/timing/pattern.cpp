@@ -109,6 +109,7 @@ Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
     if (i < kept.size()) pattern.collectives.push_back(i);
   }
   if (!graph.factors.empty()) pattern.first_factor = graph.first_factor;
+  pattern.stages = static_cast<std::uint32_t>(graph.factors.size());
   return pattern;
 }
 
@@ -238,6 +239,7 @@ class CoarseDraft final : public casync::CoarsePattern {
     Pattern pattern = finish(std::move(draft_));
     pattern.collectives = std::move(collectives);
     pattern.first_factor = 1;
+    pattern.stages = static_cast<std::uint32_t>(factors.size());
     return pattern;
   }
 

@@ -52,6 +52,7 @@ struct Pattern {
   std::vector<std::uint32_t> collectives = {};
   /// Task::gradient of the first factor in the graph that it was made of; 0: it has no stages.
   std::uint32_t first_factor = 0;
+  std::uint32_t stages = 0;
 
   bool is_collective() const { return !collectives.empty(); }
   bool is_staged() const { return first_factor > 0; }
