@@ -34,6 +34,9 @@ struct Draft {
 
 Pattern finish(Draft draft) {
   Pattern pattern;
+  // One that comes before another both directly and by a Join waits for it once.
+  std::sort(draft.edges.begin(), draft.edges.end());
+  draft.edges.erase(std::unique(draft.edges.begin(), draft.edges.end()), draft.edges.end());
   std::vector<std::uint32_t> waits(draft.steps.size(), 0);
   for (const auto& [before, after] : draft.edges) {
     ++waits[after];
@@ -54,7 +57,6 @@ Pattern finish(Draft draft) {
     require_countable(pattern.longest);
   }
   draft.steps.push_back({.successors = begin});
-  std::sort(draft.edges.begin(), draft.edges.end());
   pattern.successors.reserve(draft.edges.size());
   for (const auto& [before, after] : draft.edges) pattern.successors.push_back(after);
   draft.steps.shrink_to_fit();
