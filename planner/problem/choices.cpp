@@ -227,8 +227,12 @@ Choices make_choices(const Problem& problem) {
     }
     for (const std::int8_t algorithm : algorithms) {
       if (problem.nodes == 1 && algorithm != algorithms.front()) break;  // nobody to send to
-      for (const std::int32_t k : ladder(problem, sliced(problem, choices, gradient, algorithm))) {
+      const std::int64_t elements = sliced(problem, choices, gradient, algorithm);
+      for (const std::int32_t k : ladder(problem, elements)) {
         add_unless_there(options, {algorithm, k});
+      }
+      if (elements > 0 && elements < gradient.elements) {  // as baselines have it
+        add_unless_there(options, {algorithm, static_cast<std::int32_t>(problem.nodes)});
       }
     }
   }

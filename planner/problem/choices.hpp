@@ -33,8 +33,8 @@ struct Choices {
 
 /// What the plans of a problem may be. K is 1, a power of two up to N, N, and 2N and 4N where
 /// slices stay at least 64 KiB; only K whose slices have at least 32 elements. A gradient is sent
-/// raw or with any algorithm of the problem that does not refuse its shape, with each of these K, of
-/// whose slices an algorithm with stages sends the factors; besides it may be what a
+/// raw or with any algorithm of the problem that does not refuse its shape, with each of these K, for
+/// an algorithm with stages by its smallest factor, and N; besides it may be what a
 /// baseline decides for it, so that every baseline of the problem's algorithms is one of the plans.
 /// Where folded_only(), other K than multiples of N are left out, those of the baselines too.
 /// Shapes are all combinations of the problem's strategies, bulk and batch rules (off, and

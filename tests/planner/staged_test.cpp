@@ -232,8 +232,8 @@ TEST_CASE("The same of 500 random instances with low rank allowed", "[long]") {
 }
 
 TEST_CASE("Branch and bound with stages finds what simulating every plan finds") {
-  for (std::uint64_t seed = 0; seed < 24; ++seed) {
-    RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 3, .most_nodes = 4});
+  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 3, .most_nodes = 8});
     Problem problem = random.problem(sim::Network::kPort);
     problem.algorithms = {"onebit", "powersgd(rank=2)"};
     if (seed % 3 == 0) problem.strategy = "allreduce";
