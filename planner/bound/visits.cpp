@@ -89,8 +89,8 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
       const auto algorithm = static_cast<std::size_t>(decision.algorithm);
       const casync::Algorithm& what = choices.algorithms[algorithm];
       if (!what.is_staged()) continue;
-      least_bytes = std::min(least_bytes,
-                             casync::groupable(gradient, decision.algorithm, &what).bytes);
+      least_bytes =
+          std::min(least_bytes, casync::groupable(gradient, decision.algorithm, &what).bytes);
     }
     if (least_bytes >= shape.bulk.threshold_bytes && shape.batch.threshold_bytes == 0) {
       places_.push_back(place);
@@ -107,8 +107,8 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
         factors = factors_of(choices.algorithms[static_cast<std::size_t>(decision.algorithm)],
                              model.gradients[ready.order[place]]);
       }
-      const bool raw = (decision.algorithm == casync::kRaw || !factors.empty()) &&
-                       !shape.raw_strategy.empty();
+      const bool raw =
+          (decision.algorithm == casync::kRaw || !factors.empty()) && !shape.raw_strategy.empty();
       const PatternKey key = {
           .elements = elements(place),
           .partitions = decision.partitions,

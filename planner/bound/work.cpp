@@ -90,8 +90,8 @@ class WorkMaker {
   }
 
   const casync::Strategy& strategy_of(const casync::Decision& decision) const {
-    const bool raw = (decision.algorithm == casync::kRaw || is_staged(decision)) &&
-                     !shape_.raw_strategy.empty();
+    const bool raw =
+        (decision.algorithm == casync::kRaw || is_staged(decision)) && !shape_.raw_strategy.empty();
     return casync::find_strategy(raw ? shape_.raw_strategy : shape_.strategy);
   }
 
@@ -245,8 +245,7 @@ class WorkMaker {
     FactorOnItsWay way;
     if (nodes_ == 1) return way;
     if (is_whole(strategy)) {
-      const std::int64_t bytes =
-          factor.elements_in(1) * static_cast<std::int64_t>(sizeof(float));
+      const std::int64_t bytes = factor.elements_in(1) * static_cast<std::int64_t>(sizeof(float));
       const double time = all_reduce_.time(bytes);
       way.work.collective = time;
       if (all_reduces_load_ports()) way.work.port.average = way.work.port.all = time;
@@ -273,8 +272,8 @@ class WorkMaker {
 
   const Relative& raw_relative(std::int64_t elements, std::int64_t partitions,
                                const casync::Strategy& strategy) {
-    const auto key = std::make_tuple(elements, casync::kRaw, static_cast<std::int32_t>(partitions),
-                                     &strategy);
+    const auto key =
+        std::make_tuple(elements, casync::kRaw, static_cast<std::int32_t>(partitions), &strategy);
     auto known = memo_.find(key);
     if (known == memo_.end()) {
       known = memo_.emplace(key, relative(forms_[0], elements, partitions, strategy)).first;
@@ -506,8 +505,7 @@ class WorkMaker {
     const costs::CodecCosts& codec = machines_.profile.codec(algorithm.name);
     // Rounding of the group's times, of which a member has its share, is not more than 2 ps.
     const auto part = [&](double time, const costs::StageCosts& costs) {
-      const double fixed =
-          kPicosecondsPerSecond * costs.a_s / ready_.speeds.front();
+      const double fixed = kPicosecondsPerSecond * costs.a_s / ready_.speeds.front();
       return std::max(0.0, (time - (1 - share) * fixed - 2) * kSlack);
     };
     const Line message = message_.line();
@@ -647,7 +645,7 @@ class WorkMaker {
   const double n_;
   const casync::Wire wire_;
   mutable std::map<const casync::BoundTerms*, double> crossings_;
-  std::vector<Form> forms_;  // raw, then the algorithms
+  std::vector<Form> forms_;                       // raw, then the algorithms
   std::vector<std::vector<double>> group_sizes_;  // by form and place
   bool by_speed_ = false;
   std::map<std::tuple<std::int64_t, std::int8_t, std::int32_t, const casync::Strategy*>, Relative>

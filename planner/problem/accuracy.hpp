@@ -10,7 +10,7 @@ namespace hipress::planner {
 
 /// How much of a gradient is given up: by the algorithm's place, and within it by rank.
 struct Coarseness {
-  int place = 0;         ///< 0: nothing
+  int place = 0;          ///< 0: nothing
   int negative_rank = 0;  ///< of algorithms that have one: a higher rank keeps more
   auto operator<=>(const Coarseness&) const = default;
 };

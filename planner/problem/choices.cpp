@@ -96,7 +96,8 @@ void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& cho
       if (!allows(problem, problem.model.gradients[g], name)) continue;
       decision.algorithm = index_of(choices.algorithms, name);
       const auto place = static_cast<std::size_t>(decision.algorithm);
-      if (!refusal(problem, problem.model.gradients[g], choices.algorithms[place]).empty()) continue;
+      if (!refusal(problem, problem.model.gradients[g], choices.algorithms[place]).empty())
+        continue;
     }
     add_unless_there(choices.gradients[g], decision);
   }

@@ -32,7 +32,9 @@ std::vector<std::uint16_t> whole_options(const Problem& problem, const Choices& 
       continue;
     }
     const auto of_it = [&](const casync::Decision& other) { return other.algorithm == algorithm; };
-    const auto whole = [&](const casync::Decision& other) { return of_it(other) && is_whole(other); };
+    const auto whole = [&](const casync::Decision& other) {
+      return of_it(other) && is_whole(other);
+    };
     const auto rest = options.begin() + i + 1;
     if (std::any_of(options.begin(), options.end(), whole)) continue;
     if (std::none_of(rest, options.end(), of_it)) staged.push_back(i);

@@ -229,16 +229,16 @@ void Evaluator::group(const Candidate& candidate) {
     }
     if (last[place] != place) continue;
     if (members.count == 1) {
-      units_.push_back({place, order_[place], members.elements, decision(place),
-                        std::move(members.factors)});
+      units_.push_back(
+          {place, order_[place], members.elements, decision(place), std::move(members.factors)});
       continue;
     }
-    units_.push_back({place,
-                      index++,
-                      staged ? members.elements
-                             : casync::group_elements(members.elements, problem_.nodes),
-                      {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)},
-                      std::move(members.factors)});
+    units_.push_back(
+        {place,
+         index++,
+         staged ? members.elements : casync::group_elements(members.elements, problem_.nodes),
+         {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)},
+         std::move(members.factors)});
   }
 }
 

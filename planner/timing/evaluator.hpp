@@ -69,7 +69,7 @@ class Evaluator {
     std::uint32_t index;     ///< a gradient's, or from their number on a group's
     std::int64_t elements;
     casync::Decision decision;
-    Factors factors = {};             ///< if it is compressed in stages
+    Factors factors = {};            ///< if it is compressed in stages
     std::uint32_t first_factor = 0;  ///< Task::gradient of the first
   };
   Schedule schedule(const Candidate& candidate, Fidelity fidelity);
@@ -114,8 +114,8 @@ class Evaluator {
   struct Ways {
     const casync::Strategy *compressed, *raw;
   };
-  std::vector<Ways> strategies_;  // per shape
-  std::vector<Unit> units_;       // of the candidate at hand
+  std::vector<Ways> strategies_;                                // per shape
+  std::vector<Unit> units_;                                     // of the candidate at hand
   std::map<std::pair<std::uint32_t, std::int8_t>, Sent> sent_;  // by gradient and algorithm
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows

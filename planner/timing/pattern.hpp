@@ -21,8 +21,8 @@
 /// A plan changes in one gradient from one candidate to the next, so expanding a whole graph for
 /// each is mostly repetition. A *pattern* is the tasks of one unit (a gradient or bulk group) of
 /// some size, algorithm, K and strategy, without computation, with their work in picoseconds; it is
-/// made once and used wherever such a unit occurs. Of a unit that is compressed in stages it has the
-/// factors' tasks too.
+/// made once and used wherever such a unit occurs. Of a unit that is compressed in stages it has
+/// the factors' tasks too.
 namespace hipress::planner {
 
 using casync::Resource;
@@ -82,7 +82,9 @@ struct PatternKey {
   Fidelity fidelity = Fidelity::kCoarse;
   Factors factors = {};  ///< of a unit that is compressed in stages; `strategy` is that of raw ones
 
-  auto tie() const { return std::tie(elements, partitions, algorithm, strategy, fidelity, factors); }
+  auto tie() const {
+    return std::tie(elements, partitions, algorithm, strategy, fidelity, factors);
+  }
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 

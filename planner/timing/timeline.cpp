@@ -238,8 +238,7 @@ void Timeline::place_collectives() {
       if (unit >= units.size() || stage >= units[unit].pattern->collectives.size()) continue;
       place_of_collective_[first_collective_[unit] + stage] =
           static_cast<std::uint32_t>(collectives_.size());
-      collectives_.push_back(
-          {static_cast<std::uint32_t>(unit), static_cast<std::uint32_t>(stage)});
+      collectives_.push_back({static_cast<std::uint32_t>(unit), static_cast<std::uint32_t>(stage)});
     }
   }
 }
@@ -382,8 +381,7 @@ void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
   const std::uint32_t behind = place_of_collective_[first_collective_[unit] + stage] + 1;
   if (behind == collectives_.size() || collectives_[behind].unit >= state_.next) return;
   const std::uint32_t next_unit = collectives_[behind].unit;
-  const std::uint32_t next =
-      step_of_collective(behind, rotated(step - *first + units_[unit].turn));
+  const std::uint32_t next = step_of_collective(behind, rotated(step - *first + units_[unit].turn));
   if (--waits_[offset_[next_unit] + next] == 0) make_ready(next_unit, next);
 }
 

@@ -75,7 +75,7 @@ AffordableScenario required_scenario(const Problem& problem, const TimedPlan& pl
 }
 
 Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
-                  const casync::Decision& decision, const AccuracyOrder& order) {
+                         const casync::Decision& decision, const AccuracyOrder& order) {
   if (plans::is_raw(gradient, plan, decision)) return {};
   return order.given_up(plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
 }

@@ -26,7 +26,7 @@ std::string describe_option(const models::Model& model, const casync::Plan& plan
 /// How much the decision gives up of the gradient: 0 if it is sent as what it is, else the
 /// algorithm's coarseness in that order, and its rank.
 Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
-                  const casync::Decision& decision, const AccuracyOrder& order = {});
+                         const casync::Decision& decision, const AccuracyOrder& order = {});
 
 /// How the plan is simulated. io::InputError if its graph is too large for that, which is needed to
 /// do `what` ("explain") with it.

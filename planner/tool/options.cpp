@@ -31,9 +31,8 @@ void add_alternatives(const std::string& name, std::vector<std::string>& names) 
   const std::size_t end = std::min(name.find_first_of(",)", bar), name.size());
   for (std::size_t first = equals + 1; first <= end;) {
     const std::size_t last = std::min(name.find('|', first), end);
-    add_alternatives(name.substr(0, equals + 1) + name.substr(first, last - first) +
-                         name.substr(end),
-                     names);
+    add_alternatives(
+        name.substr(0, equals + 1) + name.substr(first, last - first) + name.substr(end), names);
     first = last + 1;
   }
 }
@@ -66,10 +65,12 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       ->capture_default_str();
-  app.add_option("--topology", options.topology,
-                 fmt::format("One of {} (allreduce: nothing compressed but by low rank), or BEST: all of them, and "
-                             "all-reduce for what others do not compress (search timeline)",
-                             casync::strategy_names(casync::Operation::kMean)))
+  app.add_option(
+         "--topology", options.topology,
+         fmt::format(
+             "One of {} (allreduce: nothing compressed but by low rank), or BEST: all of them, and "
+             "all-reduce for what others do not compress (search timeline)",
+             casync::strategy_names(casync::Operation::kMean)))
       ->each([&](const std::string&) { options.topology_given = true; })
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
@@ -170,6 +171,24 @@ std::string topology_of(const Options& options, const SearchRow& search) {
   return name;
 }
 
+namespace {
+
+/// SeCoPa's formulas know messages of slices. A list of nothing else is left, for the search to
+/// refuse.
+void leave_out_stages(const SearchRow& search, Problem& problem) {
+  if (search.simulates) return;
+  std::vector<std::string> kept = of_slices(problem.algorithms);
+  if (kept.empty() || kept.size() == problem.algorithms.size()) return;
+  spdlog::warn(
+      "search {} has no formulas for algorithms that send factors of whole gradients: they are "
+      "left "
+      "out; --search timeline plans them",
+      search.name);
+  problem.algorithms = std::move(kept);
+}
+
+}  // namespace
+
 Problem problem_of(const Options& options, const SearchRow& search, const models::Model& model) {
   Problem problem = {.model = model,
                      .strategy = topology_of(options, search),
@@ -179,6 +198,7 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
   if (!options.coarsest.empty()) {
     problem.algorithms = problem.accuracy.not_coarser(problem.algorithms, options.coarsest);
   }
+  leave_out_stages(search, problem);
   if (problem.algorithms.empty() && !search.optimises) {
     throw io::InputError(
         fmt::format("search {} needs an algorithm to decide on: allow one, or take --search "

@@ -274,6 +274,9 @@ TEST_CASE_METHOD(PlanFixture, "A search without iterations says that a budget ha
 TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with their remedy") {
   SECTION("unknown topology") { refuses("--topology TREE", "TREE", "ps, ring"); }
   SECTION("unknown algorithm") { refuses("--algorithm onebot", "onebot", "onebit"); }
+  SECTION("nothing but low rank for SeCoPa's formulas") {
+    refuses("--algorithm 'powersgd(rank=1|2)'", "no formulas", "--search timeline");
+  }
   SECTION("no algorithm") { refuses("--algorithm onebit,", "unknown algorithm", "onebit"); }
   SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }
   SECTION("unknown search") { refuses("--search magic", "magic", "secopa"); }

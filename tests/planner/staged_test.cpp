@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "planner/timing/evaluator.hpp"
 #include "planner/timing/workbench.hpp"
 #include "tests/planner/random_matrices.hpp"
+#include "tests/planner/tool_run.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -113,7 +115,8 @@ TEST_CASE("A timeline with stages that begins or ends with another is as one fro
         Candidate changed = start;
         for (int changes = 0; changes < 1 + i % 3; ++changes) {
           const std::size_t g = random.below(changed.options.size());
-          changed.options[g] = static_cast<std::uint16_t>(random.below(choices.gradients[g].size()));
+          changed.options[g] =
+              static_cast<std::uint16_t>(random.below(choices.gradients[g].size()));
         }
         CAPTURE(seed, coarse, i);
         const std::int64_t time = fresh.run(schedule(changed));
@@ -139,8 +142,8 @@ void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
     const double bound = lower_bound(problem.model, *problem.machines, choices).seconds;
     for (int i = 0; i < plans; ++i) {
       const Candidate candidate = random_candidate(choices, random);
-      const double time_s = casync::to_seconds(
-          casync::Picoseconds(simulated(problem, choices, candidate)));
+      const double time_s =
+          casync::to_seconds(casync::Picoseconds(simulated(problem, choices, candidate)));
       Choices one = choices;
       one.shapes = {choices.shapes[candidate.shape]};
       for (std::size_t g = 0; g < one.gradients.size(); ++g) {
@@ -173,10 +176,10 @@ struct Gaps {
   double without = 0;  ///< the same with low rank left out
 
   std::string describe() const {
-    return fmt::format("{} instances, low rank better in {}; gap mean {:.2f} % (without {:.2f} %), "
-                       "most {:.1f} %",
-                       instances, better, 100 * sum / instances, 100 * without / instances,
-                       100 * most);
+    return fmt::format(
+        "{} instances, low rank better in {}; gap mean {:.2f} % (without {:.2f} %), "
+        "most {:.1f} %",
+        instances, better, 100 * sum / instances, 100 * without / instances, 100 * most);
   }
 };
 
@@ -260,24 +263,24 @@ TEST_CASE("Search timeline mixes low rank with the others, and is never worse fo
     Problem problem = everything(random, seed, sim::Network::kPort);
     problem.limits.evaluations = 2000;
     const SearchResult found = search_timeline(problem);
-    const double time_s = simulated_iteration_s(problem.model, found.plan, *problem.machines,
-                                                found.transfer_order);
+    const double time_s =
+        simulated_iteration_s(problem.model, found.plan, *problem.machines, found.transfer_order);
     CAPTURE(seed);
     const Choices choices = make_choices(problem);
     const double bound_s = lower_bound(problem.model, *problem.machines, choices).seconds;
     CHECK(bound_s <= time_s);
     for (const casync::Decision& decision : found.plan.decisions) {
-      used += decision.algorithm != casync::kRaw &&
-                      found.plan.algorithms[static_cast<std::size_t>(decision.algorithm)]
-                          .is_staged()
-                  ? 1
-                  : 0;
+      used +=
+          decision.algorithm != casync::kRaw &&
+                  found.plan.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged()
+              ? 1
+              : 0;
     }
     Problem raw = problem;
     raw.algorithms.clear();
     const SearchResult none = search_timeline(raw);
-    CHECK(time_s <= 1.02 * simulated_iteration_s(raw.model, none.plan, *raw.machines,
-                                                 none.transfer_order));
+    CHECK(time_s <=
+          1.02 * simulated_iteration_s(raw.model, none.plan, *raw.machines, none.transfer_order));
   }
   CHECK(used > 0);
 }
@@ -356,8 +359,7 @@ TEST_CASE("DDP's PowerSGD hook takes three all-reduces of a bucket, one behind t
   // bucket is b, raw, and v: 512·4 each. The order is w's P, b and w's Q (each later factor one
   // place later), v's P, v's Q.
   const auto ring_s = [](double values) { return 6 * (1e-5 + 4 * values / 4 / 1e9); };
-  const Baseline baseline =
-      simulate_baseline(*find_baseline("ddp_powersgd"), problem, machines);
+  const Baseline baseline = simulate_baseline(*find_baseline("ddp_powersgd"), problem, machines);
   REQUIRE(baseline.iteration_s);
   const double w = ring_s(4096), v = ring_s(2048), b = ring_s(1024);
   // The codec stream encodes P of w and v first; after w's P it encodes w's Q while b travels.
@@ -433,6 +435,56 @@ TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
     CHECK(higher.plan.plan.algorithms[static_cast<std::size_t>(chosen.algorithm)].name ==
           "powersgd(rank=4)");
   }
+}
+
+TEST_CASE("Tools write, read and explain plans with low rank") {
+  const Workplace place;
+  costs::write_profile((place.path() / "p.yaml").string(), matrix_profile());
+  place.write("m.csv",
+              "name,elements,ready_us,shape\nv,262144,10,512x512\nb,1024,20,1024\n"
+              "w,4194304,30,2048x2048\n");
+  const std::string common = " --input m.csv --nnodes 4 --network port --profile p.yaml";
+  const std::string topology = GENERATE(as<std::string>(), "PS", "RING");
+  const std::string plan = GENERATE(as<std::string>(), "plan.txt", "plan.yaml");
+  const std::string list = GENERATE(as<std::string>(), "powersgd(rank=4)", "powersgd(rank=1|4)");
+  CAPTURE(topology, plan, list);
+  const ToolRun planned =
+      place.run("hipress-plan" + common + " --topology " + topology + " --algorithm 'fp16," + list +
+                "' --evaluations 300 --explain --json --output " + plan);
+  INFO(planned.err);
+  REQUIRE(planned.status == 0);
+  const auto report = nlohmann::json::parse(planned.out);
+  CHECK_THAT(place.read(plan), Catch::Contains("powersgd(rank="));
+  CHECK(report.at("lower_bound_s") <= report.at("predicted_iteration_s"));
+  CHECK(report.at("baselines").contains("ddp_powersgd"));
+  std::string options;
+  for (const auto& gradient : report.at("explain").at("gradients")) {
+    options += gradient.at("option").get<std::string>() + "\n";
+  }
+  CHECK_THAT(options, Catch::Contains("powersgd(rank="));
+  const ToolRun replayed =
+      place.run("hipress-sim" + common + " --topology " + topology + " --plan " + plan + " --json");
+  INFO(replayed.err);
+  REQUIRE(replayed.status == 0);
+  CHECK(nlohmann::json::parse(replayed.out).at("iteration_s").get<double>() ==
+        Approx(report.at("predicted_iteration_s").get<double>()));
+  const ToolRun compared = place.run("hipress-plan" + common + " --topology " + topology +
+                                     " --plan " + plan + " --compare ddp_powersgd");
+  INFO(compared.err);
+  CHECK(compared.status == 0);
+}
+
+TEST_CASE("A list says all ranks in short, and SeCoPa's search leaves them out aloud") {
+  const Workplace place;
+  place.write("m.csv", "name,elements,ready_us,shape\nw,4194304,30,2048x2048\n");
+  const ToolRun drop_in =
+      place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'onebit,powersgd(rank=1|2)'");
+  CHECK(drop_in.status == 0);
+  CHECK_THAT(drop_in.err, Catch::Contains("they are left out"));
+  const ToolRun unknown =
+      place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'powersgd(rank=1|999)'");
+  CHECK(unknown.status == 2);
+  CHECK_THAT(unknown.err, Catch::Contains("rank=999"));
 }
 
 }  // namespace
