@@ -111,7 +111,10 @@ class Expansion {
     return graph;
   }
 
-  void name_operands() { builder_.name_operands(); }
+  void name_operands() {
+    builder_.name_operands();
+    runs_ = true;
+  }
 
   void keep_ends() {
     keeps_ends_ = true;
@@ -190,7 +193,7 @@ class Expansion {
     for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
       const std::uint32_t factor = what.first_factor + stage;
       UnitWork work{.unit = factor,
-                    .elements = layout_.units[factor].elements,
+                    .elements = elements_on_wire(factor),
                     .partitions = layout_.units[factor].partitions,
                     .root = plan_.root,
                     .ready = {}};
@@ -209,6 +212,17 @@ class Expansion {
                                        {factor_of_unit(last, node), slice_of_unit(unit, node)});
       if (keeps_ends_) values_[unit][node] = {decode};
     }
+  }
+
+  /// What a factor has on the wire: room for the longest, where it is to be run, else the mean over
+  /// steps.
+  std::int64_t elements_on_wire(std::uint32_t factor) const {
+    const Unit& unit = layout_.units[factor];
+    if (runs_) return unit.elements;
+    const Factor& what = layout_.factors[factor - layout_.first_factor];
+    const std::int64_t shorter = what.values - what.mean_values;
+    const std::int64_t multiple = kSliceWord * unit.partitions;
+    return std::max(multiple, (unit.elements - shorter + multiple - 1) / multiple * multiple);
   }
 
   Task staged_task(Kind kind, std::uint32_t unit, std::uint32_t node) const {
@@ -364,6 +378,7 @@ class Expansion {
   const Layout layout_;
   const std::vector<ForwardStep> forward_;
   GraphBuilder builder_;
+  bool runs_ = false;                                     // not only in simulations
   bool sorted_ = true;                                    // ids are a topological order
   bool keeps_ends_ = false;                               // for the next iteration
   std::vector<TaskId> last_compute_, last_collective_;    // per node

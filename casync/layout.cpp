@@ -20,9 +20,9 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-std::int64_t values_of(const Algorithm::Factor& factor) {
-  return factor.bytes / static_cast<std::int64_t>(sizeof(float));
-}
+constexpr std::int64_t kValueBytes = sizeof(float);
+
+std::int64_t values_of(const Algorithm::Factor& factor) { return factor.bytes / kValueBytes; }
 
 class LayoutMaker {
  public:
@@ -237,6 +237,7 @@ class LayoutMaker {
       const std::int64_t elements = model_.gradients[g].elements;
       const std::int64_t values = values_of(part);
       factor.values += values;
+      factor.mean_values += part.mean_bytes > 0 ? part.mean_bytes / kValueBytes : values;
       factor.elements += elements;
       factor.element_ranks += elements * part.rank;
       factor.value_ranks += values * part.rank;

@@ -26,6 +26,8 @@ struct Algorithm {
     std::int64_t bytes = 0;  ///< of fp32 numbers
     int rank = 0;            ///< columns
     bool additive = true;    ///< the mean of messages is the message of the mean
+    /// The mean over steps, of what is not as long in every step; 0: it is.
+    std::int64_t mean_bytes = 0;
   };
   /// Of a staged codec: what it sends for a gradient of those dimensions, stage by stage.
   std::function<std::vector<Factor>(std::span<const std::int64_t> shape)> stages = {};

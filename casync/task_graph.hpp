@@ -181,6 +181,7 @@ struct Factor {
   std::int64_t elements = 0;       ///< of the unit
   std::int64_t element_ranks = 0;  ///< elements · rank
   std::int64_t value_ranks = 0;    ///< values · rank
+  std::int64_t mean_values = 0;    ///< `values`, the mean over steps
   bool operator==(const Factor&) const = default;
 };
 

@@ -32,6 +32,19 @@ bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
              cast_of(gradient.dtype);
 }
 
+namespace {
+
+/// Of what a stage sends, over steps of whatever period that divides this number.
+std::int64_t mean_bytes(const kernels::Codec& codec, kernels::Shape shape, int stage) {
+  constexpr std::uint64_t kSteps = 12;
+  std::int64_t bytes = 0;
+  for (std::uint64_t step = 0; step < kSteps; ++step)
+    bytes += codec.stage_bytes(shape, stage, step);
+  return bytes / static_cast<std::int64_t>(kSteps);
+}
+
+}  // namespace
+
 casync::Algorithm algorithm_of(const std::string& name,
                                const std::shared_ptr<const kernels::Codec>& codec) {
   casync::Algorithm algorithm{
@@ -42,7 +55,8 @@ casync::Algorithm algorithm_of(const std::string& name,
   algorithm.stages = [codec](kernels::Shape shape) {
     std::vector<casync::Algorithm::Factor> factors;
     for (const kernels::Stage& stage : codec->stages(shape)) {
-      factors.push_back({stage.bytes, stage.rank, stage.additive});
+      const std::int64_t mean = mean_bytes(*codec, shape, static_cast<int>(factors.size()));
+      factors.push_back({stage.bytes, stage.rank, stage.additive, mean});
     }
     return factors;
   };

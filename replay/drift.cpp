@@ -125,10 +125,7 @@ std::string describe_movement(const Watched& watched) {
 
 costs::Profile as_fast_as_now(const costs::Profile& profile, const Drift& drift) {
   costs::Profile now = profile;
-  for (auto& [name, codec] : now.codecs) {
-    for (costs::Curve* const curve : {&codec.encode, &codec.decode, &codec.decode_add})
-      *curve = curve->times(slower(drift.codec));
-  }
+  for (auto& [name, codec] : now.codecs) codec = codec.times(slower(drift.codec));
   now.merge = now.merge.times(slower(drift.copy));
   now.memory_bandwidth /= slower(drift.copy);
   scale_transfers(slower(drift.transport), now);

@@ -401,8 +401,12 @@ sim::Result report_prediction(const Request& request, const Job& job, const Fore
   const costs::Spread known = costs::spread_of(profile);
   const replay::Watched watched = outcome.watched.value_or(replay::Watched{});
   const replay::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
+  // The same tasks, but with factors as long as they are in the mean over steps.
+  std::optional<casync::TaskGraph> mean;
+  if (!job.graph.factors.empty()) mean = casync::expand(job.model, job.plan.plan);
+  const casync::TaskGraph& simulated = mean ? *mean : job.graph;
   const auto predict = [&](const costs::Profile& costs) {
-    return replay::predict(job.graph, job.plan.plan.algorithms, costs,
+    return replay::predict(simulated, job.plan.plan.algorithms, costs,
                            replay::widened(known, watched.moved), places, forecast.options);
   };
   const auto told = [](const replay::Prediction& made) {

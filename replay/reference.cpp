@@ -275,8 +275,10 @@ std::span<float> Reference::slice(const Task& task) {
   if (!layout_.is_factor(task.gradient)) return slice(task.node);
   const casync::Unit& factor = layout_.units[task.gradient];
   const casync::Slice place = casync::slice(factor.elements, factor.partitions, task.partition);
+  const std::uint32_t stage = layout_.factors[task.gradient - layout_.first_factor].stage;
   return std::span(factors_.at({task.gradient, task.node}))
-      .subspan(static_cast<std::size_t>(place.begin), static_cast<std::size_t>(place.elements));
+      .subspan(static_cast<std::size_t>(place.begin),
+               static_cast<std::size_t>(staged_[task.node].slice_values(stage)));
 }
 
 std::span<float> Reference::slice(std::uint32_t node) {

@@ -48,8 +48,8 @@ void require_cast(const TaskGraph& graph, TaskId id, const kernels::Codec& codec
 }
 
 /// All nodes wait for each other before an all-reduce, which the library sees to itself.
-bool belongs_to_collective(const Task& before, const Task& after) {
-  return before.gradient == after.gradient &&
+bool belongs_to_collective(const TaskGraph& graph, const Task& before, const Task& after) {
+  return graph.unit_of(before) == graph.unit_of(after) &&
          (before.kind == Kind::kJoin || after.kind == Kind::kJoin);
 }
 
@@ -172,7 +172,7 @@ void Program::add_successors() {
                                     casync::describe(graph_, id) +
                                     "; the executor replays computation from a clock");
       }
-      if (from == kNoIndex && belongs_to_collective(graph_[id], tasks_[to].task)) continue;
+      if (from == kNoIndex && belongs_to_collective(graph_, graph_[id], tasks_[to].task)) continue;
       if (from == kNoIndex && graph_[id].kind != Kind::kSend) {
         throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
                                     casync::describe(graph_, id) + "; only a Send crosses nodes");

@@ -37,6 +37,10 @@ std::string state_name(const casync::Unit& unit, const models::Model& model) {
   return "bulk " + io::fingerprint(names);
 }
 
+std::int64_t bytes_of(std::span<const float> values) {
+  return static_cast<std::int64_t>(values.size_bytes());
+}
+
 }  // namespace
 
 void Runtime::Free::operator()(std::byte* memory) const {
@@ -374,7 +378,7 @@ Operands Runtime::operands(std::uint32_t index) const {
         draw_key(local.task, local.slice.begin, options_.seed, parts_[part_of_[index]].iteration)};
   }
   const auto used = static_cast<std::size_t>(message_bytes_[local.message]);
-  return {slice(local), buffer(local.message).first(used), {}, {}};
+  return {used_slice(local), buffer(local.message).first(used), {}, {}};
 }
 
 void Runtime::encode(std::span<const std::uint32_t> batch) {
@@ -415,14 +419,16 @@ void Runtime::all_reduce(const LocalTask& local) {
   const std::span<std::byte> message =
       local.message == kNoIndex ? std::span<std::byte>() : buffer(local.message);
   runtime::all_reduce(local.task, program_.graph().divisor, program_.cast_of(local), *library_,
-                      {slice(local), message, {}, {}});
+                      {used_slice(local), message, {}, {}});
+  casync::Task sent = local.task;
+  if (local.message == kNoIndex) sent.amount = bytes_of(used_slice(local));
   const std::lock_guard lock(mutex_);
-  bytes_sent_ += casync::bytes_sent(program_.graph(), local.task);
+  bytes_sent_ += casync::bytes_sent(program_.graph(), sent);
 }
 
 void Runtime::send(const LocalTask& local, std::uint32_t index) {
   const std::int64_t bytes =
-      local.message == kNoIndex ? local.task.amount : message_bytes_[local.message];
+      local.message == kNoIndex ? bytes_of(used_slice(local)) : message_bytes_[local.message];
   {
     const std::lock_guard lock(mutex_);
     bytes_sent_ += bytes;
@@ -433,6 +439,13 @@ void Runtime::send(const LocalTask& local, std::uint32_t index) {
 std::span<float> Runtime::slice(const LocalTask& local) const {
   return units_[local.task.gradient].subspan(static_cast<std::size_t>(local.slice.begin),
                                              static_cast<std::size_t>(local.slice.elements));
+}
+
+std::span<float> Runtime::used_slice(const LocalTask& local) const {
+  const casync::Factor* const factor = program_.graph().factor_of(local.task);
+  if (factor == nullptr) return slice(local);
+  const std::int64_t used = staged_.at(factor->unit).slice_values(factor->stage);
+  return slice(local).first(static_cast<std::size_t>(used));
 }
 
 std::span<std::byte> Runtime::buffer(std::uint32_t message) const {

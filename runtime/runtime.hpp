@@ -113,6 +113,8 @@ class Runtime : public FallibleRuntime {
   Operands operands(std::uint32_t index) const;
   void send(const LocalTask& local, std::uint32_t index);
   std::span<float> slice(const LocalTask& local) const;
+  /// What of it is in use: of a factor, what it has in this iteration.
+  std::span<float> used_slice(const LocalTask& local) const;
   std::span<std::byte> buffer(std::uint32_t message) const;
   std::span<std::byte> payload(const LocalTask& local) const;  ///< of a Send or Recv
 

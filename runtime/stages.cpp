@@ -9,9 +9,11 @@ namespace {
 /// What codecs want their factors to begin at a multiple of, in numbers: a cache line.
 constexpr std::int64_t kAlignment = 16;
 
-std::int64_t aligned(std::int64_t values) {
-  return (values + kAlignment - 1) / kAlignment * kAlignment;
+std::int64_t round_up(std::int64_t values, std::int64_t multiple) {
+  return (values + multiple - 1) / multiple * multiple;
 }
+
+std::int64_t aligned(std::int64_t values) { return round_up(values, kAlignment); }
 
 }  // namespace
 
@@ -41,6 +43,8 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
       own += aligned(on_wire[i].values);
     }
     std::ranges::fill(factors_[stage], 0.0f);
+    const casync::Unit& factor = layout.units[what.first_factor + stage];
+    slices_.push_back({.count = factor.partitions, .length = factor.elements / factor.partitions});
   }
   own_.resize(static_cast<std::size_t>(own));
   const auto address = reinterpret_cast<std::uintptr_t>(own_.data()) / sizeof(float);
@@ -56,9 +60,35 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
 void StagedUnit::encode(std::uint32_t stage, std::uint64_t seed, std::uint64_t iteration) {
   if (stage > 0) take_mean(stage - 1);
   codec_.encode_stage(static_cast<int>(stage), slices(seed, iteration));
+  place(stage, iteration);
+  for_each_piece(stage, [](float* own, float* on_wire, std::int64_t values) {
+    std::copy_n(own, values, on_wire);
+  });
+}
+
+void StagedUnit::place(std::uint32_t stage, std::uint64_t iteration) {
+  std::int64_t end = 0;
+  for (Part& part : parts_) {
+    const std::int64_t bytes = codec_.stage_bytes(part.shape, static_cast<int>(stage), iteration);
+    const std::int64_t first = round_up(end, casync::kFactorAlignment);
+    part.on_wire[stage] = {first, bytes / static_cast<std::int64_t>(sizeof(float))};
+    end = first + part.on_wire[stage].values;
+  }
+  Slices& slices = slices_[stage];
+  slices.used = round_up(end, casync::kSliceWord * slices.count) / slices.count;
+}
+
+template <class Copy>
+void StagedUnit::for_each_piece(std::uint32_t stage, const Copy& copy) const {
+  const Slices& slices = slices_[stage];
   for (const Part& part : parts_) {
     const auto [first, values] = part.on_wire[stage];
-    std::copy_n(part.factors[stage], values, factors_[stage].data() + first);
+    for (std::int64_t done = 0; done < values;) {
+      const std::int64_t slice = (first + done) / slices.used, at = (first + done) % slices.used;
+      const std::int64_t length = std::min(values - done, slices.used - at);
+      copy(part.factors[stage] + done, factors_[stage].data() + slice * slices.length + at, length);
+      done += length;
+    }
   }
 }
 
@@ -68,10 +98,9 @@ void StagedUnit::decode(std::uint64_t seed, std::uint64_t iteration) {
 }
 
 void StagedUnit::take_mean(std::uint32_t stage) {
-  for (const Part& part : parts_) {
-    const auto [first, values] = part.on_wire[stage];
-    std::copy_n(factors_[stage].data() + first, values, part.factors[stage]);
-  }
+  for_each_piece(stage, [](float* own, const float* on_wire, std::int64_t values) {
+    std::copy_n(on_wire, values, own);
+  });
 }
 
 std::vector<kernels::StagedSlice> StagedUnit::slices(std::uint64_t seed,

@@ -21,8 +21,9 @@ class StagedUnit {
   using StateOf = std::function<float*(const std::string& name, std::int64_t elements)>;
 
   /// `unit` is an index of the layout. `values` are the unit's, `factors` are those on the wire,
-  /// one per stage, each as long as its unit; both must stay in place. The model and the plan's
-  /// codec must outlive it.
+  /// one per stage, each as long as its unit; both must stay in place. A factor lies there slice by
+  /// slice; one that is shorter in a step than in others fills the beginning of every slice. The
+  /// model and the plan's codec must outlive it.
   StagedUnit(const casync::Layout& layout, std::uint32_t unit, const models::Model& model,
              const plans::ResolvedPlan& plan, std::span<float> values,
              std::vector<std::span<float>> factors, const StateOf& state_of);
@@ -33,23 +34,37 @@ class StagedUnit {
   /// Leaves what the means of the factors decode to in the values.
   void decode(std::uint64_t seed, std::uint64_t iteration);
 
+  /// How much of each slice of a stage's factor is in use since its last encode().
+  std::int64_t slice_values(std::uint32_t stage) const { return slices_[stage].used; }
+
  private:
+  /// How a stage's factor lies on the wire.
+  struct Slices {
+    std::int64_t count = 1;   ///< K
+    std::int64_t length = 0;  ///< of each, at most
+    std::int64_t used = 0;    ///< of each, in this step
+  };
   /// One gradient of the unit. Its own factors are where its codec may keep what it makes of the
   /// means, while those on the wire are still read.
   struct Part {
     std::uint32_t gradient = 0;
     std::vector<std::int64_t> shape;
     float* values = nullptr;
-    std::vector<casync::FactorPart> on_wire;  ///< per stage
+    std::vector<casync::FactorPart> on_wire;  ///< per stage, in this step; one after the other
     std::vector<float*> factors;              ///< per stage, in own_
     std::vector<float*> states;               ///< per array of the codec
   };
 
+  void place(std::uint32_t stage, std::uint64_t iteration);
+  /// Calls `copy` with each stretch of a part's factor that lies in one piece on the wire.
+  template <class Copy>
+  void for_each_piece(std::uint32_t stage, const Copy& copy) const;
   void take_mean(std::uint32_t stage);
   std::vector<kernels::StagedSlice> slices(std::uint64_t seed, std::uint64_t iteration) const;
 
   const kernels::Codec& codec_;
   std::vector<std::span<float>> factors_;
+  std::vector<Slices> slices_;  ///< per stage
   std::vector<float> own_;
   std::vector<Part> parts_;
 };

@@ -5,7 +5,7 @@
 
 Kernels follow from the GPU's memory bandwidth and its launches, links from published nccl-tests figures. Each file's
 `source` and `notes` say so and name the sources. Running it again gives the same files. To add a GPU or a rate, add a
-row to GPUS or RATES; to add an algorithm, a row to KERNELS. Needs nothing but Python 3.
+row to GPUS or RATES; to add an algorithm, a row to KERNELS, or to STAGED if it has stages. Needs nothing but Python 3.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 SHARE_OF_MEMORY = decimal.Decimal("0.8")  # of the memory bandwidth that kernels reach
+SHARE_OF_FLOPS = decimal.Decimal("0.25")  # of fp32 without tensor cores, that products with a thin factor reach
 FIRST_LAUNCH_US, NEXT_LAUNCH_US = 5, 2  # of a kernel, and of one that follows it at once
 
 
@@ -24,6 +25,7 @@ class Gpu(NamedTuple):
     name: str
     hardware: str
     memory_gb_s: int  # as published by its vendor, in 10^9 bytes per second
+    tflops: str  # of fp32 without tensor cores, as published by its vendor
 
 
 class Rate(NamedTuple):
@@ -51,11 +53,24 @@ class Kernels(NamedTuple):
     decode_add: Work
 
 
+class Stage(NamedTuple):
+    bytes_per_element: str  # what is read and written of gradient and residual, fp32
+    flops_per_element_rank: int  # of a product with a factor
+    bytes_per_value: str  # what is read and written of factors
+    flops_per_value_rank: int  # of making a factor's columns orthogonal
+    launches: int
+
+
+class Staged(NamedTuple):
+    encodes: list[Stage]
+    decode: Stage
+
+
 GPUS = [
-    Gpu("a100", "A100 SXM, 80 GB", 2039),
-    Gpu("h100", "H100 SXM, 80 GB", 3350),
-    Gpu("h200", "H200 SXM, 141 GB", 4800),
-    Gpu("b200", "B200, 180 GB", 8000),
+    Gpu("a100", "A100 SXM, 80 GB", 2039, "19.5"),
+    Gpu("h100", "H100 SXM, 80 GB", 3350, "67"),
+    Gpu("h200", "H200 SXM, 141 GB", 4800, "67"),
+    Gpu("b200", "B200, 180 GB", 8000, "75"),
 ]
 
 TCP_SHARE = (
@@ -99,6 +114,17 @@ KERNELS = {
 }
 MERGE = Work("12", 1)
 
+# A product reads gradient and residual and multiplies and adds once per column. The factor that it needs is read twice
+# and written once to make its columns orthogonal, by 4 operations for each pair of columns, and what it makes is written.
+PRODUCT = Stage("8", 2, "16", 4, 5)
+# The decode multiplies the factors, reads and writes gradient and residual, and keeps a mean for the next step.
+RECONSTRUCTION = Stage("16", 2, "8", 0, 2)
+STAGED = {
+    "powersgd": Staged([PRODUCT, PRODUCT], RECONSTRUCTION),
+    "acpsgd": Staged([PRODUCT], RECONSTRUCTION),
+    "rsketch": Staged([PRODUCT._replace(launches=6)], RECONSTRUCTION),  # it draws the factor first
+}
+
 # Standard deviations of factors' logarithms: nobody measured these machines, so intervals are wide.
 SPREAD = {"host": "0.25", "links": None, "compute": "0.05", "model": "0.05", "iterations": "0.05"}  # links: Protocol's
 
@@ -117,6 +143,14 @@ def kernel_notes(gpu: Gpu) -> list[str]:
         "which is the class that is published (a kernel that runs 2.9 us takes 9.6 us if each is waited for, 3.8 us back to "
         "back: NVIDIA's technical blog, 'Getting Started with CUDA Graphs'). Kernels of an encode: "
         f"{launches}; of other work one, of dgc's and graddrop's decode two.",
+        f"Stages of {', '.join(STAGED)} have an estimate of their own kind: each encode reads gradient and residual once, "
+        f"{PRODUCT.bytes_per_element} bytes an element, and the decode reads and writes both, "
+        f"{RECONSTRUCTION.bytes_per_element} bytes, at the same bandwidth; factors are "
+        f"{PRODUCT.bytes_per_value} bytes a value of an encode and {RECONSTRUCTION.bytes_per_value} of the decode. "
+        f"Each product is 2 operations per element and column, and making columns orthogonal "
+        f"{PRODUCT.flops_per_value_rank} per value and column, at {percent(str(SHARE_OF_FLOPS))} % of the {gpu.tflops} "
+        f"Tflop/s of fp32 that the vendor publishes, which is an assumption. Kernels of an encode: {PRODUCT.launches}, "
+        f"of rsketch's {STAGED['rsketch'].encodes[0].launches}; of the decode {RECONSTRUCTION.launches}.",
     ]
 
 
@@ -140,6 +174,20 @@ def curve(gpu: Gpu, work: Work) -> str:
     launches_us = FIRST_LAUNCH_US + NEXT_LAUNCH_US * (work.launches - 1)
     slope = decimal.Decimal(work.bytes_per_element) / (gpu.memory_gb_s * SHARE_OF_MEMORY * 10**9)
     return f"{{pieces: [{{from: 0, a_s: {launches_us}e-6, s_per_element: {slope:.4e}}}]}}"
+
+
+def stage(gpu: Gpu, work: Stage) -> str:
+    launches_us = FIRST_LAUNCH_US + NEXT_LAUNCH_US * (work.launches - 1)
+    bytes_per_s = gpu.memory_gb_s * SHARE_OF_MEMORY * 10**9
+    flops = decimal.Decimal(gpu.tflops) * SHARE_OF_FLOPS * 10**12
+    terms = {
+        "s_per_element": decimal.Decimal(work.bytes_per_element) / bytes_per_s,
+        "s_per_element_rank": work.flops_per_element_rank / flops,
+        "s_per_value": decimal.Decimal(work.bytes_per_value) / bytes_per_s,
+        "s_per_value_rank": work.flops_per_value_rank / flops,
+    }
+    texts = [f"a_s: {launches_us}e-6", *(f"{key}: {value:.4e}" for key, value in terms.items() if value > 0)]
+    return f"{{{', '.join(texts)}}}"
 
 
 def note(text: str) -> str:
@@ -169,6 +217,9 @@ def profile(gpu: Gpu, rate: Rate) -> str:
     for name, kernels in KERNELS.items():
         lines.append(f"    {name}:")
         lines += [f"      {field}: {curve(gpu, work)}" for field, work in zip(kernels._fields, kernels)]
+    for name, staged in STAGED.items():
+        lines += [f"    {name}:", "      stages:", *(f"        - {stage(gpu, work)}" for work in staged.encodes)]
+        lines.append(f"      decode: {stage(gpu, staged.decode)}")
     lines += [
         "links:",
         f"  overhead: {protocol.overhead_us}us",

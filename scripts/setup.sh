@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs from Debian's packages what building, testing and the demo need; silent when all of it is there.
 # On a system without apt-get it names what is missing and fails; build by hand there once it is installed.
-# --no-launch leaves out what only `ctest -L launch` needs: Slurm, Open MPI, Redis and a root file system.
+# --no-launch leaves out what only tests need: PyTorch, and for `ctest -L launch` Slurm, Open MPI, Redis and a root file
+# system.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -26,6 +27,10 @@ requirements=(
   "python3-matplotlib module matplotlib"
 )
 
+# The same for tests that compare with PyTorch, which skip without it.
+test_requirements=(
+  "python3-torch debian_module torch"
+)
 # The same for `ctest -L launch`; without them everything else works.
 launch_requirements=(
   "slurmctld daemon slurmctld"
@@ -47,6 +52,7 @@ is_there() {
     program) command -v "$name" >/dev/null ;;
     daemon) PATH=$PATH:/usr/sbin command -v "$name" >/dev/null ;;
     header) g++ -std=c++20 -M -x c++ - <<<"#include <$name>" >/dev/null 2>&1 ;;
+    debian_module) /usr/bin/python3 -c "import $name" 2>/dev/null ;;
     module) python=$("$here/find_python.sh") && "$python" -c "import $name" 2>/dev/null ;;
   esac
 }
@@ -124,6 +130,18 @@ install_requirements() {
   say "done"
 }
 
+# Never fails: what is not there skips the test that needs it.
+install_test_requirements() {
+  find_missing "${test_requirements[@]}"
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  if command -v apt-get >/dev/null && install_packages "${missing[@]}"; then
+    find_missing "${test_requirements[@]}"
+  fi
+  if [[ ${#missing[@]} -gt 0 ]]; then
+    say "tests that compare with PyTorch are skipped without what these Debian 12 packages hold: ${missing[*]}"
+  fi
+}
+
 # Never fails: what is not there fails the test that needs it.
 install_launch_requirements() {
   find_missing "${launch_requirements[@]}"
@@ -145,4 +163,5 @@ case ${1:-} in
     ;;
 esac
 install_requirements
+[[ -z $wants_launch ]] || install_test_requirements
 [[ -z $wants_launch ]] || install_launch_requirements

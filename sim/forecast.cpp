@@ -78,11 +78,7 @@ double step_of(double deviation) { return std::exp(std::max(deviation, kMinStep)
 }  // namespace
 
 void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster) {
-  for (auto& [name, codec] : profile.codecs) {
-    codec.encode = codec.encode.times(factor);
-    codec.decode = codec.decode.times(factor);
-    codec.decode_add = codec.decode_add.times(factor);
-  }
+  for (auto& [name, codec] : profile.codecs) codec = codec.times(factor);
   profile.merge = profile.merge.times(factor);
   slow_cores(profile.link, factor);
   slow_cores(cluster.link, factor);

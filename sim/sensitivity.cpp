@@ -46,14 +46,11 @@ void cut_overhead(Scenario& scenario) {
 }
 
 void hurry_encode(Scenario& scenario) {
-  for (auto& [name, codec] : scenario.profile.codecs) hurry(codec.encode);
+  for (auto& [name, codec] : scenario.profile.codecs) codec = codec.times(1 / kFaster, 1);
 }
 
 void hurry_decode(Scenario& scenario) {
-  for (auto& [name, codec] : scenario.profile.codecs) {
-    hurry(codec.decode);
-    hurry(codec.decode_add);
-  }
+  for (auto& [name, codec] : scenario.profile.codecs) codec = codec.times(1, 1 / kFaster);
 }
 
 void hurry_merge(Scenario& scenario) { hurry(scenario.profile.merge); }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/codec/codec.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/quantizer_kernels.hpp"
 

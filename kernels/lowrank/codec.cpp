@@ -18,7 +18,7 @@ constexpr std::string_view kRank = "rank", kFeedback = "ef";
 /// (min_compression_rate 2).
 constexpr std::int64_t kLeastSaving = 2;
 
-/// A product as a step of its own, so that no shape overflows.
+/// In double, so that no shape overflows.
 double entries(const MatrixShape& shape) {
   return static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
 }

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/lowrank/loops.hpp"
 
 /// The bodies of the loops, for float lanes F; included by isa_*.cpp only. Whatever is not forced
@@ -11,13 +9,6 @@
 namespace hipress::kernels::lowrank {
 
 HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-
-/// v from the value and its residual. x − x is 0, or NaN where x is not finite.
-template <class F>
-HIPRESS_LANES F with_residual(F x, F residual) {
-  const F sum = x + residual;
-  return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), sum)) + (x - x);
-}
 
 /// Row `row` of a matrix from column `first` on, in fp32: where it lies, or in `room`, with zeros
 /// up to `padded`.
@@ -48,13 +39,6 @@ HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::
   }
   for (std::int64_t j = width; j < padded; ++j) room[j] = 0;
   return room;
-}
-
-/// One entry of a matrix.
-HIPRESS_LANES float entry_of(const Matrix& matrix, std::int64_t row, std::int64_t column) {
-  const std::int64_t i = row * matrix.columns + column;
-  const float x = load_value(matrix.values, matrix.type, i);
-  return matrix.residual == nullptr ? x : with_residual(x, matrix.residual[i]);
 }
 
 // ---- M·B ----
@@ -262,6 +246,24 @@ HIPRESS_LANES void add_rows(const Matrix& matrix, const float* factor, int rank,
   if (c < rank) add_group<F, 1>(lines, entries + c, width, sums + c * kTileColumns);
 }
 
+/// Adds a tile's sums of one column of the factor, all of them at once if they are finite.
+template <class F>
+HIPRESS_LANES void add_tile(const Matrix& matrix, const float* column, std::int64_t first,
+                            std::int64_t end, std::int64_t first_column, std::int64_t width,
+                            const float* sums, double* totals) {
+  std::uint32_t flags = 0;
+  for (std::int64_t i = 0; i < width; ++i) flags |= non_finite_flag(sums[i]);
+  if ((flags & 0x80000000u) == 0) {
+    for (std::int64_t i = 0; i < width; ++i) totals[i] += static_cast<double>(sums[i]);
+    return;
+  }
+  for (std::int64_t i = 0; i < width; ++i) {
+    totals[i] += is_finite(sums[i])
+                     ? static_cast<double>(sums[i])
+                     : tile_in_double<F>(matrix, column, first, end, first_column + i);
+  }
+}
+
 template <class F>
 void multiply_transposed(const Matrix& matrix, const float* factor, int rank, double* totals,
                          float* room) {
@@ -276,13 +278,8 @@ void multiply_transposed(const Matrix& matrix, const float* factor, int rank, do
         add_rows<F>(matrix, factor, rank, row, end, j, width, sums, panel);
       }
       for (int c = 0; c < rank; ++c) {
-        double* const to = totals + c * matrix.columns + j;
-        for (std::int64_t i = 0; i < width; ++i) {
-          const float sum = sums[c * kTileColumns + i];
-          to[i] += is_finite(sum)
-                       ? static_cast<double>(sum)
-                       : tile_in_double<F>(matrix, factor + c * matrix.rows, tile, end, j + i);
-        }
+        add_tile<F>(matrix, factor + c * matrix.rows, tile, end, j, width, sums + c * kTileColumns,
+                    totals + c * matrix.columns + j);
       }
     }
   }
@@ -290,63 +287,112 @@ void multiply_transposed(const Matrix& matrix, const float* factor, int rank, do
 
 // ---- A·Bᵀ ----
 
-/// The entries [j, j + width of V) of a row of left·rightᵀ.
-template <class V>
-HIPRESS_LANES V row_of_product(const float* left, std::int64_t rows, const float* right,
-                               std::int64_t columns, int rank) {
-  V sum, column;
-  load(right, column);
-  sum = broadcast<V>(left[0]) * column;
-  for (int c = 1; c < rank; ++c) {
-    load(right + c * columns, column);
-    sum = sum + broadcast<V>(left[c * rows]) * column;
+inline constexpr int kRowsAtOnce = 4;
+
+/// The vectors of V from column j on of kRowsAtOnce rows: products[r] += Σ left[c][r] · right[c],
+/// for kColumns columns, or = that, for the first.
+template <class V, int kColumns>
+HIPRESS_LANES void add_columns_at(const float (*left)[kRowsAtOnce], const float* right,
+                                  std::int64_t stride, std::int64_t j, bool first,
+                                  float* products) {
+  V sums[kRowsAtOnce];
+  if (!first) {
+    for (int r = 0; r < kRowsAtOnce; ++r) load(products + r * kTileColumns + j, sums[r]);
   }
-  return sum;
+  for (int c = 0; c < kColumns; ++c) {
+    V column;
+    load(right + c * stride + j, column);
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      const V product = broadcast<V>(left[c][r]) * column;
+      sums[r] = first && c == 0 ? product : sums[r] + product;
+    }
+  }
+  for (int r = 0; r < kRowsAtOnce; ++r) store(products + r * kTileColumns + j, sums[r]);
 }
 
-/// One row, from column `first` on: `values` and, from v = values + residual in `line`, the
-/// residual.
-template <class V>
-HIPRESS_LANES void reconstruct_at(const Reconstruction& item, std::int64_t row, std::int64_t column,
-                                  const float* line, float* residual, float* values) {
-  const std::int64_t rows = item.matrix.rows, columns = item.matrix.columns;
-  const V decoded =
-      row_of_product<V>(item.left + row, rows, item.right + column, columns, item.rank);
-  store(values, decoded);
-  if (residual == nullptr) return;
-  V own = decoded;
-  if (item.own_left != item.left || item.own_right != item.right) {
-    own = row_of_product<V>(item.own_left + row, rows, item.own_right + column, columns, item.rank);
+template <class F, int kColumns>
+HIPRESS_LANES void add_columns(const float (*left)[kRowsAtOnce], const float* right,
+                               std::int64_t stride, std::int64_t width, bool first,
+                               float* products) {
+  constexpr int kWidth = Lanes<F>::kWidth;
+  const auto from = [&](bool is_first) __attribute__((always_inline)) {
+    std::int64_t j = 0;
+    for (; j + kWidth <= width; j += kWidth) {
+      add_columns_at<F, kColumns>(left, right, stride, j, is_first, products);
+    }
+    for (; j < width; ++j) {
+      add_columns_at<float, kColumns>(left, right, stride, j, is_first, products);
+    }
+  };
+  if (first) {
+    from(true);
+  } else {
+    from(false);
   }
-  V v;
+}
+
+/// A tile of kRowsAtOnce rows of left·rightᵀ, from row `row` on; those behind the last are 0.
+template <class F>
+__attribute__((noinline)) void product_tile(const float* left, std::int64_t rows, std::int64_t row,
+                                            const float* right, std::int64_t columns,
+                                            std::int64_t width, int rank, float* products) {
+  float entries[kMaxRank][kRowsAtOnce];
+  for (int c = 0; c < rank; ++c) {
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      entries[c][r] = row + r < rows ? left[c * rows + row + r] : 0;
+    }
+  }
+  int c = 0;
+  for (; c + 4 <= rank; c += 4) {
+    add_columns<F, 4>(entries + c, right + c * columns, columns, width, c == 0, products);
+  }
+  for (; c < rank; ++c) {
+    add_columns<F, 1>(entries + c, right + c * columns, columns, width, c == 0, products);
+  }
+}
+
+/// residual = v − own, never beyond the largest float.
+template <class V>
+HIPRESS_LANES void keep_rest_at(const float* line, const float* own, float* residual) {
+  V v, sent;
   load(line, v);
-  store(residual, larger(broadcast<V>(-kLargest), smaller(broadcast<V>(kLargest), v - own)));
+  load(own, sent);
+  store(residual, rest_of(v, sent));
+}
+
+template <class F>
+HIPRESS_LANES void keep_rest(const float* line, const float* own, std::int64_t width,
+                             float* residual) {
+  constexpr int kWidth = Lanes<F>::kWidth;
+  std::int64_t j = 0;
+  for (; j + kWidth <= width; j += kWidth) keep_rest_at<F>(line + j, own + j, residual + j);
+  for (; j < width; ++j) keep_rest_at<float>(line + j, own + j, residual + j);
 }
 
 template <class F>
 void reconstruct(const Reconstruction& item, float* room) {
   const Matrix& matrix = item.matrix;
-  float* const values_room = room + kTileColumns;
-  const bool rounds = matrix.type != ValueType::kFloat32;
-  for (std::int64_t first = 0; first < matrix.columns; first += kTileColumns) {
-    const std::int64_t width = least(kTileColumns, matrix.columns - first);
-    for (std::int64_t row = 0; row < matrix.rows; ++row) {
-      const std::int64_t start = row * matrix.columns + first;
-      float* const values = rounds ? values_room : static_cast<float*>(matrix.values) + start;
-      float* const residual = matrix.residual == nullptr ? nullptr : matrix.residual + start;
-      const float* const line =
-          residual == nullptr ? room : line_of<F>(matrix, row, first, width, width, room);
-      constexpr int kWidth = Lanes<F>::kWidth;
-      std::int64_t j = 0;
-      for (; j + kWidth <= width; j += kWidth) {
-        reconstruct_at<F>(item, row, first + j, line + j,
-                          residual == nullptr ? nullptr : residual + j, values + j);
+  const std::int64_t rows = matrix.rows, columns = matrix.columns;
+  const bool by_own = item.own_left != item.left || item.own_right != item.right;
+  float* const decoded = room;
+  float* const own = by_own ? room + kRowsAtOnce * kTileColumns : decoded;
+  float* const line_room = room + 2 * kRowsAtOnce * kTileColumns;
+  for (std::int64_t first = 0; first < columns; first += kTileColumns) {
+    const std::int64_t width = least(kTileColumns, columns - first);
+    for (std::int64_t row = 0; row < rows; row += kRowsAtOnce) {
+      product_tile<F>(item.left, rows, row, item.right + first, columns, width, item.rank, decoded);
+      if (matrix.residual != nullptr && by_own) {
+        product_tile<F>(item.own_left, rows, row, item.own_right + first, columns, width, item.rank,
+                        own);
       }
-      for (; j < width; ++j) {
-        reconstruct_at<float>(item, row, first + j, line + j,
-                              residual == nullptr ? nullptr : residual + j, values + j);
+      for (int r = 0; r < kRowsAtOnce && row + r < rows; ++r) {
+        const std::int64_t start = (row + r) * columns + first;
+        if (matrix.residual != nullptr) {
+          const float* const line = line_of<F>(matrix, row + r, first, width, width, line_room);
+          keep_rest<F>(line, own + r * kTileColumns, width, matrix.residual + start);
+        }
+        round_to<F>(matrix.values, matrix.type, start, width, decoded + r * kTileColumns);
       }
-      if (rounds) round_to<F>(matrix.values, matrix.type, start, width, values);
     }
   }
 }

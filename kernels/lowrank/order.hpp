@@ -2,8 +2,11 @@
 
 #include <cstdint>
 
+#include "kernels/codec/slice.hpp"
+#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/host/lanes.hpp"
+#include "kernels/lowrank/operators.hpp"
 
 /// The one order in which the operators on low-rank factors add, on every device and instruction
 /// set, and the arithmetic that they share. A gradient is a matrix M, row after row; a factor has
@@ -14,7 +17,7 @@
 ///                          the products of columns l, l + 16 … in order; then lanes l and l + 8,
 ///                          l + 4 … are added until one number is left. All of it in fp32. Tiles
 ///                          are added in order, in double.
-///   transposed product     Rows are cut into tiles of 512, and these into groups of 8. The
+///   transposed product     Rows are cut into tiles of 128, and these into groups of 8. The
 ///   products Mᵀ·A                   of a group are added in order, groups to the sum of their
 ///   tile, in fp32.
 ///                          Tiles are added in order, in double.
@@ -29,7 +32,7 @@ namespace hipress::kernels::lowrank {
 
 inline constexpr int kLanes = 16;
 inline constexpr int kTileColumns = 1024;
-inline constexpr int kTileRows = 512;
+inline constexpr int kTileRows = 128;
 inline constexpr int kGroupRows = 8;
 inline constexpr int kGramRows = 1024;
 inline constexpr int kMaxRank = 128;
@@ -41,9 +44,30 @@ inline constexpr double kLeastPivot = 1e-13;
 /// Entries of a factor saturate here, so that sums over 65536 nodes stay finite.
 inline constexpr double kLargestOfFactor = 0x1p111;
 
-/// An entry of a factor, from its sum. Not finite: as it is.
+/// v from a value and its residual. x − x is 0, or NaN where x is not finite.
+template <class F>
+HIPRESS_LANES F with_residual(F x, F residual) {
+  const F sum = x + residual;
+  return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), sum)) + (x - x);
+}
+
+/// The next residual, of v and what was sent of it.
+template <class F>
+HIPRESS_LANES F rest_of(F v, F sent) {
+  return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), v - sent));
+}
+
+/// One entry of a matrix.
+HIPRESS_LANES float entry_of(const Matrix& matrix, std::int64_t row, std::int64_t column) {
+  const std::int64_t i = row * matrix.columns + column;
+  const float x = load_value(matrix.values, matrix.type, i);
+  return matrix.residual == nullptr ? x : with_residual(x, matrix.residual[i]);
+}
+
+/// An entry of a factor, from its sum; NaN, if that is not finite.
 HIPRESS_LANES float rounded_entry(double sum, double scale) {
   const double entry = sum * scale;
+  if (!(entry - entry == 0)) return not_a_number();
   if (entry > kLargestOfFactor) return static_cast<float>(kLargestOfFactor);
   if (entry < -kLargestOfFactor) return static_cast<float>(-kLargestOfFactor);
   return static_cast<float>(entry);

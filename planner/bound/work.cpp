@@ -482,12 +482,12 @@ class WorkMaker {
     if (nodes_ == 1) return 0;
     if (is_whole(strategy)) {
       return all_reduce_line_.a +
-             all_reduce_line_.b * static_cast<double>(factor.values) * sizeof(float);
+             all_reduce_line_.b * static_cast<double>(factor.mean_values) * sizeof(float);
     }
     Slices slices;
     slices.count = 1;
     slices.first = slices.last =
-        costs_of_at_least(forms_[0], (factor.values + nodes_ - 1) / nodes_);
+        costs_of_at_least(forms_[0], (factor.mean_values + nodes_ - 1) / nodes_);
     slices.total = slices.first;
     if (last) return strategy.bound->chain(slices, wire_);
     return strategy.bound->gathered == nullptr ? 0 : strategy.bound->gathered(slices.first, wire_);
@@ -520,7 +520,7 @@ class WorkMaker {
       chain.after_first += times.encodes[stage] + takes;
       chain.after_last += times.encodes[stage] + (stage > 0 || is_whole(strategy) ? takes : 0);
       if (nodes_ == 1) continue;
-      const auto bytes = static_cast<double>(factors[stage].values) * sizeof(float);
+      const auto bytes = static_cast<double>(factors[stage].mean_values) * sizeof(float);
       if (is_whole(strategy)) {
         const double time = share * all_reduce_line_.a + all_reduce_line_.b * bytes;
         work.collective += time;
@@ -529,7 +529,7 @@ class WorkMaker {
       }
       work.port.average += 2 * (n_ - 1) * (share * message.a + message.b * bytes / n_);
       coded += (n_ - 1) * ((batches ? 0 : share * add.a) +
-                           add.b * static_cast<double>(factors[stage].values) / n_);
+                           add.b * static_cast<double>(factors[stage].mean_values) / n_);
       const Line& host = message_.between_hosts();
       work.host += n_ * crossings_of(*strategy.bound) * (share * host.a + host.b * bytes / n_);
     }

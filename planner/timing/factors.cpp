@@ -1,5 +1,6 @@
 #include "planner/timing/factors.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace hipress::planner {
@@ -12,7 +13,9 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 }  // namespace
 
 std::int64_t FactorSums::elements_in(std::int64_t partitions) const {
-  return round_up(end, casync::kSliceWord * partitions);
+  const std::int64_t multiple = casync::kSliceWord * partitions;
+  const std::int64_t shorter = values - mean_values;
+  return std::max(multiple, round_up(round_up(end, multiple) - shorter, multiple));
 }
 
 casync::Factor FactorSums::factor(std::uint32_t stage) const {
@@ -21,19 +24,22 @@ casync::Factor FactorSums::factor(std::uint32_t stage) const {
           .values = values,
           .elements = elements,
           .element_ranks = element_ranks,
-          .value_ranks = value_ranks};
+          .value_ranks = value_ranks,
+          .mean_values = mean_values};
 }
 
 Factors factors_of(const casync::Algorithm& algorithm, const models::Gradient& gradient) {
   Factors factors;
   if (!algorithm.is_staged()) return factors;
   for (const casync::Algorithm::Factor& one : algorithm.stages(shape_of(gradient))) {
-    const std::int64_t values = one.bytes / static_cast<std::int64_t>(sizeof(float));
+    constexpr std::int64_t kValueBytes = sizeof(float);
+    const std::int64_t values = one.bytes / kValueBytes;
     factors.push_back({.end = values,
                        .values = values,
                        .elements = gradient.elements,
                        .element_ranks = gradient.elements * one.rank,
-                       .value_ranks = values * one.rank});
+                       .value_ranks = values * one.rank,
+                       .mean_values = one.mean_bytes > 0 ? one.mean_bytes / kValueBytes : values});
   }
   return factors;
 }
@@ -47,6 +53,7 @@ void join(Factors& group, const Factors& member) {
     sums.elements += member[stage].elements;
     sums.element_ranks += member[stage].element_ranks;
     sums.value_ranks += member[stage].value_ranks;
+    sums.mean_values += member[stage].mean_values;
   }
 }
 

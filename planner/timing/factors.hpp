@@ -19,9 +19,10 @@ struct FactorSums {
   std::int64_t elements = 0;
   std::int64_t element_ranks = 0;
   std::int64_t value_ranks = 0;
+  std::int64_t mean_values = 0;  ///< `values`, the mean over steps
   auto operator<=>(const FactorSums&) const = default;
 
-  /// What travels in so many partitions.
+  /// What travels in so many partitions, the mean over steps.
   std::int64_t elements_in(std::int64_t partitions) const;
   /// The same numbers for whoever asks what the stage costs.
   casync::Factor factor(std::uint32_t stage) const;

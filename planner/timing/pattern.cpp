@@ -136,7 +136,10 @@ OneUnit unit_of(const PatternKey& key, const std::vector<casync::Algorithm>& alg
   algorithm.stages = [&key](std::span<const std::int64_t>) {
     std::vector<casync::Algorithm::Factor> factors;
     for (const FactorSums& sums : key.factors) {
-      factors.push_back({.bytes = sums.end * static_cast<std::int64_t>(sizeof(float))});
+      constexpr std::int64_t kValueBytes = sizeof(float);
+      const std::int64_t shorter = sums.values - sums.mean_values;
+      factors.push_back(
+          {.bytes = sums.end * kValueBytes, .mean_bytes = (sums.end - shorter) * kValueBytes});
     }
     return factors;
   };

@@ -114,7 +114,8 @@ TEST_CASE("a factor holds its members' messages one after the other, and slices 
                         .values = (3 + 70) * kRank,
                         .elements = 500,
                         .element_ranks = 500 * kRank,
-                        .value_ranks = (3 + 70) * kRank * kRank});
+                        .value_ranks = (3 + 70) * kRank * kRank,
+                        .mean_values = (3 + 70) * kRank});
   CHECK(layout.units[group.first_factor].elements == 384);  // 292 up to a multiple of 32·4
   CHECK(layout.units[group.first_factor].name == "bulk0.0");
   CHECK(layout.owner(group.first_factor + 1) == 3);
@@ -122,6 +123,31 @@ TEST_CASE("a factor holds its members' messages one after the other, and slices 
   CHECK(parts.at(1).first == 12);
   CHECK(parts.at(1).values == 280);
   CHECK_FALSE(layout.is_group(group.first_factor));
+}
+
+TEST_CASE("simulated factors are as long as in the mean over steps, with the same tasks") {
+  const std::string strategy = GENERATE("ps", "ring", "allreduce");
+  const models::Model model = matrices({{100, 60}, {500, 40}});
+  Plan plan = staged_plan(model, strategy, 4, 4);
+  plan.algorithms[0].stages = [](std::span<const std::int64_t> shape) {
+    const std::int64_t longest = 4 * std::max(shape[0], shape[1]) * kRank;
+    return std::vector<Algorithm::Factor>{
+        {longest, kRank, true, 4 * (shape[0] + shape[1]) / 2 * kRank}};
+  };
+  const TaskGraph runs = expand_to_run(model, plan), simulated = expand(model, plan);
+  check(simulated);
+  REQUIRE(runs.tasks() == simulated.tasks());
+  for (TaskId id = 0; id < runs.tasks(); ++id) {
+    CHECK(runs[id].kind == simulated[id].kind);
+    CHECK(runs[id].node == simulated[id].node);
+    if (runs.factor_of(runs[id]) == nullptr) continue;
+    CHECK(runs[id].amount >= simulated[id].amount);
+    // 500 · 4 numbers in a step, 40 · 4 in the next: 270 · 4 in the mean, up to a multiple of 128.
+    if (runs[id].kind == Kind::kSend && runs.unit_of(runs[id]) == 1) {
+      CHECK(runs[id].amount == 4 * 2048 / 4);
+      CHECK(simulated[id].amount == 4 * 1152 / 4);
+    }
+  }
 }
 
 TEST_CASE("gradients compressed in stages are grouped by what they send") {

@@ -12,6 +12,7 @@
 
 #include "tests/gpu.hpp"
 #include "tests/kernels/device_memory.hpp"
+#include "tests/kernels/lowrank_device.hpp"
 #include "tests/kernels/reference.hpp"
 #include "tests/kernels/run_time_programs.hpp"
 
@@ -101,6 +102,22 @@ TEST_CASE("messages, states and decoded values of sparsifiers from the GPU are t
   for (const char* algorithm :
        {"dgc", "dgc(rho=0.3,momentum=0.5)", "graddrop", "graddrop(rho=1)"}) {
     require_same_for_all(algorithm);
+  }
+}
+
+TEST_CASE("messages, states and decoded values of low rank from the GPU are the CPU's") {
+  if (!has_gpu()) return;
+  for (const char* algorithm : {"powersgd", "powersgd(rank=33,ef=2)", "acpsgd(rank=8)", "rsketch",
+                                "rsketch(rank=2,ef=0)"}) {
+    for (const ValueType type : {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16}) {
+      INFO(algorithm << ", " << to_string(type));
+      testing::StagedPair pair(algorithm, {{509, 1031}, {64, 64, 3, 3}, {1, 50}, {2000, 300}},
+                               type);
+      for (std::uint32_t step = 0; step < 2; ++step) pair.step(step, 1);
+      pair.step(2, 1, std::numeric_limits<float>::quiet_NaN());
+      pair.step(3, 0);
+      if (type == ValueType::kFloat32) pair.step(4, 1e38f);
+    }
   }
 }
 

@@ -18,7 +18,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (size < 4) return 0;
   static const std::vector<std::unique_ptr<Codec>> codecs = [] {
     std::vector<std::unique_ptr<Codec>> made;
-    for (const AlgorithmRow& row : algorithms()) made.push_back(make_codec(row.name));
+    for (const AlgorithmRow& row : algorithms()) {
+      if (row.staged) continue;  // it has no encode(): lowrank_test.cpp
+      made.push_back(make_codec(row.name));
+    }
     made.push_back(make_codec("terngrad(b=8)"));
     made.push_back(make_codec("graddrop(rho=0.2)"));
     const double rho = 0.1;

@@ -9,11 +9,11 @@ namespace {
 using Catch::Contains;
 
 TEST_CASE("the registry has the algorithms of the design, with their defaults") {
-  CHECK(algorithm_names() == "onebit,tbq,terngrad,dgc,graddrop,fp16,bf16");
+  CHECK(algorithm_names() == "onebit,tbq,terngrad,dgc,graddrop,fp16,bf16,powersgd,acpsgd,rsketch");
   for (const AlgorithmRow& row : algorithms()) {
     INFO(row.name);
     CHECK_FALSE(row.help.empty());
-    CHECK(make_codec(row.name) != nullptr);
+    CHECK(make_codec(row.name)->traits().staged == row.staged);
     for (const Parameter& parameter : row.parameters) {
       CHECK(parameter.least <= parameter.value);
       CHECK(parameter.value <= parameter.most);

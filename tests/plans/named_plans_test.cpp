@@ -46,8 +46,20 @@ TEST_CASE("named plans") {
 TEST_CASE("every algorithm there is names a plan") {
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     const std::string name(row.name);
-    CHECK(algorithms_of(name, "onebit") == Algorithms{name, name, name});
+    // Those of several stages leave raw what is no matrix.
+    const std::string taken = row.staged ? "" : name;
+    CHECK(algorithms_of(name, "onebit") == Algorithms{taken, taken, taken});
   }
+}
+
+TEST_CASE("a staged algorithm takes matrices, and leaves what it does not gain by raw") {
+  models::Model model = small_model();
+  model.gradients[0].shape = {model.gradients[0].elements, 1};
+  model.gradients.push_back({.name = "matrix", .elements = 6400, .shape = {80, 80}});
+  const ResolvedPlan resolved = resolve_plan("powersgd(rank=2)", {model, "ring", 2});
+  for (std::size_t g = 0; g + 1 < model.gradients.size(); ++g)
+    CHECK(algorithm_of(resolved, g) == "");
+  CHECK(algorithm_of(resolved, model.gradients.size() - 1) == "powersgd(rank=2)");
 }
 
 TEST_CASE("a topology is known in any case") {

@@ -122,6 +122,29 @@ TEST_CASE("with error feedback, the sum of what low rank sends comes close to th
   CHECK(error() < early);
 }
 
+TEST_CASE("acpsgd sends one factor a step, and of powersgd's bytes half in the mean") {
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
+  const auto nodes = GENERATE(2u, 4u);
+  CAPTURE(topology, nodes);
+  const auto sent = [&](const std::string& algorithm, int count) {
+    Case made;
+    made.model = models::Model{.name = "one", .source = {}, .unit = {}, .gradients = {}};
+    made.model.gradients.push_back({.name = "g", .elements = 4096 * 512, .shape = {4096, 512}});
+    made.plan = make_plan(made.model, topology, nodes, static_cast<std::int32_t>(nodes),
+                          codec_or_raw(algorithm));
+    made.graph = casync::expand_to_run(made.model, made.plan.plan);
+    const ReplayResult result = replay_threads("memory", made.model, made.plan, made.graph,
+                                               {.warmup = count, .iterations = 1, .progress = {}});
+    CHECK(result.verified);
+    return result.bytes_sent.at(0);  // of the last iteration
+  };
+  const std::int64_t both = sent("powersgd(rank=4)", 0);
+  CHECK(both == 2 * (nodes - 1) * (4096 + 512) * 4 * 4 / nodes);
+  const std::int64_t even = sent("acpsgd(rank=4)", 0), odd = sent("acpsgd(rank=4)", 1);
+  CHECK(even + odd == both);
+  CHECK(std::max(even, odd) == 8 * std::min(even, odd));
+}
+
 TEST_CASE("the memory of stages is counted") {
   const Case raw = staged_case("ring", 2, 2, "raw");
   const std::vector<std::uint32_t> nodes{0};
