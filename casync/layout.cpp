@@ -219,8 +219,8 @@ class LayoutMaker {
   }
 
   void add_factors() {
-    for (std::uint32_t index = 0; index < layout_.first_factor; ++index) {
-      if (!layout_.units[index].is_staged() || layout_.units[index].members.empty()) continue;
+    for (const std::uint32_t index : layout_.order) {
+      if (!layout_.units[index].is_staged()) continue;
       layout_.units[index].first_factor = static_cast<std::uint32_t>(layout_.units.size());
       for (std::uint32_t stage = 0; stage < layout_.units[index].stages; ++stage) {
         add_factor(index, stage);

@@ -36,9 +36,9 @@ struct FactorPart {
 };
 
 /// All that Task::gradient can be: the model's gradients in input order, then the bulk groups, then
-/// the factors of those that are compressed in stages. Factors have no members; their values are
-/// the members' messages one after the other, each from a multiple of kFactorAlignment, and then
-/// zeros up to slices of one length.
+/// the factors of those that are compressed in stages, of units as backward completes them. Factors
+/// have no members; their values are the members' messages one after the other, each from a
+/// multiple of kFactorAlignment, and then zeros up to slices of one length.
 struct Layout {
   std::vector<Unit> units;
   std::uint32_t gradients = 0;         ///< of the model: the index of the first group

@@ -62,7 +62,8 @@ std::string title(const std::string& path_or_name, const casync::Plan& plan);
 void require_text_names(const models::Model& model);
 
 /// Writes SeCoPaPlan.txt: one line per gradient in input order, `name,elements,y|n,K`, with a fifth
-/// field on compressed lines only if the plan mixes algorithms. No trailing blank line; ends with a
+/// field on compressed lines only if the plan mixes algorithms or has one
+/// with stages. No trailing blank line; ends with a
 /// newline. InputError as require_text_names().
 void write_plan_text(const std::string& path, const models::Model& model, const casync::Plan& plan);
 

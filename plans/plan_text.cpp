@@ -55,14 +55,17 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
   return row;
 }
 
-/// The plan compresses with more than one algorithm, so that a `y` alone would not say which.
-bool mixes_algorithms(const models::Model& model, const casync::Plan& plan) {
+/// The plan compresses with more than one algorithm, so that a `y` alone would not say which, or in
+/// stages, which no tool takes for granted.
+bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) {
   std::set<std::int8_t> used;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     const casync::Decision& decision = plan.decisions[g];
     if (!is_raw(model.gradients[g], plan, decision)) used.insert(decision.algorithm);
   }
-  return used.size() > 1;
+  return used.size() > 1 || std::any_of(used.begin(), used.end(), [&](std::int8_t algorithm) {
+           return plan.algorithms[static_cast<std::size_t>(algorithm)].is_staged();
+         });
 }
 
 /// Whether a line can hold the name. Spreadsheets and CSV readers take a field that begins with
@@ -106,7 +109,7 @@ ResolvedPlan read_plan_text(const std::string& file, const PlanContext& context)
 void write_plan_text(const std::string& path, const models::Model& model,
                      const casync::Plan& plan) {
   require_text_names(model);
-  const bool names_algorithms = mixes_algorithms(model, plan);
+  const bool names_algorithms = must_name_algorithms(model, plan);
   io::write_file(path, [&](std::ostream& out) {
     for (std::size_t g = 0; g < model.gradients.size(); ++g) {
       const models::Gradient& gradient = model.gradients[g];

@@ -153,7 +153,7 @@ double crossings(std::span<const std::uint32_t> host) {
   return 2 * (static_cast<double>(host.size()) - most) / static_cast<double>(nodes_on.size());
 }
 
-constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, crossings};
+constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, crossings, gathered};
 
 }  // namespace
 

@@ -151,7 +151,7 @@ double crossings(std::span<const std::uint32_t> host) {
   return 2 * std::max(0.0, steps - 1) / static_cast<double>(hosts.size());
 }
 
-constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, crossings};
+constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, crossings, reduced};
 
 }  // namespace
 

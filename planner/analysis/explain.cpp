@@ -64,7 +64,7 @@ class Dissection {
   void add(TaskId id) {
     const Task& task = graph_[id];
     if (task.kind == Kind::kForward) return;
-    UnitUse& use = units_[task.gradient];
+    UnitUse& use = units_[graph_.unit_of(task)];
     if (task.kind == Kind::kBackward) {
       use.ready = std::max(use.ready, result_.timeline.end[id]);
       return;
@@ -94,7 +94,8 @@ class Dissection {
     if (task.kind == Kind::kSend || task.kind == Kind::kAllReduce) ++hops_[id];
     use.hops = std::max(use.hops, hops_[id]);
     for (const TaskId next : casync::successors(graph_, id)) {
-      if (graph_[next].gradient == task.gradient) hops_[next] = std::max(hops_[next], hops_[id]);
+      if (graph_.unit_of(graph_[next]) == graph_.unit_of(task))
+        hops_[next] = std::max(hops_[next], hops_[id]);
     }
   }
 
@@ -102,7 +103,8 @@ class Dissection {
     Picoseconds reached{};
     for (const TaskId id : sim::critical_path(graph_, result_.timeline)) {
       const Picoseconds end = result_.timeline.end[id];
-      if (!casync::is_computation(graph_[id])) units_[graph_[id].gradient].on_path += end - reached;
+      if (!casync::is_computation(graph_[id]))
+        units_[graph_.unit_of(graph_[id])].on_path += end - reached;
       reached = end;
     }
   }

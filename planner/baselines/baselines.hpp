@@ -31,7 +31,7 @@ struct BaselineRow {
 /// for, so that they are in every option set.
 std::span<const BaselineRow> baselines();
 
-/// Those, greedy, what PyTorch's DDP does (ddp, ddp_fp16), and the grouped forms.
+/// Those, greedy, what PyTorch's DDP does (ddp, ddp_fp16, ddp_powersgd), and the grouped forms.
 std::span<const BaselineRow> all_baselines();
 
 /// The row with that name, or null.
@@ -58,7 +58,8 @@ struct Baseline {
 Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines);
 
-/// Every baseline with its simulated iteration time, in the order of all_baselines(). With several
+/// Every baseline with its simulated iteration time, in the order of all_baselines(), but those of
+/// low rank where the profile lacks its costs or nodes have several GPUs. With several
 /// topologies to choose from, each as it is best. Limits::jobs at a time.
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines);
 

@@ -1,6 +1,11 @@
 #include "planner/baselines/ddp.hpp"
 
+#include <map>
+#include <string>
+#include <utility>
+
 #include "casync/layout.hpp"
+#include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -40,6 +45,32 @@ std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model) 
 }
 
 casync::Plan ddp(const Problem& problem) { return in_buckets(problem, {}); }
+
+casync::Plan ddp_powersgd(const Problem& problem) {
+  casync::Plan plan = in_buckets(problem, {});
+  plan.bulk_groups.clear();
+  plan.algorithms.push_back(algorithm(std::string(kDdpPowerSgd)));
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    const models::Gradient& gradient = problem.model.gradients[g];
+    const std::string_view cast = plans::cast_of(gradient.dtype);
+    std::int8_t& chosen = plan.decisions[g].algorithm;
+    if (problem.nodes > 1 && refusal(problem, gradient, plan.algorithms.front()).empty()) {
+      chosen = 0;
+    } else if (!cast.empty()) {
+      const auto known = plans::find_algorithm(plan.algorithms, cast);
+      chosen = known ? *known : plans::next_place(plan.algorithms, cast);
+      if (!known) plan.algorithms.push_back(algorithm(std::string(cast)));
+    }
+  }
+  for (const std::vector<std::uint32_t>& bucket : ddp_buckets(problem.model)) {
+    std::map<std::int8_t, std::vector<std::uint32_t>> groups;
+    for (const std::uint32_t g : bucket) groups[plan.decisions[g].algorithm].push_back(g);
+    for (auto& [of, members] : groups) {
+      if (members.size() > 1) plan.bulk_groups.push_back(std::move(members));
+    }
+  }
+  return plan;
+}
 
 casync::Plan ddp_fp16(const Problem& problem) {
   casync::Plan plan = in_buckets(problem, {.algorithm = 0});

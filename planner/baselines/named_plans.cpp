@@ -24,7 +24,8 @@ namespace {
 /// Those that need no machines.
 constexpr std::array<std::string_view, 3> kByName = {"none", "fp16", "all"};
 /// Those that are the same on all machines.
-constexpr std::array<std::string_view, 3> kFixed = {"threshold_262144", "ddp", "ddp_fp16"};
+constexpr std::array<std::string_view, 4> kFixed = {"threshold_262144", "ddp", "ddp_fp16",
+                                                    "ddp_powersgd"};
 
 template <class Names>
 bool contains(const Names& names, std::string_view name) {
@@ -91,7 +92,8 @@ TimedPlan best_uncompressed(Problem problem) {
 
 TimedPlan best(const Problem& problem) {
   const TimedPlan raw = best_uncompressed(problem);
-  return sends_raw_alone(problem.strategy) ? raw : fastest(problem, &raw);
+  const bool nothing = sends_raw_alone(problem.strategy) && !may_compress(problem);
+  return nothing ? raw : fastest(problem, &raw);
 }
 
 plans::ResolvedPlan searched(std::string_view name, Problem problem) {

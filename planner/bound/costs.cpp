@@ -62,6 +62,12 @@ double LeastCost::slow(double nominal) const {
   return rounds_by_speed_ ? std::max(time - 1, 0.0) : time;
 }
 
+double least_stage(double seconds, double fastest, bool rounds_by_speed) {
+  const double nominal = picoseconds(seconds);
+  const double time = fastest == 1 ? nominal : std::floor(nominal / fastest + 0.5);
+  return rounds_by_speed ? std::max(time - 1, 0.0) : time;
+}
+
 std::int64_t Form::bytes(std::int64_t elements) const {
   return algorithm == nullptr ? elements * static_cast<std::int64_t>(sizeof(float))
                               : algorithm->encoded_bytes(elements);

@@ -49,6 +49,10 @@ class LeastCost {
   Line line_;
 };
 
+/// What a stage of a codec, which takes `seconds` at speed 1, takes at the least on a node of speed
+/// `fastest`.
+double least_stage(double seconds, double fastest, bool rounds_by_speed);
+
 /// The costs of what is sent in one way: raw or with one algorithm.
 struct Form {
   const casync::Algorithm* algorithm = nullptr;  ///< null: raw

@@ -64,7 +64,25 @@ PrefixOption PrefixBound::read(const PlacedUnit& unit) {
     }
   }
   read_tails(unit, one);
+  if (unit.pattern->is_staged()) count_least_of_nodes(one);
   return one;
+}
+
+/// Who serves a factor's partitions depends on the gradients before it, so every node counts with
+/// the least of all.
+void PrefixBound::count_least_of_nodes(PrefixOption& one) {
+  const auto level = [](std::vector<std::int64_t>& numbers) {
+    numbers.assign(numbers.size(), *std::min_element(numbers.begin(), numbers.end()));
+  };
+  level(one.egress_tails);
+  level(one.codec_tails);
+  NodeLoad least = one.loads.front();
+  for (std::size_t node = 0; node + 1 < one.loads.size(); ++node) {
+    least.egress = std::min(least.egress, one.loads[node].egress);
+    least.ingress = std::min(least.ingress, one.loads[node].ingress);
+    least.codec = std::min(least.codec, one.loads[node].codec);
+  }
+  std::fill(one.loads.begin(), one.loads.end() - 1, least);
 }
 
 /// Steps that wait for none are served in their order, and before those that they lead to.

@@ -64,6 +64,7 @@ class PrefixBound {
   void read(std::size_t option, const std::vector<std::vector<OptionWork>>& work);
   PrefixOption read(const PlacedUnit& unit);
   void read_tails(const PlacedUnit& unit, PrefixOption& one) const;
+  static void count_least_of_nodes(PrefixOption& one);
   std::shared_ptr<const StepTails> tails_of(const Pattern& pattern);
   std::vector<Point> frontier(std::size_t place, std::size_t scope) const;
   static void keep_least(std::vector<Point>& points);

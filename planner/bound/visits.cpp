@@ -83,10 +83,18 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
   };
   for (std::size_t place = 0; place < ready.order.size(); ++place) {
     const models::Gradient& gradient = model.gradients[ready.order[place]];
-    const bool alone =
-        gradient.elements * models::size_of(gradient.dtype) >= shape.bulk.threshold_bytes &&
-        shape.batch.threshold_bytes == 0;
-    if (alone) places_.push_back(place);
+    std::int64_t least_bytes = gradient.elements * models::size_of(gradient.dtype);
+    for (const casync::Decision& decision : choices.gradients[ready.order[place]]) {
+      if (decision.algorithm == casync::kRaw) continue;
+      const auto algorithm = static_cast<std::size_t>(decision.algorithm);
+      const casync::Algorithm& what = choices.algorithms[algorithm];
+      if (!what.is_staged()) continue;
+      least_bytes =
+          std::min(least_bytes, casync::groupable(gradient, decision.algorithm, &what).bytes);
+    }
+    if (least_bytes >= shape.bulk.threshold_bytes && shape.batch.threshold_bytes == 0) {
+      places_.push_back(place);
+    }
   }
   std::stable_sort(places_.begin(), places_.end(),
                    [&](std::size_t a, std::size_t b) { return elements(a) > elements(b); });
@@ -94,13 +102,20 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
     std::vector<Option>& options = options_.emplace_back();
     for (const OptionWork& least : work[place]) {
       const casync::Decision& decision = choices.gradients[ready.order[place]][least.option];
-      const bool raw = decision.algorithm == casync::kRaw && !shape.raw_strategy.empty();
-      PatternKey key = {
+      Factors factors;
+      if (decision.algorithm != casync::kRaw) {
+        factors = factors_of(choices.algorithms[static_cast<std::size_t>(decision.algorithm)],
+                             model.gradients[ready.order[place]]);
+      }
+      const bool raw =
+          (decision.algorithm == casync::kRaw || !factors.empty()) && !shape.raw_strategy.empty();
+      const PatternKey key = {
           .elements = elements(place),
           .partitions = decision.partitions,
           .algorithm = decision.algorithm,
           .strategy = &casync::find_strategy(raw ? shape.raw_strategy : shape.strategy),
-          .fidelity = Fidelity::kWhole};
+          .fidelity = Fidelity::kWhole,
+          .factors = std::move(factors)};
       options.push_back(read(place, key));
       options.back().end = std::max(options.back().end, least.end);
     }
@@ -110,8 +125,12 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
 /// An option whose pattern is too large visits nothing that is known.
 VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
   Option option;
-  const double expected =
-      key.partitions * key.strategy->tasks_per_partition(nodes_, key.algorithm != casync::kRaw);
+  const bool staged = !key.factors.empty();
+  const double of_codec = key.partitions * key.strategy->tasks_per_partition(
+                                               nodes_, key.algorithm != casync::kRaw && !staged);
+  const double expected = staged ? static_cast<double>(key.factors.size()) * of_codec +
+                                       nodes_ * (1 + static_cast<double>(key.factors.size()))
+                                 : of_codec;
   if (expected > kMaxStepsOfOption || steps_ + static_cast<std::size_t>(expected) > kMaxSteps) {
     return option;
   }
@@ -128,7 +147,10 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
     option.end = std::max(option.end, head + static_cast<double>(tails[i]));
     if (step.work == 0 || step.resource == Resource::kLocal) continue;
     const auto work = static_cast<double>(step.work);
-    add(step, {head, work, static_cast<double>(tails[i]) - work}, ready_.order[place], lists);
+    const Visit visit = {head, work, static_cast<double>(tails[i]) - work};
+    add_mean(step, visit, lists);
+    // Who serves a factor's partitions depends on other gradients.
+    if (!staged) add_to_nodes(step, visit, ready_.order[place], lists);
   }
   book_.trim(kMaxPatternBytes);
   for (std::vector<Visit>& visits : lists) {
@@ -140,10 +162,15 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
   return option;
 }
 
-/// Of the gradient with that index, whose nodes are turned by it.
-void VisitBound::add(const Step& step, const Visit& visit, std::uint32_t g, Lists& lists) const {
+void VisitBound::add_mean(const Step& step, const Visit& visit, Lists& lists) const {
   const bool codec = step.resource == Resource::kCodec;
   lists[codec].push_back({visit.head, visit.work / nodes_, visit.tail});
+}
+
+/// Of the gradient with that index, whose nodes are turned by it.
+void VisitBound::add_to_nodes(const Step& step, const Visit& visit, std::uint32_t g,
+                              Lists& lists) const {
+  const bool codec = step.resource == Resource::kCodec;
   const std::uint32_t node = (step.node + g) % nodes_;
   const auto list = [&](std::uint32_t on, std::size_t sort) -> std::vector<Visit>& {
     return lists[kMeanLists + kListsPerNode * on + sort];

@@ -56,7 +56,8 @@ class VisitBound {
   static bool is_later(const Part& a, const Part& b);
 
   Option read(std::size_t place, const PatternKey& key);
-  void add(const Step& step, const Visit& visit, std::uint32_t g, Lists& lists) const;
+  void add_mean(const Step& step, const Visit& visit, Lists& lists) const;
+  void add_to_nodes(const Step& step, const Visit& visit, std::uint32_t g, Lists& lists) const;
   std::vector<Visit> merged(const std::vector<Visit>& visits) const;
   void narrow(double known);
   void find_rest();

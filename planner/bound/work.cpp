@@ -1,13 +1,18 @@
 #include "planner/bound/work.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "planner/bound/costs.hpp"
+#include "planner/timing/factors.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -39,6 +44,7 @@ class WorkMaker {
     const auto least = [&](const costs::Curve& curve) {
       return LeastCost(curve, machines.cluster.gpus_per_node, ready.speeds.front(), by_speed);
     };
+    by_speed_ = by_speed;
     forms_.resize(choices.algorithms.size() + 1);
     forms_[0].add = least(machines.profile.merge);
     forms_[0].bytes_per_element = sizeof(float);
@@ -46,6 +52,7 @@ class WorkMaker {
       const costs::CodecCosts& codec = machines.profile.codec(choices.algorithms[i].name);
       Form& form = forms_[i + 1];
       form.algorithm = &choices.algorithms[i];
+      if (form.algorithm->is_staged()) continue;
       form.encode = least(codec.encode);
       form.decode = least(codec.decode);
       form.add = least(codec.decode_add);
@@ -64,13 +71,13 @@ class WorkMaker {
       work.option = static_cast<std::uint16_t>(i);
       all.push_back(work);
     }
-    if (group_size_[place] < 2) return all;
     std::vector<bool> done(forms_.size(), false);
     for (std::size_t i = 0; i < decisions.size(); ++i) {
       const std::size_t form = form_of(decisions[i]);
-      if (done[form]) continue;
+      const double group_size = group_sizes_[is_staged(decisions[i]) ? form : 0][place];
+      if (done[form] || group_size < 2) continue;
       done[form] = true;
-      OptionWork work = in_group(place, decisions[i]);
+      OptionWork work = in_group(place, decisions[i], 1 / group_size);
       work.option = static_cast<std::uint16_t>(i);
       all.push_back(work);
     }
@@ -83,8 +90,14 @@ class WorkMaker {
   }
 
   const casync::Strategy& strategy_of(const casync::Decision& decision) const {
-    const bool raw = decision.algorithm == casync::kRaw && !shape_.raw_strategy.empty();
+    const bool raw =
+        (decision.algorithm == casync::kRaw || is_staged(decision)) && !shape_.raw_strategy.empty();
     return casync::find_strategy(raw ? shape_.raw_strategy : shape_.strategy);
+  }
+
+  bool is_staged(const casync::Decision& decision) const {
+    const casync::Algorithm* const algorithm = forms_[form_of(decision)].algorithm;
+    return algorithm != nullptr && algorithm->is_staged();
   }
 
   bool batched(std::int64_t elements) const {
@@ -126,6 +139,7 @@ class WorkMaker {
     const std::int64_t elements = model_.gradients[g].elements;
     const casync::Strategy& strategy = strategy_of(decision);
     const Form& form = forms_[form_of(decision)];
+    if (is_staged(decision)) return staged(place, decision, strategy);
     if (strategy.form == casync::Strategy::Form::kWhole) {
       return all_reduced(place, elements * static_cast<std::int64_t>(sizeof(float)));
     }
@@ -145,6 +159,141 @@ class WorkMaker {
     double after_first = 0;  ///< from the first node's ready time
     double after_last = 0;   ///< from the last node's
   };
+
+  /// What stages cost at the least on the fastest node.
+  struct StageTimes {
+    std::vector<double> encodes;
+    double decode = 0;
+  };
+
+  StageTimes stage_times(const Factors& factors, const casync::Decision& decision) const {
+    const costs::CodecCosts& codec = machines_.profile.codec(
+        choices_.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
+    require_stages(codec, factors.size());
+    const auto least = [&](const costs::StageCosts& costs, const costs::StageWork& work) {
+      return least_stage(costs.seconds(work), ready_.speeds.front(), by_speed_);
+    };
+    StageTimes times;
+    costs::StageWork all;
+    for (std::size_t stage = 0; stage < factors.size(); ++stage) {
+      const FactorSums& one = factors[stage];
+      const costs::StageWork work = {one.elements, one.element_ranks, one.values, one.value_ranks};
+      times.encodes.push_back(least(codec.stages[stage], work));
+      all = {one.elements, one.element_ranks, all.values + one.values,
+             all.value_ranks + one.value_ranks};
+    }
+    times.decode = least(codec.decode_stages, all);
+    return times;
+  }
+
+  static void require_stages(const costs::CodecCosts& codec, std::size_t stages) {
+    if (codec.stages.size() == stages) return;
+    throw io::InputError(
+        fmt::format("this profile has costs of {} stages of an algorithm that has {}; measure it "
+                    "with hipress-profile --algorithm",
+                    codec.stages.size(), stages));
+  }
+
+  /// A gradient that is compressed in stages: after each encode its factor travels as raw values
+  /// do, and every node's next encode waits for its mean. Who serves a factor's partitions depends
+  /// on the other gradients, so every node counts with what the one with least of it has.
+  OptionWork staged(std::size_t place, const casync::Decision& decision,
+                    const casync::Strategy& strategy) {
+    const std::uint32_t g = ready_.order[place];
+    const Factors factors = factors_of(
+        choices_.algorithms[static_cast<std::size_t>(decision.algorithm)], model_.gradients[g]);
+    const StageTimes times = stage_times(factors, decision);
+    OptionWork work;
+    Relative chain;
+    for (std::size_t stage = 0; stage < factors.size(); ++stage) {
+      work.codec.average += times.encodes[stage];
+      work.codec.all += times.encodes[stage];
+      const bool last = stage + 1 == factors.size();
+      const FactorOnItsWay factor = on_its_way(factors[stage], decision.partitions, strategy);
+      add_factor(factor, work);
+      // From its first encode on, no node goes on before all nodes have encoded the first factor.
+      const double takes = last ? factor.first_to_end : factor.first_to_mean;
+      chain.after_first += times.encodes[stage] + takes;
+      chain.after_last += times.encodes[stage] + (stage > 0 ? takes : factor.last_to(last));
+    }
+    work.codec.average += times.decode;
+    work.codec.all += times.decode;
+    work.port_head = times.encodes.front();
+    work.port_tail = times.decode + (is_whole(strategy) || nodes_ == 1 ? 0 : message_.latency());
+    chain.after_first += times.decode;
+    chain.after_last += times.decode;
+    finish(place, chain, work);
+    return work;
+  }
+
+  static bool is_whole(const casync::Strategy& strategy) {
+    return strategy.form == casync::Strategy::Form::kWhole;
+  }
+
+  /// What a factor loads resources with, and how long it takes until some node, or the last, has
+  /// its mean.
+  struct FactorOnItsWay {
+    OptionWork work;
+    double first_to_mean = 0;  ///< from the first node's encode, until some node's next may begin
+    double first_to_end = 0;   ///< until the last node's decode may
+    double last_to_mean = 0, last_to_end = 0;  ///< from the last node's encode
+    double last_to(bool last) const { return last ? last_to_end : last_to_mean; }
+  };
+
+  FactorOnItsWay on_its_way(const FactorSums& factor, std::int64_t partitions,
+                            const casync::Strategy& strategy) {
+    FactorOnItsWay way;
+    if (nodes_ == 1) return way;
+    if (is_whole(strategy)) {
+      const std::int64_t bytes = factor.elements_in(1) * static_cast<std::int64_t>(sizeof(float));
+      const double time = all_reduce_.time(bytes);
+      way.work.collective = time;
+      if (all_reduces_load_ports()) way.work.port.average = way.work.port.all = time;
+      way.first_to_mean = way.first_to_end = way.last_to_mean = way.last_to_end = time;
+      return way;
+    }
+    const std::int64_t elements = factor.elements_in(partitions);
+    const Relative& raw = raw_relative(elements, partitions, strategy);
+    way.work = raw.work;
+    const std::int64_t rounds = partitions / nodes_;
+    for (Work* const on : {&way.work.port, &way.work.codec}) {
+      on->all += static_cast<double>(raw.work.servers > 0 ? rounds : 0) * on->served;
+    }
+    way.first_to_end = raw.after_first;
+    way.last_to_end = raw.after_last;
+    const SliceCosts slice = costs_of(forms_[0], elements / partitions);
+    const double gathered =
+        strategy.bound->gathered == nullptr ? 0 : strategy.bound->gathered(slice, wire_);
+    // A node has the mean when all that it receives for that has come.
+    const double received = way.work.port.all - port_limit(machines_).credit;
+    way.first_to_mean = std::max(gathered, received + message_.latency());
+    return way;
+  }
+
+  const Relative& raw_relative(std::int64_t elements, std::int64_t partitions,
+                               const casync::Strategy& strategy) {
+    const auto key =
+        std::make_tuple(elements, casync::kRaw, static_cast<std::int32_t>(partitions), &strategy);
+    auto known = memo_.find(key);
+    if (known == memo_.end()) {
+      known = memo_.emplace(key, relative(forms_[0], elements, partitions, strategy)).first;
+    }
+    return known->second;
+  }
+
+  static void add_factor(const FactorOnItsWay& factor, OptionWork& work) {
+    work.port.average += factor.work.port.average;
+    work.port.all += factor.work.port.all;
+    work.codec.average += factor.work.codec.average;
+    work.codec.all += factor.work.codec.all;
+    work.host += factor.work.host;
+    work.collective += factor.work.collective;
+  }
+
+  /// It takes no credit from bursts, which comes back meanwhile.
+  bool all_reduces_load_ports() const {
+    return !costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0;
+  }
 
   void finish(std::size_t place, const Relative& relative, OptionWork& work) const {
     work.end = std::max({ready_.first(place) + relative.after_first,
@@ -262,10 +411,7 @@ class WorkMaker {
     const double time = all_reduce_.time(bytes);
     work.local = 2 * local;
     work.collective = time;
-    // It takes no credit from bursts, which comes back meanwhile.
-    if (!costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0) {
-      work.port.average = work.port.all = time;
-    }
+    if (all_reduces_load_ports()) work.port.average = work.port.all = time;
     work.port_head = work.port_tail = work.codec_head = work.own_head = work.codec_tail = local;
     Relative relative;
     relative.after_first = relative.after_last = 2 * local + time;
@@ -275,12 +421,12 @@ class WorkMaker {
 
   /// A member's part of a bulk group's work: of what grows with size its own, of what does not the
   /// share that it has in the largest group that it can be in.
-  OptionWork in_group(std::size_t place, const casync::Decision& decision) {
+  OptionWork in_group(std::size_t place, const casync::Decision& decision, double share) {
     const std::uint32_t g = ready_.order[place];
     const std::int64_t elements = model_.gradients[g].elements;
     const casync::Strategy& strategy = strategy_of(decision);
     const Form& form = forms_[form_of(decision)];
-    const double share = 1 / group_size_[place];
+    if (is_staged(decision)) return staged_in_group(place, decision, strategy, share);
     OptionWork work;
     if (strategy.form == casync::Strategy::Form::kWhole) {
       const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
@@ -289,9 +435,7 @@ class WorkMaker {
       work.port.average = work.port.all = 0;
       work.collective =
           share * all_reduce_line_.a + all_reduce_line_.b * static_cast<double>(bytes);
-      if (!costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0) {
-        work.port.average = work.port.all = work.collective;
-      }
+      if (all_reduces_load_ports()) work.port.average = work.port.all = work.collective;
       return work;
     }
     // K = N: every node serves one partition, of at least this many elements of this gradient.
@@ -331,6 +475,74 @@ class WorkMaker {
     return work;
   }
 
+  /// From a group's first encode of a factor, of which a member has this part, until some node, or
+  /// with the last factor the last node, has its mean.
+  double stage_in_group(const FactorSums& factor, const casync::Strategy& strategy,
+                        bool last) const {
+    if (nodes_ == 1) return 0;
+    if (is_whole(strategy)) {
+      return all_reduce_line_.a +
+             all_reduce_line_.b * static_cast<double>(factor.mean_values) * sizeof(float);
+    }
+    Slices slices;
+    slices.count = 1;
+    slices.first = slices.last =
+        costs_of_at_least(forms_[0], (factor.mean_values + nodes_ - 1) / nodes_);
+    slices.total = slices.first;
+    if (last) return strategy.bound->chain(slices, wire_);
+    return strategy.bound->gathered == nullptr ? 0 : strategy.bound->gathered(slices.first, wire_);
+  }
+
+  /// The same of a group that is compressed in stages, whose costs are linear: what grows with the
+  /// members' sizes is their own. It takes at least as long as one with this gradient alone.
+  OptionWork staged_in_group(std::size_t place, const casync::Decision& decision,
+                             const casync::Strategy& strategy, double share) {
+    const std::uint32_t g = ready_.order[place];
+    const casync::Algorithm& algorithm =
+        choices_.algorithms[static_cast<std::size_t>(decision.algorithm)];
+    const Factors factors = factors_of(algorithm, model_.gradients[g]);
+    const StageTimes times = stage_times(factors, decision);
+    const costs::CodecCosts& codec = machines_.profile.codec(algorithm.name);
+    // Rounding of the group's times, of which a member has its share, is not more than 2 ps.
+    const auto part = [&](double time, const costs::StageCosts& costs) {
+      const double fixed = kPicosecondsPerSecond * costs.a_s / ready_.speeds.front();
+      return std::max(0.0, (time - (1 - share) * fixed - 2) * kSlack);
+    };
+    const Line message = message_.line();
+    const Line add = forms_[0].add.line();
+    const bool batches = shape_.batch.threshold_bytes > 0;
+    OptionWork work;
+    Relative chain;
+    double coded = part(times.decode, codec.decode_stages);
+    for (std::size_t stage = 0; stage < factors.size(); ++stage) {
+      coded += part(times.encodes[stage], codec.stages[stage]);
+      const double takes = stage_in_group(factors[stage], strategy, stage + 1 == factors.size());
+      chain.after_first += times.encodes[stage] + takes;
+      chain.after_last += times.encodes[stage] + (stage > 0 || is_whole(strategy) ? takes : 0);
+      if (nodes_ == 1) continue;
+      const auto bytes = static_cast<double>(factors[stage].mean_values) * sizeof(float);
+      if (is_whole(strategy)) {
+        const double time = share * all_reduce_line_.a + all_reduce_line_.b * bytes;
+        work.collective += time;
+        if (all_reduces_load_ports()) work.port.average += time;
+        continue;
+      }
+      work.port.average += 2 * (n_ - 1) * (share * message.a + message.b * bytes / n_);
+      coded += (n_ - 1) * ((batches ? 0 : share * add.a) +
+                           add.b * static_cast<double>(factors[stage].mean_values) / n_);
+      const Line& host = message_.between_hosts();
+      work.host += n_ * crossings_of(*strategy.bound) * (share * host.a + host.b * bytes / n_);
+    }
+    work.port.all = work.port.average;
+    work.codec.average = work.codec.all = coded;
+    work.port_head = times.encodes.front();
+    work.port_tail = times.decode + (is_whole(strategy) || nodes_ == 1 ? 0 : message_.latency());
+    chain.after_first += times.decode;
+    chain.after_last += times.decode;
+    finish(place, chain, work);
+    return work;
+  }
+
   /// A slice of so many elements or more.
   SliceCosts costs_of_at_least(const Form& form, std::int64_t elements) const {
     const auto bytes =
@@ -349,17 +561,41 @@ class WorkMaker {
            kPicosecondsPerSecond;
   }
 
-  /// Per place, how many members the largest group can have that the gradient can be in; 0: none.
+  /// Per form, of which groups are, and per place, how many members the largest group can have that
+  /// the gradient can be in; 0: none. Forms without stages have the first table.
   void find_groups() {
-    const std::size_t places = ready_.order.size();
-    group_size_.assign(places, 0);
+    group_sizes_.assign(forms_.size(), std::vector<double>(ready_.order.size(), 0));
+    if (shape_.bulk.threshold_bytes <= 0) return;
+    group_sizes_[0] = groups_of([&](std::size_t place) -> std::int64_t {
+      const models::Gradient& gradient = model_.gradients[ready_.order[place]];
+      return gradient.elements * models::size_of(gradient.dtype);
+    });
+    for (std::size_t form = 1; form < forms_.size(); ++form) {
+      const casync::Algorithm& algorithm = *forms_[form].algorithm;
+      if (!algorithm.is_staged()) continue;
+      group_sizes_[form] = groups_of([&](std::size_t place) -> std::int64_t {
+        const std::uint32_t g = ready_.order[place];
+        const bool has_it = std::ranges::any_of(
+            choices_.gradients[g],
+            [&](const casync::Decision& decision) { return form_of(decision) == form; });
+        if (!has_it) return kNotSmall;
+        return casync::groupable(model_.gradients[g], static_cast<std::int8_t>(form - 1),
+                                 &algorithm)
+            .bytes;
+      });
+    }
+  }
+
+  static constexpr std::int64_t kNotSmall = std::numeric_limits<std::int64_t>::max();
+
+  template <class BytesOf>
+  std::vector<double> groups_of(const BytesOf& bytes_of) const {
+    std::vector<double> sizes_of(ready_.order.size(), 0);
     const casync::Aggregation& rule = shape_.bulk;
-    if (rule.threshold_bytes <= 0) return;
     std::vector<std::size_t> small;
     std::vector<std::int64_t> sizes;
-    for (std::size_t place = 0; place < places; ++place) {
-      const models::Gradient& gradient = model_.gradients[ready_.order[place]];
-      const std::int64_t bytes = gradient.elements * models::size_of(gradient.dtype);
+    for (std::size_t place = 0; place < ready_.order.size(); ++place) {
+      const std::int64_t bytes = bytes_of(place);
       if (bytes >= rule.threshold_bytes) continue;
       small.push_back(place);
       sizes.push_back(bytes);
@@ -376,8 +612,9 @@ class WorkMaker {
       for (std::size_t j = 0; j <= i; ++j) {
         if (static_cast<double>(i - j) < window[j]) largest = std::max(largest, window[j]);
       }
-      group_size_[small[i]] = std::min(largest, most);
+      sizes_of[small[i]] = std::min(largest, most);
     }
+    return sizes_of;
   }
 
   casync::Picoseconds nominal(std::size_t place) const {
@@ -408,8 +645,9 @@ class WorkMaker {
   const double n_;
   const casync::Wire wire_;
   mutable std::map<const casync::BoundTerms*, double> crossings_;
-  std::vector<Form> forms_;  // raw, then the algorithms
-  std::vector<double> group_size_;
+  std::vector<Form> forms_;                       // raw, then the algorithms
+  std::vector<std::vector<double>> group_sizes_;  // by form and place
+  bool by_speed_ = false;
   std::map<std::tuple<std::int64_t, std::int8_t, std::int32_t, const casync::Strategy*>, Relative>
       memo_;
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 
@@ -35,6 +37,20 @@ std::optional<int> built_in_place(std::string_view name) {
   return row != nullptr ? std::optional(row->coarseness) : std::nullopt;
 }
 
+/// Of "powersgd(rank=4)" or, with its default, "powersgd"; 0 of algorithms without a rank.
+int rank_of(std::string_view name) {
+  constexpr std::string_view kRank = "rank";
+  const kernels::AlgorithmRow* const row = kernels::find_algorithm(name);
+  if (row == nullptr) return 0;
+  const auto parameter =
+      std::find_if(row->parameters.begin(), row->parameters.end(),
+                   [&](const kernels::Parameter& one) { return one.name == kRank; });
+  if (parameter == row->parameters.end()) return 0;
+  const std::size_t given = name.find("rank=");
+  if (given == std::string_view::npos) return static_cast<int>(parameter->value);
+  return std::atoi(std::string(name.substr(given + kRank.size() + 1)).c_str());
+}
+
 int parse_place(const std::string& text) {
   const std::optional<int> rank = built_in_place(text);
   if (rank && *rank >= kernels::kFinest) return *rank;
@@ -52,16 +68,23 @@ int AccuracyOrder::coarseness(std::string_view name) const {
                   io::quote(name), kRawName, kernels::algorithm_names()));
 }
 
+Coarseness AccuracyOrder::given_up(std::string_view name) const {
+  return {.place = coarseness(name), .negative_rank = -rank_of(name)};
+}
+
 bool AccuracyOrder::is_assumed(std::string_view name) const {
   return kernels::program_file(name) && !own_place(places, name) && !built_in_place(name);
 }
 
 std::vector<std::string> AccuracyOrder::not_coarser(const std::vector<std::string>& algorithms,
                                                     std::string_view coarsest) const {
-  const int limit = coarseness(coarsest);
+  const Coarseness limit = given_up(coarsest);
+  const bool has_rank = coarsest.find('(') != std::string_view::npos && limit.negative_rank < 0;
   std::vector<std::string> kept;
   for (const std::string& name : algorithms) {
-    if (coarseness(name) <= limit) kept.push_back(name);
+    const Coarseness one = given_up(name);
+    const bool less_rank = has_rank && one.negative_rank < 0 && one > limit;
+    if (one.place <= limit.place && !less_rank) kept.push_back(name);
   }
   return kept;
 }

@@ -1,11 +1,19 @@
 #pragma once
 
+#include <compare>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hipress::planner {
+
+/// How much of a gradient is given up: by the algorithm's place, and within it by rank.
+struct Coarseness {
+  int place = 0;          ///< 0: nothing
+  int negative_rank = 0;  ///< of algorithms that have one: a higher rank keeps more
+  auto operator<=>(const Coarseness&) const = default;
+};
 
 /// How much of a gradient algorithms give up, as places in an order, the coarsest last.
 struct AccuracyOrder {
@@ -16,10 +24,14 @@ struct AccuracyOrder {
   /// place is as coarse as the coarsest. std::invalid_argument for others.
   int coarseness(std::string_view name) const;
 
+  /// The same with the algorithm's rank, "powersgd(rank=4)"; raw: nothing.
+  Coarseness given_up(std::string_view name) const;
+
   /// Whether it is a program whose place is only assumed.
   bool is_assumed(std::string_view name) const;
 
-  /// The algorithms that are not coarser than `coarsest` ("none": raw alone), in their order.
+  /// The algorithms that are not coarser than `coarsest` ("none": raw alone), in their order; of
+  /// those of its place that have a rank, if it has one too, those of its rank or more.
   std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
                                        std::string_view coarsest) const;
 };

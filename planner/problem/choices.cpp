@@ -7,6 +7,7 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "planner/baselines/baselines.hpp"
+#include "planner/timing/factors.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -18,6 +19,7 @@ constexpr std::int64_t kMinManyBytes = 64 << 10;  // of a slice where K > N
 std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) {
   const auto nodes = static_cast<std::int32_t>(problem.nodes);
   std::vector<std::int32_t> counts;
+  if (elements == 0) return counts;
   if (!folded_only(problem)) {
     for (std::int32_t k = 1; k < nodes; k *= 2) {
       if (k == 1 || elements / k >= casync::kSliceWord) counts.push_back(k);
@@ -30,6 +32,21 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
     if (many <= plans::kMaxPartitions && slice_bytes >= kMinManyBytes) counts.push_back(many);
   }
   return counts;
+}
+
+/// The elements of a gradient that partitions are made of: of one that is compressed in stages,
+/// those of its smallest factor; 0: no plan compresses it so.
+std::int64_t sliced(const Problem& problem, const Choices& choices,
+                    const models::Gradient& gradient, std::int8_t algorithm) {
+  if (algorithm == casync::kRaw) return gradient.elements;
+  const casync::Algorithm& what = choices.algorithms[static_cast<std::size_t>(algorithm)];
+  if (!what.is_staged()) return gradient.elements;
+  if (!refusal(problem, gradient, what).empty()) return 0;
+  const Factors factors = factors_of(what, gradient);
+  const auto smallest = std::min_element(
+      factors.begin(), factors.end(),
+      [](const FactorSums& a, const FactorSums& b) { return a.values < b.values; });
+  return smallest == factors.end() ? 0 : smallest->values;
 }
 
 bool same(const casync::Decision& a, const casync::Decision& b) {
@@ -54,6 +71,20 @@ std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::G
   return cast.empty() ? casync::kRaw : index_of(algorithms, std::string(cast));
 }
 
+/// What a strategy that sends_raw_alone() can carry compressed: factors.
+void add_whole(const Problem& problem, Choices& choices) {
+  if (problem.nodes == 1) return;
+  for (const std::string& name : problem.algorithms) {
+    if (!is_staged(name)) continue;
+    const std::int8_t algorithm = index_of(choices.algorithms, name);
+    for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
+      const models::Gradient& gradient = problem.model.gradients[g];
+      const casync::Algorithm& what = choices.algorithms[static_cast<std::size_t>(algorithm)];
+      if (refusal(problem, gradient, what).empty()) choices.gradients[g].push_back({algorithm, 1});
+    }
+  }
+}
+
 /// Adds what a baseline decides. Its algorithms are its own.
 void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& choices) {
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
@@ -64,6 +95,9 @@ void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& cho
       const std::string& name = plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
       if (!allows(problem, problem.model.gradients[g], name)) continue;
       decision.algorithm = index_of(choices.algorithms, name);
+      const auto place = static_cast<std::size_t>(decision.algorithm);
+      if (!refusal(problem, problem.model.gradients[g], choices.algorithms[place]).empty())
+        continue;
     }
     add_unless_there(choices.gradients[g], decision);
   }
@@ -181,6 +215,7 @@ Choices make_choices(const Problem& problem) {
           problem.strategy));
     }
     choices.gradients.assign(problem.model.gradients.size(), {casync::Decision{}});
+    add_whole(problem, choices);
     choices.shapes = make_shapes(problem);
     return choices;
   }
@@ -193,8 +228,12 @@ Choices make_choices(const Problem& problem) {
     }
     for (const std::int8_t algorithm : algorithms) {
       if (problem.nodes == 1 && algorithm != algorithms.front()) break;  // nobody to send to
-      for (const std::int32_t k : ladder(problem, gradient.elements)) {
+      const std::int64_t elements = sliced(problem, choices, gradient, algorithm);
+      for (const std::int32_t k : ladder(problem, elements)) {
         add_unless_there(options, {algorithm, k});
+      }
+      if (elements > 0 && elements < gradient.elements) {  // as baselines have it
+        add_unless_there(options, {algorithm, static_cast<std::int32_t>(problem.nodes)});
       }
     }
   }

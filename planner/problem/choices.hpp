@@ -33,13 +33,14 @@ struct Choices {
 
 /// What the plans of a problem may be. K is 1, a power of two up to N, N, and 2N and 4N where
 /// slices stay at least 64 KiB; only K whose slices have at least 32 elements. A gradient is sent
-/// raw or with any algorithm of the problem, with each of these K; besides it may be what a
-/// baseline decides for it, so that every baseline of the problem's algorithms is one of the plans.
-/// Where folded_only(), other K than multiples of N are left out, those of the baselines too.
-/// Shapes are all combinations of the problem's strategies, bulk and batch rules (off, and
-/// thresholds with waits of some shares of backward) and transfer orders. Strategy "best": ps and
-/// ring, for raw gradients that one or the library's all-reduce. A strategy that
-/// sends_raw_alone(): everything raw.
+/// raw or with any algorithm of the problem that does not refuse its shape, with each of these K,
+/// for an algorithm with stages by its smallest factor, and N; besides it may be what a baseline
+/// decides for it, so that every baseline of the problem's algorithms is one of the plans. Where
+/// folded_only(), other K than multiples of N are left out, those of the baselines too. Shapes are
+/// all combinations of the problem's strategies, bulk and batch rules (off, and thresholds with
+/// waits of some shares of backward) and transfer orders. Strategy "best": ps and ring, for raw
+/// gradients that one or the library's all-reduce. A strategy that sends_raw_alone(): everything
+/// raw, or compressed in stages.
 Choices make_choices(const Problem& problem);
 
 /// The rules for bulk groups that plans of the problem may have: off, then thresholds with what

@@ -1,13 +1,11 @@
 #include "planner/problem/problem.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "casync/strategy.hpp"
-#include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/problem/choices.hpp"
 #include "plans/plan_builder.hpp"
@@ -70,18 +68,38 @@ const std::string& first_lossy(const std::vector<std::string>& names) {
   return lossy == names.end() ? names.front() : *lossy;
 }
 
-void require_one_stage(const std::string& name, const kernels::CodecTraits& traits) {
-  if (!traits.staged) return;
-  throw io::InputError(
-      fmt::format("algorithm {} sends factors of whole gradients, which plans cannot say yet; take "
-                  "one that sends messages of slices",
-                  io::quote(name)));
+std::vector<std::string> of_slices(const std::vector<std::string>& names) {
+  std::vector<std::string> kept;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(kept),
+               [](const std::string& name) { return !is_staged(name); });
+  return kept;
+}
+
+bool is_staged(const std::string& algorithm) {
+  const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
+  return row != nullptr && row->staged;
+}
+
+std::string refusal(const Problem& problem, const models::Gradient& gradient,
+                    const casync::Algorithm& algorithm) {
+  if (!algorithm.is_staged()) {
+    return sends_raw_alone(problem.strategy) ? problem.strategy + " adds gradients as they travel"
+                                             : "";
+  }
+  if (problem.machines != nullptr && problem.machines->cluster.gpus_per_node > 1) {
+    return "the GPUs of a node would each have a part of it";
+  }
+  return plans::refusal(algorithm, gradient);
+}
+
+bool may_compress(const Problem& problem) {
+  if (problem.nodes == 1 || problem.algorithms.empty()) return false;
+  return !sends_raw_alone(problem.strategy) ||
+         std::any_of(problem.algorithms.begin(), problem.algorithms.end(), is_staged);
 }
 
 casync::Algorithm algorithm(const std::string& name) {
-  const std::shared_ptr<const kernels::Codec> codec = kernels::make_codec(name);
-  require_one_stage(name, codec->traits());
-  return plans::algorithm_of(name, codec);
+  return plans::algorithm_of(name, kernels::make_codec(name));
 }
 
 }  // namespace hipress::planner

@@ -8,7 +8,6 @@
 
 #include "casync/plan.hpp"
 #include "costs/profile.hpp"
-#include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
 #include "planner/problem/accuracy.hpp"
 #include "planner/timing/evaluation.hpp"
@@ -81,8 +80,19 @@ Choices choices_of(const Problem& problem);
 /// The strategies that a problem leaves to choose from for gradients in whatever form.
 std::vector<std::string> strategies_of(const Problem& problem);
 
-/// Whether the strategy, a row of casync::strategies() or "best", can carry nothing compressed.
+/// Whether the strategy, a row of casync::strategies() or "best", can carry nothing but raw values:
+/// gradients that are not compressed, and factors of those that are compressed in stages.
 bool sends_raw_alone(const std::string& strategy);
+
+/// The algorithm of that name sends factors of whole gradients, stage by stage.
+bool is_staged(const std::string& algorithm);
+
+/// Why no plan of the problem can compress the gradient with that algorithm; empty: one can.
+std::string refusal(const Problem& problem, const models::Gradient& gradient,
+                    const casync::Algorithm& algorithm);
+
+/// Whether plans of the problem may compress something.
+bool may_compress(const Problem& problem);
 
 /// How the plan's raw gradients travel.
 const std::string& raw_strategy_of(const casync::Plan& plan);
@@ -95,11 +105,11 @@ casync::Plan in_one_strategy(casync::Plan plan);
 /// cast to half precision, or the first if all are. `names` must not be empty.
 const std::string& first_lossy(const std::vector<std::string>& names);
 
-/// io::InputError for an algorithm that works in stages on whole gradients.
-void require_one_stage(const std::string& name, const kernels::CodecTraits& traits);
+/// Those that send messages of slices, which SeCoPa's formulas are about: without stages.
+std::vector<std::string> of_slices(const std::vector<std::string>& names);
 
 /// What a plan must know of the algorithm called `name`. std::invalid_argument that lists the
-/// algorithms, and what require_one_stage() says.
+/// algorithms.
 casync::Algorithm algorithm(const std::string& name);
 
 }  // namespace hipress::planner

@@ -124,10 +124,22 @@ class BranchAndBound {
     return true;
   }
 
-  /// What a plan's first gradients do does not depend on the others.
+  /// What a plan's first gradients do does not depend on the others, but where a library carries
+  /// factors: its all-reduces of later ones wait for those of the gradients that follow.
   bool has_prefixes(std::uint32_t shape) const {
-    return simulations_.timed_by_units({shape, {}}) &&
-           choices_.shapes[shape].bulk.threshold_bytes == 0;
+    const Shape& plans = choices_.shapes[shape];
+    const std::string& raw = plans.raw_strategy.empty() ? plans.strategy : plans.raw_strategy;
+    return simulations_.timed_by_units({shape, {}}) && plans.bulk.threshold_bytes == 0 &&
+           !(sends_raw_alone(raw) && has_stages());
+  }
+
+  bool has_stages() const {
+    return std::ranges::any_of(choices_.gradients, [&](const auto& options) {
+      return std::ranges::any_of(options, [&](const casync::Decision& decision) {
+        return decision.algorithm != casync::kRaw &&
+               choices_.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged();
+      });
+    });
   }
 
   void search_prefixes(std::uint32_t shape, const std::vector<std::vector<OptionWork>>& work) {

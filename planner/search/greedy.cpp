@@ -16,14 +16,31 @@ bool few_tasks(const Problem& problem) {
          kMaxExactTasks;
 }
 
-/// Options with K = N, or where there are none the first; those that send it as it is first.
-std::vector<std::uint16_t> whole_options(const Problem& problem,
+/// Options with K = N, or where there are none the first; those that send it as it is first. Of an
+/// algorithm with stages that has none with K = N, the last.
+std::vector<std::uint16_t> whole_options(const Problem& problem, const Choices& choices,
                                          const std::vector<casync::Decision>& options) {
-  std::vector<std::uint16_t> found;
+  const auto is_whole = [&](const casync::Decision& option) {
+    return option.partitions == static_cast<std::int32_t>(problem.nodes);
+  };
+  std::vector<std::uint16_t> found, staged;
   for (std::uint16_t i = 0; i < options.size(); ++i) {
-    if (options[i].partitions == static_cast<std::int32_t>(problem.nodes)) found.push_back(i);
+    if (is_whole(options[i])) found.push_back(i);
+    const std::int8_t algorithm = options[i].algorithm;
+    if (algorithm == casync::kRaw ||
+        !choices.algorithms[static_cast<std::size_t>(algorithm)].is_staged()) {
+      continue;
+    }
+    const auto of_it = [&](const casync::Decision& other) { return other.algorithm == algorithm; };
+    const auto whole = [&](const casync::Decision& other) {
+      return of_it(other) && is_whole(other);
+    };
+    const auto rest = options.begin() + i + 1;
+    if (std::any_of(options.begin(), options.end(), whole)) continue;
+    if (std::none_of(rest, options.end(), of_it)) staged.push_back(i);
   }
   if (found.empty()) found.push_back(0);
+  found.insert(found.end(), staged.begin(), staged.end());
   return found;
 }
 
@@ -35,7 +52,7 @@ Candidate greedy_candidate(const Problem& problem, Evaluator& evaluator, std::ui
   Candidate candidate = {shape, {}};
   std::vector<std::vector<std::uint16_t>> options;
   for (const std::vector<casync::Decision>& all : choices.gradients) {
-    options.push_back(whole_options(problem, all));
+    options.push_back(whole_options(problem, choices, all));
     candidate.options.push_back(options.back().front());
   }
   const bool exact = few_tasks(problem) && evaluator.can_be_exact(candidate);

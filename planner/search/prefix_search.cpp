@@ -121,6 +121,7 @@ class Walk {
         prefix_(bound.any()) {
     prefix_.units.clear();
     candidate_ = {shape, std::vector<std::uint16_t>(ready.order.size(), 0)};
+    factors_ = {static_cast<std::uint32_t>(ready.order.size())};
   }
 
   /// Searches all plans of a part.
@@ -168,6 +169,7 @@ class Walk {
   Timeline timeline_;
   Schedule prefix_;
   Candidate candidate_;                       // the prefix, and anything behind it
+  std::vector<std::uint32_t> factors_;        // Task::gradient of the next factor, after each unit
   std::size_t number_ = 0;                    // of the part
   std::vector<TimelineState::Event> events_;  // of print_of()
   std::int64_t simulated_ = 0, bounded_ = 0;
@@ -241,19 +243,22 @@ void Walk::push(const PrefixOption& option) {
   PlacedUnit& unit = prefix_.units.emplace_back(bound_.any().units[place]);
   unit.pattern = option.pattern;
   unit.tails = option.tails->data();
+  unit.first_factor = option.pattern->is_staged() ? factors_.back() : 0;
+  factors_.push_back(factors_.back() + option.pattern->stages);
   candidate_.options[ready_.order[place]] = option.option;
   bound_.push(option);
 }
 
 void Walk::pop() {
   prefix_.units.pop_back();
+  factors_.pop_back();
   bound_.pop();
 }
 
 /// Of all that what happens from here on depends on.
 Print Walk::print_of(const TimelineState& state) {
   Fingerprint print;
-  print.add(state.next);
+  print.add(state.next, factors_.back() % prefix_.representatives);
   for (const TimelineState::Events& sort : state.events) {
     const auto coming = sort.coming();
     events_.assign(coming.begin(), coming.end());
@@ -280,7 +285,7 @@ Print Walk::print_of(const TimelineState& state) {
     const std::uint32_t open = state.open[unit - state.oldest];
     print.add(unit, open);
     if (open > 0) {
-      print.add(candidate_.options[ready_.order[unit]]);
+      print.add(candidate_.options[ready_.order[unit]], prefix_.units[unit].first_factor);
       add_all(print, std::span(waits, steps));
     }
     waits += steps;

@@ -124,7 +124,14 @@ SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::ui
 }
 
 SearchResult search_secopa(const Problem& problem) {
-  const std::string& name = first_lossy(problem.algorithms);
+  const std::vector<std::string> names = of_slices(problem.algorithms);
+  if (names.empty()) {
+    throw io::InputError(fmt::format(
+        "search secopa has no formulas for algorithms that send factors of whole gradients ({}): "
+        "allow another one, or take --search timeline with a profile that has their costs",
+        fmt::join(problem.algorithms, ", ")));
+  }
+  const std::string& name = first_lossy(names);
   const plans::PlanContext context = {problem.model, problem.strategy, problem.nodes, name};
   plans::PlanBuilder builder(context);
   const SecopaCosts costs = problem.nodes == 1 ? SecopaCosts{}
@@ -139,7 +146,13 @@ SearchResult search_secopa(const Problem& problem) {
     const SecopaChoice& choice = known->second;
     builder.decide(g, choice.compress ? builder.algorithm(name) : casync::kRaw, choice.partitions);
   }
-  return {.plan = builder.take().plan, .diagnostics = diagnostics_of(problem)};
+  SearchResult result = {.plan = builder.take().plan, .diagnostics = diagnostics_of(problem)};
+  if (names.size() < problem.algorithms.size()) {
+    result.diagnostics.push_back(
+        "search secopa has no formulas for algorithms that send factors of whole gradients: they "
+        "are left out");
+  }
+  return result;
 }
 
 }  // namespace hipress::planner

@@ -24,7 +24,8 @@ SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::ui
                     std::int64_t elements);
 
 /// Plans each gradient alone by SeCoPa's published cost model, with the published costs or, if the
-/// problem has a profile, with measured ones. Compresses with first_lossy(problem.algorithms).
+/// problem has a profile, with measured ones. Compresses with first_lossy() of those that
+/// send messages of slices; io::InputError if there is none.
 SearchResult search_secopa(const Problem& problem);
 
 }  // namespace hipress::planner

@@ -33,6 +33,7 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
   std::uint32_t round = 0;
   for (const std::uint32_t gradient : order_) {
     groupable_.push_back(casync::groupable(problem.model.gradients[gradient], casync::kRaw));
+    bytes_.push_back(groupable_.back().bytes);
     const casync::Picoseconds due = groupable_.back().ready;
     const std::int64_t work = length(casync::Kind::kBackward, due - reached);
     reached = due;
@@ -86,6 +87,7 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
   if (!strategy->rotates) return false;
   if (strategy->form == casync::Strategy::Form::kWhole) return true;
   const std::int32_t partitions = unit.decision.partitions;
+  if (!unit.factors.empty()) return partitions % static_cast<std::int64_t>(problem_.nodes) == 0;
   return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
          unit.elements % (casync::kSliceWord * partitions) == 0;
 }
@@ -102,6 +104,7 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
                               .round = round_[unit.position],
                               .index = unit.index,
                               .need = unit.position,
+                              .first_factor = unit.first_factor,
                               .pattern = &pattern(unit, candidate.shape, fidelity)});
     longest += schedule.units.back().pattern->longest;
   }
@@ -110,21 +113,22 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
 }
 
 PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decision,
-                          std::uint32_t shape, Fidelity fidelity) const {
+                          const Factors& factors, std::uint32_t shape, Fidelity fidelity) const {
   const casync::Strategy* strategy = strategy_of(decision, shape);
   const bool whole = strategy->form == casync::Strategy::Form::kWhole;
   return {.elements = elements,
           .partitions = whole ? 1 : decision.partitions,
           .algorithm = decision.algorithm,
           .strategy = strategy,
-          .fidelity = fidelity};
+          .fidelity = fidelity,
+          .factors = factors};
 }
 
 const Pattern& Evaluator::pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity) {
   if (unit.index < order_.size()) {
     return pattern_of_gradient(unit.index, candidate_->options[unit.index], shape, fidelity);
   }
-  return book(fidelity).find(key(unit.elements, unit.decision, shape, fidelity));
+  return book(fidelity).find(key(unit.elements, unit.decision, unit.factors, shape, fidelity));
 }
 
 const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t option,
@@ -134,8 +138,10 @@ const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t opt
   if (known.empty()) known.resize(first_option_.back(), nullptr);
   const Pattern*& entry = known[first_option_[g] + option];
   if (!entry) {
-    entry =
-        &book(fidelity).find(key(problem_.model.gradients[g].elements, decision, shape, fidelity));
+    static const Factors kNone;
+    const Factors& factors = is_staged(decision) ? sent(g, decision.algorithm).factors : kNone;
+    entry = &book(fidelity).find(
+        key(problem_.model.gradients[g].elements, decision, factors, shape, fidelity));
   }
   return *entry;
 }
@@ -154,14 +160,41 @@ void Evaluator::trim() {
   std::erase_if(singles_, [](const auto& row) { return row.first.second != Fidelity::kCoarse; });
 }
 
+const Evaluator::Sent& Evaluator::sent(std::uint32_t g, std::int8_t algorithm) {
+  const auto [known, is_new] = sent_.try_emplace({g, algorithm});
+  if (is_new) {
+    const casync::Algorithm& what = choices_.algorithms[static_cast<std::size_t>(algorithm)];
+    const models::Gradient& gradient = problem_.model.gradients[g];
+    known->second = {factors_of(what, gradient),
+                     casync::groupable(gradient, algorithm, &what).bytes};
+  }
+  return known->second;
+}
+
 void Evaluator::lay_out(const Candidate& candidate) {
   candidate_ = &candidate;
   units_.clear();
-  if (choices_.shapes[candidate.shape].bulk.threshold_bytes > 0) return group(candidate);
-  for (std::uint32_t place = 0; place < order_.size(); ++place) {
-    const std::uint32_t g = order_[place];
-    units_.push_back({place, g, problem_.model.gradients[g].elements,
-                      choices_.gradients[g][candidate.options[g]]});
+  if (choices_.shapes[candidate.shape].bulk.threshold_bytes > 0) {
+    group(candidate);
+  } else {
+    for (std::uint32_t place = 0; place < order_.size(); ++place) {
+      const std::uint32_t g = order_[place];
+      const casync::Decision& decision = choices_.gradients[g][candidate.options[g]];
+      units_.push_back({place, g, problem_.model.gradients[g].elements, decision});
+      if (is_staged(decision)) units_.back().factors = sent(g, decision.algorithm).factors;
+    }
+  }
+  number_factors();
+}
+
+/// As casync::Layout: behind all gradients and groups, as backward completes their units.
+void Evaluator::number_factors() {
+  auto next = static_cast<std::uint32_t>(order_.size());
+  for (const Unit& unit : units_) next += unit.index >= order_.size() ? 1 : 0;
+  for (Unit& unit : units_) {
+    if (unit.factors.empty()) continue;
+    unit.first_factor = next;
+    next += static_cast<std::uint32_t>(unit.factors.size());
   }
 }
 
@@ -171,7 +204,10 @@ void Evaluator::group(const Candidate& candidate) {
     return choices_.gradients[order_[place]][candidate.options[order_[place]]];
   };
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
-    groupable_[place].algorithm = decision(place).algorithm;
+    const std::int8_t algorithm = decision(place).algorithm;
+    groupable_[place].algorithm = algorithm;
+    groupable_[place].bytes =
+        is_staged(decision(place)) ? sent(order_[place], algorithm).bytes : bytes_[place];
   }
   const std::vector<std::uint32_t> last =
       casync::bulk_groups(choices_.shapes[candidate.shape].bulk, groupable_);
@@ -179,6 +215,7 @@ void Evaluator::group(const Candidate& candidate) {
   struct Members {
     std::uint32_t count = 0;
     std::int64_t elements = 0;
+    Factors factors = {};
   };
   std::vector<Members> ending(order_.size());
   auto index = static_cast<std::uint32_t>(order_.size());
@@ -186,15 +223,22 @@ void Evaluator::group(const Candidate& candidate) {
     Members& members = ending[last[place]];
     ++members.count;
     members.elements += problem_.model.gradients[order_[place]].elements;
+    const bool staged = is_staged(decision(place));
+    if (staged) {
+      join(members.factors, sent(order_[place], decision(place).algorithm).factors);
+    }
     if (last[place] != place) continue;
     if (members.count == 1) {
-      units_.push_back({place, order_[place], members.elements, decision(place)});
+      units_.push_back(
+          {place, order_[place], members.elements, decision(place), std::move(members.factors)});
       continue;
     }
-    units_.push_back({place,
-                      index++,
-                      casync::group_elements(members.elements, problem_.nodes),
-                      {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)}});
+    units_.push_back(
+        {place,
+         index++,
+         staged ? members.elements : casync::group_elements(members.elements, problem_.nodes),
+         {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)},
+         std::move(members.factors)});
   }
 }
 

@@ -69,10 +69,19 @@ class Evaluator {
     std::uint32_t index;     ///< a gradient's, or from their number on a group's
     std::int64_t elements;
     casync::Decision decision;
+    Factors factors = {};            ///< if it is compressed in stages
+    std::uint32_t first_factor = 0;  ///< Task::gradient of the first
   };
   Schedule schedule(const Candidate& candidate, Fidelity fidelity);
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
+  void number_factors();
+  /// What a gradient sends with an algorithm that has stages, and its bytes; else none.
+  struct Sent {
+    Factors factors;
+    std::int64_t bytes = 0;
+  };
+  const Sent& sent(std::uint32_t g, std::int8_t algorithm);
   bool folds(const Unit& unit, std::uint32_t shape) const;
   bool has_coarse(std::uint32_t shape) const;
   PatternBook& book(Fidelity fidelity) {
@@ -81,11 +90,15 @@ class Evaluator {
   const Pattern& pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity);
   const Pattern& pattern_of_gradient(std::uint32_t g, std::uint16_t option, std::uint32_t shape,
                                      Fidelity fidelity);
-  PatternKey key(std::int64_t elements, const casync::Decision& decision, std::uint32_t shape,
-                 Fidelity fidelity) const;
+  PatternKey key(std::int64_t elements, const casync::Decision& decision, const Factors& factors,
+                 std::uint32_t shape, Fidelity fidelity) const;
   const casync::Strategy* strategy_of(const casync::Decision& decision, std::uint32_t shape) const {
     const Ways& ways = strategies_[shape];
-    return decision.algorithm == casync::kRaw ? ways.raw : ways.compressed;
+    return decision.algorithm == casync::kRaw || is_staged(decision) ? ways.raw : ways.compressed;
+  }
+  bool is_staged(const casync::Decision& decision) const {
+    return decision.algorithm != casync::kRaw &&
+           choices_.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged();
   }
 
   const Problem& problem_;
@@ -96,12 +109,14 @@ class Evaluator {
   std::vector<std::int64_t> ready_;           // per place in that order, ps
   std::vector<std::uint32_t> round_;          // per place
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
+  std::vector<std::int64_t> bytes_;           // per place, of what is not compressed in stages
   std::int64_t compute_end_ = 0;
   struct Ways {
     const casync::Strategy *compressed, *raw;
   };
-  std::vector<Ways> strategies_;  // per shape
-  std::vector<Unit> units_;       // of the candidate at hand
+  std::vector<Ways> strategies_;                                // per shape
+  std::vector<Unit> units_;                                     // of the candidate at hand
+  std::map<std::pair<std::uint32_t, std::int8_t>, Sent> sent_;  // by gradient and algorithm
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows
   /// Of gradients on their own, by strategy and fidelity; null: not looked up yet.

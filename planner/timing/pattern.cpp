@@ -34,6 +34,9 @@ struct Draft {
 
 Pattern finish(Draft draft) {
   Pattern pattern;
+  // One that comes before another both directly and by a Join waits for it once.
+  std::sort(draft.edges.begin(), draft.edges.end());
+  draft.edges.erase(std::unique(draft.edges.begin(), draft.edges.end()), draft.edges.end());
   std::vector<std::uint32_t> waits(draft.steps.size(), 0);
   for (const auto& [before, after] : draft.edges) {
     ++waits[after];
@@ -54,7 +57,6 @@ Pattern finish(Draft draft) {
     require_countable(pattern.longest);
   }
   draft.steps.push_back({.successors = begin});
-  std::sort(draft.edges.begin(), draft.edges.end());
   pattern.successors.reserve(draft.edges.size());
   for (const auto& [before, after] : draft.edges) pattern.successors.push_back(after);
   draft.steps.shrink_to_fit();
@@ -63,9 +65,12 @@ Pattern finish(Draft draft) {
 }
 
 Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
-  Step step = {.work = works.of(task),
-               .node = graph.representative(task.node),
-               .resource = casync::resource_of(task.kind)};
+  const casync::Factor* const factor = graph.factor_of(task);
+  Step step = {
+      .work = casync::is_staged(task) ? works.of(task, graph.factors_of(task)) : works.of(task),
+      .node = graph.representative(task.node),
+      .resource = casync::resource_of(task.kind),
+      .factor = static_cast<std::uint8_t>(factor == nullptr ? 0 : factor->stage + 1)};
   if (step.resource == Resource::kPorts) step.shift = graph.folded ? 0 : task.peer_offset;
   if (task.kind == Kind::kSend) step.delay = works.latency();
   return step;
@@ -101,12 +106,44 @@ Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
     }
   }
   Pattern pattern = finish(std::move(draft));
-  const auto collective = std::find_if(
-      kept.begin(), kept.end(), [&](TaskId id) { return graph[id].kind == Kind::kAllReduce; });
-  if (collective != kept.end()) {
-    pattern.collective = static_cast<std::uint32_t>(collective - kept.begin());
+  for (std::uint32_t i = 0; i < kept.size(); i += graph.representatives()) {
+    while (i < kept.size() && graph[kept[i]].kind != Kind::kAllReduce) ++i;
+    if (i < kept.size()) pattern.collectives.push_back(i);
   }
+  if (!graph.factors.empty()) pattern.first_factor = graph.first_factor;
+  pattern.stages = static_cast<std::uint32_t>(graph.factors.size());
   return pattern;
+}
+
+/// A plan for one unit, with the numbers of its factors where it has some.
+struct OneUnit {
+  models::Model model;
+  casync::Plan plan;
+};
+
+OneUnit unit_of(const PatternKey& key, const std::vector<casync::Algorithm>& algorithms,
+                const costs::Cluster& cluster) {
+  OneUnit one;
+  one.model.gradients.push_back({.name = "unit", .elements = key.elements});
+  one.plan = {.strategy = std::string(key.strategy->name),
+              .nodes = cluster.nodes,
+              .gpus_per_node = cluster.gpus_per_node,
+              .algorithms = algorithms,
+              .decisions = {{key.algorithm, key.partitions}}};
+  if (key.factors.empty()) return one;
+  casync::Algorithm& algorithm = one.plan.algorithms[static_cast<std::size_t>(key.algorithm)];
+  algorithm.refusal = {};
+  algorithm.stages = [&key](std::span<const std::int64_t>) {
+    std::vector<casync::Algorithm::Factor> factors;
+    for (const FactorSums& sums : key.factors) {
+      constexpr std::int64_t kValueBytes = sizeof(float);
+      const std::int64_t shorter = sums.values - sums.mean_values;
+      factors.push_back(
+          {.bytes = sums.end * kValueBytes, .mean_bytes = (sums.end - shorter) * kValueBytes});
+    }
+    return factors;
+  };
+  return one;
 }
 
 /// One node's mean share of a unit, phase by phase. A phase of which a node does `share` in the
@@ -120,29 +157,12 @@ class CoarseDraft final : public casync::CoarsePattern {
         works_(works),
         nodes_(machines.cluster.nodes),
         gpus_(machines.cluster.gpus_per_node) {
-    const casync::Slice slice = casync::slice(key.elements, key.partitions, 0);
-    const std::int64_t slices = (key.elements + slice.elements - 1) / slice.elements;
-    unit_.nodes = nodes_;
-    unit_.share = static_cast<double>(slices) / nodes_;
-    const std::int64_t bytes = algorithm
-                                   ? algorithm->encoded_bytes(slice.elements)
-                                   : slice.elements * static_cast<std::int64_t>(sizeof(float));
-    unit_.message =
-        static_cast<double>(works.of({.amount = bytes, .peer_offset = 1, .kind = Kind::kSend}));
-    unit_.latency = static_cast<double>(works.latency());
-    Task task = {.amount = slice.elements, .kind = Kind::kMerge, .algorithm = key.algorithm};
-    if (algorithm) {
-      task.kind = Kind::kEncode;
-      unit_.encode = static_cast<double>(works.of(task));
-      task.kind = Kind::kDecode;
-      unit_.decode = static_cast<double>(works.of(task));
-      task.flags = casync::kAccumulate;
-    }
-    unit_.add = static_cast<double>(works.of(task));
+    if (key.factors.empty()) unit_ = costs_of(key.elements, algorithm);
   }
 
   /// The strategy must have a coarse pattern.
   Pattern take() {
+    if (!key_.factors.empty()) return staged();
     casync::StepIds start, ends;
     const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
     const Step local = {.work = works_.of({.amount = bytes, .kind = Kind::kLocalReduce}),
@@ -166,13 +186,75 @@ class CoarseDraft final : public casync::CoarsePattern {
   }
 
  private:
+  casync::CoarseCosts costs_of(std::int64_t elements, const casync::Algorithm* algorithm) const {
+    const casync::Slice slice = casync::slice(elements, key_.partitions, 0);
+    const std::int64_t slices = (elements + slice.elements - 1) / slice.elements;
+    casync::CoarseCosts unit;
+    unit.nodes = nodes_;
+    unit.share = static_cast<double>(slices) / nodes_;
+    const std::int64_t bytes = algorithm
+                                   ? algorithm->encoded_bytes(slice.elements)
+                                   : slice.elements * static_cast<std::int64_t>(sizeof(float));
+    unit.message =
+        static_cast<double>(works_.of({.amount = bytes, .peer_offset = 1, .kind = Kind::kSend}));
+    unit.latency = static_cast<double>(works_.latency());
+    Task task = {.amount = slice.elements, .kind = Kind::kMerge};
+    if (algorithm) {
+      task.algorithm = key_.algorithm;
+      task.kind = Kind::kEncode;
+      unit.encode = static_cast<double>(works_.of(task));
+      task.kind = Kind::kDecode;
+      unit.decode = static_cast<double>(works_.of(task));
+      task.flags = casync::kAccumulate;
+    }
+    unit.add = static_cast<double>(works_.of(task));
+    return unit;
+  }
+
+  /// An encode and the raw strategy's phases for each factor, and a decode.
+  Pattern staged() {
+    const std::vector<casync::Factor> factors = as_factors(key_.factors);
+    const auto code = [&](Kind kind, std::size_t stage, const casync::StepIds& after) {
+      const Task task = {.amount = key_.elements,
+                         .kind = kind,
+                         .algorithm = key_.algorithm,
+                         .flags = casync::kStaged,
+                         .stage = static_cast<std::uint8_t>(stage)};
+      return draft_.add({.work = works_.of(task, factors)}, after);
+    };
+    std::vector<std::uint32_t> collectives;
+    casync::StepIds ends;
+    for (std::size_t stage = 0; stage < factors.size(); ++stage) {
+      ends = {code(Kind::kEncode, stage, ends)};
+      if (nodes_ == 1) continue;
+      const std::int64_t elements = key_.factors[stage].elements_in(key_.partitions);
+      if (key_.strategy->form != casync::Strategy::Form::kWhole) {
+        ends = key_.strategy->coarse(*this, costs_of(elements, nullptr), ends);
+        continue;
+      }
+      const Task task = {.amount = elements * static_cast<std::int64_t>(sizeof(float)),
+                         .kind = Kind::kAllReduce};
+      const Step step = {.work = works_.of(task),
+                         .resource = Resource::kPorts,
+                         .factor = static_cast<std::uint8_t>(stage + 1)};
+      ends = {draft_.add(step, ends)};
+      collectives.push_back(ends.front());
+    }
+    code(Kind::kDecode, 0, ends);
+    Pattern pattern = finish(std::move(draft_));
+    pattern.collectives = std::move(collectives);
+    pattern.first_factor = 1;
+    pattern.stages = static_cast<std::uint32_t>(factors.size());
+    return pattern;
+  }
+
   Pattern all_reduced(const casync::StepIds& start, const Step& local, std::int64_t bytes) {
     const Task task = {.amount = bytes, .kind = Kind::kAllReduce};
     const Step step = {.work = works_.of(task), .resource = Resource::kPorts};
     const std::uint32_t reduce = draft_.add(step, start);
     if (gpus_ > 1) draft_.add(local, {reduce});
     Pattern pattern = finish(std::move(draft_));
-    pattern.collective = reduce;
+    pattern.collectives = {reduce};
     return pattern;
   }
 
@@ -217,17 +299,17 @@ const Pattern& PatternBook::find(const PatternKey& key) {
     entry = std::make_unique<const Pattern>(CoarseDraft(key, algorithm, machines_, works_).take());
   } else {
     if (stop_ && stop_()) throw sim::Stopped();
-    models::Model model;
-    model.gradients.push_back({.name = "unit", .elements = key.elements});
-    casync::Plan plan = {.strategy = std::string(key.strategy->name),
-                         .nodes = machines_.cluster.nodes,
-                         .gpus_per_node = machines_.cluster.gpus_per_node,
-                         .algorithms = algorithms_,
-                         .decisions = {{key.algorithm, key.partitions}}};
+    const OneUnit one = unit_of(key, algorithms_, machines_.cluster);
     const auto folding =
         key.fidelity == Fidelity::kFolded ? casync::Folding::kFolded : casync::Folding::kNone;
-    entry =
-        std::make_unique<const Pattern>(pattern_of(casync::expand(model, plan, folding), works_));
+    TaskGraph graph = casync::expand(one.model, one.plan, folding);
+    for (std::size_t stage = 0; stage < key.factors.size(); ++stage) {
+      casync::Factor& factor = graph.factors[stage];
+      const std::uint32_t unit = factor.unit;
+      factor = key.factors[stage].factor(static_cast<std::uint32_t>(stage));
+      factor.unit = unit;
+    }
+    entry = std::make_unique<const Pattern>(pattern_of(graph, works_));
   }
   bytes_ += entry->bytes();
   return *entry;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "casync/plan.hpp"
 #include "costs/cluster.hpp"
 #include "planner/timing/evaluation.hpp"
+#include "planner/timing/factors.hpp"
 #include "sim/works.hpp"
 
 /// Patterns: what a planner's simulations are put together from.
@@ -19,7 +21,8 @@
 /// A plan changes in one gradient from one candidate to the next, so expanding a whole graph for
 /// each is mostly repetition. A *pattern* is the tasks of one unit (a gradient or bulk group) of
 /// some size, algorithm, K and strategy, without computation, with their work in picoseconds; it is
-/// made once and used wherever such a unit occurs.
+/// made once and used wherever such a unit occurs. Of a unit that is compressed in stages it has
+/// the factors' tasks too.
 namespace hipress::planner {
 
 using casync::Resource;
@@ -33,6 +36,7 @@ struct Step {
   std::uint32_t node = 0;        ///< before the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
   Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
+  std::uint8_t factor = 0;  ///< 1 + the stage of the factor that it moves; 0: of the unit itself
 };
 
 struct Pattern {
@@ -43,11 +47,15 @@ struct Pattern {
   std::int64_t codec_work = 0;         ///< ps, of all steps on codec streams, all nodes together
   std::int64_t port_work = 0;
   double longest = 0;  ///< ps of all work and delays one after the other
-  /// The AllReduce of the first node; those of the others follow it. Each waits for its node's one
-  /// of the unit with an all-reduce before.
-  std::uint32_t collective = casync::kNoIndex;
+  /// Per all-reduce, one or by stage, the AllReduce of the first node; those of the others follow
+  /// it. Each waits for its node's one that comes before it in casync::collective_order().
+  std::vector<std::uint32_t> collectives = {};
+  /// Task::gradient of the first factor in the graph that it was made of; 0: it has no stages.
+  std::uint32_t first_factor = 0;
+  std::uint32_t stages = 0;
 
-  bool is_collective() const { return collective != casync::kNoIndex; }
+  bool is_collective() const { return !collectives.empty(); }
+  bool is_staged() const { return first_factor > 0; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(waits.size()); }
   std::size_t bytes() const {
     return steps.capacity() * sizeof(Step) + waits.capacity() * sizeof(waits[0]) +
@@ -72,8 +80,11 @@ struct PatternKey {
   std::int8_t algorithm = casync::kRaw;
   const casync::Strategy* strategy = nullptr;
   Fidelity fidelity = Fidelity::kCoarse;
+  Factors factors = {};  ///< of a unit that is compressed in stages; `strategy` is that of raw ones
 
-  auto tie() const { return std::tie(elements, partitions, algorithm, strategy, fidelity); }
+  auto tie() const {
+    return std::tie(elements, partitions, algorithm, strategy, fidelity, factors);
+  }
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
@@ -88,6 +99,10 @@ class UnitWorks {
   /// The arguments must outlive it.
   UnitWorks(const Machines& machines, const sim::TaskCosts& costs);
   std::int64_t of(const casync::Task& task) const { return works_.of(task, path_, speed_); }
+  /// Of an Encode or Decode of a staged codec, for whose unit these stand.
+  std::int64_t of(const casync::Task& task, std::span<const casync::Factor> factors) const {
+    return works_.at_speed(task, works_.staged(task, factors), speed_);
+  }
   std::int64_t latency() const { return works_.latency(path_); }
 
  private:

@@ -22,6 +22,24 @@ std::uint32_t common_units(const Schedule& a, const Schedule& b) {
   return static_cast<std::uint32_t>(differ.first - a.units.begin());
 }
 
+/// All-reduces of one unit, at the most.
+std::size_t most_collectives(const Schedule& schedule) {
+  std::size_t most = 0;
+  for (const PlacedUnit& unit : schedule.units) {
+    most = std::max(most, unit.pattern->collectives.size());
+  }
+  return most;
+}
+
+/// Of `common` first units of both, those before whose release both simulations are alike: a unit's
+/// all-reduce of a later stage may wait for one of a unit that follows.
+std::uint32_t alike_before(std::uint32_t common, const Schedule& a, const Schedule& b) {
+  const std::size_t most = std::max(most_collectives(a), most_collectives(b));
+  const auto later = static_cast<std::uint32_t>(most > 1 ? most - 1 : 0);
+  return common == a.units.size() && common == b.units.size() ? common
+                                                              : common - std::min(common, later);
+}
+
 bool alike(const Schedule& a, const Schedule& b) {
   return a.representatives == b.representatives && a.transfer_order == b.transfer_order &&
          a.compute_end == b.compute_end;
@@ -100,7 +118,8 @@ void Timeline::begin(const Schedule& schedule, const Recording* base) {
   set({});
   const TimelineState* from = nullptr;
   if (base && alike(schedule, base->schedule)) {
-    const std::uint32_t common = common_units(schedule, base->schedule);
+    const std::uint32_t common =
+        alike_before(common_units(schedule, base->schedule), schedule, base->schedule);
     for (const TimelineState& state : base->states) {
       const bool differs_before =
           state.next < schedule.units.size() && schedule.units[state.next].ready <= state.now;
@@ -178,18 +197,11 @@ void Timeline::place_units() {
   port_rule_.resize(schedule_->representatives);
   units_.resize(count);
   offset_.resize(count + 1);
-  collective_before_.assign(count, casync::kNoIndex);
-  collective_behind_.assign(count, casync::kNoIndex);
   std::size_t offset = 0;
-  std::uint32_t last = casync::kNoIndex;
   for (std::uint32_t unit = 0; unit < count; ++unit) {
     const Pattern& pattern = *schedule_->units[unit].pattern;
     offset_[unit] = offset;
     offset += pattern.count();
-    if (!pattern.is_collective()) continue;
-    if (last != casync::kNoIndex) collective_behind_[last] = unit;
-    collective_before_[unit] = last;
-    last = unit;
   }
   offset_.back() = offset;
   if (waits_.size() < offset) waits_.resize(offset);
@@ -199,10 +211,44 @@ void Timeline::place_units() {
                  .successors = placed.pattern->successors.data(),
                  .tails = placed.tails,
                  .waits = waits_.data() + offset_[i],
-                 .turn = placed.index % schedule_->representatives,
+                 .turn = placed.turn(schedule_->representatives),
                  .index = placed.index,
+                 .first_factor = placed.first_factor,
                  .is_collective = placed.pattern->is_collective()};
   }
+  place_collectives();
+}
+
+/// casync::collective_order(): by the unit's place and the stage together, then by the stage.
+void Timeline::place_collectives() {
+  const std::vector<PlacedUnit>& units = schedule_->units;
+  collectives_.clear();
+  place_of_collective_.clear();
+  first_collective_.clear();
+  std::size_t most = 0;
+  for (const PlacedUnit& unit : units) {
+    first_collective_.push_back(static_cast<std::uint32_t>(place_of_collective_.size()));
+    const std::size_t count = unit.pattern->collectives.size();
+    place_of_collective_.resize(place_of_collective_.size() + count);
+    most = std::max(most, count);
+  }
+  for (std::size_t place = 0; most > 0 && place + 1 < units.size() + most; ++place) {
+    for (std::size_t stage = 0; stage < most && stage <= place; ++stage) {
+      const std::size_t unit = place - stage;
+      if (unit >= units.size() || stage >= units[unit].pattern->collectives.size()) continue;
+      place_of_collective_[first_collective_[unit] + stage] =
+          static_cast<std::uint32_t>(collectives_.size());
+      collectives_.push_back({static_cast<std::uint32_t>(unit), static_cast<std::uint32_t>(stage)});
+    }
+  }
+}
+
+/// The step of its unit that is the collective's AllReduce on a node.
+std::uint32_t Timeline::step_of_collective(std::size_t which, std::uint32_t node) const {
+  const Collective& collective = collectives_[which];
+  const Unit& unit = units_[collective.unit];
+  return schedule_->units[collective.unit].pattern->collectives[collective.stage] +
+         rotated(node + schedule_->representatives - unit.turn);
 }
 
 void Timeline::set(const Deadline& deadline) {
@@ -300,32 +346,43 @@ void Timeline::release(std::uint32_t unit) {
     for (const std::uint32_t step : pattern.sources) make_ready(unit, step);
     return;
   }
-  hold_collective(unit);
+  hold_collectives(unit);
   for (const std::uint32_t step : pattern.sources) {
     if (waits_[offset_[unit] + step] == 0) make_ready(unit, step);
   }
 }
 
-/// Lets each node's AllReduce wait for the one before, as far as that is not over.
-void Timeline::hold_collective(std::uint32_t unit) {
-  const std::uint32_t before = collective_before_[unit];
-  if (before == casync::kNoIndex || before < state_.oldest) return;
-  const std::uint32_t first = schedule_->units[before].pattern->collective;
-  for (std::uint32_t i = 0; i < schedule_->representatives; ++i) {
-    if (waits_[offset_[before] + first + i] == kDone) continue;
-    ++waits_[offset_[unit] + schedule_->counterpart(before, i, unit)];
+/// Lets each node's AllReduces wait for those before, as far as these are not over.
+void Timeline::hold_collectives(std::uint32_t unit) {
+  const std::size_t count = schedule_->units[unit].pattern->collectives.size();
+  for (std::size_t stage = 0; stage < count; ++stage) {
+    const std::uint32_t place = place_of_collective_[first_collective_[unit] + stage];
+    if (place == 0) continue;
+    const std::uint32_t before = collectives_[place - 1].unit;
+    if (before < state_.oldest) continue;
+    for (std::uint32_t node = 0; node < schedule_->representatives; ++node) {
+      const bool done = before < state_.next &&
+                        waits_[offset_[before] + step_of_collective(place - 1, node)] == kDone;
+      if (!done) ++waits_[offset_[unit] + step_of_collective(place, node)];
+    }
   }
 }
 
 /// The node's next AllReduce may start, if its unit is ready.
 void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
-  const std::uint32_t first = schedule_->units[unit].pattern->collective;
-  if (step < first || step >= first + schedule_->representatives) return;
+  const std::uint32_t representatives = schedule_->representatives;
+  const std::vector<std::uint32_t>& firsts = schedule_->units[unit].pattern->collectives;
+  const auto first = std::find_if(firsts.begin(), firsts.end(), [&](std::uint32_t one) {
+    return step >= one && step < one + representatives;
+  });
+  if (first == firsts.end()) return;
   waits_[offset_[unit] + step] = kDone;
-  const std::uint32_t behind = collective_behind_[unit];
-  if (behind >= state_.next) return;
-  const std::uint32_t next = schedule_->counterpart(unit, step - first, behind);
-  if (--waits_[offset_[behind] + next] == 0) make_ready(behind, next);
+  const auto stage = static_cast<std::size_t>(first - firsts.begin());
+  const std::uint32_t behind = place_of_collective_[first_collective_[unit] + stage] + 1;
+  if (behind == collectives_.size() || collectives_[behind].unit >= state_.next) return;
+  const std::uint32_t next_unit = collectives_[behind].unit;
+  const std::uint32_t next = step_of_collective(behind, rotated(step - *first + units_[unit].turn));
+  if (--waits_[offset_[next_unit] + next] == 0) make_ready(next_unit, next);
 }
 
 void Timeline::take(const Event& event) {
@@ -368,7 +425,9 @@ void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
   const Unit& unit = units_[number];
   const Step& step = unit.steps[number_of_step];
   const std::uint32_t node = node_of(unit, step);
-  Entry entry = {sim::key_by_ready(now_, unit.index), number_of_step, number};
+  const std::uint32_t gradient =
+      step.factor == 0 ? unit.index : unit.first_factor + step.factor - 1;
+  Entry entry = {sim::key_by_ready(now_, gradient), number_of_step, number};
   if (step.resource != Resource::kPorts) {
     const std::uint32_t stream = number_of_stream(step.resource, node);
     wait(entry, state_.queues[stream]);

@@ -27,11 +27,23 @@ struct PlacedUnit {
                             ///< of events of its own
   std::uint32_t index = 0;  ///< Task::gradient of its tasks
   std::uint32_t need = 0;   ///< TaskGraph::need_places of it
+  std::uint32_t first_factor = 0;  ///< Task::gradient of its first factor, if it has stages
   const Pattern* pattern = nullptr;
   /// Per step of the pattern, or null: ps from its start to the iteration's end, at the least. Runs
   /// with a limit end sooner with it.
   const std::int64_t* tails = nullptr;
   bool operator==(const PlacedUnit&) const = default;
+
+  /// How far its nodes are turned against the pattern's, by the gradient's index, or the factors'.
+  std::uint32_t turn(std::uint32_t representatives) const {
+    if (!pattern->is_staged()) return index % representatives;
+    return (first_factor + representatives - pattern->first_factor % representatives) %
+           representatives;
+  }
+  /// Task::gradient of the step's task.
+  std::uint32_t gradient_of(const Step& step) const {
+    return step.factor == 0 ? index : first_factor + step.factor - 1;
+  }
 };
 
 /// All that a simulation depends on.
@@ -43,17 +55,12 @@ struct Schedule {
 
   /// The representative whose codec stream, link between GPUs or egress the step takes.
   std::uint32_t node_of(const PlacedUnit& unit, const Step& step) const {
-    return representatives == 1 ? 0 : (step.node + unit.index) % representatives;
+    return representatives == 1 ? 0 : (step.node + unit.turn(representatives)) % representatives;
   }
   /// The representative whose ingress it takes.
   std::uint32_t receiver_of(const PlacedUnit& unit, const Step& step) const {
-    return representatives == 1 ? 0 : (step.node + unit.index + step.shift) % representatives;
-  }
-  /// The AllReduce of `other` on the node that the i-th AllReduce of `unit` is on.
-  std::uint32_t counterpart(std::uint32_t unit, std::uint32_t i, std::uint32_t other) const {
-    const std::uint32_t node = (i + units[unit].index) % representatives;
-    return units[other].pattern->collective +
-           (node + representatives - units[other].index % representatives) % representatives;
+    if (representatives == 1) return 0;
+    return (step.node + unit.turn(representatives) + step.shift) % representatives;
   }
 };
 
@@ -179,6 +186,7 @@ class Timeline {
     std::uint32_t open = 0;          // steps that are not done
     std::uint32_t turn = 0;          // its peer_offset, less than the representatives
     std::uint32_t index = 0;
+    std::uint32_t first_factor = 0;
     bool is_collective = false;
   };
 
@@ -189,7 +197,9 @@ class Timeline {
   std::int64_t go(std::int64_t limit, const Recording* base, Recording* recording);
   bool instant();
   void release(std::uint32_t unit);
-  void hold_collective(std::uint32_t unit);
+  void place_collectives();
+  std::uint32_t step_of_collective(std::size_t which, std::uint32_t node) const;
+  void hold_collectives(std::uint32_t unit);
   void end_collective(std::uint32_t unit, std::uint32_t step);
   void take(const Event& event);
   void arrive(std::uint32_t unit, std::uint32_t step);
@@ -229,8 +239,13 @@ class Timeline {
   std::vector<Unit> units_;
   std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
   std::vector<std::uint16_t> waits_;
-  // Per unit with an all-reduce: the one before and the one behind; casync::kNoIndex: none.
-  std::vector<std::uint32_t> collective_before_, collective_behind_;
+  /// One all-reduce of a unit, on every node.
+  struct Collective {
+    std::uint32_t unit = 0, stage = 0;
+  };
+  std::vector<Collective> collectives_;  // in the order in which nodes run them
+  /// Per unit and stage, which of them it is: first_collective_[unit] + stage has the place.
+  std::vector<std::uint32_t> first_collective_, place_of_collective_;
   sim::Touched touched_streams_;  // numbers of queues
   sim::PortRule port_rule_;
   std::int64_t now_ = 0;

@@ -57,6 +57,9 @@ std::string describe_option(const models::Model& model, const casync::Plan& plan
   const std::string name = plans::is_raw(model.gradients[g], plan, decision)
                                ? "raw"
                                : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
+  if (is_staged(name) && sends_raw_alone(raw_strategy_of(plan))) {
+    return fmt::format("{}, {}", name, raw_strategy_of(plan));
+  }
   return fmt::format("{}, K = {}", name, decision.partitions);
 }
 
@@ -71,10 +74,10 @@ AffordableScenario required_scenario(const Problem& problem, const TimedPlan& pl
   return how;
 }
 
-int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
-                  const casync::Decision& decision, const AccuracyOrder& order) {
-  if (plans::is_raw(gradient, plan, decision)) return 0;
-  return order.coarseness(plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
+Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
+                         const casync::Decision& decision, const AccuracyOrder& order) {
+  if (plans::is_raw(gradient, plan, decision)) return {};
+  return order.given_up(plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
 }
 
 Workbench::Workbench(const Problem& problem, const TimedPlan& plan,
@@ -121,7 +124,7 @@ TimedPlan Workbench::timed(const Candidate& candidate, double iteration_s) const
   return {make(candidate), order(candidate), iteration_s};
 }
 
-int Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
+Coarseness Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
   const casync::Plan only = {.algorithms = choices_.algorithms, .decisions = {}};
   return planner::coarseness_of(problem_.model.gradients[g], only, choices_.gradients[g][option],
                                 problem_.accuracy);

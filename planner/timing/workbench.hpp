@@ -24,9 +24,9 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b);
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g);
 
 /// How much the decision gives up of the gradient: 0 if it is sent as what it is, else the
-/// algorithm's coarseness in that order.
-int coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
-                  const casync::Decision& decision, const AccuracyOrder& order = {});
+/// algorithm's coarseness in that order, and its rank.
+Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
+                         const casync::Decision& decision, const AccuracyOrder& order = {});
 
 /// How the plan is simulated. io::InputError if its graph is too large for that, which is needed to
 /// do `what` ("explain") with it.
@@ -62,7 +62,7 @@ class Workbench {
     return describe(g, a) == describe(g, b);
   }
   /// How much gradient g's option gives up.
-  int coarseness_of(std::size_t g, std::uint16_t option) const;
+  Coarseness coarseness_of(std::size_t g, std::uint16_t option) const;
   /// The option's decision in words.
   std::string describe(std::size_t g, std::uint16_t option) const;
 

@@ -201,9 +201,6 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
     return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
   }
   plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
-  for (std::size_t i = 0; i < resolved.codecs.size(); ++i) {
-    require_one_stage(resolved.plan.algorithms[i].name, resolved.codecs[i]->traits());
-  }
   if (!order) order = resolved.transfer_order;
   return {.plan = std::move(resolved.plan),
           .transfer_order = order.value_or(sim::TransferOrder::kReady)};

@@ -52,10 +52,6 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
   return comparison;
 }
 
-bool may_compress(const Problem& problem) {
-  return problem.nodes > 1 && !problem.algorithms.empty() && !sends_raw_alone(problem.strategy);
-}
-
 std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
                                    Comparison& comparison) {
   const auto consider = [&](Contender contender) {

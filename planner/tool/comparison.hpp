@@ -9,9 +9,6 @@ namespace hipress::planner {
 /// Simulates the plan and the baselines; what was given up for that is added to the diagnostics.
 Comparison compare_with_baselines(const Problem& problem, SearchResult& found);
 
-/// Whether a plan of the problem may compress anything.
-bool may_compress(const Problem& problem);
-
 /// Searches the best plan that compresses nothing within limits, and keeps it, or a faster baseline
 /// without compression, as Comparison::uncompressed, and as Comparison::raw if it may be the plan.
 /// Returns how many plans were simulated for it.

@@ -20,10 +20,34 @@ namespace {
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 constexpr double kMaxBudget_s = 1e6;         // 12 days
 
+/// Of "powersgd(rank=1|2)", what it is short for: an algorithm with each of a parameter's values.
+void add_alternatives(const std::string& name, std::vector<std::string>& names) {
+  const std::size_t bar = name.find('|');
+  const std::size_t equals = name.rfind('=', bar);
+  if (bar == std::string::npos || equals == std::string::npos) {
+    names.push_back(name);
+    return;
+  }
+  const std::size_t end = std::min(name.find_first_of(",)", bar), name.size());
+  for (std::size_t first = equals + 1; first <= end;) {
+    const std::size_t last = std::min(name.find('|', first), end);
+    add_alternatives(
+        name.substr(0, equals + 1) + name.substr(first, last - first) + name.substr(end), names);
+    first = last + 1;
+  }
+}
+
+/// All algorithms that a list names.
+std::vector<std::string> named_algorithms(const std::string& text) {
+  std::vector<std::string> names;
+  for (const std::string& name : kernels::split_algorithms(text)) add_alternatives(name, names);
+  return names;
+}
+
 /// The algorithms of a list, or none of "none".
 std::vector<std::string> allowed_algorithms(const std::string& text) {
   if (text == "none") return {};
-  const std::vector<std::string> names = kernels::split_algorithms(text);
+  const std::vector<std::string> names = named_algorithms(text);
   for (const std::string& name : names) algorithm(name);  // refuses what is unknown
   return names;
 }
@@ -41,10 +65,12 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       ->capture_default_str();
-  app.add_option("--topology", options.topology,
-                 fmt::format("One of {} (allreduce: nothing compressed), or BEST: all of them, and "
-                             "all-reduce for what others do not compress (search timeline)",
-                             casync::strategy_names(casync::Operation::kMean)))
+  app.add_option(
+         "--topology", options.topology,
+         fmt::format(
+             "One of {} (allreduce: nothing compressed but by low rank), or BEST: all of them, and "
+             "all-reduce for what others do not compress (search timeline)",
+             casync::strategy_names(casync::Operation::kMean)))
       ->each([&](const std::string&) { options.topology_given = true; })
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
@@ -53,7 +79,7 @@ void declare_options(CLI::App& app, Options& options) {
   models::declare(app, options.times);
   app.add_option("--algorithm", options.algorithms,
                  "Algorithms that the plan may use, separated by commas (fp16 only if it is "
-                 "listed), or none")
+                 "listed), or none; 'powersgd(rank=1|2|4)' for one with several values")
       ->capture_default_str();
   app.add_option(
       "--coarsest", options.coarsest,
@@ -145,6 +171,24 @@ std::string topology_of(const Options& options, const SearchRow& search) {
   return name;
 }
 
+namespace {
+
+/// SeCoPa's formulas know messages of slices. A list of nothing else is left, for the search to
+/// refuse.
+void leave_out_stages(const SearchRow& search, Problem& problem) {
+  if (search.simulates) return;
+  std::vector<std::string> kept = of_slices(problem.algorithms);
+  if (kept.empty() || kept.size() == problem.algorithms.size()) return;
+  spdlog::warn(
+      "search {} has no formulas for algorithms that send factors of whole gradients: they are "
+      "left "
+      "out; --search timeline plans them",
+      search.name);
+  problem.algorithms = std::move(kept);
+}
+
+}  // namespace
+
 Problem problem_of(const Options& options, const SearchRow& search, const models::Model& model) {
   Problem problem = {.model = model,
                      .strategy = topology_of(options, search),
@@ -154,6 +198,7 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
   if (!options.coarsest.empty()) {
     problem.algorithms = problem.accuracy.not_coarser(problem.algorithms, options.coarsest);
   }
+  leave_out_stages(search, problem);
   if (problem.algorithms.empty() && !search.optimises) {
     throw io::InputError(
         fmt::format("search {} needs an algorithm to decide on: allow one, or take --search "
@@ -168,7 +213,7 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
   problem.limits = limits_of(options);
   problem.tolerance = options.tolerance;
   problem.trust = options.trust;
-  problem.trust.named = kernels::split_algorithms(options.algorithms);
+  problem.trust.named = named_algorithms(options.algorithms);
   return problem;
 }
 
@@ -184,7 +229,7 @@ void warn_of_assumptions(const Options& options, const Problem& problem) {
     const auto is_it = [&](const std::string& algorithm) {
       return algorithm == name || algorithm.starts_with(name + "(");
     };
-    const std::vector<std::string> named = kernels::split_algorithms(options.algorithms);
+    const std::vector<std::string> named = named_algorithms(options.algorithms);
     if (std::none_of(named.begin(), named.end(), is_it)) {
       spdlog::warn("--accuracy {}=… has no effect: --algorithm does not name it", name);
     }

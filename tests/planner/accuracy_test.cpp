@@ -38,6 +38,19 @@ TEST_CASE("A program's place is that of another algorithm or a number") {
         std::vector<std::string>{"fine.pse(b=8)", "fp16"});
 }
 
+TEST_CASE("A higher rank is more accurate than a lower one") {
+  const AccuracyOrder order;
+  CHECK(order.given_up("powersgd(rank=8)") < order.given_up("powersgd(rank=4)"));
+  CHECK(order.given_up("acpsgd(rank=4)") == order.given_up("powersgd(rank=4)"));
+  CHECK(order.given_up("onebit") < order.given_up("powersgd(rank=8)"));
+  CHECK(order.given_up("powersgd(rank=1)") < order.given_up("dgc"));
+  const std::vector<std::string> all = {"powersgd(rank=1)", "powersgd(rank=4)", "onebit"};
+  CHECK(order.not_coarser(all, "powersgd(rank=2)") ==
+        std::vector<std::string>{"powersgd(rank=4)", "onebit"});
+  CHECK(order.not_coarser(all, "powersgd") == all);
+  CHECK(order.not_coarser(all, "onebit") == std::vector<std::string>{"onebit"});
+}
+
 TEST_CASE("A place that is none is refused with what would do") {
   for (const std::string text :
        {"tern.pse", "=2", "tern.pse=5", "tern.pse=0", "tern.pse=none", "tern.pse=onebot"}) {

@@ -40,7 +40,7 @@ TimedPlan all_compressed(const Problem& problem) {
 int total_coarseness(const Problem& problem, const casync::Plan& plan) {
   int total = 0;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    total += coarseness_of(problem.model.gradients[g], plan, plan.decisions[g]);
+    total += coarseness_of(problem.model.gradients[g], plan, plan.decisions[g]).place;
   }
   return total;
 }

@@ -274,11 +274,8 @@ TEST_CASE_METHOD(PlanFixture, "A search without iterations says that a budget ha
 TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with their remedy") {
   SECTION("unknown topology") { refuses("--topology TREE", "TREE", "ps, ring"); }
   SECTION("unknown algorithm") { refuses("--algorithm onebot", "onebot", "onebit"); }
-  SECTION("algorithm in stages") {
-    refuses("--algorithm powersgd", "'powersgd'", "factors of whole gradients");
-  }
-  SECTION("plan of an algorithm in stages") {
-    refuses("--plan acpsgd --explain", "'acpsgd'", "factors of whole gradients");
+  SECTION("nothing but low rank for SeCoPa's formulas") {
+    refuses("--algorithm 'powersgd(rank=1|2)'", "no formulas", "--search timeline");
   }
   SECTION("no algorithm") { refuses("--algorithm onebit,", "unknown algorithm", "onebit"); }
   SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }

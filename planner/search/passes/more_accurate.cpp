@@ -45,9 +45,9 @@ class RawOneByOne {
  private:
   bool make_raw(std::size_t g) {
     const std::uint16_t before = current_.options[g];
-    if (bench_.coarseness_of(g, before) == 0) return false;
+    if (bench_.coarseness_of(g, before).place == 0) return false;
     for (const std::uint16_t option : finer(bench_, g, before)) {
-      if (bench_.coarseness_of(g, option) > 0) break;
+      if (bench_.coarseness_of(g, option).place > 0) break;
       if (context_.over()) break;
       current_.options[g] = option;
       context_.budget.count(1);

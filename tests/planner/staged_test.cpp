@@ -1,0 +1,491 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "casync/folding.hpp"
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/baselines/ddp.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/search/exhaustive.hpp"
+#include "planner/search/passes/runner.hpp"
+#include "planner/search/secopa.hpp"
+#include "planner/search/timeline_search.hpp"
+#include "planner/timing/evaluator.hpp"
+#include "planner/timing/workbench.hpp"
+#include "tests/planner/random_matrices.hpp"
+#include "tests/planner/tool_run.hpp"
+
+namespace hipress::planner {
+namespace {
+
+std::int64_t simulated(const Problem& problem, const Choices& choices, const Candidate& candidate,
+                       casync::Folding folding = casync::Folding::kNone) {
+  const casync::Plan plan = make_plan(problem, choices, candidate.shape, candidate.options);
+  const sim::TaskCosts costs(*problem.profile, plan.algorithms);
+  return sim::simulate(casync::expand(problem.model, plan, folding), costs,
+                       problem.machines->cluster,
+                       {.network = problem.machines->network,
+                        .transfer_order = choices.shapes[candidate.shape].transfer_order})
+      .iteration.count();
+}
+
+Candidate random_candidate(const Choices& choices, RandomMatrices& random) {
+  Candidate candidate = {static_cast<std::uint32_t>(random.below(choices.shapes.size())), {}};
+  for (const auto& options : choices.gradients) {
+    candidate.options.push_back(static_cast<std::uint16_t>(random.below(options.size())));
+  }
+  return candidate;
+}
+
+bool is_staged(const Choices& choices, const casync::Decision& decision) {
+  return decision.algorithm != casync::kRaw &&
+         choices.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged();
+}
+
+int count_staged(const Choices& choices, const Candidate& candidate) {
+  int count = 0;
+  for (std::size_t g = 0; g < candidate.options.size(); ++g) {
+    count += is_staged(choices, choices.gradients[g][candidate.options[g]]) ? 1 : 0;
+  }
+  return count;
+}
+
+Problem everything(RandomMatrices& random, std::uint64_t seed, sim::Network network) {
+  Problem problem = random.problem(network);
+  problem.grouping = Grouping::kAny;
+  problem.transfer_order = OrderChoice::kBest;
+  problem.strategy = seed % 4 == 0 ? "allreduce" : "best";
+  return problem;
+}
+
+TEST_CASE("Exact timelines of stages end when the simulator says, to the picosecond") {
+  Timeline timeline;
+  int staged = 0, folded = 0, grouped = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    RandomMatrices random(seed, {.most_gradients = 12, .most_nodes = 16});
+    if (seed % 5 == 0) random.profile().merge = {};  // rounds of one instant
+    if (seed % 3 == 0) {
+      for (auto& gradient : random.model().gradients) gradient.ready_s = seed % 2 == 0 ? 0 : 1e-3;
+    }
+    if (seed % 7 == 0) random.cluster().compute_speed.assign(random.cluster().nodes, 0.75);
+    const Problem problem = everything(random, seed, sim::Network::kPort);
+    const Choices choices = make_choices(problem);
+    Evaluator evaluator(problem, choices);
+    REQUIRE(evaluator.has_exact());
+    for (int i = 0; i < 30; ++i) {
+      const Candidate candidate = random_candidate(choices, random);
+      if (!evaluator.can_be_exact(candidate)) continue;
+      const Schedule schedule = evaluator.exact(candidate);
+      staged += count_staged(choices, candidate);
+      folded += schedule.representatives == 1 && count_staged(choices, candidate) > 0 ? 1 : 0;
+      grouped += choices.shapes[candidate.shape].bulk.threshold_bytes > 0 ? 1 : 0;
+      CAPTURE(seed, i, candidate.shape, problem.nodes, schedule.representatives);
+      const std::int64_t time = timeline.run(schedule);
+      CHECK(time == simulated(problem, choices, candidate));
+      CHECK(timeline.run(evaluator.whole(candidate)) == time);
+    }
+  }
+  CHECK(staged > 500);
+  CHECK(folded > 20);
+  CHECK(grouped > 100);
+}
+
+TEST_CASE("A timeline with stages that begins or ends with another is as one from the start") {
+  Timeline fresh, reusing;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    RandomMatrices random(seed, {.least_gradients = 4, .most_gradients = 30, .most_nodes = 8});
+    const Problem problem = everything(random, seed, sim::Network::kPort);
+    const Choices choices = make_choices(problem);
+    Evaluator evaluator(problem, choices);
+    const Candidate start = random_candidate(choices, random);
+    for (const bool coarse : {true, false}) {
+      if (!coarse && !evaluator.can_be_exact(start)) continue;
+      const auto schedule = [&](const Candidate& candidate) {
+        return coarse ? evaluator.coarse(candidate) : evaluator.exact(candidate);
+      };
+      const Recording base = reusing.record(schedule(start));
+      for (int i = 0; i < 25; ++i) {
+        Candidate changed = start;
+        for (int changes = 0; changes < 1 + i % 3; ++changes) {
+          const std::size_t g = random.below(changed.options.size());
+          changed.options[g] =
+              static_cast<std::uint16_t>(random.below(choices.gradients[g].size()));
+        }
+        CAPTURE(seed, coarse, i);
+        const std::int64_t time = fresh.run(schedule(changed));
+        CHECK(reusing.run(schedule(changed), kNever, &base) == time);
+        const std::int64_t limited = reusing.run(schedule(changed), base.iteration, &base);
+        CHECK(limited == (time <= base.iteration ? time : kNever));
+      }
+    }
+  }
+}
+
+/// The bound of all plans, and of one plan alone, against what random plans take.
+void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
+  for (std::uint64_t seed = first; seed < last; ++seed) {
+    RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 8, .most_nodes = 16});
+    const sim::Network network = seed % 2 == 0 ? sim::Network::kPort : sim::Network::kFair;
+    if (seed % 5 == 0) random.cluster().compute_speed.back() = 0.6;
+    if (seed % 7 == 0) random.cluster().compute_speed.assign(random.cluster().nodes, 1.7);
+    if (seed % 6 == 1) random.cluster().link.bandwidth_both_ways *= 0.7;
+    if (seed % 11 == 1) random.cluster().link.burst_bytes = 200'000;
+    const Problem problem = everything(random, seed, network);
+    const Choices choices = make_choices(problem);
+    const double bound = lower_bound(problem.model, *problem.machines, choices).seconds;
+    for (int i = 0; i < plans; ++i) {
+      const Candidate candidate = random_candidate(choices, random);
+      const double time_s =
+          casync::to_seconds(casync::Picoseconds(simulated(problem, choices, candidate)));
+      Choices one = choices;
+      one.shapes = {choices.shapes[candidate.shape]};
+      for (std::size_t g = 0; g < one.gradients.size(); ++g) {
+        one.gradients[g] = {choices.gradients[g][candidate.options[g]]};
+      }
+      const Shape& shape = one.shapes.front();
+      CAPTURE(seed, i, shape.strategy, shape.raw_strategy, shape.bulk.threshold_bytes,
+              shape.batch.threshold_bytes, problem.nodes);
+      CHECK(bound <= time_s);
+      CHECK(lower_bound(problem.model, *problem.machines, one).seconds <= time_s);
+      CHECK(lower_bound(problem.model, *problem.machines, one, {.branch_nodes = 30}).seconds <=
+            time_s);
+    }
+  }
+}
+
+TEST_CASE("The bound is below random plans with stages") { check_bound(0, 120, 6); }
+
+TEST_CASE("The bound is below random plans with stages of 500 random instances", "[long]") {
+  check_bound(1000, 1500, 10);
+}
+
+/// With low rank allowed, the proven optimum is that of all plans, no worse than with any of the
+/// algorithms left out, and not below the bound.
+struct Gaps {
+  int instances = 0;
+  int better = 0;  ///< than without low rank
+  double most = 0;
+  double sum = 0;      ///< of gaps
+  double without = 0;  ///< the same with low rank left out
+
+  std::string describe() const {
+    return fmt::format(
+        "{} instances, low rank better in {}; gap mean {:.2f} % (without {:.2f} %), "
+        "most {:.1f} %",
+        instances, better, 100 * sum / instances, 100 * without / instances, 100 * most);
+  }
+};
+
+double gap_of(const Problem& problem, const Choices& choices, double best_s) {
+  CHECK(lower_bound(problem.model, *problem.machines, choices).seconds <= best_s);
+  const double bound_s =
+      lower_bound(problem.model, *problem.machines, choices, {.branch_nodes = 30}).seconds;
+  CHECK(bound_s <= best_s);
+  return gap(best_s, bound_s);
+}
+
+Gaps check_optima(std::uint64_t first, std::uint64_t count) {
+  Gaps gaps;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 4, .most_nodes = 8});
+    Problem problem = random.problem(seed % 4 == 3 ? sim::Network::kFair : sim::Network::kPort);
+    if (seed % 3 == 0) problem.strategy = "allreduce";
+    problem.algorithms = {"onebit", "powersgd(rank=1)", "powersgd(rank=4)"};
+    const Choices choices = exhaustive_choices(problem);
+    const double best_s = find_optimum(problem, choices).iteration_s;
+    CAPTURE(seed, problem.strategy, problem.nodes);
+    double without_s = best_s;
+    for (std::size_t left_out = 0; left_out < 3; ++left_out) {
+      Problem fewer = problem;
+      fewer.algorithms.erase(fewer.algorithms.begin() + static_cast<std::ptrdiff_t>(left_out));
+      CHECK(best_s <= find_optimum(fewer, exhaustive_choices(fewer)).iteration_s);
+    }
+    Problem sliced = problem;
+    sliced.algorithms = {"onebit"};
+    without_s = find_optimum(sliced, exhaustive_choices(sliced)).iteration_s;
+    CHECK(best_s <= without_s);
+    const double gap_with = gap_of(problem, choices, best_s);
+    gaps.without += gap_of(sliced, exhaustive_choices(sliced), without_s);
+    ++gaps.instances;
+    gaps.better += best_s < without_s ? 1 : 0;
+    gaps.sum += gap_with;
+    gaps.most = std::max(gaps.most, gap_with);
+  }
+  return gaps;
+}
+
+TEST_CASE("With low rank allowed the optimum is never worse, and never below the bound") {
+  const Gaps gaps = check_optima(0, 30);
+  INFO(gaps.describe());
+  CHECK(gaps.better > 3);
+  CHECK(gaps.sum < gaps.without + 0.02 * gaps.instances);  // as tight as for the others
+}
+
+TEST_CASE("The same of 500 random instances with low rank allowed", "[long]") {
+  const Gaps gaps = check_optima(2000, 500);
+  WARN(gaps.describe());
+  CHECK(gaps.sum < gaps.without + 0.02 * gaps.instances);
+}
+
+TEST_CASE("Branch and bound with stages finds what simulating every plan finds") {
+  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 3, .most_nodes = 8});
+    Problem problem = random.problem(sim::Network::kPort);
+    problem.algorithms = {"onebit", "powersgd(rank=2)"};
+    if (seed % 3 == 0) problem.strategy = "allreduce";
+    const Choices choices = exhaustive_choices(problem);
+    std::int64_t best = kNever;
+    Candidate candidate = {0, std::vector<std::uint16_t>(choices.gradients.size(), 0)};
+    for (std::size_t g = 0; g < candidate.options.size();) {
+      best = std::min(best, simulated(problem, choices, candidate));
+      for (g = 0; g < candidate.options.size(); ++g) {
+        if (++candidate.options[g] < choices.gradients[g].size()) break;
+        candidate.options[g] = 0;
+      }
+    }
+    CAPTURE(seed, problem.strategy);
+    CHECK(find_optimum(problem, choices).iteration_s ==
+          casync::to_seconds(casync::Picoseconds(best)));
+  }
+}
+
+TEST_CASE("Search timeline mixes low rank with the others, and is never worse for it") {
+  int used = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    RandomMatrices random(seed, {.least_gradients = 4, .most_gradients = 10, .most_nodes = 8});
+    Problem problem = everything(random, seed, sim::Network::kPort);
+    problem.limits.evaluations = 2000;
+    const SearchResult found = search_timeline(problem);
+    const double time_s =
+        simulated_iteration_s(problem.model, found.plan, *problem.machines, found.transfer_order);
+    CAPTURE(seed);
+    const Choices choices = make_choices(problem);
+    const double bound_s = lower_bound(problem.model, *problem.machines, choices).seconds;
+    CHECK(bound_s <= time_s);
+    for (const casync::Decision& decision : found.plan.decisions) {
+      used +=
+          decision.algorithm != casync::kRaw &&
+                  found.plan.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged()
+              ? 1
+              : 0;
+    }
+    Problem raw = problem;
+    raw.algorithms.clear();
+    const SearchResult none = search_timeline(raw);
+    CHECK(time_s <=
+          1.02 * simulated_iteration_s(raw.model, none.plan, *raw.machines, none.transfer_order));
+  }
+  CHECK(used > 0);
+}
+
+costs::Profile matrix_profile() {
+  costs::Profile profile;
+  const costs::Curve codec = {{{0, 1e-4, 0}}, 0};
+  for (const char* name : {"onebit", "fp16"}) profile.codecs[name] = {codec, codec, codec};
+  // 10 µs for each encode, and 20 µs for the decode.
+  profile.codecs["powersgd"].stages = {{.a_s = 1e-5}, {.a_s = 1e-5}};
+  profile.codecs["powersgd"].decode_stages = {.a_s = 2e-5};
+  profile.link = {.overhead_s = 1e-5, .bandwidth = 1e9, .bandwidth_both_ways = 1e9};
+  return profile;
+}
+
+models::Model matrices() {
+  models::Model model;
+  model.gradients = {{.name = "w", .elements = 1 << 20, .shape = {1024, 1024}},
+                     {.name = "b", .elements = 1024, .shape = {1024}},
+                     {.name = "v", .elements = 1 << 18, .shape = {512, 512}}};
+  return model;
+}
+
+TEST_CASE("A choice whose codec refuses a gradient's shape is not offered for it") {
+  const costs::Profile profile = matrix_profile();
+  const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
+  const models::Model model = matrices();
+  Problem problem = {.model = model,
+                     .nodes = 4,
+                     .algorithms = {"onebit", "powersgd(rank=4)"},
+                     .profile = &profile,
+                     .machines = &machines};
+  const auto offers = [&](std::size_t g) {
+    const Choices choices = make_choices(problem);
+    return std::ranges::any_of(choices.gradients[g], [&](const casync::Decision& decision) {
+      return is_staged(choices, decision);
+    });
+  };
+  CHECK(offers(0));
+  CHECK_FALSE(offers(1));
+  CHECK(offers(2));
+  SECTION("all-reduced") {
+    problem.strategy = "allreduce";
+    CHECK(offers(0));
+    CHECK_FALSE(offers(1));
+    const Choices choices = make_choices(problem);
+    for (const casync::Decision& decision : choices.gradients[0]) {
+      CHECK((decision.algorithm == casync::kRaw || is_staged(choices, decision)));
+    }
+  }
+  SECTION("of ranks that would not make it smaller") {
+    problem.algorithms = {"powersgd(rank=128)"};  // 2·128·(512 + 512) = 512·512
+    CHECK(offers(0));
+    CHECK_FALSE(offers(2));
+  }
+  SECTION("on nodes of several GPUs") {
+    Machines several = machines;
+    several.cluster.gpus_per_node = 2;
+    several.cluster.gpu_link = {1e-6, 1e10};
+    problem.machines = &several;
+    CHECK_FALSE(offers(0));
+  }
+}
+
+TEST_CASE("DDP's PowerSGD hook takes three all-reduces of a bucket, one behind the other") {
+  const costs::Profile profile = matrix_profile();
+  const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
+  const models::Model model = matrices();
+  const Problem problem = {.model = model,
+                           .nodes = 4,
+                           .algorithms = {"onebit"},
+                           .profile = &profile,
+                           .machines = &machines};
+  // All are ready at once; the first bucket ends with w, which alone has 1 MiB and more. Each
+  // all-reduce is an ideal ring: 2(N−1)·(o + S/(N·B)). Of w: P and Q of 1024·4 numbers. The second
+  // bucket is b, raw, and v: 512·4 each. The order is w's P, b and w's Q (each later factor one
+  // place later), v's P, v's Q.
+  const auto ring_s = [](double values) { return 6 * (1e-5 + 4 * values / 4 / 1e9); };
+  const Baseline baseline = simulate_baseline(*find_baseline("ddp_powersgd"), problem, machines);
+  REQUIRE(baseline.iteration_s);
+  const double w = ring_s(4096), v = ring_s(2048), b = ring_s(1024);
+  // The codec stream encodes P of w and v first; after w's P it encodes w's Q while b travels.
+  CHECK(*baseline.iteration_s == Approx(1e-5 + w + b + w + v + 1e-5 + v + 2e-5));
+  CHECK(baseline.plan.bulk_groups.empty());  // each group has one member
+  SECTION("a profile without its costs leaves it out") {
+    costs::Profile without = profile;
+    without.codecs.erase("powersgd");
+    const Machines others = {without, machines.cluster, sim::Network::kPort};
+    for (const Baseline& one : simulate_baselines(problem, others)) {
+      CHECK(one.name != "ddp_powersgd");
+    }
+    CHECK_THAT(simulate_baseline(*find_baseline("ddp_powersgd"), problem, others).diagnostic,
+               Catch::Contains("no costs of powersgd(rank=4)"));
+  }
+}
+
+TEST_CASE("SeCoPa's formulas leave low rank out, and refuse to have nothing else") {
+  const costs::Profile profile = matrix_profile();
+  const models::Model model = matrices();
+  Problem problem = {.model = model, .nodes = 4, .algorithms = {}, .profile = &profile};
+  problem.algorithms = {"powersgd(rank=4)", "onebit"};
+  const SearchResult found = search_secopa(problem);
+  for (const casync::Algorithm& algorithm : found.plan.algorithms) {
+    CHECK_FALSE(algorithm.is_staged());
+  }
+  CHECK_THAT(found.diagnostics.back(), Catch::Contains("they are left out"));
+  problem.algorithms = {"powersgd(rank=4)"};
+  CHECK_THROWS_WITH(search_secopa(problem),
+                    Catch::Contains("no formulas") && Catch::Contains("--search timeline"));
+}
+
+TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
+  costs::Profile profile = matrix_profile();
+  const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
+  models::Model model = matrices();
+  // Everything of v hides behind w's backward; w, the last, is what the iteration waits for.
+  model.gradients[2].ready_s = 0;
+  model.gradients[1].ready_s = 0.1;
+  model.gradients[0].ready_s = 0.2;
+  Problem problem = {.model = model,
+                     .strategy = "allreduce",
+                     .nodes = 4,
+                     .algorithms = {"powersgd(rank=1)", "powersgd(rank=4)"},
+                     .profile = &profile,
+                     .machines = &machines,
+                     .limits = {.evaluations = 1000}};
+  problem.tolerance = 0;
+  TimedPlan plan = {.plan = {.strategy = "allreduce",
+                             .nodes = 4,
+                             .algorithms = {algorithm("powersgd(rank=1)")},
+                             .decisions = {{0, 1}, {casync::kRaw, 1}, {0, 1}}}};
+  plan.iteration_s = simulated_iteration_s(model, plan.plan, machines);
+  const PolishedPlan polished = run_passes(problem, plan, {}, nullptr);
+  CHECK(polished.plan.iteration_s <= plan.iteration_s);
+  CHECK(polished.plan.plan.decisions[2].algorithm == casync::kRaw);  // hidden: raw is free
+  // What w takes with rank 1 is less than with 4 or raw, so it stays.
+  const casync::Decision& w = polished.plan.plan.decisions[0];
+  REQUIRE(w.algorithm != casync::kRaw);
+  CHECK(polished.plan.plan.algorithms[static_cast<std::size_t>(w.algorithm)].name ==
+        "powersgd(rank=1)");
+  SECTION("where raw would be too slow, the rank rises as far as it is free") {
+    profile.all_reduce[4] = {{{0, 1e-3, 0}, {5000, 1, 0}}, 0};  // 1 ms up to 5000 bytes, then 1 s
+    const Machines steps = {profile, machines.cluster, sim::Network::kPort};
+    problem.machines = &steps;
+    model.gradients[1].ready_s = 0.0;
+    model.gradients[0] = {.name = "w", .elements = 256 * 256, .ready_s = 0.2, .shape = {256, 256}};
+    plan.iteration_s = simulated_iteration_s(model, plan.plan, steps);
+    const PolishedPlan higher = run_passes(problem, plan, {}, nullptr);
+    const casync::Decision& chosen = higher.plan.plan.decisions[0];
+    REQUIRE(chosen.algorithm != casync::kRaw);
+    // 256·4 numbers are 4096 bytes: as fast as rank 1.
+    CHECK(higher.plan.plan.algorithms[static_cast<std::size_t>(chosen.algorithm)].name ==
+          "powersgd(rank=4)");
+  }
+}
+
+TEST_CASE("Tools write, read and explain plans with low rank") {
+  const Workplace place;
+  costs::write_profile((place.path() / "p.yaml").string(), matrix_profile());
+  place.write("m.csv",
+              "name,elements,ready_us,shape\nv,262144,10,512x512\nb,1024,20,1024\n"
+              "w,4194304,30,2048x2048\n");
+  const std::string common = " --input m.csv --nnodes 4 --network port --profile p.yaml";
+  const std::string topology = GENERATE(as<std::string>(), "PS", "RING");
+  const std::string plan = GENERATE(as<std::string>(), "plan.txt", "plan.yaml");
+  const std::string list = GENERATE(as<std::string>(), "powersgd(rank=4)", "powersgd(rank=1|4)");
+  CAPTURE(topology, plan, list);
+  const ToolRun planned =
+      place.run("hipress-plan" + common + " --topology " + topology + " --algorithm 'fp16," + list +
+                "' --evaluations 300 --explain --json --output " + plan);
+  INFO(planned.err);
+  REQUIRE(planned.status == 0);
+  const auto report = nlohmann::json::parse(planned.out);
+  CHECK_THAT(place.read(plan), Catch::Contains("powersgd(rank="));
+  CHECK(report.at("lower_bound_s") <= report.at("predicted_iteration_s"));
+  CHECK(report.at("baselines").contains("ddp_powersgd"));
+  std::string options;
+  for (const auto& gradient : report.at("explain").at("gradients")) {
+    options += gradient.at("option").get<std::string>() + "\n";
+  }
+  CHECK_THAT(options, Catch::Contains("powersgd(rank="));
+  const ToolRun replayed =
+      place.run("hipress-sim" + common + " --topology " + topology + " --plan " + plan + " --json");
+  INFO(replayed.err);
+  REQUIRE(replayed.status == 0);
+  CHECK(nlohmann::json::parse(replayed.out).at("iteration_s").get<double>() ==
+        Approx(report.at("predicted_iteration_s").get<double>()));
+  const ToolRun compared = place.run("hipress-plan" + common + " --topology " + topology +
+                                     " --plan " + plan + " --compare ddp_powersgd");
+  INFO(compared.err);
+  CHECK(compared.status == 0);
+}
+
+TEST_CASE("A list says all ranks in short, and SeCoPa's search leaves them out aloud") {
+  const Workplace place;
+  place.write("m.csv", "name,elements,ready_us,shape\nw,4194304,30,2048x2048\n");
+  const ToolRun drop_in =
+      place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'onebit,powersgd(rank=1|2)'");
+  CHECK(drop_in.status == 0);
+  CHECK_THAT(drop_in.err, Catch::Contains("they are left out"));
+  const ToolRun unknown =
+      place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'powersgd(rank=1|999)'");
+  CHECK(unknown.status == 2);
+  CHECK_THAT(unknown.err, Catch::Contains("rank=999"));
+}
+
+}  // namespace
+}  // namespace hipress::planner
