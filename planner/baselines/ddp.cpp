@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "casync/layout.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -22,6 +23,15 @@ casync::Plan in_buckets(const Problem& problem, const casync::Decision& decision
     if (bucket.size() > 1) plan.bulk_groups.push_back(std::move(bucket));
   }
   return plan;
+}
+
+/// Powersgd as the problem has it, or else as kDdpPowerSgd.
+std::string powersgd_of(const Problem& problem) {
+  const std::string_view name = kernels::name_of_algorithm(kDdpPowerSgd);
+  for (const std::string& algorithm : problem.algorithms) {
+    if (kernels::name_of_algorithm(algorithm) == name) return algorithm;
+  }
+  return std::string(kDdpPowerSgd);
 }
 
 }  // namespace
@@ -49,7 +59,7 @@ casync::Plan ddp(const Problem& problem) { return in_buckets(problem, {}); }
 casync::Plan ddp_powersgd(const Problem& problem) {
   casync::Plan plan = in_buckets(problem, {});
   plan.bulk_groups.clear();
-  plan.algorithms.push_back(algorithm(std::string(kDdpPowerSgd)));
+  plan.algorithms.push_back(algorithm(powersgd_of(problem)));
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     const models::Gradient& gradient = problem.model.gradients[g];
     const std::string_view cast = plans::cast_of(gradient.dtype);
