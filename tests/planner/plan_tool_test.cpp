@@ -159,7 +159,7 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
   CHECK(report.at("evaluations") == 0);
   CHECK(report.at("search_s").get<double>() > 0);
   const auto& baselines = report.at("baselines");
-  CHECK(baselines.size() == 12);
+  CHECK(baselines.size() == 13);
   for (const char* name :
        {"none", "fp16", "all", "secopa", "threshold_262144", "greedy", "ddp", "ddp_fp16",
         "none_grouped", "fp16_grouped", "all_grouped", "secopa_grouped"}) {
