@@ -287,6 +287,10 @@ TEST_CASE("Search timeline mixes low rank with the others, and is never worse fo
 
 costs::Profile matrix_profile() {
   costs::Profile profile;
+  profile.name = "matrices";
+  profile.source = "made up";
+  profile.hardware = "none";
+  profile.memory_bandwidth = 1e11;
   const costs::Curve codec = {{{0, 1e-4, 0}}, 0};
   for (const char* name : {"onebit", "fp16"}) profile.codecs[name] = {codec, codec, codec};
   // 10 µs for each encode, and 20 µs for the decode.
