@@ -444,7 +444,6 @@ TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
 TEST_CASE("Tools write, read and explain plans with low rank") {
   const Workplace place;
   costs::Profile profile = matrix_profile();
-  profile.memory_bandwidth = 1e10;
   costs::write_profile((place.path() / "p.yaml").string(), profile);
   place.write("m.csv",
               "name,elements,ready_us,shape\nv,262144,10,512x512\nb,1024,20,1024\n"
