@@ -316,7 +316,7 @@ void StagedSlices::run(int work, int slice, std::uint64_t step, void* stream) co
 }
 
 int slices_in_turn(const StagePoint& point, const StageRule& rule) {
-  constexpr std::int64_t kMaxSlices = 64;
+  constexpr std::int64_t kMaxSlices = 256;
   return static_cast<int>(std::clamp<std::int64_t>(rule.cold / point.elements(), 1, kMaxSlices));
 }
 

@@ -185,7 +185,10 @@ class Replay {
     while_doing("ending", [&] { tell(start, measured); });
     if (!verifier_) return;
     const runtime::Ordinarily ordinarily;
-    while_doing("verifying", [&] { verifier_->verify(iteration, gradients_.units()); });
+    while_doing("verifying", [&] {
+      verifier_->verify(iteration, gradients_.units());
+      verifier_->verify_factors(iteration, runtime_->factors());
+    });
   }
 
   void report_timelines() {

@@ -166,6 +166,22 @@ void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>>
                                       texts[static_cast<std::size_t>(owner)]));
 }
 
+void Verifier::verify_factors(std::uint64_t iteration, std::span<const runtime::Factor> factors) {
+  std::vector<std::uint64_t> mine;
+  for (const runtime::Factor& factor : factors) mine.push_back(digest(factor.values));
+  const auto digests = runtime::gather<std::uint64_t>(endpoint_, mine);
+  for (std::size_t node = 1; node < digests.size(); ++node) {
+    const auto at = static_cast<std::size_t>(std::ranges::mismatch(digests[node], digests[0]).in1 -
+                                             digests[node].begin());
+    if (at == factors.size()) continue;
+    const runtime::Factor& factor = factors[at];
+    throw VerificationError(fmt::format(
+        "data does not verify after iteration {}: gradient '{}': node {} has another factor of "
+        "stage {} than node 0",
+        iteration, model_.gradients[factor.gradient].name, node, factor.stage));
+  }
+}
+
 Verifier::Finding Verifier::check_share(std::uint64_t iteration, const Digests& digests,
                                         std::span<const std::span<float>> units) {
   for (const std::size_t index : share_) {

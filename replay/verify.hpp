@@ -7,6 +7,7 @@
 
 #include "io/error.hpp"
 #include "replay/reference.hpp"
+#include "runtime/rank_runtime.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::replay {
@@ -39,6 +40,11 @@ class Verifier {
   /// every iteration. Throws VerificationError that names gradient, node and element, and what was
   /// found and expected there.
   void verify(std::uint64_t iteration, std::span<const std::span<float>> units);
+
+  /// Compares hashes of what gradients' factors have become with the other ranks', who have the
+  /// same gradients; called by all, after an iteration. Throws VerificationError that names
+  /// gradient, stage and node.
+  void verify_factors(std::uint64_t iteration, std::span<const runtime::Factor> factors);
 
  private:
   /// The first thing a rank finds wrong.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "runtime/program.hpp"
 #include "transport/endpoint.hpp"
@@ -21,6 +22,14 @@ using transport::Clock;
 /// When a task ran. A Send's end here is when the transport took it over.
 struct Interval {
   Clock::time_point start, end;
+};
+
+/// What became of a gradient's factor in an iteration: the mean, or what the codec made of it. All
+/// ranks have the same bits.
+struct Factor {
+  std::uint32_t gradient = 0;
+  std::uint32_t stage = 0;
+  std::span<const float> values;
 };
 
 /// Runs one rank's program, iteration after iteration, on whatever hardware. An iteration is
@@ -47,6 +56,8 @@ class RankRuntime {
   // Of the last iteration, after wait().
   virtual std::span<const Interval> intervals() const = 0;  ///< per Program::tasks()
   virtual std::int64_t bytes_sent() const = 0;
+  /// Of all gradients that are compressed in stages, until the next iteration begins.
+  virtual std::vector<Factor> factors() const { return {}; }
 };
 
 /// Where the message of a Send or Recv lies, by its index into Program::tasks().

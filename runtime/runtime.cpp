@@ -141,6 +141,12 @@ void Runtime::prepare_stages(kernels::StateStore& states) {
   }
 }
 
+std::vector<Factor> Runtime::factors() const {
+  std::vector<Factor> factors;
+  for (const auto& [unit, staged] : staged_) staged.collect_factors(factors);
+  return factors;
+}
+
 std::uint32_t Runtime::part_number(const LocalTask& local) const {
   if (options_.pace == Pace::kIteration) return 0;
   if (local.task.kind == Kind::kForward) return kNoIndex;

@@ -64,6 +64,7 @@ class Runtime : public FallibleRuntime {
   void wait() override;
   std::span<const Interval> intervals() const override { return intervals_; }
   std::int64_t bytes_sent() const override { return bytes_sent_; }
+  std::vector<Factor> factors() const override;
 
   /// Begins an iteration of the unit, which must have members and not be under way; all of its
   /// values are in its memory. A failure is wait_for_unit()'s to tell. Any thread may call it.

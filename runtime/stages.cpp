@@ -27,7 +27,10 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
     const models::Gradient& gradient = model.gradients[member.gradient];
     Part part{.gradient = member.gradient,
               .shape = shape_of(gradient),
-              .values = values.data() + member.first};
+              .values = values.data() + member.first,
+              .on_wire = {},
+              .factors = {},
+              .states = {}};
     for (const kernels::StateArray& array : codec_.states(part.shape)) {
       part.states.push_back(
           state_of(gradient.name + " " + std::string(array.name), array.elements));
@@ -95,6 +98,15 @@ void StagedUnit::for_each_piece(std::uint32_t stage, const Copy& copy) const {
 void StagedUnit::decode(std::uint64_t seed, std::uint64_t iteration) {
   take_mean(static_cast<std::uint32_t>(factors_.size()) - 1);
   codec_.decode_stages(slices(seed, iteration));
+}
+
+void StagedUnit::collect_factors(std::vector<Factor>& factors) const {
+  for (const Part& part : parts_) {
+    for (std::uint32_t stage = 0; stage < part.factors.size(); ++stage) {
+      const auto values = static_cast<std::size_t>(part.on_wire[stage].values);
+      factors.push_back({part.gradient, stage, {part.factors[stage], values}});
+    }
+  }
 }
 
 void StagedUnit::take_mean(std::uint32_t stage) {

@@ -10,6 +10,7 @@
 #include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
+#include "runtime/rank_runtime.hpp"
 
 namespace hipress::runtime {
 
@@ -33,6 +34,9 @@ class StagedUnit {
 
   /// Leaves what the means of the factors decode to in the values.
   void decode(std::uint64_t seed, std::uint64_t iteration);
+
+  /// Appends what the last decode() used of its gradients' factors.
+  void collect_factors(std::vector<Factor>& factors) const;
 
   /// How much of each slice of a stage's factor is in use since its last encode().
   std::int64_t slice_values(std::uint32_t stage) const { return slices_[stage].used; }

@@ -17,7 +17,7 @@ import sys
 
 import whole_file
 from options import at_least
-from validate_ddp import EMULATED_RATE, RANK, python_with_torch, some_of
+from validate_ddp import RANK, python_with_torch, some_of
 from validation import command
 from validation.cases import Case, Scale, gradients_of, scale_of, scaled_model
 from validation.conditions import taken_between
@@ -110,7 +110,7 @@ class LowRankBench(Bench):
     def write(self, model: str, rate: int) -> tuple[pathlib.Path, pathlib.Path]:
         text = (self.models / f"{model}.yaml").read_text()
         size = scale_of(text, rate).size
-        text = scaled_model(text, Scale(size, size * EMULATED_RATE / rate))
+        text = scaled_model(text, Scale(size, size))  # a part of a model computes for its part of the time
         yaml = self.output / f"{model}_{rate}.yaml"
         yaml.write_text(text)
         of_ranks = yaml.with_suffix(".json")

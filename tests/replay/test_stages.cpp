@@ -4,7 +4,10 @@
 #include "replay/reference.hpp"
 #include "replay/replay.hpp"
 #include "replay/room.hpp"
+#include "replay/verify.hpp"
+#include "runtime/runtime.hpp"
 #include "tests/runtime/fixtures.hpp"
+#include "tests/runtime/ranks.hpp"
 
 using namespace hipress;
 using namespace hipress::replay;
@@ -156,4 +159,60 @@ TEST_CASE("the memory of stages is counted") {
     CHECK(room.states >= 4 * 64 * 48);  // a residual each
     CHECK(room.messages > 0);
   }
+}
+
+TEST_CASE("every rank's factors are compared with node 0's, and a differing bit is named") {
+  const Case made = staged_case("ring", 3, 1, "powersgd(rank=2)");
+  const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
+    Verifier verifier(endpoint, made.graph, made.model, made.plan, {.seed = 1});
+    std::vector<float> values(64, 1.5f);
+    const std::vector<Factor> factors{{0, 0, values}, {0, 1, values}, {2, 0, values}};
+    verifier.verify_factors(6, factors);
+    if (endpoint.rank() == 1) values[40] = std::nextafter(values[40], 2.0f);
+    verifier.verify_factors(7, std::span(factors).first(0));
+    verifier.verify_factors(8, factors);
+  });
+  for (const auto& error : errors) {
+    CHECK_THAT(
+        message_of(error),
+        Catch::Contains("after iteration 8: gradient 'g0': node 1 has another factor of stage 0"));
+  }
+}
+
+TEST_CASE("a runtime shows the factors of an iteration, the same on all ranks") {
+  const std::string algorithm = GENERATE(from_range(staged_algorithms()));
+  CAPTURE(algorithm);
+  const Case made = staged_case("ring", 2, 1, algorithm);
+  std::vector<std::vector<std::vector<float>>> seen(made.graph.nodes);
+  const auto errors = run_ranks(2, [&](transport::Endpoint& endpoint) {
+    const auto node = static_cast<std::uint32_t>(endpoint.rank());
+    const Program program(made.graph, made.model, made.plan, node);
+    std::vector<std::vector<float>> values;
+    for (std::uint32_t unit = 0; unit < program.layout().first_factor; ++unit) {
+      const casync::Unit& what = program.layout().units[unit];
+      values.emplace_back(static_cast<std::size_t>(what.elements));
+      fill_unit({.seed = 1}, 0, node, what, made.model, 0, values.back());
+    }
+    const std::vector<std::span<float>> units(values.begin(), values.end());
+    kernels::StateStore states;
+    Runtime runtime(endpoint, program, units, states, {.seed = 1, .timeout_s = 30});
+    runtime.begin(0);
+    endpoint.all_gather("");
+    runtime.start(transport::Clock::now());
+    for (std::uint32_t g = 0; g < made.model.gradients.size(); ++g) {
+      runtime.gradient_ready(g, transport::Clock::now());
+    }
+    runtime.wait();
+    for (const Factor& factor : runtime.factors()) {
+      seen[node].emplace_back(factor.values.begin(), factor.values.end());
+    }
+  });
+  for (const auto& error : errors) REQUIRE(message_of(error) == "no error");
+  REQUIRE(!seen[0].empty());
+  CHECK(seen[0] == seen[1]);
+  double sum = 0;
+  for (const std::vector<float>& factor : seen[0]) {
+    for (const float value : factor) sum += std::fabs(value);
+  }
+  CHECK(sum > 0);
 }

@@ -5,26 +5,12 @@ Usage: validate_ddp_test.py
 """
 
 import argparse
-import contextlib
-import io
 import json
-import os
-import pathlib
-import stat
-import sys
-import tempfile
 import unittest
-from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-import validate_ddp  # noqa: E402  (found through the path above)
-from validation import cases  # noqa: E402
-
-#: `ip netns exec NAME command` runs the command; all else succeeds.
-FAKE_IP = """#!/bin/sh
-if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
-"""
+from fake_tools import ROOT, FakeToolsTest
+import validate_ddp  # found through the path that fake_tools adds
+from validation import cases
 
 FAKE_TOOL = """#!{python}
 import json, pathlib, sys
@@ -49,29 +35,11 @@ if os.environ["RANK"] == "0":
 """
 
 
-class DdpTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        for name, text in (("ip", FAKE_IP), ("tc", "#!/bin/sh\n"), ("hipress-sim", FAKE_TOOL),
-                           ("hipress-profile", FAKE_TOOL), ("python_with_torch", FAKE_PYTHON)):
-            tool = self.folder / "bin" / name
-            tool.parent.mkdir(exist_ok=True)
-            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
-            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+class DdpTest(FakeToolsTest):
+    tools = {"hipress-sim": FAKE_TOOL, "hipress-profile": FAKE_TOOL, "python_with_torch": FAKE_PYTHON}
 
     def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        bin_folder = self.folder / "bin"
-        said = io.StringIO()
-        with mock.patch.object(sys, "argv", ["validate_ddp.py", "--tools", str(bin_folder), "--output",
-                                             str(self.folder / "out"), "--again", "0", *arguments]), \
-             mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
-             mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
-             contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
-             mock.patch("validation.command.real_time_allowed", return_value=False):
-            status = validate_ddp.main()
-        return status, said.getvalue()
+        return self.run_script(validate_ddp, *arguments, **environment)
 
     def test_predictions_are_laid_beside_measurements(self):
         report = self.folder / "report.json"
@@ -85,7 +53,7 @@ class DdpTest(unittest.TestCase):
         self.assertAlmostEqual(case["error"], 0.02)
         self.assertAlmostEqual(found["worst_abs_error"], 0.02)
         self.assertIn("error: median 2.0 %, worst 2.0 %", said)
-        calls = (self.folder / "bin/calls").read_text()
+        calls = "\n".join(self.calls())
         self.assertEqual(calls.count("hipress-sim"), 4)
         self.assertEqual(calls.count("--plan ddp"), 4)
         self.assertIn("--transport gloo", calls)

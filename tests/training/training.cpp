@@ -1,12 +1,16 @@
 #include "tests/training/training.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "io/file.hpp"
 #include "tests/kernels/round_trip.hpp"
+#include "tests/kernels/staged_cluster.hpp"
 
 namespace hipress::training {
 
@@ -110,26 +114,45 @@ double score(const std::vector<float>& weights, const Sample& sample) {
   return std::inner_product(weights.begin(), weights.end(), sample.features.begin(), 0.0);
 }
 
-double loss(const std::vector<float>& weights, const Sample& sample) {
-  const double margin = (sample.label > 0.5f ? 1 : -1) * score(weights, sample);
+/// How sure a model is that a sample's label is 1, as log odds.
+using Score = std::function<double(const Sample&)>;
+
+double loss(const Score& score, const Sample& sample) {
+  const double margin = (sample.label > 0.5f ? 1 : -1) * score(sample);
   return margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
 }
 
-double mean_loss(const std::vector<float>& weights, const std::vector<Sample>& samples,
-                 std::size_t first, std::size_t last) {
+double mean_loss(const Score& score, const std::vector<Sample>& samples, std::size_t first,
+                 std::size_t last) {
   double sum = 0;
-  for (std::size_t i = first; i < last; ++i) sum += loss(weights, samples[i]);
+  for (std::size_t i = first; i < last; ++i) sum += loss(score, samples[i]);
   return sum / static_cast<double>(last - first);
 }
+
+/// On the data that training has not seen.
+void test(Curve& curve, const Score& score, const std::vector<Sample>& samples) {
+  curve.test_loss = mean_loss(score, samples, kTrained, samples.size());
+  const auto right = std::count_if(samples.begin() + kTrained, samples.end(), [&](const Sample& s) {
+    return (score(s) > 0) == (s.label > 0.5f);
+  });
+  curve.test_accuracy = static_cast<double>(right) / static_cast<double>(samples.size() - kTrained);
+}
+
+/// The sample that a node has at a place of its batch in a step.
+const Sample& drawn(const std::vector<Sample>& samples, int node, int step, int place) {
+  constexpr std::size_t kShare = kTrained / kNodes;
+  const std::size_t at = static_cast<std::size_t>(step * kBatch + place) % kShare;
+  return samples[static_cast<std::size_t>(node) * kShare + at];
+}
+
+float rate_of(int step) { return 0.2f / (1 + static_cast<float>(step) / 100); }
 
 /// The gradient of one node's batch.
 std::vector<float> gradient_of(const std::vector<float>& weights,
                                const std::vector<Sample>& samples, int node, int step) {
-  constexpr std::size_t kShare = kTrained / kNodes;
   std::vector<float> gradient(kWeights);
   for (int b = 0; b < kBatch; ++b) {
-    const std::size_t place = static_cast<std::size_t>(step * kBatch + b) % kShare;
-    const Sample& sample = samples[static_cast<std::size_t>(node) * kShare + place];
+    const Sample& sample = drawn(samples, node, step, b);
     const double error = 1 / (1 + std::exp(-score(weights, sample))) - sample.label;
     for (int i = 0; i < kWeights; ++i) {
       gradient[i] += static_cast<float>(error * sample.features[i] / kBatch);
@@ -138,12 +161,73 @@ std::vector<float> gradient_of(const std::vector<float>& weights,
   return gradient;
 }
 
+/// Weights of a network, and what gradients it has: 16 x 31 of the hidden layer, 16 + 1 above it.
+struct Network {
+  static constexpr int kHidden = 16;
+  std::vector<float> hidden, output;
+
+  Network() : hidden(kHidden * kWeights), output(kHidden + 1) {
+    std::mt19937 generator(2);
+    std::normal_distribution<float> distribution(0, 1 / std::sqrt(float(kWeights)));
+    for (float& weight : hidden) weight = distribution(generator);
+    for (float& weight : output) weight = distribution(generator);
+  }
+
+  /// Of the hidden units, and a 1.
+  std::array<double, kHidden + 1> activations(const Sample& sample) const {
+    std::array<double, kHidden + 1> activations;
+    for (int unit = 0; unit < kHidden; ++unit) {
+      const auto weights = hidden.begin() + unit * kWeights;
+      activations[unit] =
+          std::tanh(std::inner_product(weights, weights + kWeights, sample.features.begin(), 0.0));
+    }
+    activations.back() = 1;
+    return activations;
+  }
+
+  double score(const Sample& sample) const {
+    const auto units = activations(sample);
+    return std::inner_product(units.begin(), units.end(), output.begin(), 0.0);
+  }
+
+  /// Adds the gradient of a sample's loss, times `scale`, to that of both layers.
+  void add_gradient(const Sample& sample, double scale, std::vector<float>& of_hidden,
+                    std::vector<float>& of_output) const {
+    const auto units = activations(sample);
+    const double score = std::inner_product(units.begin(), units.end(), output.begin(), 0.0);
+    const double error = scale * (1 / (1 + std::exp(-score)) - sample.label);
+    for (int unit = 0; unit <= kHidden; ++unit) {
+      of_output[unit] += static_cast<float>(error * units[unit]);
+      if (unit == kHidden) break;
+      const double slope = error * output[unit] * (1 - units[unit] * units[unit]);
+      for (int i = 0; i < kWeights; ++i) {
+        of_hidden[unit * kWeights + i] += static_cast<float>(slope * sample.features[i]);
+      }
+    }
+  }
+};
+
+std::vector<float> mean_of(const std::vector<std::vector<float>>& vectors) {
+  std::vector<float> mean(vectors[0].size());
+  for (const std::vector<float>& vector : vectors) {
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      mean[i] += vector[i] / static_cast<float>(vectors.size());
+    }
+  }
+  return mean;
+}
+
+void descend(std::vector<float>& weights, const std::vector<float>& gradient, float rate) {
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= rate * gradient[i];
+}
+
 }  // namespace
 
 Curve train_classifier(const Compression& compression) {
   const std::vector<Sample> samples = read_samples();
   Synchroniser synchroniser(compression, kNodes, kWeights);
   std::vector<float> weights(kWeights);
+  const Score score_of = [&](const Sample& sample) { return score(weights, sample); };
   Curve curve;
   for (int step = 0; step < kSteps; ++step) {
     std::vector<std::vector<float>> gradients;
@@ -151,15 +235,40 @@ Curve train_classifier(const Compression& compression) {
       gradients.push_back(gradient_of(weights, samples, node, step));
     }
     const std::vector<float> update = synchroniser.mean(gradients);
-    const float rate = 0.2f / (1 + static_cast<float>(step) / 100) / compression.gain();
-    for (int i = 0; i < kWeights; ++i) weights[i] -= rate * update[i];
-    curve.loss.push_back(mean_loss(weights, samples, 0, kTrained));
+    const float rate = rate_of(step) / compression.gain();
+    descend(weights, update, rate);
+    curve.loss.push_back(mean_loss(score_of, samples, 0, kTrained));
   }
-  curve.test_loss = mean_loss(weights, samples, kTrained, samples.size());
-  const auto right = std::count_if(samples.begin() + kTrained, samples.end(), [&](const Sample& s) {
-    return (score(weights, s) > 0) == (s.label > 0.5f);
-  });
-  curve.test_accuracy = static_cast<double>(right) / static_cast<double>(samples.size() - kTrained);
+  test(curve, score_of, samples);
+  return curve;
+}
+
+Curve train_network(const std::string& algorithm) {
+  const std::vector<Sample> samples = read_samples();
+  Network network;
+  const Score score = [&](const Sample& sample) { return network.score(sample); };
+  std::unique_ptr<kernels::Codec> codec;
+  std::optional<kernels::testing::Cluster> cluster;
+  if (algorithm != "none") {
+    codec = kernels::make_codec(algorithm);
+    cluster.emplace(*codec, kernels::testing::Dimensions{Network::kHidden, kWeights}, kNodes);
+  }
+  Curve curve;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<std::vector<float>> of_hidden, of_output;
+    for (int node = 0; node < kNodes; ++node) {
+      of_hidden.emplace_back(network.hidden.size());
+      of_output.emplace_back(network.output.size());
+      for (int b = 0; b < kBatch; ++b) {
+        network.add_gradient(drawn(samples, node, step, b), 1.0 / kBatch, of_hidden.back(),
+                             of_output.back());
+      }
+    }
+    descend(network.hidden, cluster ? cluster->step(of_hidden) : mean_of(of_hidden), rate_of(step));
+    descend(network.output, mean_of(of_output), rate_of(step));
+    curve.loss.push_back(mean_loss(score, samples, 0, kTrained));
+  }
+  test(curve, score, samples);
   return curve;
 }
 

@@ -6,9 +6,9 @@
 
 #include "kernels/codec/codec.hpp"
 
-/// Small trainings that synchronise their gradients as the strategy ps does, with real codecs:
-/// every node encodes, the server decodes the messages one after the other, encodes the mean, and
-/// all nodes decode that.
+/// Small trainings that synchronise their gradients with real codecs as the strategy ps does: every
+/// node encodes, the server decodes the messages one after the other, encodes the mean, and all
+/// nodes decode that; of a staged codec, factors are averaged.
 namespace hipress::training {
 
 /// How gradients are compressed. "none" sends them as they are.
@@ -57,5 +57,10 @@ struct Curve {
 /// Logistic regression on the Wisconsin breast cancer data (tests/data), four nodes with a quarter
 /// of the training data each, batches of 16 per node, 600 steps.
 Curve train_classifier(const Compression& compression);
+
+/// The same data and nodes, but a network with 16 hidden units, whose 16 x 31 matrix of weights is
+/// what a staged codec compresses ("none": nothing does); the other 17 weights are averaged as they
+/// are.
+Curve train_network(const std::string& algorithm);
 
 }  // namespace hipress::training

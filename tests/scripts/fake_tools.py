@@ -1,0 +1,54 @@
+"""A folder of tools that answer what a test says: ip, tc, hipress's tools, and a python3 with torch; and how to run a script on them.
+No rights needed."""
+
+import contextlib
+import io
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import validate_ddp  # noqa: E402  (found through the path above)
+
+#: `ip netns exec NAME command` runs the command; all else succeeds.
+FAKE_IP = """#!/bin/sh
+if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
+"""
+
+
+class FakeToolsTest(unittest.TestCase):
+    #: By name, text of programs; "{python}" stands for this Python.
+    tools: dict[str, str] = {}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for name, text in {"ip": FAKE_IP, "tc": "#!/bin/sh\n", **self.tools}.items():
+            tool = self.folder / "bin" / name
+            tool.parent.mkdir(exist_ok=True)
+            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
+            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+
+    def run_script(self, script: types.ModuleType, *arguments: str, **environment: str) -> tuple[int, str]:
+        """Its exit status and what it printed; its Python with torch is the folder's python_with_torch."""
+        bin_folder = self.folder / "bin"
+        said = io.StringIO()
+        with mock.patch.object(sys, "argv", [script.__name__, "--tools", str(bin_folder), "--output",
+                                             str(self.folder / "out"), "--again", "0", *arguments]), \
+             mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
+             mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
+             contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
+             mock.patch("validation.command.real_time_allowed", return_value=False):
+            status = script.main()
+        return status, said.getvalue()
+
+    def calls(self) -> list[str]:
+        """Of tools that note theirs."""
+        return (self.folder / "bin/calls").read_text().splitlines()
