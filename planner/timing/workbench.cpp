@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "io/error.hpp"
@@ -32,6 +33,21 @@ std::uint16_t place_of(std::vector<casync::Decision>& options, const casync::Dec
   const auto place = static_cast<std::uint16_t>(found - options.begin());
   if (found == options.end()) options.push_back(wanted);
   return place;
+}
+
+/// Groups by hand where members have other decisions than before: those that are compressed alike
+/// stay together, and who is left alone travels alone.
+std::vector<std::vector<std::uint32_t>> regrouped(const casync::Plan& original,
+                                                  const std::vector<casync::Decision>& decisions) {
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (const std::vector<std::uint32_t>& group : original.bulk_groups) {
+    std::map<std::int8_t, std::vector<std::uint32_t>> alike;
+    for (const std::uint32_t g : group) alike[decisions[g].algorithm].push_back(g);
+    for (auto& [algorithm, members] : alike) {
+      if (members.size() > 1 || group.size() == 1) groups.push_back(std::move(members));
+    }
+  }
+  return groups;
 }
 
 }  // namespace
@@ -115,7 +131,7 @@ Candidate Workbench::add(const TimedPlan& timed) {
 
 casync::Plan Workbench::make(const Candidate& candidate) const {
   casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
-  plan.bulk_groups = original_.bulk_groups;
+  plan.bulk_groups = regrouped(original_, plan.decisions);
   plan.pipelining = original_.pipelining;
   return plan;
 }

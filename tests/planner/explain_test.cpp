@@ -197,6 +197,22 @@ TEST_CASE("Members of bulk groups are said to be") {
   }
 }
 
+TEST_CASE("A gradient in a group by hand is explained as leaving the group") {
+  RandomProblem random(4, {.least_gradients = 3, .most_gradients = 6, .most_nodes = 4});
+  const Problem problem = random.problem(sim::Network::kFair);
+  casync::Plan plan = one_decision(problem, {0, 1});
+  plan.bulk_groups = {{0, 1, 2}};
+  const Explanation explanation = explain(problem, timed(problem, plan));
+  for (const GradientRow& row : explanation.rows) {
+    if (row.gradient > 2) continue;
+    REQUIRE(row.runner_up);
+    casync::Plan without = plan;
+    std::erase(without.bulk_groups[0], row.gradient);
+    CHECK(timed(problem, plan).iteration_s + row.runner_up_cost_s.value() ==
+          Approx(swapped_s(problem, without, row.gradient, *row.runner_up)).margin(1e-11));
+  }
+}
+
 TEST_CASE("Rows are sorted by what they are worth, without those that are worth nothing") {
   const std::vector<Difference> rows = {{"a", "", "", 0.0}, {"b", "", "", 2.0},
                                         {"c", "", "", {}},  {"d", "", "", -3.0},
