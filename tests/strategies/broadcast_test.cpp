@@ -182,7 +182,8 @@ TEST_CASE("no broadcast is faster than its row says it is at the least") {
                 .message = message,
                 .port = message};
           };
-          casync::Slices slices{.first = costs_of(0)};
+          casync::Slices slices;
+          slices.first = costs_of(0);
           for (int k = 0; k < chunks && casync::slice(elements, chunks, k).elements > 0; ++k) {
             slices.last = costs_of(k);
             slices.count += 1;
