@@ -44,7 +44,7 @@ TEST_CASE_METHOD(Workplace, "the report says what was chosen, and the plan which
   REQUIRE(done.status == 0);
   CHECK_THAT(done.out, StartsWith("chain, uncompressed, in ") &&
                            Contains("from node 0 to 7 others") &&
-                           Contains("the best of all 2829 chunk counts"));
+                           Contains("the best of all 1414 chunk counts"));
   CHECK_THAT(read("broadcast.yaml"),
              Contains("operation: broadcast\nroot: 0\n") && Contains("topology: chain"));
 }

@@ -150,8 +150,8 @@ TEST_CASE("scatter and all-gather take 2(N-1)(a + S/(NB))") {
 }
 
 TEST_CASE("the time of a broadcast does not depend on its root") {
+  const bool compressed = GENERATE(false, true);
   for (const std::string& strategy : kStrategies) {
-    const bool compressed = GENERATE(false, true);
     const Costs costs{900, 1100};
     const std::int64_t first = simulated_ps(plan_of(strategy, 5, 7, compressed), 10000, costs);
     for (const std::uint32_t root : {1u, 4u}) {
