@@ -179,7 +179,20 @@ class Expansion {
             .algorithm_index = what.algorithm,
             .algorithm = what.algorithm == kRaw ? nullptr : &plan_.algorithms.at(algorithm),
             .root = plan_.root,
-            .ready = plan_.gpus_per_node > 1 ? reduced(unit, ready_of(unit)) : ready_of(unit)};
+            .ready = shared_out(unit)};
+  }
+
+  /// When nodes have what is synchronised between them: of several GPUs, each its share.
+  std::vector<TaskId> shared_out(std::uint32_t unit) {
+    std::vector<TaskId> ready = ready_of(unit);
+    if (plan_.gpus_per_node == 1) return ready;
+    if (layout_.units[unit].strategy->operation == Operation::kMean) return reduced(unit, ready);
+    // One GPU of the root scatters its values, which costs what a reduce-scatter does; on the other
+    // nodes nothing is kept.
+    const TaskId scatter = builder_.add(local_task(Kind::kLocalReduce, unit, plan_.root));
+    builder_.edge(ready[plan_.root], scatter);
+    ready[plan_.root] = scatter;
+    return ready;
   }
 
   /// On every node: an Encode makes the first factor, whose mean all wait for; another Encode makes

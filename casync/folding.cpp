@@ -85,7 +85,9 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
     const Unit& unit = layout.units[index];
     if (unit.is_staged()) tasks += nodes * (unit.stages + 1);  // Encodes and a Decode
     if (layout.is_group(index)) tasks += nodes;                // Joins
-    if (plan.gpus_per_node > 1) tasks += 2 * nodes;            // LocalReduce and LocalBroadcast
+    if (plan.gpus_per_node == 1) continue;
+    const bool mean = unit.strategy->operation == Operation::kMean;
+    tasks += (mean ? nodes : 1) + nodes;  // LocalReduce and LocalBroadcast
   }
   return tasks;
 }

@@ -48,6 +48,13 @@ TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t 
                    {builder_.written_by(message), slice(node)});
 }
 
+TaskId PartitionTasks::deliver(std::uint32_t from, std::uint32_t to, TaskId message) {
+  const TaskId arrival = transfer(from, to, message, Lands::kInSlice);
+  if (compressed()) last_decode_ = decode(to, arrival, node(std::int64_t{to} - from));
+  builder_.edge(work_.ready[to], compressed() ? last_decode_ : arrival);
+  return arrival;
+}
+
 std::uint32_t PartitionTasks::slice(std::uint32_t node) {
   return builder_.slice_of(task(Kind::kJoin, node, 0, 0),
                            slice_.elements * static_cast<std::int64_t>(sizeof(float)));

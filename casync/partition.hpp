@@ -40,6 +40,12 @@ class PartitionTasks {
   /// far) is there: a Decode that accumulates, or a Merge.
   TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t peer_offset,
              std::uint8_t flags);
+  /// Of a broadcast: the root's slice goes from a node that has it to one that takes it over, in
+  /// place of its own: the Recv, or, compressed, behind the Recv a Decode. Returns the Recv, whose
+  /// message can be sent on.
+  TaskId deliver(std::uint32_t from, std::uint32_t to, TaskId message);
+  /// The Decode of the last deliver().
+  TaskId last_decode() const { return last_decode_; }
   /// message -> slice.
   TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
 
@@ -56,6 +62,7 @@ class PartitionTasks {
   std::uint32_t partition_;
   Slice slice_;
   std::int64_t message_bytes_;
+  TaskId last_decode_ = kNoIndex;
 };
 
 }  // namespace hipress::casync

@@ -10,7 +10,8 @@ namespace hipress::casync {
 namespace {
 
 std::vector<const Strategy*>& rows() {
-  static std::vector<const Strategy*> rows = {&kPs, &kRing, &kAllReduce};
+  static std::vector<const Strategy*> rows = {
+      &kPs, &kRing, &kAllReduce, &kChain, &kBinomial, &kScatterAllGather, &kChainP2p};
   return rows;
 }
 

@@ -54,6 +54,12 @@ struct Strategy {
   bool rotates = false;
   AddCoarsePattern coarse = nullptr;
   const BoundTerms* bound = nullptr;
+  /// Of a broadcast: nodes on the way encode anew, so that with a lossy codec receivers may end
+  /// with different bits.
+  bool recodes = false;
+  /// Of a broadcast: what it takes at the least, from when the root's unit is ready until every
+  /// node has all slices. Null: nothing is known, and all chunk counts are simulated.
+  double (*spread)(const Slices& slices, const Wire& wire) = nullptr;
 
   bool has_coarse() const { return coarse != nullptr || form == Form::kWhole; }
   bool has_bound() const { return bound != nullptr || form == Form::kWhole; }

@@ -61,6 +61,39 @@ void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   }
 }
 
+/// What a broadcast says of itself, and nothing else may.
+void read_operation(const io::YamlNode& root, casync::Plan& plan) {
+  const casync::Operation own = casync::find_strategy(plan.strategy).operation;
+  if (const auto operation = root.find("operation")) {
+    if (operation->text() != casync::to_string(own)) {
+      operation->fail(fmt::format("topology {} is for operation {}, got {}", plan.strategy,
+                                  casync::to_string(own), io::quote(operation->text())));
+    }
+  }
+  const auto from = root.find("root");
+  if (!from) return;
+  if (own != casync::Operation::kBroadcast) {
+    from->fail(fmt::format("only a broadcast has a root, and topology {} is none", plan.strategy));
+  }
+  const std::int64_t number = from->integer(0);
+  if (number >= plan.nodes) {
+    from->fail(fmt::format("root {} is none of the plan's {} nodes, which count from 0", number,
+                           plan.nodes));
+  }
+  plan.root = static_cast<std::uint32_t>(number);
+}
+
+/// Tensors that a broadcast sends are of the dtype that it was planned for.
+void require_dtype(const io::YamlNode& item, const models::Model& model, const std::string& name) {
+  const auto dtype = item.find("dtype");
+  if (!dtype) return;
+  for (const models::Gradient& gradient : model.gradients) {
+    if (gradient.name != name || dtype->text() == models::to_string(gradient.dtype)) continue;
+    dtype->fail(fmt::format("gradient {} is {} in model {}; plan it anew", io::quote(name),
+                            models::to_string(gradient.dtype), io::quote(model.name)));
+  }
+}
+
 /// What is said of where the plan comes from is not used, but its times are times.
 void require_times(const io::YamlNode& root) {
   constexpr double kLongestRun_s = 53 * 24 * 3600.0;  // that can be simulated
@@ -85,6 +118,8 @@ PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
 }
 
 void write_gradients(YAML::Emitter& out, const models::Model& model, const casync::Plan& plan) {
+  const bool broadcast =
+      casync::find_strategy(plan.strategy).operation == casync::Operation::kBroadcast;
   out << YAML::Key << "gradients" << YAML::Value << YAML::BeginSeq;
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     const models::Gradient& gradient = model.gradients[g];
@@ -96,6 +131,9 @@ void write_gradients(YAML::Emitter& out, const models::Model& model, const casyn
     out << YAML::Flow << YAML::BeginMap;
     out << YAML::Key << "name" << YAML::Value << gradient.name;
     out << YAML::Key << "elements" << YAML::Value << gradient.elements;
+    if (broadcast && gradient.dtype != models::Dtype::kFloat32) {
+      out << YAML::Key << "dtype" << YAML::Value << models::to_string(gradient.dtype);
+    }
     out << YAML::Key << "algorithm" << YAML::Value << algorithm;
     out << YAML::Key << "K" << YAML::Value << decision.partitions << YAML::EndMap;
   }
@@ -203,17 +241,19 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "lower_bound",
                     "search", "network", "profile", "tool", "raw", "transfer_order", "bulk",
-                    "batch", "gradients"});
+                    "batch", "gradients", "operation", "root"});
   require_schema(root);
   require_agreement(root, context);
   require_times(root);
   PlanMatcher matcher(file, context);
   for (const io::YamlNode& item : root.at("gradients").items()) {
-    item.expect_keys({"name", "elements", "algorithm", "K"});
+    item.expect_keys({"name", "elements", "algorithm", "K", "dtype"});
     const std::string name = item.at("name").text();
     matcher.add(parse_item(item, name));
+    require_dtype(item, context.model, name);
   }
   ResolvedPlan resolved = matcher.take();
+  read_operation(root, resolved.plan);
   read_aggregations(root, context.model, resolved.plan);
   if (const auto order = root.find("transfer_order")) {
     located(*order, [&] { resolved.transfer_order = casync::parse_transfer_order(order->text()); });
@@ -232,6 +272,10 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
   entry("model", model.name);
   entry("topology", plan.strategy);
   entry("nodes", plan.nodes);
+  if (casync::find_strategy(plan.strategy).operation == casync::Operation::kBroadcast) {
+    entry("operation", casync::to_string(casync::Operation::kBroadcast));
+    entry("root", plan.root);
+  }
   if (report.predicted_iteration_s) {
     entry("predicted_iteration", io::format_duration(*report.predicted_iteration_s, kDigits));
   }

@@ -20,6 +20,7 @@
 #include "models/model.hpp"
 #include "models/time_options.hpp"
 #include "planner/baselines/named_plans.hpp"
+#include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "replay/clock.hpp"
@@ -66,15 +67,17 @@ struct Request {
 
 void declare(CLI::App& app, Request& request) {
   app.add_option("--input", request.input,
-                 "model: name,elements lines, a CSV, a YAML file, or a shipped model's name")
-      ->required();
+                 "model: name,elements lines, a CSV, a YAML file, or a shipped model's name; not "
+                 "needed with the plan YAML of a broadcast");
   app.add_option("--plan", request.plan,
                  "plan file, none, all, an algorithm's name, threshold[:ELEMENTS], or a baseline's "
                  "of hipress-plan: ddp, none_grouped …")
       ->required();
   app.add_option("--topology", request.topology,
-                 fmt::format("one of {} (default: what a plan YAML says, else ps)",
-                             casync::strategy_names(casync::Operation::kMean)))
+                 fmt::format("one of {}, or of a broadcast {} (default: what a plan YAML says, "
+                             "else ps)",
+                             casync::strategy_names(casync::Operation::kMean),
+                             casync::strategy_names(casync::Operation::kBroadcast)))
       ->each([&](const std::string&) { request.topology_given = true; });
   app.add_option("--nnodes", request.nnodes,
                  "ranks; default: the launcher's, else what a plan YAML says, else the cluster's")
@@ -196,8 +199,9 @@ plans::ResolvedPlan resolve(const Request& request, const plans::PlanContext& co
 }
 
 Job make_job(const Request& request, std::uint32_t nodes) {
-  Job job{.model = models::read_model(request.input), .plan = {}, .graph = {}};
-  job.diagnostics = models::apply(request.times, job.model);
+  Job job;
+  job.model = plans::read_input(request.input, request.plan, topology_of(request), request.times,
+                                job.diagnostics);
   plans::PlanContext context = {.model = job.model,
                                 .strategy = topology_of(request),
                                 .nodes = nodes,

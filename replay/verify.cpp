@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "casync/strategy.hpp"
+#include "plans/lossless.hpp"
 #include "replay/digest.hpp"
 #include "runtime/gather.hpp"
 
@@ -66,6 +68,19 @@ Rounding rounding_of(kernels::ValueType type) {
     default:
       return kFp32;
   }
+}
+
+/// Whether all values are such as the dtype can hold.
+bool holds(std::optional<models::Dtype> dtype, std::span<const float> values) {
+  if (!dtype || dtype == models::Dtype::kFloat32) return dtype.has_value();
+  const bool wide = dtype == models::Dtype::kBfloat16;
+  return std::ranges::all_of(values, [&](float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    if (wide) return (bits & 0xffffu) == 0;
+    // A half has 10 bits behind the first, and its least normal number is 2^-14.
+    const double size = std::fabs(double{value});
+    return size <= 65504 && std::fmod(size, 0x1p-24) == 0 && (bits & 0x1fffu) == 0;
+  });
 }
 
 /// How far a mean over N nodes may be from the exact one, |got - mean| <= relative·Σ|x|/N +
@@ -142,6 +157,12 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
       root_(plan.plan.root),
       reference_(graph, model, plan, inputs),
       stretches_(cut(reference_.partitions())) {
+  const bool broadcasts =
+      casync::find_strategy(plan.plan.strategy).operation == casync::Operation::kBroadcast;
+  for (const auto& codec : plan.codecs) {
+    traits_.push_back(codec->traits());
+    kept_.push_back(broadcasts ? plans::kept_dtype(*codec) : std::nullopt);
+  }
   const std::vector<int> owner = share_out(stretches_, endpoint.size());
   for (std::size_t index = 0; index < owner.size(); ++index) {
     if (owner[index] == endpoint.rank()) share_.push_back(index);
@@ -204,9 +225,10 @@ Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
   text_.clear();
   reference_.run(stretch.partition, stretch.slice, iteration, [&](const Reference::Block& block) {
     for (std::uint32_t node = 0; node < nodes_; ++node) expected[node].update(block.values[node]);
-    if (partition.elementwise) check_promise(partition, iteration, block.first, block.values[0]);
+    if (has_promise(partition)) check_promise(partition, iteration, block);
   });
   const auto name = static_cast<std::int64_t>(index);
+  const std::uint32_t like = exemplar(partition);
   const auto result = [&](std::uint32_t node) {
     return reference_.result(stretch.partition, stretch.slice, iteration, node);
   };
@@ -215,14 +237,15 @@ Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
       expected_ = result(node);
       return {.stretch = name, .node = node};
     }
-    if (expected[node].value() != expected[0].value() && text_.empty()) {
-      const std::vector<float> zero = result(0);
+    const bool differs = expected[node].value() != expected[like].value();
+    if (differs && !may_differ(partition, node) && text_.empty()) {
+      const std::vector<float> first = result(like);
       const std::vector<float> other = result(node);
-      const std::size_t at = first_difference(zero, other);
+      const std::size_t at = first_difference(first, other);
       text_ =
-          fmt::format("the graph leaves node 0 and node {} different; {}", node,
+          fmt::format("the graph leaves node {} and node {} different; {}", like, node,
                       describe({name, node}, stretch.slice.begin + static_cast<std::int64_t>(at),
-                               other[at], zero[at]));
+                               other[at], first[at]));
     }
   }
   return text_.empty() ? Finding{} : Finding{.stretch = name};
@@ -272,26 +295,67 @@ Verifier::Finding Verifier::compare_ranks(std::size_t index, const Digests& dige
   return text_.empty() ? Finding{} : Finding{.stretch = static_cast<std::int64_t>(index)};
 }
 
+std::uint32_t Verifier::exemplar(const Reference::Partition& partition) const {
+  return partition.operation == casync::Operation::kBroadcast ? (root_ + 1) % nodes_ : 0;
+}
+
+bool Verifier::may_differ(const Reference::Partition& partition, std::uint32_t node) const {
+  if (partition.operation != casync::Operation::kBroadcast) return false;
+  const casync::Unit& unit = reference_.layout().units[partition.gradient];
+  return unit.algorithm != casync::kRaw && (node == root_ || unit.strategy->recodes);
+}
+
+bool Verifier::has_promise(const Reference::Partition& partition) const {
+  return partition.elementwise || partition.operation == casync::Operation::kBroadcast;
+}
+
 void Verifier::check_promise(const Reference::Partition& partition, std::uint64_t iteration,
-                             std::int64_t first, std::span<const float> result) {
+                             const Reference::Block& block) {
   switch (partition.operation) {
     case casync::Operation::kMean:
-      return check_bound(partition, iteration, first, result);
+      return check_bound(partition, iteration, block.first, block.values[0]);
     case casync::Operation::kBroadcast:
-      return check_copy(partition, iteration, first, result);
+      return check_copy(partition, iteration, block);
   }
 }
 
+bool Verifier::is_copy(const Reference::Partition& partition, bool kept, float root,
+                       float got) const {
+  const std::int8_t algorithm = reference_.layout().units[partition.gradient].algorithm;
+  const bool same = std::bit_cast<std::uint32_t>(root) == std::bit_cast<std::uint32_t>(got);
+  if (algorithm == casync::kRaw || kept) return same;
+  const kernels::CodecTraits& traits = traits_[static_cast<std::size_t>(algorithm)];
+  if (!traits.half_precision) return true;  // as far off as the codec makes it
+  const auto [unit, least, largest] = rounding_of(traits.message_values);
+  if (std::isnan(root)) return std::isnan(got);
+  const double size = std::fabs(double{root});
+  return size > largest || std::fabs(double{got} - root) <= unit * size + least;
+}
+
 void Verifier::check_copy(const Reference::Partition& partition, std::uint64_t iteration,
-                          std::int64_t first, std::span<const float> result) {
-  std::vector<float> input(result.size());
-  fill_unit(inputs_, iteration, root_, reference_.layout().units[partition.gradient], model_, first,
-            input);
-  const std::size_t at = first_difference(result, input);
-  if (at == result.size() || !text_.empty()) return;
-  text_ = fmt::format("{}: the reference gives {}, node {} broadcasts {}",
-                      place(partition, first + static_cast<std::int64_t>(at), ""), result[at],
-                      root_, input[at]);
+                          const Reference::Block& block) {
+  const casync::Unit& unit = reference_.layout().units[partition.gradient];
+  std::vector<float> input(block.values[root_].size());
+  fill_unit(inputs_, iteration, root_, unit, model_, block.first, input);
+  const std::span<const float> received = block.values[exemplar(partition)];
+  const bool kept = unit.algorithm != casync::kRaw &&
+                    holds(kept_[static_cast<std::size_t>(unit.algorithm)], input);
+  const auto wrong = [&](std::size_t at, std::uint32_t node) {
+    text_ = fmt::format("{}: the reference gives {} on node {}, node {} broadcasts {}",
+                        place(partition, block.first + static_cast<std::int64_t>(at), ""),
+                        block.values[node][at], node, root_, input[at]);
+  };
+  const std::size_t of_root = first_difference(block.values[root_], input);
+  const bool keeps_own = of_root == input.size();
+  const bool takes_over = first_difference(block.values[root_], received) == input.size();
+  if (!keeps_own && !takes_over && text_.empty()) wrong(of_root, root_);
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    if (node == root_ && keeps_own) continue;
+    if (node != exemplar(partition) && !unit.strategy->recodes) continue;  // has the same bits
+    for (std::size_t at = 0; at < input.size() && text_.empty(); ++at) {
+      if (!is_copy(partition, kept, input[at], block.values[node][at])) wrong(at, node);
+    }
+  }
 }
 
 void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t iteration,

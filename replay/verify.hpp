@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +28,11 @@ struct Stretch {
 /// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
 /// bit for bit (where a library sums, only all ranks' are the same). Besides, by operation: means
 /// of raw gradients, or of those that a library sums in half precision, lie within the error bound
-/// of such a sum in any order around the mean in double precision; what is broadcast raw has the
-/// bits of the root's. Each rank checks a share of the stretches against the digests of them that
-/// all ranks publish.
+/// of such a sum in any order around the mean in double precision. What is broadcast has the same
+/// bits on all receivers, unless nodes on the way encode anew; raw, or with a codec that loses
+/// nothing, the bits of the root's, and after a cast it lies within its rounding; the root ends
+/// with these bits or with its own. Each rank checks a share of the stretches against the digests
+/// of them that all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
@@ -70,13 +73,21 @@ class Verifier {
                        std::span<const float> have);
   /// Whether all ranks have the bits of this one.
   Finding compare_ranks(std::size_t index, const Digests& digests, std::span<const float> have);
-  /// What the operation promises of values that no codec touched.
+  /// The node that the others must end like: of a broadcast the first to receive.
+  std::uint32_t exemplar(const Reference::Partition& partition) const;
+  /// Whether a node may end with bits of its own: the root of a broadcast, which keeps its values
+  /// where a codec changes those that travel, and whoever gets what was encoded anew.
+  bool may_differ(const Reference::Partition& partition, std::uint32_t node) const;
+  /// Whether the operation promises something of the values themselves.
+  bool has_promise(const Reference::Partition& partition) const;
   void check_promise(const Reference::Partition& partition, std::uint64_t iteration,
-                     std::int64_t first, std::span<const float> result);
+                     const Reference::Block& block);
   void check_bound(const Reference::Partition& partition, std::uint64_t iteration,
                    std::int64_t first, std::span<const float> result);
   void check_copy(const Reference::Partition& partition, std::uint64_t iteration,
-                  std::int64_t first, std::span<const float> result);
+                  const Reference::Block& block);
+  /// Of a broadcast, how far a receiver's value may be from the root's.
+  bool is_copy(const Reference::Partition& partition, bool kept, float root, float got) const;
   void locate(int owner, const Finding& finding, std::span<const std::span<float>> units);
   /// "gradient 'fc6', …, element 17": the member of a unit that an element is of.
   std::string place(const Reference::Partition& partition, std::int64_t element,
@@ -89,9 +100,11 @@ class Verifier {
   Inputs inputs_;
   std::uint32_t nodes_, root_;
   Reference reference_;
-  std::vector<Stretch> stretches_;  ///< all there are
-  std::vector<std::size_t> share_;  ///< those that this rank checks
-  std::vector<float> expected_;     ///< of the finding's stretch on its node
+  std::vector<kernels::CodecTraits> traits_;        ///< of the plan's codecs
+  std::vector<std::optional<models::Dtype>> kept_;  ///< plans::kept_dtype() of them
+  std::vector<Stretch> stretches_;                  ///< all there are
+  std::vector<std::size_t> share_;                  ///< those that this rank checks
+  std::vector<float> expected_;                     ///< of the finding's stretch on its node
   std::string text_;
 };
 

@@ -23,6 +23,7 @@
 #include "io/yaml.hpp"
 #include "models/time_options.hpp"
 #include "planner/baselines/named_plans.hpp"
+#include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/critical_path.hpp"
@@ -62,8 +63,8 @@ struct Options {
 
 void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
-                 "Gradients: name,elements lines, CSV, model YAML or a shipped model")
-      ->required();
+                 "Gradients: name,elements lines, CSV, model YAML or a shipped model; not needed "
+                 "with the plan YAML of a broadcast");
   app.add_option(
          "--plan", options.plan,
          "Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made for "
@@ -75,8 +76,10 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(io::count_from(1));
   app.add_option("--topology", options.topology,
-                 fmt::format("one of {} (default: what a plan YAML says, else ps)",
-                             casync::strategy_names(casync::Operation::kMean)))
+                 fmt::format("one of {}, or of a broadcast {} (default: what a plan YAML says, "
+                             "else ps)",
+                             casync::strategy_names(casync::Operation::kMean),
+                             casync::strategy_names(casync::Operation::kBroadcast)))
       ->each([&](const std::string&) { options.given.topology = true; });
   app.add_option("--nnodes", options.nodes,
                  "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
@@ -158,8 +161,10 @@ costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) 
 sim::Scenario load(const Options& options) {
   const sim::Network network = sim::parse_network(options.network);
   const std::string strategy = strategy_of(options);
-  models::Model model = models::read_model(options.input);
-  say(models::apply(options.times, model));
+  std::vector<std::string> assumed;
+  models::Model model =
+      plans::read_input(options.input, options.plan, strategy, options.times, assumed);
+  say(assumed);
   costs::LoadedMachines machines = load_machines(options);
   say(machines.diagnostics);
   for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);

@@ -8,6 +8,10 @@ namespace hipress::casync {
 extern const Strategy kPs;
 extern const Strategy kRing;
 extern const Strategy kAllReduce;
+extern const Strategy kChain;
+extern const Strategy kBinomial;
+extern const Strategy kScatterAllGather;
+extern const Strategy kChainP2p;
 
 /// Of ps and ring: 2(N-1) messages are sent and received and N-1 slices added; compressed, N slices
 /// are encoded and the mean is decoded on N nodes.

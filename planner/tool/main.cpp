@@ -27,6 +27,7 @@
 #include "planner/problem/choices.hpp"
 #include "planner/problem/levels.hpp"
 #include "planner/search/secopa_costs.hpp"
+#include "planner/tool/broadcast.hpp"
 #include "planner/tool/comparison.hpp"
 #include "planner/tool/report.hpp"
 #include "plans/plan_file.hpp"
@@ -396,6 +397,11 @@ int run(const Options& options) {
     planner::print_passes(std::cout);
     return 0;
   }
+  if (options.job == "broadcast") {
+    planner::run_broadcast(options);
+    return 0;
+  }
+  planner::refuse_broadcast_options(options.broadcast);
   sim::parse_network(options.network);  // refused even where nothing is simulated
   const Request request(options, planner::find_search(options.search_name()));
   // Other searches are soon done, and an interrupt ends the program.

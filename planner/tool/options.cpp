@@ -64,13 +64,31 @@ Limits limits_of(const Options& options) {
 void declare_options(CLI::App& app, Options& options) {
   app.add_option("--input", options.input,
                  "Gradients: name,elements lines, CSV, model YAML or a shipped model")
+      ->each([&](const std::string&) { options.input_given = true; })
       ->capture_default_str();
+  app.add_option("--job", options.job,
+                 "What is planned: mean (gradients are averaged), or broadcast (one node's tensors "
+                 "go to all others: parameters at the start, weights to samplers)")
+      ->check(CLI::IsMember({"mean", "broadcast"}))
+      ->capture_default_str();
+  BroadcastOptions& broadcast = options.broadcast;
+  app.add_option("--bytes", broadcast.bytes, "Broadcast one tensor of so many, say 64MB");
+  app.add_option("--dtype", broadcast.dtype,
+                 "Of --bytes: float32 (the default), float16 or bfloat16");
+  app.add_option("--root", broadcast.root, "Node that broadcasts (default 0)")
+      ->check(io::count_from(0, UINT32_MAX));
+  app.add_option("--chunks", broadcast.chunks,
+                 "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
+      ->check(io::count_from(1, 1u << 20));
+  app.add_flag("--lossless", broadcast.lossless, "Refuse algorithms that change what is broadcast");
   app.add_option(
          "--topology", options.topology,
          fmt::format(
              "One of {} (allreduce: nothing compressed but by low rank), or BEST: all of them, and "
-             "all-reduce for what others do not compress (search timeline)",
-             casync::strategy_names(casync::Operation::kMean)))
+             "all-reduce for what others do not compress (search timeline); of a broadcast {} "
+             "(which encodes anew on every node, for comparison), or BEST, the default",
+             casync::strategy_names(casync::Operation::kMean),
+             casync::strategy_names(casync::Operation::kBroadcast)))
       ->each([&](const std::string&) { options.topology_given = true; })
       ->capture_default_str();
   app.add_option("--nnodes", options.nodes, "Number of nodes (default: the cluster's, else 16)")
@@ -79,7 +97,9 @@ void declare_options(CLI::App& app, Options& options) {
   models::declare(app, options.times);
   app.add_option("--algorithm", options.algorithms,
                  "Algorithms that the plan may use, separated by commas (fp16 only if it is "
-                 "listed), or none; 'powersgd(rank=1|2|4)' for one with several values")
+                 "listed), or none; 'powersgd(rank=1|2|4)' for one with several values. Default "
+                 "of a broadcast: those that lose nothing")
+      ->each([&](const std::string&) { options.algorithms_given = true; })
       ->capture_default_str();
   app.add_option(
       "--coarsest", options.coarsest,

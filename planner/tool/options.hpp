@@ -15,14 +15,27 @@
 /// The command line of hipress-plan.
 namespace hipress::planner {
 
+/// What --job broadcast asks for.
+struct BroadcastOptions {
+  std::string bytes = {};  ///< of one tensor; empty: --input says what is sent
+  std::optional<std::string> dtype = {};
+  std::optional<std::uint32_t> root = {};
+  std::optional<std::int32_t> chunks = {};
+  bool lossless = false;
+};
+
 struct Options {
+  std::string job = "mean";
+  BroadcastOptions broadcast;
   std::string input = "input.txt";
+  bool input_given = false;
   std::string topology = "PS";
   bool topology_given = false;
   std::uint32_t nodes = 0;  ///< 0: the cluster file's, else kDefaultNodes
   costs::MachineOptions machines;
   models::TimeOptions times;
   std::string algorithms = "onebit,fp16";
+  bool algorithms_given = false;
   std::string coarsest;               ///< empty: any
   std::vector<std::string> accuracy;  ///< as parse_accuracy() takes it
   std::string search;                 ///< empty: timeline with a profile or cluster, else secopa

@@ -1,0 +1,58 @@
+#include <bit>
+#include <vector>
+
+#include "casync/partition.hpp"
+#include "casync/strategies/rows.hpp"
+
+namespace hipress::casync {
+namespace {
+
+/// Nodes are counted from the root. In round d = 1, 2, 4 …, each node i < d, which has the chunk,
+/// sends it to i + d: after ceil(log2 N) rounds all have it. The root alone encodes.
+void expand(GraphBuilder& builder, const UnitWork& work) {
+  const std::uint32_t nodes = builder.nodes();
+  if (nodes == 1) return;
+  for (std::int64_t k = 0; k < work.partitions; ++k) {
+    PartitionTasks tasks(builder, work, k);
+    if (tasks.empty()) break;
+    const auto node = [&](std::uint32_t place) {
+      return tasks.node(std::int64_t{work.root} + place);
+    };
+    std::vector<TaskId> message(nodes);  // by place
+    message[0] = work.ready[work.root];
+    if (tasks.compressed()) message[0] = tasks.encode(work.root, Role::kWorker, 0, message[0]);
+    for (std::uint32_t d = 1; d < nodes; d *= 2) {
+      for (std::uint32_t i = 0; i < d && i + d < nodes; ++i) {
+        message[i + d] = tasks.deliver(node(i), node(i + d), message[i]);
+      }
+    }
+  }
+}
+
+double tasks_of_tree(double nodes, bool compressed) {
+  return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
+}
+
+/// The root sends each chunk ceil(log2 N) times, and the last to arrive there is then decoded; or
+/// it encodes all, and the last goes through as many rounds.
+double tree(const Slices& slices, const Wire& wire) {
+  const auto rounds =
+      static_cast<double>(std::bit_width(static_cast<std::uint32_t>(wire.nodes) - 1));
+  const SliceCosts& last = slices.last;
+  const double sent = slices.last.encode + rounds * slices.total.port - wire.burst + wire.latency;
+  const double encoded = slices.total.encode + rounds * (wire.hop(last) + wire.latency);
+  return std::max(sent, encoded) + last.decode;
+}
+
+}  // namespace
+
+const Strategy kBinomial = {
+    .name = "binomial",
+    .help = "broadcast: a binomial tree, in which those who have a chunk double in each round",
+    .expand = expand,
+    .tasks_per_partition = tasks_of_tree,
+    .operation = Operation::kBroadcast,
+    .spread = tree,
+};
+
+}  // namespace hipress::casync

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "casync/partition.hpp"
+#include "casync/strategies/rows.hpp"
+
+namespace hipress::casync {
+namespace {
+
+/// One turn of van de Geijn's broadcast: N pieces, each of which has a home. The root sends each
+/// piece to its home, the farthest node's first; then the pieces travel around the ring, from home
+/// to the node before it, but not into the root, which has them all.
+///
+/// The root's messages are chained: it sends into the ring when it has scattered, first its own
+/// piece, then those that a ring would bring it in that order, N-1, N-2, … 2. So no two nodes send
+/// to a third at once, and a turn takes 2(N-1) messages of one piece.
+class Turn {
+ public:
+  Turn(GraphBuilder& builder, const UnitWork& work, std::int64_t first, TaskId& last_sent)
+      : builder_(builder), work_(work), nodes_(builder.nodes()), last_sent_(last_sent) {
+    for (std::int64_t k = first; k < std::min<std::int64_t>(first + nodes_, work.partitions); ++k) {
+      pieces_.emplace_back(builder, work, k);
+      if (pieces_.back().empty()) pieces_.pop_back();
+    }
+  }
+
+  void add() {
+    std::vector<TaskId> message;  // of each piece on the root
+    for (std::uint32_t piece = 0; piece < pieces_.size(); ++piece) {
+      TaskId source = work_.ready[work_.root];
+      if (pieces_[piece].compressed()) {
+        source = pieces_[piece].encode(work_.root, Role::kWorker, 0, source);
+      }
+      message.push_back(source);
+    }
+    std::vector<TaskId> at_home = message;
+    for (std::uint32_t piece = 0; piece < pieces_.size(); ++piece) {
+      const std::uint32_t home = home_of(piece);
+      if (home > 0) at_home[piece] = send_from_root(piece, home, message[piece]);
+    }
+    for (std::uint32_t piece = 0; piece < pieces_.size(); ++piece) {
+      TaskId passed = at_home[piece];
+      for (std::uint32_t to = home_of(piece) + 1; home_of(piece) > 0 && to < nodes_; ++to) {
+        passed = pieces_[piece].deliver(node(to - 1), node(to), passed);
+      }
+    }
+    if (pieces_.size() == nodes_) go_around(nodes_ - 1, message.back());
+    for (std::uint32_t piece = 0; piece < pieces_.size(); ++piece) {
+      if (home_of(piece) > 1) go_around(piece, message[piece]);
+    }
+  }
+
+ private:
+  /// The place of a piece's home, counted from the root.
+  std::uint32_t home_of(std::uint32_t piece) const { return nodes_ - 1 - piece; }
+  std::uint32_t node(std::uint32_t place) const { return (work_.root + place) % nodes_; }
+
+  TaskId send_from_root(std::uint32_t piece, std::uint32_t place, TaskId message) {
+    const TaskId sending = builder_.size();
+    const TaskId arrival = pieces_[piece].deliver(work_.root, node(place), message);
+    if (last_sent_ != kNoIndex) builder_.edge(last_sent_, sending);
+    last_sent_ = sending;
+    return arrival;
+  }
+
+  /// From the root to the node before the piece's home.
+  void go_around(std::uint32_t piece, TaskId message) {
+    const std::uint32_t end = home_of(piece) > 0 ? home_of(piece) : nodes_;
+    TaskId passed = send_from_root(piece, 1, message);
+    for (std::uint32_t to = 2; to < end; ++to) {
+      passed = pieces_[piece].deliver(node(to - 1), node(to), passed);
+    }
+  }
+
+  GraphBuilder& builder_;
+  const UnitWork& work_;
+  std::uint32_t nodes_;
+  TaskId& last_sent_;  ///< by the root
+  std::vector<PartitionTasks> pieces_;
+};
+
+void expand(GraphBuilder& builder, const UnitWork& work) {
+  if (builder.nodes() == 1) return;
+  TaskId last_sent = kNoIndex;
+  for (std::int64_t first = 0; first < work.partitions; first += builder.nodes()) {
+    Turn(builder, work, first, last_sent).add();
+  }
+}
+
+double tasks_of_pieces(double nodes, bool compressed) {
+  return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
+}
+
+/// Of N pieces the root sends N-2 twice and two once, N = 2: each once.
+double ports_of_root(const Slices& slices, const Wire& wire) {
+  const double turns = std::floor(static_cast<double>(slices.count) / wire.nodes);
+  const double once = slices.total.port;
+  const double again = std::max(0.0, turns * (wire.nodes - 2)) * slices.last_load.port;
+  return once + again;
+}
+
+double scattered(const Slices& slices, const Wire& wire) {
+  const SliceCosts& last = slices.last;
+  const double sent = last.encode + ports_of_root(slices, wire) - wire.burst + wire.latency;
+  const double encoded = slices.total.encode + wire.hop(last) + wire.latency;
+  return std::max(sent, encoded) + last.decode;
+}
+
+}  // namespace
+
+const Strategy kScatterAllGather = {
+    .name = "scatter_allgather",
+    .help = "broadcast: the root scatters pieces, which then travel around a ring (van de Geijn)",
+    .expand = expand,
+    .tasks_per_partition = tasks_of_pieces,
+    .operation = Operation::kBroadcast,
+    .spread = scattered,
+};
+
+}  // namespace hipress::casync

@@ -1,0 +1,318 @@
+#include "planner/broadcast/broadcast.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "casync/folding.hpp"
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "kernels/codec/algorithm_list.hpp"
+#include "planner/bound/costs.hpp"
+#include "plans/lossless.hpp"
+#include "plans/plan_builder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using casync::SliceCosts;
+using casync::Slices;
+
+constexpr double kMostTasks = 8e6;  ///< of a graph that is simulated
+constexpr double kSecondsPerPicosecond = 1e-12;
+
+std::int64_t divided_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
+
+const models::Gradient& largest(const models::Model& model) {
+  return *std::ranges::max_element(model.gradients, {}, &models::Gradient::elements);
+}
+
+std::int64_t most_chunks(std::int64_t elements) {
+  return std::min(divided_up(elements, casync::kSliceWord), plans::kMaxPartitions);
+}
+
+/// Broadcasts with one strategy and one algorithm, in any number of chunks.
+class Candidates {
+ public:
+  Candidates(const BroadcastProblem& problem, const std::string& strategy,
+             const std::string& algorithm)
+      : problem_(problem),
+        strategy_(casync::find_strategy(strategy)),
+        message_(problem.machines),
+        wire_{.nodes = static_cast<double>(problem.machines.cluster.nodes),
+              .latency = message_.latency(),
+              .burst = message_.burst()} {
+    choice_.strategy = strategy;
+    choice_.algorithm = algorithm;
+    const plans::PlanContext context = {
+        .model = problem.model, .strategy = strategy, .nodes = problem.machines.cluster.nodes};
+    plans::PlanBuilder builder(context);
+    for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
+      builder.decide(g, algorithm.empty() ? casync::kRaw : builder.algorithm(algorithm), 1);
+    }
+    plan_ = builder.take().plan;
+    plan_.root = problem.root;
+    plan_.gpus_per_node = problem.machines.cluster.gpus_per_node;
+    find_forms();
+  }
+
+  /// The best of the counts; none where not one was simulated.
+  std::optional<BroadcastChoice> best(std::int64_t& evaluations) {
+    struct Candidate {
+      ChunkCount count;
+      double least = 0, estimate = 0;
+    };
+    std::vector<Candidate> candidates;
+    for (const ChunkCount& count : counts()) {
+      cut(count);
+      candidates.push_back({count, least(), estimate()});
+    }
+    std::ranges::stable_sort(candidates, {}, &Candidate::estimate);
+    choice_.counts = static_cast<std::int64_t>(candidates.size());
+    choice_.proven = true;
+    std::optional<double> best_s;
+    for (const Candidate& candidate : candidates) {
+      const double least_s = candidate.least * kSlack * kSecondsPerPicosecond;
+      if (best_s && least_s >= *best_s) continue;
+      cut(candidate.count);
+      const bool too_large = casync::whole_tasks(problem_.model, plan_) > kMostTasks;
+      const auto& budget = problem_.machines.budget;
+      if (too_large || evaluations <= 0 || (budget && best_s && budget->over())) {
+        choice_.proven = false;
+        continue;
+      }
+      const double seconds = simulated_iteration_s(problem_.model, plan_, problem_.machines);
+      --evaluations;
+      ++choice_.simulations;
+      if (best_s && seconds >= *best_s) continue;
+      best_s = choice_.seconds = seconds;
+      choice_.chunks = candidate.count.chunks;
+      choice_.chunk_elements = candidate.count.elements;
+    }
+    if (!best_s) return std::nullopt;
+    return choice_;
+  }
+
+  /// The plan with that choice of chunks.
+  casync::Plan plan_of(const BroadcastChoice& choice) {
+    cut({choice.chunks, choice.chunk_elements});
+    return plan_;
+  }
+
+ private:
+  std::vector<ChunkCount> counts() const {
+    const std::int64_t elements = largest(problem_.model).elements;
+    if (!problem_.chunks) return chunk_counts(elements);
+    return {{*problem_.chunks, casync::slice(elements, *problem_.chunks, 0).elements}};
+  }
+
+  /// What plan_ has of algorithms, and what they cost at the least.
+  void find_forms() {
+    const costs::Cluster& cluster = problem_.machines.cluster;
+    double fastest = 1;
+    bool by_speed = false;
+    for (const double speed : cluster.compute_speed) {
+      fastest = std::max(fastest, speed);
+      by_speed = by_speed || speed != 1;
+    }
+    for (const casync::Algorithm& algorithm : plan_.algorithms) {
+      const costs::CodecCosts& codec = problem_.machines.profile.codec(algorithm.name);
+      Form& form = forms_.emplace_back();
+      form.algorithm = &algorithm;
+      form.encode = LeastCost(codec.encode, cluster.gpus_per_node, fastest, by_speed);
+      form.decode = LeastCost(codec.decode, cluster.gpus_per_node, fastest, by_speed);
+    }
+  }
+
+  void cut(const ChunkCount& count) {
+    for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
+      const std::int64_t elements = problem_.model.gradients[g].elements;
+      plan_.decisions[g].partitions = static_cast<std::int32_t>(
+          std::min(divided_up(elements, count.elements), plans::kMaxPartitions));
+    }
+    // As the user said it, though some may be empty.
+    if (problem_.model.gradients.size() == 1 && problem_.chunks) {
+      plan_.decisions[0].partitions = *problem_.chunks;
+    }
+  }
+
+  SliceCosts costs_of(std::size_t g, std::int64_t elements) const {
+    const std::int8_t algorithm = plan_.decisions[g].algorithm;
+    static const Form kRawForm;
+    const Form& form =
+        algorithm == casync::kRaw ? kRawForm : forms_[static_cast<std::size_t>(algorithm)];
+    const std::int64_t bytes = form.bytes(elements);
+    return {.encode = form.encode.of(elements),
+            .decode = form.decode.of(elements),
+            .message = message_.time(bytes),
+            .port = message_.work(bytes)};
+  }
+
+  Slices slices_of(std::size_t g) const {
+    const std::int64_t elements = problem_.model.gradients[g].elements;
+    const std::int64_t length = casync::slice(elements, plan_.decisions[g].partitions, 0).elements;
+    Slices slices;
+    slices.count = divided_up(elements, length);
+    const std::int64_t rest = elements - (slices.count - 1) * length;
+    slices.first = slices.first_load = costs_of(g, length);
+    slices.last = slices.last_load = costs_of(g, rest);
+    const auto before = static_cast<double>(slices.count - 1);
+    slices.total = {.encode = before * slices.first.encode + slices.last.encode,
+                    .decode = before * slices.first.decode + slices.last.decode,
+                    .message = before * slices.first.message + slices.last.message,
+                    .port = before * slices.first.port + slices.last.port};
+    return slices;
+  }
+
+  double spread(const Slices& slices) const {
+    return strategy_.spread == nullptr ? 0 : std::max(0.0, strategy_.spread(slices, wire_));
+  }
+
+  /// Picoseconds that no broadcast takes less than: each tensor's own, and what the root sends of
+  /// all of them. With one tensor, GPUs that share a node scatter it before and gather it behind.
+  double least() const {
+    double port = -wire_.burst, longest = 0;
+    for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
+      const Slices slices = slices_of(g);
+      port += slices.total.port;
+      longest = std::max(longest, spread(slices));
+    }
+    if (problem_.model.gradients.size() > 1) return std::max(port, longest);
+    const std::int64_t bytes =
+        problem_.model.gradients[0].elements * static_cast<std::int64_t>(sizeof(float));
+    return longest + 2 * picoseconds(costs::local_s(problem_.machines.cluster, bytes));
+  }
+
+  /// About what it takes: the busiest stage has all tensors, the largest fills and drains the rest.
+  double estimate() const {
+    double bottleneck = 0, longest = 0, beside = 0;
+    for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
+      const Slices slices = slices_of(g);
+      const double own = std::max({slices.total.encode, slices.total.port, slices.total.decode});
+      bottleneck += own;
+      if (const double all = spread(slices); all > longest) {
+        longest = all;
+        beside = own;
+      }
+    }
+    return std::max(least(), bottleneck + longest - beside);
+  }
+
+  const BroadcastProblem& problem_;
+  const casync::Strategy& strategy_;
+  const LeastMessage message_;
+  const casync::Wire wire_;
+  casync::Plan plan_;
+  std::vector<Form> forms_;  ///< by place in plan_.algorithms, to which they point
+  BroadcastChoice choice_;
+};
+
+void check(const BroadcastProblem& problem) {
+  const std::uint32_t nodes = problem.machines.cluster.nodes;
+  if (nodes < 2) {
+    throw io::InputError("one node has nobody to broadcast to: give --nnodes 2 or more");
+  }
+  if (problem.root >= nodes) {
+    throw io::InputError(
+        fmt::format("--root {} is none of the {} nodes, which count from 0: give "
+                    "one from 0 to {}, or more --nnodes",
+                    problem.root, nodes, nodes - 1));
+  }
+  const std::int64_t elements = largest(problem.model).elements;
+  if (problem.chunks && *problem.chunks > most_chunks(elements)) {
+    throw io::InputError(fmt::format(
+        "--chunks {}: a chunk has at least {} elements, so the largest tensor, of {} bytes, makes "
+        "at most {}; give no more, or leave --chunks out for the best count",
+        *problem.chunks, casync::kSliceWord,
+        elements * models::size_of(largest(problem.model).dtype), most_chunks(elements)));
+  }
+}
+
+void require_slices(const std::vector<std::string>& algorithms) {
+  for (const std::string& name : algorithms) {
+    if (!kernels::make_codec(name)->traits().staged) continue;
+    throw io::InputError(fmt::format(
+        "{} sends factors that are averaged, which a broadcast does not do: leave it out of "
+        "--algorithm",
+        name));
+  }
+}
+
+std::vector<std::string> strategies_of(const BroadcastProblem& problem) {
+  if (!problem.strategies.empty()) return problem.strategies;
+  std::vector<std::string> names;
+  for (const casync::Strategy* row : casync::strategies_for(casync::Operation::kBroadcast)) {
+    if (!row->recodes) names.emplace_back(row->name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<ChunkCount> chunk_counts(std::int64_t elements) {
+  std::vector<ChunkCount> counts;
+  const std::int64_t most = most_chunks(elements);
+  for (std::int64_t chunks = 1; chunks <= most;) {
+    const std::int64_t length = casync::slice(elements, chunks, 0).elements;
+    counts.push_back({divided_up(elements, length), length});
+    if (length <= casync::kSliceWord) break;
+    chunks = std::max(chunks + 1, divided_up(elements, length - casync::kSliceWord));
+  }
+  return counts;
+}
+
+std::vector<std::string> lossy_of(const std::vector<std::string>& names,
+                                  const models::Model& model) {
+  std::vector<std::string> lossy;
+  for (const std::string& name : names) {
+    const auto codec = kernels::make_codec(name);
+    const bool keeps = std::ranges::all_of(model.gradients, [&](const models::Gradient& tensor) {
+      return plans::keeps_every_bit(*codec, tensor.dtype);
+    });
+    if (!keeps) lossy.push_back(name);
+  }
+  return lossy;
+}
+
+std::vector<std::string> lossless_algorithms(const costs::Profile& profile,
+                                             const models::Model& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, costs] : profile.codecs) {
+    if (costs.is_staged() || kernels::program_file(name)) continue;
+    if (!kernels::names_algorithm(name)) continue;
+    const bool is_cast = std::ranges::any_of(model.gradients, [&](const models::Gradient& g) {
+      return name == plans::cast_of(g.dtype);
+    });
+    if (!is_cast && lossy_of({name}, model).empty()) names.push_back(name);
+  }
+  return names;
+}
+
+BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
+  check(problem);
+  require_slices(problem.algorithms);
+  std::int64_t evaluations = problem.evaluations;
+  BroadcastResult result;
+  std::vector<std::string> algorithms = {""};
+  algorithms.insert(algorithms.end(), problem.algorithms.begin(), problem.algorithms.end());
+  for (const std::string& algorithm : algorithms) {
+    for (const std::string& strategy : strategies_of(problem)) {
+      Candidates candidates(problem, strategy, algorithm);
+      const std::optional<BroadcastChoice> found = candidates.best(evaluations);
+      if (!found) continue;
+      result.choices.push_back(*found);
+      if (result.choices.size() > 1 && found->seconds >= result.best.seconds) continue;
+      result.best = *found;
+      result.plan = candidates.plan_of(*found);
+    }
+  }
+  if (result.choices.empty()) {
+    throw io::InputError(
+        "no plan was simulated: give larger --evaluations, fewer nodes, or --chunks");
+  }
+  return result;
+}
+
+}  // namespace hipress::planner

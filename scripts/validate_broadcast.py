@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Lays broadcasts that hipress-plan plans beside gloo's own (torch.distributed.broadcast), in the same run and on the same
+networks of known speed, made of network namespaces on this machine; and what was predicted beside what was measured.
+
+One fp32 tensor goes from node 0 to all others: by gloo; as a chain, raw and with each of --codecs; and as a chain that
+decodes and encodes anew on every node, with each of them. With --lossless CODEC, as many bytes of bf16 numbers also go
+raw and with that codec: numbers drawn from a normal distribution of standard deviation 0.02, as weights are, and rounded to
+bf16. Plans are hipress-plan's of a profile of this network. Rounds run every case once. Needs a release build and a python3
+with torch; without it, or without the right to make namespaces, it says "skipped: ..." and exits with 0.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import statistics
+import sys
+
+import whole_file
+from options import at_least
+from validate_ddp import python_with_torch
+from validation import command
+from validation.cases import Case
+from validation.conditions import taken_between
+from validation.evaluation import quantile
+from validation.measurement import ONCE, Bench, Plan, links_of
+from validation.network import Network, Unavailable, remove_leftovers
+from validation.ranks import Launcher
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RANK = ROOT / "scripts/validation/broadcast_rank.py"
+GLOO, RAW = "gloo", "none"
+#: Of weights, relative to nothing: what matters to a lossless codec is how exponents are distributed.
+DEVIATION = 0.02
+#: Of hipress-exec, before the measured ones; gloo's broadcast has as many.
+WARMUPS = 1
+
+HEADER = (f"{'N':>2} {'topology':10} {'codec':18} {'dtype':9} {'chunks':>6} {'predicted':>9} {'p10':>8} {'p90':>8} "
+          f"{'measured':>9} {'error':>7} {'below gloo':>10}")
+
+
+def say(text: str) -> None:
+    print(f"validate_broadcast: {text}", file=sys.stderr, flush=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a tensor is broadcast."""
+
+    topology: str  #: GLOO, or a strategy of ours
+    codec: str = RAW
+    dtype: str = "float32"
+
+    @property
+    def name(self) -> str:
+        return f"{self.topology}_{self.codec}_{self.dtype}".replace("(", "_").replace(")", "").replace(",", "_")
+
+
+@dataclasses.dataclass
+class Result:
+    """A way of broadcasting between so many nodes, in seconds."""
+
+    way: Way
+    nnodes: int
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    predicted: list[dict] = dataclasses.field(default_factory=list)  #: what hipress-exec printed, round by round
+    chunks: int = 0
+    verified: bool = True
+    disturbed: int = 0  #: rounds
+
+    @property
+    def measured_s(self) -> float:
+        return statistics.median(self.seconds)
+
+    def predicted_s(self, end: str = "") -> float | None:
+        values = [report[f"predicted_iteration_s{end}"] for report in self.predicted]
+        return statistics.median(values) if values else None
+
+    @property
+    def error(self) -> float | None:
+        predicted = self.predicted_s()
+        return None if predicted is None else predicted / self.measured_s - 1
+
+    @property
+    def inside(self) -> bool:
+        return self.predicted_s("_p10") <= self.measured_s <= self.predicted_s("_p90")
+
+    def to_json(self, gloo_s: float) -> dict:
+        predicted = {f"predicted_s{end}": self.predicted_s(end) for end in ("", "_p10", "_p90")}
+        return {"topology": self.way.topology, "codec": self.way.codec, "dtype": self.way.dtype, "nnodes": self.nnodes,
+                "chunks": self.chunks, **predicted, "measured_s": self.measured_s,
+                "measured_s_p10": quantile(self.seconds, 0.1), "measured_s_p90": quantile(self.seconds, 0.9),
+                "error": self.error, "below_gloo": 1 - self.measured_s / gloo_s, "iterations_s": self.seconds,
+                "verified": self.verified, "disturbed_rounds": self.disturbed}
+
+
+def format_row(result: Result, gloo_s: float) -> str:
+    def ms(seconds: float | None) -> str:
+        return "–" if seconds is None else f"{seconds * 1e3:.1f}"
+
+    error = "–" if result.error is None else f"{result.error * 100:+.1f}%"
+    return (f"{result.nnodes:2} {result.way.topology:10} {result.way.codec:18} {result.way.dtype:9} {result.chunks or '–':>6} "
+            f"{ms(result.predicted_s()):>9} {ms(result.predicted_s('_p10')):>8} {ms(result.predicted_s('_p90')):>8} "
+            f"{ms(result.measured_s):>9} {error:>7} {100 * (1 - result.measured_s / gloo_s):8.1f} %"
+            f"{' disturbed' if result.disturbed else ''}{'' if result.verified else ' WRONG'}")
+
+
+@dataclasses.dataclass
+class BroadcastBench(Bench):
+    """Our links are those of the default transport."""
+
+    python: pathlib.Path = pathlib.Path("python3")
+    size: int = 64_000_000
+    iterations: int = 3
+
+    @property
+    def alone(self) -> Launcher:
+        return dataclasses.replace(self.launcher, network=None)
+
+    def profile(self, case: Case, codecs: list[str]) -> pathlib.Path:
+        """Links from this network, kernels anew."""
+        path = self.output / f"profile_{case.rate}_{case.nnodes}_now.yaml"
+        self.alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", ",".join(codecs), "--output",
+                       path, "--base", self.profile_path(links_of(case)), "--anew", "kernels")
+        return path
+
+    def plan_way(self, case: Case, way: Way, profile: pathlib.Path) -> tuple[pathlib.Path, dict]:
+        path = self.output / f"plan_{case.nnodes}_{way.name}.yaml"
+        made = self.alone.run_json(case.nnodes, "hipress-plan", "--job", "broadcast", "--bytes", f"{self.size}B", "--dtype",
+                                   way.dtype, "--topology", way.topology, "--algorithm", way.codec, "--profile", profile,
+                                   "--output", path)
+        return path, made
+
+    def write_weights(self, nnodes: int) -> pathlib.Path:
+        """A folder for hipress-exec --gradients: weights on node 0, zeros elsewhere."""
+        try:
+            import numpy
+        except ImportError:
+            raise Unavailable("--lossless needs numpy (Debian package python3-numpy)") from None
+        folder = self.output / f"weights_{nnodes}"
+        numbers = numpy.random.default_rng(1).standard_normal(self.size // 2, dtype=numpy.float32) * numpy.float32(DEVIATION)
+        bits = numbers.view(numpy.uint32)
+        bits += 0x7FFF + ((bits >> 16) & 1)  # to the nearest, ties to even
+        bits &= 0xFFFF0000
+        for rank in range(nnodes):
+            (folder / f"rank{rank}").mkdir(parents=True, exist_ok=True)
+            (numbers if rank == 0 else numpy.zeros_like(numbers)).tofile(folder / f"rank{rank}/0.f32")
+        return folder
+
+    def run_gloo(self, result: Result) -> None:
+        ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
+        report = ranks.run_json(result.nnodes, self.python.name, "-B", RANK, "--bytes", self.size, "--warmups", WARMUPS,
+                                "--iterations", self.iterations)
+        result.seconds += report["iterations_s"]
+        result.verified &= report["verified"]
+
+    def run_ours(self, result: Result, case: Case, profile: pathlib.Path, weights: pathlib.Path | None) -> None:
+        path, made = self.plan_way(case, result.way, profile)
+        if made["algorithm"] != result.way.codec:
+            say(f"N = {result.nnodes}: {result.way.topology} with {result.way.codec} is predicted to take longer than raw, "
+                "which is what is measured")
+        result.chunks = made["chunks"]
+        given = ("--gradients", weights) if result.way.dtype != "float32" else ()
+        report = self.launcher.run_json(result.nnodes, "hipress-exec", "--plan", path, "--profile", profile, *ONCE, "--warmup",
+                                        WARMUPS, "--iterations", self.iterations, *given)
+        result.seconds += report["each_measured_iteration_s"]
+        result.predicted.append(report)
+        result.verified &= report["verified"]
+
+    def run_nodes(self, case: Case, ways: list[Way], codecs: list[str]) -> list[Result]:
+        """All ways, to and fro, so that none is always the one run last, longest after the profile."""
+        results = [Result(way, case.nnodes) for way in ways]
+        weights = self.write_weights(case.nnodes) if any(way.dtype != "float32" for way in ways) else None
+        for number in range(self.plan.rounds):
+            profile = self.profile(case, codecs)
+            for result in results if number % 2 == 0 else reversed(results):
+                def measure(result: Result = result, profile: pathlib.Path = profile) -> None:
+                    if result.way.topology == GLOO:
+                        self.run_gloo(result)
+                    else:
+                        self.run_ours(result, case, profile, weights)
+
+                result.disturbed += self.once(measure, result)
+        return results
+
+    def once(self, measure, result: Result) -> bool:
+        """Measures, again while somebody disturbs it: what was disturbed is thrown away, but the last."""
+        kept = len(result.seconds), len(result.predicted)
+
+        def anew() -> None:
+            del result.seconds[kept[0]:], result.predicted[kept[1]:]
+            measure()
+
+        return self.undisturbed(anew, taken_between)[1]
+
+
+def ways_of(options: argparse.Namespace) -> list[Way]:
+    ways = [Way(GLOO), Way("chain")]
+    ways += [Way(topology, codec) for codec in options.codecs for topology in ("chain", "chain_p2p")]
+    if options.lossless:
+        ways += [Way("chain", codec, "bfloat16") for codec in (RAW, options.lossless)]
+    return ways
+
+
+def measure(bench: BroadcastBench, options: argparse.Namespace) -> list[Result]:
+    results = []
+    codecs = [*options.codecs, *(["bf16", options.lossless] if options.lossless else [])]
+    for nnodes in options.nnodes:
+        case = Case("broadcast", "chain", RAW, nnodes, options.rate)
+        with Network(nnodes) as network:
+            on_network = bench.on(network)
+            on_network.profile_links(network, case)
+            of_nodes = on_network.run_nodes(case, ways_of(options), codecs)
+        for result in of_nodes:
+            print(format_row(result, of_nodes[0].measured_s), flush=True)
+        results += of_nodes
+    return results
+
+
+def find(results: list[Result], nnodes: int, way: Way) -> Result:
+    return next(result for result in results if (result.nnodes, result.way) == (nnodes, way))
+
+
+def compare(options: argparse.Namespace, results: list[Result]) -> list[str]:
+    """What there is to say of the ways relative to each other."""
+    lines = []
+    for nnodes in options.nnodes:
+        def seconds(way: Way, nnodes: int = nnodes) -> float:
+            return find(results, nnodes, way).measured_s
+
+        def below(way: Way, other: Way) -> str:
+            return f"{100 * (1 - seconds(way) / seconds(other)):.1f} % below"  # noqa: B023
+
+        lines.append(f"N = {nnodes}: the raw chain is {below(Way('chain'), Way(GLOO))} gloo's broadcast")
+        lines += [f"N = {nnodes}: the chain with {codec} is {below(Way('chain', codec), Way(GLOO))} gloo's broadcast, "
+                  f"{below(Way('chain', codec), Way('chain_p2p', codec))} encoding on every node" for codec in options.codecs]
+        if options.lossless:
+            raw, packed = (Way("chain", codec, "bfloat16") for codec in (RAW, options.lossless))
+            lines.append(f"N = {nnodes}: the chain with {options.lossless} is {below(packed, raw)} the raw one, of bf16 weights")
+    return lines
+
+
+def finish(options: argparse.Namespace, results: list[Result]) -> int:
+    for line in compare(options, results):
+        print(line)
+    predicted = [result for result in results if result.predicted]
+    errors = [abs(result.error) for result in predicted]
+    print(f"error: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %, "
+          f"{sum(result.inside for result in predicted)} of {len(predicted)} inside their interval")
+    if options.json:
+        gloo_s = {nnodes: find(results, nnodes, Way(GLOO)).measured_s for nnodes in options.nnodes}
+        whole_file.write_json(options.json, {"rate": options.rate, "bytes": options.bytes, "compared": compare(options, results),
+                                             "cases": [result.to_json(gloo_s[result.nnodes]) for result in results]})
+    return 0 if all(result.verified for result in results) else 1
+
+
+def node_counts(text: str) -> list[int]:
+    return [at_least(2)(number) for number in text.split(",")]
+
+
+def algorithms(text: str) -> list[str]:
+    """Separated by commas that are not in parentheses."""
+    names, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            names.append("")
+        else:
+            names[-1] += sign
+    return [name for name in names if name]
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nnodes", type=node_counts, default=[8, 4], help="comma-separated (default: 8,4)")
+    parser.add_argument("--codecs", type=algorithms, default=["int8block"], metavar="A,B", help="lossy ones (default: int8block)")
+    parser.add_argument("--lossless", metavar="CODEC", help="also broadcast bf16 weights raw and with this codec")
+    parser.add_argument("--bytes", type=at_least(4), default=BroadcastBench.size, help="of the tensor (default: %(default)s)")
+    parser.add_argument("--rate", type=at_least(1), default=200, help="Mbit/s each way of every host (default: %(default)s)")
+    parser.add_argument("--rounds", type=at_least(1), default=3, help="of all ways (default: %(default)s)")
+    parser.add_argument("--iterations", type=at_least(1), default=BroadcastBench.iterations,
+                        help="measured of each way in a round (default: %(default)s)")
+    parser.add_argument("--again", type=at_least(0), default=1,
+                        help="how often a way is measured again at most because other programs were busy")
+    parser.add_argument("--resume", action="store_true", help="keep the profiles of links that a run before this left")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_broadcast", help="folder of profiles")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace, real_time: bool) -> int:
+    options.output = whole_file.prepare(options.output, options.json)
+    options.bytes -= options.bytes % 4
+    python = python_with_torch()
+    remove_leftovers()
+    bench = BroadcastBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
+                           Plan(rounds=options.rounds, again=options.again), say, options.resume, python=python,
+                           size=options.bytes, iterations=options.iterations)
+    print(HEADER, flush=True)
+    return finish(options, measure(bench, options))
+
+
+def main() -> int:
+    options = parse_arguments()
+    return command.run(lambda real_time: run(options, real_time), say)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

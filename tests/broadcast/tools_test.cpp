@@ -1,0 +1,143 @@
+// hipress-plan --job broadcast, and what the other tools make of its plans.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/planner/tool_run.hpp"
+
+using namespace hipress::planner;
+using Catch::Contains;
+using Catch::StartsWith;
+using Json = nlohmann::json;
+
+namespace {
+
+Json json_of(const ToolRun& run) {
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  return Json::parse(run.out);
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Workplace, "a broadcast is planned, simulated and replayed") {
+  const std::string strategy =
+      GENERATE("chain", "binomial", "scatter_allgather", "chain_p2p", "best");
+  const std::string algorithm = GENERATE("none", "fp16", "onebit");
+  CAPTURE(strategy, algorithm);
+  const Json plan =
+      json_of(run("hipress-plan --job broadcast --bytes 100kB --nnodes 4 --root 2 "
+                  "--output b.yaml --json --topology " +
+                  strategy + " --algorithm " + algorithm));
+  CHECK(plan.at("operation") == "broadcast");
+  CHECK(plan.at("root") == 2);
+  CHECK(plan.at("output") == "b.yaml");
+  CHECK(plan.at("proven") == true);
+  const Json simulated = json_of(run("hipress-sim --plan b.yaml --json"));
+  CHECK(simulated.at("iteration_s") == plan.at("predicted_s"));
+  const Json replayed = json_of(run("hipress-exec --plan b.yaml --iterations 1 --warmup 0 --json"));
+  CHECK(replayed.at("verified") == true);
+}
+
+TEST_CASE_METHOD(Workplace, "the report says what was chosen, and the plan which operation it is") {
+  const ToolRun done = run("hipress-plan --job broadcast --bytes 64MB --nnodes 8");
+  REQUIRE(done.status == 0);
+  CHECK_THAT(done.out, StartsWith("chain, uncompressed, in ") &&
+                           Contains("from node 0 to 7 others") &&
+                           Contains("the best of all 1414 chunk counts"));
+  CHECK_THAT(read("broadcast.yaml"),
+             Contains("operation: broadcast\nroot: 0\n") && Contains("topology: chain"));
+}
+
+TEST_CASE_METHOD(Workplace, "the parameters of a model are broadcast as they are") {
+  const Json plan = json_of(run("hipress-plan --job broadcast --input resnet50 --nnodes 4 --json"));
+  CHECK(plan.at("tensors") == 161);
+  // The model's own times are those of training: nothing waits for them here.
+  const Json simulated = json_of(run("hipress-sim --input resnet50 --plan broadcast.yaml --json"));
+  CHECK(simulated.at("iteration_s") == plan.at("predicted_s"));
+  CHECK(json_of(run("hipress-sim --plan broadcast.yaml --json")) == simulated);
+}
+
+TEST_CASE_METHOD(Workplace, "half precision is in the plan, and travels as such") {
+  const Json full = json_of(run("hipress-plan --job broadcast --bytes 1MB --nnodes 4 --json"));
+  const Json half = json_of(
+      run("hipress-plan --job broadcast --bytes 1MB --dtype float16 --lossless --nnodes 4 --json"));
+  CHECK(half.at("elements") == 500000);
+  CHECK(full.at("elements") == 250000);
+  CHECK_THAT(read("broadcast.yaml"), Contains("dtype: float16"));
+  const Json replayed =
+      json_of(run("hipress-exec --plan broadcast.yaml --iterations 1 --warmup 0 --json"));
+  CHECK(replayed.at("verified") == true);
+}
+
+TEST_CASE_METHOD(Workplace, "several GPUs per node are a level of their own") {
+  const std::string request = "hipress-plan --job broadcast --bytes 10MB --nnodes 4 --json";
+  const Json one = json_of(run(request));
+  const Json eight =
+      json_of(run(request + " --gpus-per-node 8 --gpu-bandwidth 100GB/s --output g.yaml"));
+  // The root's GPU scatters, and on every node all are gathered: 2 · 7/8 · 10 MB / (100 GB/s), and
+  // what steps cost.
+  const double more = eight.at("predicted_s").get<double>() - one.at("predicted_s").get<double>();
+  CHECK(more >= 2 * 7.0 / 8 * 10e6 / 100e9 * 0.999);
+  CHECK(eight.at("proven") == true);
+  const Json simulated =
+      json_of(run("hipress-sim --plan g.yaml --gpus-per-node 8 --gpu-bandwidth 100GB/s --json"));
+  CHECK(simulated.at("iteration_s") == eight.at("predicted_s"));
+}
+
+TEST_CASE_METHOD(Workplace, "bad requests are refused with a remedy") {
+  const auto refused = [&](const std::string& options, const std::string& culprit,
+                           const std::string& remedy) {
+    CAPTURE(options);
+    const ToolRun done = run("hipress-plan " + options);
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    CHECK_THAT(done.err, Contains(culprit) && Contains(remedy));
+    CHECK(files() == 0);
+  };
+  const std::string job = "--job broadcast ";
+  refused(job + "--bytes 64MB --nnodes 8 --root 8", "--root 8 is none of the 8 nodes",
+          "give one from 0 to 7");
+  refused(job + "--bytes 0B --nnodes 8", "--bytes must be at least 4", "give 4B");
+  refused(job + "--bytes 7B --nnodes 8", "multiple", "give 8B");
+  refused(job + "--bytes 64 --nnodes 8", "--bytes", "KiB");
+  refused(job + "--bytes 16B --nnodes 8 --chunks 17", "of 16 bytes, makes at most 1",
+          "leave --chunks out");
+  refused(job + "--bytes 1MB --nnodes 8 --lossless --algorithm onebit,fp16",
+          "--lossless: onebit, fp16 changes tensors", "leave it out of --algorithm");
+  refused(job + "--bytes 1MB --nnodes 8 --topology ring", "topology ring does not broadcast",
+          "take one of chain, binomial, scatter_allgather, chain_p2p, or BEST");
+  refused(job + "--bytes 1MB --nnodes 8 --topology star", "unknown topology 'star'", "BEST");
+  refused(job + "--bytes 1MB --input vgg19", "both say what is sent", "leave one of them out");
+  refused(job + "--nnodes 8", "needs --bytes", "--input");
+  refused(job + "--bytes 1MB --nnodes 1", "nobody to broadcast to", "--nnodes 2");
+  refused(job + "--bytes 1MB --dtype int8", "unknown dtype 'int8'", "float32");
+  refused(job + "--bytes 1MB --output plan.txt", "plan.txt", "--output X.yaml");
+  refused(job + "--input vgg19 --compute-time 1s", "waits for no computation", "leave them out");
+  refused(job + "--bytes 1MB --explain", "--explain", "leave");
+  refused("--input vgg19 --root 1", "--root is for --job broadcast", "leave --root out");
+  refused("--input vgg19 --lossless", "--lossless is for --job broadcast", "leave");
+}
+
+TEST_CASE_METHOD(Workplace, "plans of broadcasts that are changed by hand are refused") {
+  REQUIRE(run("hipress-plan --job broadcast --bytes 1kB --nnodes 4 --dtype bfloat16").status == 0);
+  const std::string text = read("broadcast.yaml");
+  const auto refused = [&](const std::string& from, const std::string& to,
+                           const std::string& culprit, const std::string& tool = "hipress-sim") {
+    CAPTURE(from, to);
+    std::string changed = text;
+    const std::size_t at = changed.find(from);
+    REQUIRE(at != std::string::npos);
+    write("b.yaml", changed.replace(at, from.size(), to));
+    const ToolRun done = run(tool + " --plan b.yaml");
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains("b.yaml:") && Contains(culprit));
+  };
+  refused("root: 0", "root: 4", "root 4 is none of the plan's 4 nodes");
+  refused("root: 0", "root: 4", "root 4 is none of the plan's 4 nodes", "hipress-exec");
+  refused("dtype: bfloat16", "dtype: int4", "unknown dtype 'int4'");
+  const std::string topology = text.substr(text.find("topology: "));
+  refused(topology.substr(0, topology.find('\n')), "topology: ring",
+          "topology ring is for operation mean");
+  CHECK_THAT(run("hipress-sim --plan none").err, Contains("--input is required"));
+}

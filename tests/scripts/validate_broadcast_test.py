@@ -1,0 +1,132 @@
+"""Tests of scripts/validate_broadcast.py: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test
+says. No rights needed.
+
+Usage: validate_broadcast_test.py
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import stat
+import struct
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import validate_broadcast  # noqa: E402  (found through the path above)
+import validate_ddp  # noqa: E402
+
+#: `ip netns exec NAME command` runs the command; all else succeeds.
+FAKE_IP = """#!/bin/sh
+if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
+"""
+
+#: A plan holds its arguments; a replay of it takes 1 s raw, and compressed a quarter of that, or a half if encoded anew.
+FAKE_TOOL = """#!{python}
+import json, os, pathlib, sys
+def value(name):
+    return sys.argv[sys.argv.index(name) + 1]
+tool = pathlib.Path(sys.argv[0]).name
+with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
+    print(tool, *sys.argv[1:], file=calls)
+if tool == "hipress-profile":
+    pathlib.Path(value("--output")).write_text("schema: hipress.profile/1\\n")
+if tool == "hipress-plan":
+    pathlib.Path(value("--output")).write_text(json.dumps([value("--topology"), value("--algorithm")]))
+    print(json.dumps({{"algorithm": value("--algorithm"), "chunks": 7}}))
+if tool == "hipress-exec" and os.environ.get("RANK") == "0":
+    topology, codec = json.loads(pathlib.Path(value("--plan")).read_text())
+    seconds = 1.0 if codec == "none" else 0.25 if topology == "chain" else 0.5
+    print(json.dumps({{"each_measured_iteration_s": [seconds], "predicted_iteration_s": 1.1 * seconds,
+                       "predicted_iteration_s_p10": 0.9 * seconds, "predicted_iteration_s_p90": 1.2 * seconds,
+                       "verified": "WRONG" not in os.environ}}))
+"""
+
+#: gloo's broadcast takes 2 s.
+FAKE_PYTHON = """#!{python}
+import json, os, sys
+if sys.argv[1] == "-c":
+    sys.exit("NO_TORCH" in os.environ)
+assert os.environ["WORLD_SIZE"] and "--rendezvous" in sys.argv
+if os.environ["RANK"] == "0":
+    print(json.dumps({{"iterations_s": [2.0], "verified": True, "torch": "1"}}))
+"""
+
+
+class BroadcastTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for name, text in (("ip", FAKE_IP), ("tc", "#!/bin/sh\n"), ("hipress-plan", FAKE_TOOL), ("hipress-exec", FAKE_TOOL),
+                           ("hipress-profile", FAKE_TOOL), ("python_with_torch", FAKE_PYTHON)):
+            tool = self.folder / "bin" / name
+            tool.parent.mkdir(exist_ok=True)
+            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
+            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+
+    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        bin_folder = self.folder / "bin"
+        said = io.StringIO()
+        with mock.patch.object(sys, "argv", ["validate_broadcast.py", "--tools", str(bin_folder), "--output",
+                                             str(self.folder / "out"), "--again", "0", "--rounds", "1", *arguments]), \
+             mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
+             mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
+             contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
+             mock.patch("validation.command.real_time_allowed", return_value=False):
+            status = validate_broadcast.main()
+        return status, said.getvalue()
+
+    def test_ours_are_laid_beside_gloos_and_predictions_beside_measurements(self):
+        report = self.folder / "report.json"
+        status, said = self.run_it("--nnodes", "3,2", "--codecs", "tbq(tau=0.5)", "--rounds", "2", "--json", str(report))
+        self.assertEqual(status, 0, said)
+        found = json.loads(report.read_text())
+        ways = [("gloo", "none"), ("chain", "none"), ("chain", "tbq(tau=0.5)"), ("chain_p2p", "tbq(tau=0.5)")]
+        self.assertEqual([(case["nnodes"], case["topology"], case["codec"]) for case in found["cases"]],
+                         [(nnodes, *way) for nnodes in (3, 2) for way in ways])
+        chain = found["cases"][2]
+        self.assertEqual((chain["measured_s"], chain["chunks"], chain["iterations_s"]), (0.25, 7, [0.25, 0.25]))
+        self.assertAlmostEqual(chain["below_gloo"], 0.875)
+        self.assertAlmostEqual(chain["error"], 0.1)
+        self.assertIn("N = 3: the raw chain is 50.0 % below gloo's broadcast\n", said)
+        self.assertIn("N = 2: the chain with tbq(tau=0.5) is 87.5 % below gloo's broadcast, 50.0 % below encoding on every node\n", said)
+        self.assertIn("error: median 10.0 %, p90 10.0 %, 6 of 6 inside their interval", said)
+
+    def test_a_lossless_codec_gets_weights_of_bf16(self):
+        if importlib.util.find_spec("numpy") is None:
+            self.skipTest("this python3 has no numpy")
+        status, said = self.run_it("--nnodes", "2", "--codecs", "fp16", "--lossless", "packed", "--bytes", "4000")
+        self.assertEqual(status, 0, said)
+        self.assertIn("N = 2: the chain with packed is 75.0 % below the raw one, of bf16 weights\n", said)
+        root, other = ((self.folder / f"out/weights_2/rank{rank}/0.f32").read_bytes() for rank in (0, 1))
+        self.assertEqual((len(root), other), (8000, bytes(8000)))
+        numbers = struct.unpack("<2000f", root)
+        self.assertAlmostEqual(sum(number * number for number in numbers) / 2000, 0.02 ** 2, delta=5e-5)
+        self.assertTrue(all(root[4 * i:4 * i + 2] == b"\0\0" for i in range(2000)))
+        calls = (self.folder / "bin/calls").read_text()
+        self.assertIn("--dtype bfloat16 --topology chain --algorithm packed", calls)
+        self.assertIn(f"--gradients {self.folder}/out/weights_2", calls)
+
+    def test_codecs_are_separated_by_commas_outside_parentheses(self):
+        self.assertEqual(validate_broadcast.algorithms("fp16,dgc(rho=0.1,momentum=0),tbq"),
+                         ["fp16", "dgc(rho=0.1,momentum=0)", "tbq"])
+
+    def test_wrong_values_are_a_failure(self):
+        status, said = self.run_it("--nnodes", "2", "--codecs", "fp16", WRONG="1")
+        self.assertEqual(status, 1)
+        self.assertIn(" WRONG", said)
+
+    def test_without_torch_it_is_skipped_with_the_reason(self):
+        self.assertEqual(self.run_it(NO_TORCH="1"),
+                         (0, "skipped: no python3 has torch with gloo (Debian package python3-torch)\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
