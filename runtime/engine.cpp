@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -115,6 +116,14 @@ void Work::wait() const {
   if (state_->error) std::rethrow_exception(state_->error);
 }
 
+bool Work::wait_for(std::chrono::nanoseconds time) const {
+  if (!state_) throw std::logic_error("a Work that was not submitted is waited for");
+  std::unique_lock lock(state_->mutex);
+  if (!state_->changed.wait_for(lock, time, [this] { return state_->done; })) return false;
+  if (state_->error) std::rethrow_exception(state_->error);
+  return true;
+}
+
 bool Work::done() const {
   if (!state_) return false;
   const std::lock_guard lock(state_->mutex);
@@ -153,6 +162,8 @@ Engine::Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> co
                static_cast<std::uint32_t>(endpoint.rank())),
       device_(options.device) {
   lay_out();
+  if (!options.load_state.empty()) states_.load(options.load_state);
+  for (UnitState& unit : units_) unit.iteration = options.first_iteration;
   runtime_ = std::make_unique<Runtime>(
       endpoint_, program_, unit_memory_, states_,
       RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s, .pace = Pace::kUnit});
@@ -248,6 +259,28 @@ Work Engine::submit(std::uint32_t gradient, const Tensor& tensor) {
     copied(gradient);
   }
   return Work(std::move(state));
+}
+
+std::uint64_t Engine::iteration() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  if (under_way_ > 0) throw std::logic_error("gradients are under way; wait for their Works first");
+  std::optional<std::uint64_t> all;
+  for (std::uint32_t u = 0; u < units_.size(); ++u) {
+    if (program_.layout().units[u].members.empty()) continue;
+    if (units_[u].submitted > 0 || all.value_or(units_[u].iteration) != units_[u].iteration) {
+      throw std::logic_error(fmt::format(
+          "gradients were submitted unequally often, such as {}: submit the others, too",
+          program_.layout().units[u].name));
+    }
+    all = units_[u].iteration;
+  }
+  return all.value_or(0);
+}
+
+void Engine::save_state(const std::string& path) {
+  iteration();  // what is not under way leaves its states alone
+  states_.save(path);
 }
 
 void Engine::copied(std::uint32_t gradient) {

@@ -80,6 +80,8 @@ class Work {
   /// Returns when the tensor holds the mean over all ranks. Throws what the engine has failed with:
   /// transport::PeerError names the rank that is at fault.
   void wait() const;
+  /// The same, but returns false after so long: it is not done yet.
+  bool wait_for(std::chrono::nanoseconds time) const;
   /// Without waiting: whether wait() would return, or throw, at once.
   bool done() const;
   /// Calls `then` once, with null or the error, when it is done: on a thread of the engine, or at
@@ -103,6 +105,10 @@ struct EngineOptions {
   /// runtime's. They are copied through pinned memory: codecs run on the host's CPUs. Null: all
   /// tensors lie in the host's memory.
   Device* device = nullptr;
+  /// What save_state() wrote on this rank, and that engine's iteration() then: with the same
+  /// gradients and plan the engine goes on as that one would have. Empty: a new beginning.
+  std::string load_state;
+  std::uint64_t first_iteration = 0;
 };
 
 /// Synchronises gradients between ranks as they become ready: the library for programs that are
@@ -141,6 +147,13 @@ class Engine {
 
   const Compiled& compiled() const { return *compiled_; }
 
+  /// How often every gradient has been submitted, first_iteration included. std::logic_error if
+  /// something is under way, or gradients were submitted unequally often.
+  std::uint64_t iteration() const;
+  /// Writes what encoders keep between iterations to a file, whole or not at all. std::logic_error
+  /// as iteration(); io::InputError if the file cannot be written.
+  void save_state(const std::string& path);
+
  private:
   /// A gradient on this rank.
   struct Slot {
@@ -178,7 +191,7 @@ class Engine {
   std::mutex device_mutex_;  ///< while something is enqueued there
   std::unique_ptr<Runtime> runtime_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable idle_;  ///< nothing is under way, or the engine has failed
   std::vector<Slot> slots_;       ///< per gradient
   std::vector<UnitState> units_;

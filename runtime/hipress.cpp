@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -13,6 +16,7 @@
 #include "models/shape.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/exhaustion.hpp"
+#include "transport/store.hpp"
 
 using namespace hipress;
 
@@ -127,6 +131,45 @@ void check(const hipress_options& options) {
   }
 }
 
+/// The caller's store.
+class ForeignStore : public transport::Store {
+ public:
+  explicit ForeignStore(const hipress_store& store) : store_(store) {
+    if (store.add == nullptr || store.wait == nullptr) {
+      throw std::invalid_argument("the store's functions must not be null");
+    }
+  }
+  bool add(const std::string& name, std::string_view content, transport::Keep /*keep*/) override {
+    const int added = store_.add(store_.context, name.c_str(), content.data(), content.size());
+    if (added < 0) throw transport::StoreLost(fmt::format("it did not take entry {}", name));
+    return added > 0;
+  }
+  std::optional<std::string> wait_for(const std::string& name,
+                                      transport::Clock::time_point deadline) override {
+    const std::chrono::duration<double> left = deadline - transport::Clock::now();
+    std::string content(kMaxBytes, '\0');
+    const std::int64_t length = store_.wait(
+        store_.context, name.c_str(), std::max(0.0, left.count()), content.data(), content.size());
+    if (length == -1) return std::nullopt;
+    if (length < 0) throw transport::StoreLost(fmt::format("it failed to give entry {}", name));
+    if (static_cast<std::uint64_t>(length) > kMaxBytes) {
+      throw std::runtime_error(
+          fmt::format("entry {} has {} bytes; {} are the most", name, length, kMaxBytes));
+    }
+    content.resize(static_cast<std::size_t>(length));
+    return content;
+  }
+  std::string_view entries() const override { return "entries"; }
+
+ protected:
+  std::optional<std::string> find(const std::string& name) override {
+    return wait_for(name, transport::Clock::now());
+  }
+
+ private:
+  const hipress_store store_;
+};
+
 std::unique_ptr<transport::Endpoint> connect_rank(const hipress_options& options,
                                                   const runtime::Compiled& compiled) {
   transport::JobOptions job{.rank = options.rank,
@@ -138,6 +181,10 @@ std::unique_ptr<transport::Endpoint> connect_rank(const hipress_options& options
                             .timeout_s = options.timeout_s};
   if (options.secret != nullptr) {
     job.secret.assign(static_cast<const char*>(options.secret), options.secret_bytes);
+  }
+  if (options.store != nullptr) {
+    job.store = std::make_shared<ForeignStore>(*options.store);
+    if (job.rendezvous.empty()) job.rendezvous = "the caller's store";
   }
   return transport::find_transport(text_of(options.transport)).connect(job);
 }
@@ -154,8 +201,11 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
   made->endpoint = connect_rank(options, *compiled);
   made->engine = std::make_unique<runtime::Engine>(
       *made->endpoint, compiled,
-      runtime::EngineOptions{
-          .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
+      runtime::EngineOptions{.seed = options.seed,
+                             .timeout_s = options.timeout_s,
+                             .device = made->device.get(),
+                             .load_state = text_of(options.state),
+                             .first_iteration = options.iteration});
   return made;
 }
 
@@ -222,9 +272,41 @@ hipress_status hipress_wait(hipress_work* work) {
   });
 }
 
+hipress_status hipress_wait_for(hipress_work* work, double seconds, int* done) {
+  if (done != nullptr) *done = 1;
+  return guarded([&] {
+    const hipress_work& waited = required(work, "work");
+    int& is_done = required(done, "done");
+    if (!(seconds >= 0)) throw std::invalid_argument("seconds must not be negative");
+    constexpr double kLongest_s = 1e9;  // decades
+    const std::chrono::duration<double> time(std::min(seconds, kLongest_s));
+    bool ended = true;
+    try {
+      ended = waited.work.wait_for(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
+    } catch (...) {
+      delete work;
+      throw;
+    }
+    is_done = ended ? 1 : 0;
+    if (ended) delete work;
+  });
+}
+
 int hipress_done(const hipress_work* work) { return work != nullptr && work->work.done() ? 1 : 0; }
 
 void hipress_release(hipress_work* work) { delete work; }
+
+hipress_status hipress_iteration(const hipress_engine* engine, uint64_t* iteration) {
+  return guarded(
+      [&] { required(iteration, "iteration") = required(engine, "engine").engine->iteration(); });
+}
+
+hipress_status hipress_save_state(hipress_engine* engine, const char* file) {
+  return guarded([&] {
+    required(file, "file");
+    required(engine, "engine").engine->save_state(file);
+  });
+}
 
 void hipress_close(hipress_engine* engine) { delete engine; }
 

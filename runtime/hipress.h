@@ -62,7 +62,18 @@ typedef struct hipress_gradient {
                              no dimensions */
 } hipress_gradient;
 
-/** What a job is. All but `rank` is the same on every rank. Texts are copied. */
+/** A place of the caller's own where ranks leave what the others find, such as a framework's key-value store: entries
+ * are bytes under names of letters, digits and '/'. Functions are called by the thread that is in hipress_open(). */
+typedef struct hipress_store {
+  void* context; /**< the functions' first argument */
+  /** Makes an entry. Returns 1, or 0 if there is one of this name already, or -1 if it failed. */
+  int (*add)(void* context, const char* name, const void* data, size_t bytes);
+  /** Waits for an entry for up to so many seconds, and copies it, if it is not longer than `capacity`. Returns its length,
+   * or -1 if it has not come, or -2 if the store failed. */
+  int64_t (*wait)(void* context, const char* name, double seconds, void* data, size_t capacity);
+} hipress_store;
+
+/** What a job is. All but `rank`, `store` and `state` is the same on every rank. Texts are copied. */
 typedef struct hipress_options {
   size_t bytes;             /**< of this structure, as hipress_options_init() sets it */
   int rank;                 /**< from 0 to ranks - 1 */
@@ -82,6 +93,10 @@ typedef struct hipress_options {
                                  to connect, or to submit what the others have submitted */
   uint64_t seed;            /**< of random draws; default 1 */
   int device;               /**< the GPU on which tensors may lie, as CUDA counts; default -1: none */
+  const hipress_store* store; /**< where ranks meet, instead of `rendezvous`, which then only names it in messages; used
+                                   by hipress_open() alone; default null: none */
+  const char* state;        /**< a file of hipress_save_state(), of this rank; default null: a new beginning */
+  uint64_t iteration;       /**< hipress_iteration() of the engine that wrote it */
 } hipress_options;
 
 /** Values in memory that the caller lends until the work is done. */
@@ -114,11 +129,24 @@ HIPRESS_API hipress_status hipress_submit(hipress_engine* engine, uint32_t gradi
 /** Waits until the tensor holds the mean over all ranks, and frees the work, whatever it returns. */
 HIPRESS_API hipress_status hipress_wait(hipress_work* work);
 
+/** Waits for at most so many seconds. `*done` is 0 if the work is not done by then; else it is 1, the call returns as
+ * hipress_wait(), and frees the work. For a caller that must look after something else now and then. */
+HIPRESS_API hipress_status hipress_wait_for(hipress_work* work, double seconds, int* done);
+
 /** 1 if hipress_wait() would return at once, else 0. */
 HIPRESS_API int hipress_done(const hipress_work* work);
 
 /** Frees a work that nobody will wait for; what was submitted goes on. Null is nothing. */
 HIPRESS_API void hipress_release(hipress_work* work);
+
+/** How often every gradient has been submitted, options.iteration included, in `*iteration`. HIPRESS_INVALID while works
+ * are under way, or if gradients were submitted unequally often. */
+HIPRESS_API hipress_status hipress_iteration(const hipress_engine* engine, uint64_t* iteration);
+
+/** Writes what this rank's codecs keep between iterations (residuals, factors) to a file, whole or not at all: with it and
+ * hipress_iteration() in its options, an engine of the same gradients, plan and ranks goes on with the same bits.
+ * HIPRESS_INVALID as hipress_iteration(), or if the file cannot be written. */
+HIPRESS_API hipress_status hipress_save_state(hipress_engine* engine, const char* file);
 
 /** Waits for what is under way, leaves the job, and frees the engine; works may still be waited for. Also after a
  * failure. Not while another thread uses the engine. Null is nothing. */

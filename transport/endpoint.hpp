@@ -132,6 +132,8 @@ class Endpoint {
 /// Shorter timeouts take busy ranks for dead ones; longer ones are as good as none.
 inline constexpr double kMinTimeout_s = 0.1, kMaxTimeout_s = 1e6;
 
+class Store;  // store.hpp
+
 /// What a job is: ranks with another job id, size, plan or timeout do not connect.
 struct JobOptions {
   int rank = 0;
@@ -142,6 +144,9 @@ struct JobOptions {
   /// "file:///shared/folder", "redis://host:port", "rediss://host:port" (TLS), or "local:NAME"
   /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
   std::string rendezvous;
+  /// Where ranks meet instead, if it is given: `rendezvous` is then no more than its name in
+  /// messages.
+  std::shared_ptr<Store> store = nullptr;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
   /// A rank that dies or stalls ends the job on every rank within so long: one that is silent for
   /// half of it is dead. Also the longest wait for a rank to connect, or to send what is awaited.
@@ -153,6 +158,8 @@ struct JobOptions {
   std::string secret = {};
   /// Permits a transport that authenticates nobody to listen beyond loopback.
   bool insecure = false;
+  /// The caller's own place to meet at, instead of the rendezvous, which then only names it.
+  std::shared_ptr<Store> store = nullptr;
 };
 
 /// Files and sockets that one rank has open, at most.

@@ -78,6 +78,7 @@ std::shared_ptr<Store> open_redis(const JobOptions& options, Clock::time_point d
 
 std::shared_ptr<Store> open_store(const JobOptions& options, Clock::time_point deadline) {
   const std::string& where = options.rendezvous;
+  if (options.store) return options.store;
   if (where.starts_with("file://")) return open_folder(options, where.substr(7));
   if (names_redis(where)) return open_redis(options, deadline);
   if (where.starts_with("local:")) return shared_by_name<LocalStore>(where);
