@@ -9,6 +9,7 @@ import argparse
 import os
 import runpy
 import sys
+import typing
 
 import torch
 
@@ -18,7 +19,7 @@ from hipress.capturing import capture
 class _Watcher:
     """Begins a capture at the first forward, and ends it after some steps."""
 
-    def __init__(self, output: str, steps: int, warmup: int):
+    def __init__(self, output: typing.Optional[str], steps: int, warmup: int):
         self._output, self._left, self._warmup = output, steps + warmup, warmup
         self._capture = None
         self._call = torch.nn.Module.__call__
@@ -49,7 +50,8 @@ class _Watcher:
         if self._capture is not None:
             watched, self._capture = self._capture, None
             watched.__exit__(None, None, None)
-            print(f"hipress.capture: written to {self._output}", file=sys.stderr)
+            if self._output is not None:
+                print(f"hipress.capture: written to {self._output}", file=sys.stderr)
 
 
 def main() -> int:
@@ -65,7 +67,7 @@ def main() -> int:
         parser.error("--steps must be at least 2, --warmup at least 0")
     if not os.path.exists(options.script):
         parser.error(f"there is no script '{options.script}'")
-    output = options.output if os.environ.get("RANK", "0") == "0" else os.devnull
+    output = options.output if os.environ.get("RANK", "0") == "0" else None
     watcher = _Watcher(output, options.steps, options.warmup)
     watcher.install()
     sys.argv = [options.script, *options.arguments]

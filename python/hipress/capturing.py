@@ -52,7 +52,7 @@ class capture:
             for batch in itertools.islice(loader, 20): train(batch)
 
     `model`: a module, or a DistributedDataParallel (whose names are those of its module); run it without slowed-down
-    communication, as on one machine. Ready times count from the moment at which backward reaches the model's output; the forward
+    communication, as on one machine. `path`: None writes nothing. Ready times count from the moment at which backward reaches the model's output; the forward
     time ends there too, and so includes the loss. Medians over steps, without the first `warmup`; the spread (half the distance
     between the 16th and the 84th percentile, relative, of the last gradient's) is in the file's source. On a GPU times are those
     of events on the current stream. `batch` and `unit` go into the file. `optimizer`: its step() is timed, too.
@@ -60,7 +60,7 @@ class capture:
     ValueError at the end if there were not two steps after the warm-up, or if a step had no backward.
     """
 
-    def __init__(self, model: torch.nn.Module, path: typing.Union[str, os.PathLike] = "model.yaml", *,
+    def __init__(self, model: torch.nn.Module, path: typing.Union[str, os.PathLike, None] = "model.yaml", *,
                  name: typing.Optional[str] = None, batch: int = 0, unit: str = "samples", warmup: int = 2,
                  optimizer: typing.Optional[torch.optim.Optimizer] = None):
         self._wrapper = model
@@ -132,7 +132,7 @@ class capture:
             handle.remove()
         if self._optimizer is not None:
             del self._optimizer.step  # the class's shows again
-        if kind is None:
+        if kind is None and self._path is not None:
             self.write()
 
     # ------------------------------------------------------------------------------------------------------------ writing
