@@ -140,7 +140,7 @@ class Candidates {
 
   SliceCosts costs_of(std::size_t g, std::int64_t elements) const {
     const std::int8_t algorithm = plan_.decisions[g].algorithm;
-    static const Form kRawForm;
+    static const Form kRawForm{};
     const Form& form =
         algorithm == casync::kRaw ? kRawForm : forms_[static_cast<std::size_t>(algorithm)];
     const std::int64_t bytes = form.bytes(elements);
