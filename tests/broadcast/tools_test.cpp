@@ -141,5 +141,10 @@ TEST_CASE_METHOD(Workplace, "plans of broadcasts that are changed by hand are re
   const std::string topology = text.substr(text.find("topology: "));
   refused(topology.substr(0, topology.find('\n')), "topology: ring",
           "topology ring is for operation mean");
+  CHECK_THAT(run("hipress-sim --input vgg19 --plan ddp --topology chain").err,
+             Contains("topology chain broadcasts"));
+  write("sweep.yaml", "model: vgg19\nplan: none\ntopology: chain\nnodes: 4\nprofile: sosp21\n");
+  CHECK_THAT(run("hipress-sim sweep sweep.yaml --output s.csv").err,
+             Contains("sweep.yaml:3:") && Contains("chain broadcasts"));
   CHECK_THAT(run("hipress-sim --plan none").err, Contains("--input is required"));
 }
