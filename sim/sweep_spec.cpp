@@ -41,7 +41,14 @@ AxisValue parse_text(const YamlNode& node) {
 AxisValue parse_topology(const YamlNode& node) {
   const std::string text = node.text();
   try {
-    return {std::string(casync::find_strategy(text).name), std::nullopt, node.line()};
+    const casync::Strategy& strategy = casync::find_strategy(text);
+    if (strategy.operation != casync::Operation::kMean) {
+      node.fail(
+          fmt::format("sweeps are of gradients that are averaged, and {} broadcasts; take one "
+                      "of {}, or plan broadcasts with hipress-plan --job broadcast",
+                      strategy.name, casync::strategy_names(casync::Operation::kMean)));
+    }
+    return {std::string(strategy.name), std::nullopt, node.line()};
   } catch (const std::invalid_argument& error) {
     node.fail(error.what());
   }

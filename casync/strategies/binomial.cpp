@@ -33,14 +33,15 @@ double tasks_of_tree(double nodes, bool compressed) {
   return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
 }
 
-/// The root sends each chunk ceil(log2 N) times, and the last to arrive there is then decoded; or
-/// it encodes all, and the last goes through as many rounds.
+/// The root sends each chunk ceil(log2 N) times, and the last to arrive is then decoded; or it
+/// encodes all, and as those who have the last one at most double with each message, that takes as
+/// many.
 double tree(const Slices& slices, const Wire& wire) {
   const auto rounds =
       static_cast<double>(std::bit_width(static_cast<std::uint32_t>(wire.nodes) - 1));
   const SliceCosts& last = slices.last;
   const double sent = slices.last.encode + rounds * slices.total.port - wire.burst + wire.latency;
-  const double encoded = slices.total.encode + rounds * (wire.hop(last) + wire.latency);
+  const double encoded = slices.total.encode + rounds * wire.hop(last) + wire.latency;
   return std::max(sent, encoded) + last.decode;
 }
 

@@ -136,6 +136,12 @@ std::optional<plans::ResolvedPlan> make(const sim::PlanningTask& task) {
 
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request) {
   if (!is_named_plan(name)) return std::nullopt;
+  if (casync::find_strategy(request.strategy).operation != casync::Operation::kMean) {
+    throw io::InputError(fmt::format(
+        "plan {} averages gradients, and topology {} broadcasts: take none, an algorithm, or the "
+        "YAML of hipress-plan --job broadcast",
+        name, request.strategy));
+  }
   const costs::Profile on_link =
       profile_on_link(request.machines.profile, request.machines.cluster.link);
   const Problem problem = problem_of(request, on_link);

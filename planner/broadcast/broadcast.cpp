@@ -140,7 +140,7 @@ class Candidates {
 
   SliceCosts costs_of(std::size_t g, std::int64_t elements) const {
     const std::int8_t algorithm = plan_.decisions[g].algorithm;
-    static const Form kRawForm;
+    static const Form kRawForm{};
     const Form& form =
         algorithm == casync::kRaw ? kRawForm : forms_[static_cast<std::size_t>(algorithm)];
     const std::int64_t bytes = form.bytes(elements);
@@ -258,7 +258,8 @@ std::vector<ChunkCount> chunk_counts(std::int64_t elements) {
     const std::int64_t length = casync::slice(elements, chunks, 0).elements;
     counts.push_back({divided_up(elements, length), length});
     if (length <= casync::kSliceWord) break;
-    chunks = std::max(chunks + 1, divided_up(elements, length - casync::kSliceWord));
+    const std::int64_t padded = divided_up(length, casync::kSliceWord) * casync::kSliceWord;
+    chunks = std::max(chunks + 1, divided_up(elements, padded - casync::kSliceWord));
   }
   return counts;
 }

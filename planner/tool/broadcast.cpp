@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -34,7 +35,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t kDefaultNodes = 16;
 constexpr double kBudget_s = 10;
-constexpr std::string_view kDefaultOutput = "broadcast.yaml";
+constexpr std::string_view kBroadcastOutput = "broadcast.yaml";
 
 /// What is asked for, with what it is planned on.
 struct Broadcast {
@@ -53,7 +54,7 @@ struct Broadcast {
 
 std::string output_of(const Options& options) {
   if (options.yaml()) return options.output;
-  if (options.output == Options{}.output) return std::string(kDefaultOutput);
+  if (options.output == kDefaultOutput) return std::string(kBroadcastOutput);
   throw io::InputError(
       fmt::format("--output {}: only a plan YAML can say what a broadcast is; take --output X.yaml",
                   options.output));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costs/machine_options.hpp"
@@ -23,6 +24,8 @@ struct BroadcastOptions {
   std::optional<std::int32_t> chunks = {};
   bool lossless = false;
 };
+
+inline constexpr std::string_view kDefaultOutput = "SeCoPaPlan.txt";
 
 struct Options {
   std::string job = "mean";
@@ -47,7 +50,7 @@ struct Options {
   double tolerance = kTolerance;
   std::uint64_t seed = 0;
   unsigned jobs = 1;
-  std::string output = "SeCoPaPlan.txt";
+  std::string output{kDefaultOutput};
   bool json = false;
   bool baselines = false;
   AnalysisOptions analysis;

@@ -84,8 +84,8 @@ TEST_CASE("all chunk counts that make other chunks are there") {
 }
 
 TEST_CASE("the planner's chunk count is the best of all") {
-  const std::int64_t elements = GENERATE(1, 500, 7000, 20011);
-  const std::uint32_t nodes = GENERATE(2u, 3u, 5u, 8u);
+  const std::int64_t elements = GENERATE(1, 500, 3001);
+  const std::uint32_t nodes = GENERATE(2u, 3u, 8u);
   const auto network = GENERATE(sim::Network::kPort, sim::Network::kFair);
   // The network, the encoder and the decoder are slowest in turn.
   const auto [encode_s, decode_s] =
@@ -100,9 +100,9 @@ TEST_CASE("the planner's chunk count is the best of all") {
       .machines = machines,
       .root = nodes - 1,
       .strategies = {"chain", "binomial", "scatter_allgather", "chain_p2p"},
-      .algorithms = {"fp16", "onebit"}};
+      .algorithms = {"onebit"}};
   const BroadcastResult found = planner::plan_broadcast(problem);
-  REQUIRE(found.choices.size() == 12);
+  REQUIRE(found.choices.size() == 8);
   double least_s = 1e9;
   for (const planner::BroadcastChoice& choice : found.choices) {
     CAPTURE(elements, nodes, encode_s, choice.strategy, choice.algorithm, choice.chunks);
@@ -116,7 +116,7 @@ TEST_CASE("the planner's chunk count is the best of all") {
 }
 
 TEST_CASE("the bound holds on clusters of other kinds, and so the best count is found") {
-  const models::Model model = tensors({6000});
+  const models::Model model = tensors({2000});
   costs::Profile profile = profile_of(1e-9, 2e-9);
   profile.link.bandwidth_both_ways = 0.7e9;
   costs::Cluster cluster = costs::cluster_from_profile(profile, 6);

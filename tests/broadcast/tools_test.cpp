@@ -23,7 +23,7 @@ Json json_of(const ToolRun& run) {
 TEST_CASE_METHOD(Workplace, "a broadcast is planned, simulated and replayed") {
   const std::string strategy =
       GENERATE("chain", "binomial", "scatter_allgather", "chain_p2p", "best");
-  const std::string algorithm = GENERATE("none", "fp16", "onebit");
+  const std::string algorithm = GENERATE("none", "onebit");
   CAPTURE(strategy, algorithm);
   const Json plan =
       json_of(run("hipress-plan --job broadcast --bytes 100kB --nnodes 4 --root 2 "
@@ -50,12 +50,15 @@ TEST_CASE_METHOD(Workplace, "the report says what was chosen, and the plan which
 }
 
 TEST_CASE_METHOD(Workplace, "the parameters of a model are broadcast as they are") {
-  const Json plan = json_of(run("hipress-plan --job broadcast --input resnet50 --nnodes 4 --json"));
+  const Json plan =
+      json_of(run("hipress-plan --job broadcast --input resnet50 --nnodes 4 "
+                  "--evaluations 50 --json"));
   CHECK(plan.at("tensors") == 161);
   // The model's own times are those of training: nothing waits for them here.
   const Json simulated = json_of(run("hipress-sim --input resnet50 --plan broadcast.yaml --json"));
   CHECK(simulated.at("iteration_s") == plan.at("predicted_s"));
-  CHECK(json_of(run("hipress-sim --plan broadcast.yaml --json")) == simulated);
+  CHECK(json_of(run("hipress-sim --plan broadcast.yaml --json")).at("iteration_s") ==
+        simulated.at("iteration_s"));
 }
 
 TEST_CASE_METHOD(Workplace, "half precision is in the plan, and travels as such") {
@@ -139,5 +142,10 @@ TEST_CASE_METHOD(Workplace, "plans of broadcasts that are changed by hand are re
   const std::string topology = text.substr(text.find("topology: "));
   refused(topology.substr(0, topology.find('\n')), "topology: ring",
           "topology ring is for operation mean");
+  CHECK_THAT(run("hipress-sim --input vgg19 --plan ddp --topology chain").err,
+             Contains("topology chain broadcasts"));
+  write("sweep.yaml", "model: vgg19\nplan: none\ntopology: chain\nnodes: 4\nprofile: sosp21\n");
+  CHECK_THAT(run("hipress-sim sweep sweep.yaml --output s.csv").err,
+             Contains("sweep.yaml:3:") && Contains("chain broadcasts"));
   CHECK_THAT(run("hipress-sim --plan none").err, Contains("--input is required"));
 }
