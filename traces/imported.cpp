@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <ostream>
 #include <utility>
 
@@ -140,28 +139,83 @@ std::optional<models::Traced> traced_of(const std::vector<const TracedStep*>& st
                         .idle_s = *idle};
 }
 
-/// Which of a step's parts are the model's gradients: the gradients if all have sizes, else the
-/// buckets.
-Parts choose_parts(const Imported& trace, std::vector<std::string>& diagnostics) {
-  const TracedStep& last = trace.steps.back();
-  if (total_of(last.gradients)) return &TracedStep::gradients;
-  if (total_of(last.buckets)) {
+/// What of a step the model's gradients are, and how they are called.
+struct PartsRow {
+  Parts parts;
+  const char* name;    ///< of one, before its number
+  const char* plural;  ///< in messages
+};
+constexpr PartsRow kGradients{&TracedStep::gradients, "gradient", "gradients"};
+constexpr PartsRow kBuckets{&TracedStep::buckets, "bucket", "buckets"};
+constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-reduces"};
+
+/// Why a trace has no sizes that could be the model's.
+[[noreturn]] void refuse_sizes(const TracedStep& step) {
+  if (!step.gradients.empty()) {
+    throw io::Unmet(fmt::format(
+        "no model: the trace tells the sizes of neither the {} gradients (record with "
+        "record_shapes=True) nor of the collectives that they start ('In msg nelems', from "
+        "PyTorch 2 on with NCCL)",
+        step.gradients.size()));
+  }
+  if (total_of(step.other_all_reduces)) {
+    throw io::Unmet(fmt::format(
+        "no model: the trace has no AccumulateGrad, so nothing says which of its {} all-reduces "
+        "carry gradients; if all of them do, say --every-all-reduce",
+        step.other_all_reduces.size()));
+  }
+  throw io::Unmet(
+      "no model: the trace has no AccumulateGrad, so nothing says what the gradients are: trace "
+      "backward, on the CPU too (ProfilerActivity.CPU)");
+}
+
+/// The gradients if all have sizes, else the buckets, else what the options allow.
+const PartsRow& choose_parts(const TracedStep& step, const ImportOptions& options,
+                             std::vector<std::string>& diagnostics) {
+  if (total_of(step.gradients)) return kGradients;
+  if (total_of(step.buckets)) {
     diagnostics.push_back(fmt::format(
         "the gradients of the model are the {} buckets of DDP, not the {} gradients in them, "
         "whose sizes the trace does not tell: record with record_shapes=True",
-        last.buckets.size(), last.gradients.size()));
-    return &TracedStep::buckets;
+        step.buckets.size(), step.gradients.size()));
+    return kBuckets;
   }
-  if (last.gradients.empty()) {
-    throw io::Unmet(
-        "no model: the trace has no AccumulateGrad, so nothing says what the gradients are: trace "
-        "backward, on the CPU too (ProfilerActivity.CPU)");
+  if (options.every_all_reduce && total_of(step.other_all_reduces)) return kAllReduces;
+  refuse_sizes(step);
+}
+
+/// Steps with the last one's layout.
+std::vector<const TracedStep*> alike_last(const Imported& trace, Parts parts,
+                                          std::vector<std::string>& diagnostics) {
+  std::vector<const TracedStep*> alike;
+  for (const TracedStep& step : trace.steps) {
+    if (same_layout(step.*parts, trace.steps.back().*parts)) alike.push_back(&step);
   }
-  throw io::Unmet(fmt::format(
-      "no model: the trace tells the sizes of neither the {} gradients (record with "
-      "record_shapes=True) nor of the collectives that they start ('In msg nelems', from PyTorch "
-      "2 on with NCCL)",
-      last.gradients.size()));
+  if (alike.size() < trace.steps.size()) {
+    diagnostics.push_back(fmt::format(
+        "{} of the {} steps have other gradients or buckets than the last, or another order, and "
+        "are left out of the medians",
+        trace.steps.size() - alike.size(), trace.steps.size()));
+  }
+  return alike;
+}
+
+/// Gradients with sizes and, if all are told, ready times.
+void add_gradients(const std::vector<const TracedStep*>& steps, const PartsRow& row,
+                   models::Model& model, bool& has_times) {
+  const auto& parts = steps.back()->*row.parts;
+  for (std::size_t g = 0; g < parts.size(); ++g) {
+    models::Gradient gradient;
+    gradient.name = fmt::format("{}{}", row.name, g);
+    gradient.elements = parts[g].elements;
+    gradient.shape = parts[g].shape;
+    gradient.dtype = dtype_named(parts[g].dtype, gradient.name);
+    const auto ready =
+        median_of(steps, [&](const TracedStep& step) { return (step.*row.parts)[g].ready_s; });
+    has_times = has_times && ready.has_value();
+    gradient.ready_s = ready.value_or(0);
+    model.gradients.push_back(std::move(gradient));
+  }
 }
 
 }  // namespace
@@ -178,15 +232,14 @@ Imported read_trace(ByteStream& bytes) {
 
 Imported read_trace(const std::string& path) { return read_trace(*open_unpacked(path)); }
 
-ImportedModel model_of(const Imported& trace, const std::string& name,
+ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
                        std::vector<std::string>& diagnostics) {
   if (!trace.has_steps || trace.steps.empty()) {
     throw io::Unmet("no model: the trace does not tell where its steps begin");
   }
-  const Parts parts = choose_parts(trace, diagnostics);
-  check_conserved(trace, parts,
-                  parts == &TracedStep::gradients ? "gradients" : "buckets");
   const TracedStep& last = trace.steps.back();
+  const PartsRow& row = choose_parts(last, options, diagnostics);
+  check_conserved(trace, row.parts, row.plural);
   const auto in_gradients = total_of(last.gradients), in_buckets = total_of(last.buckets);
   if (in_gradients && in_buckets && *in_gradients != *in_buckets) {
     throw io::Unmet(
@@ -194,50 +247,25 @@ ImportedModel model_of(const Imported& trace, const std::string& name,
                     "the buckets that carry them {}",
                     last.name, *in_gradients, *in_buckets));
   }
-  std::vector<const TracedStep*> alike;
-  for (const TracedStep& step : trace.steps) {
-    if (same_layout(step.*parts, last.*parts)) alike.push_back(&step);
-  }
-  if (alike.size() < trace.steps.size()) {
-    diagnostics.push_back(fmt::format(
-        "{} of the {} steps have other gradients or buckets than the last, or another order, and "
-        "are left out of the medians",
-        trace.steps.size() - alike.size(), trace.steps.size()));
-  }
+  const std::vector<const TracedStep*> steps = alike_last(trace, row.parts, diagnostics);
   ImportedModel imported;
   models::Model& model = imported.model;
   model.name = name;
   model.source = fmt::format("{} of {}{}", trace.format,
                              trace.hardware.empty() ? "unknown hardware" : trace.hardware,
                              trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "");
-  const bool are_gradients = parts == &TracedStep::gradients;
   bool has_times = true;
-  for (std::size_t g = 0; g < (last.*parts).size(); ++g) {
-    const TracedGradient& part = (last.*parts)[g];
-    models::Gradient gradient;
-    gradient.name = fmt::format("{}{}", are_gradients ? "gradient" : "bucket", g);
-    gradient.elements = part.elements;
-    gradient.shape = part.shape;
-    gradient.dtype = dtype_named(part.dtype, gradient.name);
-    const auto ready = median_of(
-        alike, [&](const TracedStep& step) { return (step.*parts)[g].ready_s; });
-    has_times = has_times && ready.has_value();
-    gradient.ready_s = ready.value_or(0);
-    model.gradients.push_back(std::move(gradient));
-  }
-  const auto forward =
-      median_of(alike, [](const TracedStep& step) { return step.forward_s; });
-  if (!has_times || !forward) {
+  add_gradients(steps, row, model, has_times);
+  const auto forward = median_of(steps, [](const TracedStep& step) { return step.forward_s; });
+  if (has_times && forward) {
+    model.forward_s = std::max(0.0, *forward);
+  } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
     diagnostics.push_back("the model has no times: give the tools --compute-time");
-  } else {
-    model.forward_s = *forward;
   }
-  imported.traced = traced_of(alike);
-  diagnostics.push_back(
-      fmt::format("names: PyTorch records none, so the model's are {}0 to {}{}",
-                  are_gradients ? "gradient" : "bucket", are_gradients ? "gradient" : "bucket",
-                  model.gradients.size() - 1));
+  imported.traced = traced_of(steps);
+  diagnostics.push_back(fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}",
+                                    row.name, model.gradients.size() - 1));
   return imported;
 }
 

@@ -34,6 +34,8 @@ struct TracedStep {
   std::vector<TracedGradient> gradients;  ///< of AccumulateGrad, in the order in which they ran
   std::vector<TracedGradient> buckets;    ///< of the all-reduces that AccumulateGrad launched
 
+  std::vector<TracedGradient> other_all_reduces;  ///< of execution traces: nothing says of what
+
   /// Of the buckets; none if one of them does not tell.
   std::optional<std::int64_t> collective_elements() const;
 };
@@ -65,11 +67,17 @@ struct ImportedModel {
   std::optional<models::Traced> traced;  ///< none: the trace has no times
 };
 
+/// What a person who knows the job adds to its trace.
+struct ImportOptions {
+  /// Every all-reduce carries gradients; for traces that do not tell which do.
+  bool every_all_reduce = false;
+};
+
 /// The model of a trace: its gradients, or its buckets where single gradients have no sizes; times
 /// are medians over the steps that have the layout of the last. io::Unmet, naming what is missing
 /// or does not add up, if the sizes are not told, or elements are not conserved: over steps, and
 /// from gradients to buckets. `diagnostics` gets what a reader of the model must know.
-ImportedModel model_of(const Imported& trace, const std::string& name,
+ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
                        std::vector<std::string>& diagnostics);
 
 /// Writes a model YAML (docs/models.md) that models::read_model() and models::read_traced() read.

@@ -28,6 +28,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string trace;
   std::string output;  ///< empty: no model is written
+  traces::ImportOptions import;
   bool json = false;
 };
 
@@ -38,6 +39,8 @@ void declare_options(CLI::App& app, Options& options) {
       ->required();
   app.add_option("--output", options.output, "Write the model YAML that the other tools read")
       ->check(io::file_name());
+  app.add_flag("--every-all-reduce", options.import.every_all_reduce,
+               "Every all-reduce carries gradients: where the trace does not tell which do");
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 
@@ -117,17 +120,19 @@ void print_report(const traces::Imported& trace, const traces::ImportedModel* im
 
 int run(const Options& options) {
   if (!options.output.empty()) {
-    if (!io::is_yaml_name(options.output)) {
-      throw io::InputError("--output must end in .yaml or .yml, by which the other tools know it");
-    }
     io::require_writable(options.output);
+    if (!io::is_yaml_name(options.output)) {
+      throw io::InputError(
+          fmt::format("--output must end in .yaml or .yml, by which the other tools know it, got {}",
+                      io::quote(options.output)));
+    }
   }
   const traces::Imported trace = traces::read_trace(options.trace);
   std::vector<std::string> diagnostics;
   std::optional<traces::ImportedModel> imported;
   std::optional<io::Unmet> refusal;
   try {
-    imported = traces::model_of(trace, name_of(options.trace), diagnostics);
+    imported = traces::model_of(trace, name_of(options.trace), options.import, diagnostics);
   } catch (const io::Unmet& error) {
     refusal = error;
   }

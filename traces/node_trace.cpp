@@ -88,9 +88,9 @@ bool NodeTrace::is_below(std::int64_t id, Role role) const {
 void NodeTrace::add_to_step(const Kept& kept, Role bucket, TracedStep& step) const {
   if (kept.role == Role::kAccumulate) {
     step.gradients.push_back(kept.gradient);
-  } else if (kept.role == bucket && is_below(kept.id, Role::kEvaluate) &&
-             !is_below(kept.id, bucket)) {
-    step.buckets.push_back(kept.gradient);
+  } else if (kept.role == bucket && !is_below(kept.id, bucket)) {
+    const bool of_gradients = is_below(kept.id, Role::kEvaluate);
+    (of_gradients ? step.buckets : step.other_all_reduces).push_back(kept.gradient);
   }
 }
 
