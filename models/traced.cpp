@@ -11,8 +11,7 @@
 namespace hipress::models {
 
 Traced parse_traced(const io::YamlNode& node) {
-  node.expect_keys(
-      {"steps", "step", "compute", "communication", "exposed_communication", "idle"});
+  node.expect_keys({"steps", "step", "compute", "communication", "exposed_communication", "idle"});
   Traced traced;
   traced.steps = static_cast<int>(node.at("steps").integer(1, INT32_MAX));
   traced.step_s = node.at("step").duration();

@@ -72,12 +72,11 @@ Result simulate_again(const ChakraOptions& options, const traces::ChakraGraph& e
   const auto chosen = [](const std::string& asked, const std::string& otherwise) {
     return asked.empty() ? otherwise : asked;
   };
-  return simulate(
-      exported.graph, TaskCosts(machines.profile, algorithms), machines.cluster,
-      {.network = parse_network(chosen(options.network, exported.network)),
-       .transfer_order =
-           parse_transfer_order(chosen(options.transfer_order, exported.transfer_order)),
-       .record_timeline = true});
+  return simulate(exported.graph, TaskCosts(machines.profile, algorithms), machines.cluster,
+                  {.network = parse_network(chosen(options.network, exported.network)),
+                   .transfer_order = parse_transfer_order(
+                       chosen(options.transfer_order, exported.transfer_order)),
+                   .record_timeline = true});
 }
 
 void print_json(const traces::ChakraGraph& exported, const Result& result, bool same) {
@@ -130,8 +129,9 @@ int run_chakra_command(int argc, char** argv) {
   ChakraOptions options;
   const io::ToolInfo info = {
       .name = "hipress-sim",
-      .purpose = "Simulates the graph that hipress-sim --export-chakra wrote, on the same machines "
-                 "or others.",
+      .purpose =
+          "Simulates the graph that hipress-sim --export-chakra wrote, on the same machines "
+          "or others.",
       .example = "hipress-sim --chakra graph/ --profile sosp21"};
   return io::run_tool(
       argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },

@@ -119,8 +119,9 @@ void declare_options(CLI::App& app, Options& options) {
       ->each([&](const std::string&) { options.given.jobs = true; });
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON")
       ->check(io::file_name());
-  app.add_option("--export-chakra", options.chakra,
-                 "Write the simulated graph as Chakra execution traces, one per node, into a folder")
+  app.add_option(
+         "--export-chakra", options.chakra,
+         "Write the simulated graph as Chakra execution traces, one per node, into a folder")
       ->check(io::file_name());
   plans::declare(app, options.plan_options);
   plans::declare(app, options.trust);

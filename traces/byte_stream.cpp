@@ -94,8 +94,7 @@ class InMemory : public ByteStream {
  public:
   InMemory(std::string_view bytes, std::size_t piece) : bytes_(bytes), piece_(piece) {}
   std::size_t read(char* to, std::size_t most) override {
-    const std::size_t count =
-        std::min({most, bytes_.size(), piece_ == 0 ? bytes_.size() : piece_});
+    const std::size_t count = std::min({most, bytes_.size(), piece_ == 0 ? bytes_.size() : piece_});
     if (count > 0) std::memcpy(to, bytes_.data(), count);
     bytes_.remove_prefix(count);
     return count;
@@ -111,8 +110,7 @@ class InMemory : public ByteStream {
 /// Owns the stream that it looks into.
 class PeekedFile : public ByteStream {
  public:
-  explicit PeekedFile(std::unique_ptr<ByteStream> file)
-      : file_(std::move(file)), peeked_(*file_) {}
+  explicit PeekedFile(std::unique_ptr<ByteStream> file) : file_(std::move(file)), peeked_(*file_) {}
   std::string_view peek(std::size_t most) { return peeked_.peek(most); }
   std::size_t read(char* to, std::size_t most) override { return peeked_.read(to, most); }
   const std::string& name() const override { return file_->name(); }

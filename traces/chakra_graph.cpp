@@ -84,9 +84,15 @@ Attribute read_attribute(std::string_view message) {
   FieldReader fields(message);
   while (const auto field = fields.next()) {
     switch (field->number) {
-      case chakra::kAttributeName: attribute.name = field->bytes; break;
-      case chakra::kInteger: attribute.integer = field->integer; break;
-      case chakra::kText: attribute.text = field->bytes; break;
+      case chakra::kAttributeName:
+        attribute.name = field->bytes;
+        break;
+      case chakra::kInteger:
+        attribute.integer = field->integer;
+        break;
+      case chakra::kText:
+        attribute.text = field->bytes;
+        break;
       case chakra::kIntegers:
       case chakra::kTexts: {
         FieldReader list(field->bytes);
@@ -99,7 +105,8 @@ Attribute read_attribute(std::string_view message) {
         }
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
   return attribute;
@@ -123,9 +130,13 @@ Numbers shared_numbers(const ChakraGraph& what) {
 Numbers factor_numbers(const casync::TaskGraph& graph) {
   Numbers all;
   for (const casync::Factor& one : graph.factors) {
-    const std::array<std::uint64_t, kFactorNumbers> numbers = {
-        one.unit,           one.stage,        bits(one.values), bits(one.elements),
-        bits(one.element_ranks), bits(one.value_ranks), bits(one.mean_values)};
+    const std::array<std::uint64_t, kFactorNumbers> numbers = {one.unit,
+                                                               one.stage,
+                                                               bits(one.values),
+                                                               bits(one.elements),
+                                                               bits(one.element_ranks),
+                                                               bits(one.value_ranks),
+                                                               bits(one.mean_values)};
     all.insert(all.end(), numbers.begin(), numbers.end());
   }
   return all;
@@ -268,8 +279,8 @@ class GraphReader {
     try {
       parser();
     } catch (const io::InputError& error) {
-      messages.fail(fmt::format("{}; export the graph again: hipress-sim --export-chakra",
-                                error.what()));
+      messages.fail(
+          fmt::format("{}; export the graph again: hipress-sim --export-chakra", error.what()));
     }
   }
 
@@ -425,7 +436,8 @@ class GraphReader {
     std::ranges::sort(found_, {}, &ReadTask::id);
     casync::GraphBuilder builder(nodes_, static_cast<std::uint32_t>(shared_[4]));
     for (TaskId id = 0; id < tasks_; ++id) {
-      if (found_[id].id != id) fail(0, fmt::format("says that there are {} tasks, but {} is missing", tasks_, id));
+      if (found_[id].id != id)
+        fail(0, fmt::format("says that there are {} tasks, but {} is missing", tasks_, id));
       builder.add(found_[id].task);
       result_.timeline.start.push_back(found_[id].start);
       result_.timeline.end.push_back(found_[id].end);
@@ -466,14 +478,15 @@ std::string chakra_file(const std::string& folder, std::uint32_t rank) {
 void write_chakra_graph(const std::string& folder, const ChakraGraph& what) {
   const casync::TaskGraph& graph = what.graph;
   if (graph.folded) {
-    throw std::invalid_argument("a folded graph has one node's tasks; expand it whole to export it");
+    throw std::invalid_argument(
+        "a folded graph has one node's tasks; expand it whole to export it");
   }
   require_same_graph(graph, what.timeline);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    throw io::InputError(fmt::format("{}: the folder cannot be made: {}; choose another", folder,
-                                     error.message()));
+    throw io::InputError(
+        fmt::format("{}: the folder cannot be made: {}; choose another", folder, error.message()));
   }
   std::vector<std::vector<TaskId>> before(graph.tasks());
   std::vector<std::vector<TaskId>> of_rank(graph.nodes);

@@ -19,8 +19,8 @@ struct ChakraGraph {
   std::string model, plan, profile;     ///< what it is of, for people
   std::string network, transfer_order;  ///< as the command line names them
   std::uint32_t gpus_per_node = 1;
-  Picoseconds iteration{};              ///< as it was simulated
-  Timeline timeline;                    ///< likewise
+  Picoseconds iteration{};  ///< as it was simulated
+  Timeline timeline;        ///< likewise
 };
 
 /// Writes FOLDER/hipress.{rank}.et, one file per node, and makes the folder if it is missing.

@@ -53,13 +53,26 @@ void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
   FieldReader fields(message);
   while (const auto field = fields.next()) {
     switch (field->number) {
-      case chakra::kId: node.id = static_cast<std::int64_t>(field->integer); break;
-      case chakra::kName: node.name = field->bytes; break;
-      case chakra::kType: type = field->integer; break;
-      case chakra::kControlDependencies: append_numbers(*field, callers); break;
-      case chakra::kInputs: read_inputs(field->bytes, node); break;
-      case chakra::kAttribute: read_attribute(field->bytes, attributes); break;
-      default: break;
+      case chakra::kId:
+        node.id = static_cast<std::int64_t>(field->integer);
+        break;
+      case chakra::kName:
+        node.name = field->bytes;
+        break;
+      case chakra::kType:
+        type = field->integer;
+        break;
+      case chakra::kControlDependencies:
+        append_numbers(*field, callers);
+        break;
+      case chakra::kInputs:
+        read_inputs(field->bytes, node);
+        break;
+      case chakra::kAttribute:
+        read_attribute(field->bytes, attributes);
+        break;
+      default:
+        break;
     }
   }
   if (!callers.empty()) node.parent = static_cast<std::int64_t>(callers.front());

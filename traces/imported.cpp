@@ -49,11 +49,10 @@ Imported read_json(ByteStream& bytes) {
   }
   auto imported = header.has_events ? profiler.finish(header) : nodes.finish();
   if (imported) return *imported;
-  throw io::InputError(
-      bytes.name(), 0,
-      fmt::format("none of its {} is PyTorch's: no operator, no kernel; give what "
-                  "torch.profiler's export_chrome_trace wrote",
-                  header.has_events ? "events" : "nodes"));
+  throw io::InputError(bytes.name(), 0,
+                       fmt::format("none of its {} is PyTorch's: no operator, no kernel; give what "
+                                   "torch.profiler's export_chrome_trace wrote",
+                                   header.has_events ? "events" : "nodes"));
 }
 
 double median(std::vector<double> values) {
@@ -105,9 +104,9 @@ models::Dtype dtype_named(const std::string& name, const std::string& gradient) 
        {models::Dtype::kFloat32, models::Dtype::kFloat16, models::Dtype::kBfloat16}) {
     if (name == models::to_string(dtype)) return dtype;
   }
-  throw io::Unmet(fmt::format(
-      "no model: {} is of type {}; float32, float16 and bfloat16 are planned", gradient,
-      name.empty() ? "that the trace does not tell" : io::quote(name)));
+  throw io::Unmet(
+      fmt::format("no model: {} is of type {}; float32, float16 and bfloat16 are planned", gradient,
+                  name.empty() ? "that the trace does not tell" : io::quote(name)));
 }
 
 /// The median over steps, if all of them tell.
@@ -264,8 +263,9 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
     diagnostics.push_back("the model has no times: give the tools --compute-time");
   }
   imported.traced = traced_of(steps);
-  diagnostics.push_back(fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}",
-                                    row.name, model.gradients.size() - 1));
+  diagnostics.push_back(
+      fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}", row.name,
+                  model.gradients.size() - 1));
   return imported;
 }
 

@@ -18,8 +18,8 @@ namespace hipress::traces {
 struct TracedGradient {
   std::int64_t elements = 0;        ///< 0: the trace does not tell
   std::vector<std::int64_t> shape;  ///< none: the trace does not tell
-  std::string dtype;                ///< "float32", …; else as the trace writes it; empty: not told
-  std::optional<double> ready_s;    ///< after the start of backward
+  std::string dtype;              ///< "float32", …; else as the trace writes it; empty: not told
+  std::optional<double> ready_s;  ///< after the start of backward
 };
 
 /// One iteration.
@@ -46,9 +46,9 @@ struct Imported {
   /// Whether `steps` are iterations; else the one there is stands for the whole trace.
   bool has_steps = true;
   std::optional<std::int64_t> world_size;
-  std::string hardware;              ///< empty: not told
+  std::string hardware;               ///< empty: not told
   std::vector<std::string> not_told;  ///< sentences: what this trace does not tell, and the remedy
-  std::int64_t events = 0;           ///< events or nodes
+  std::int64_t events = 0;            ///< events or nodes
   // Of Chakra traces.
   std::int64_t collectives = 0;     ///< nodes of collectives
   std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU

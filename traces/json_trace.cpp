@@ -213,7 +213,9 @@ class Reader : public nlohmann::json_sax<Json> {
 
   bool string(string_t& value) override {
     switch (place()) {
-      case Place::kEvent: event_text(value); break;
+      case Place::kEvent:
+        event_text(value);
+        break;
       case Place::kArguments:
         if (key_ == Key::kCollective) event_.collective = value;
         if (key_ == Key::kDtype) event_.dtype = value;
@@ -228,7 +230,8 @@ class Reader : public nlohmann::json_sax<Json> {
       case Place::kDevice:
         if (key_ == Key::kName && header_.device.empty()) header_.device = value;
         break;
-      default: break;
+      default:
+        break;
     }
     return ended();
   }
@@ -238,9 +241,7 @@ class Reader : public nlohmann::json_sax<Json> {
     return ended();
   }
 
-  bool start_object(std::size_t) override {
-    return open(inner(false));
-  }
+  bool start_object(std::size_t) override { return open(inner(false)); }
   bool end_object() override {
     if (place() == Place::kEvent) on_event_(event_);
     if (place() == Place::kNode) on_node_(node_);
@@ -309,8 +310,12 @@ class Reader : public nlohmann::json_sax<Json> {
 
   bool integer(std::int64_t value) {
     switch (place()) {
-      case Place::kEvent: event_integer(value); break;
-      case Place::kArguments: argument(value); break;
+      case Place::kEvent:
+        event_integer(value);
+        break;
+      case Place::kArguments:
+        argument(value);
+        break;
       case Place::kShapes:
         if (shape_is_open_) shape().push_back(value);
         break;
@@ -321,7 +326,8 @@ class Reader : public nlohmann::json_sax<Json> {
       case Place::kDistributed:
         if (key_ == Key::kWorldSize) header_.world_size = value;
         break;
-      default: break;
+      default:
+        break;
     }
     return ended();
   }
@@ -337,14 +343,25 @@ class Reader : public nlohmann::json_sax<Json> {
 
   void event_text(const std::string& value) {
     switch (key_) {
-      case Key::kPhase: event_.phase = value; break;
-      case Key::kCategory: event_.category = value; break;
-      case Key::kName: event_.name = value; break;
+      case Key::kPhase:
+        event_.phase = value;
+        break;
+      case Key::kCategory:
+        event_.category = value;
+        break;
+      case Key::kName:
+        event_.name = value;
+        break;
       case Key::kProcess:
-      case Key::kThread: add_thread(value); break;
+      case Key::kThread:
+        add_thread(value);
+        break;
       case Key::kStart:
-      case Key::kLength: time(value); break;
-      default: break;
+      case Key::kLength:
+        time(value);
+        break;
+      default:
+        break;
     }
   }
 
@@ -355,11 +372,20 @@ class Reader : public nlohmann::json_sax<Json> {
 
   void argument(std::int64_t value) {
     switch (key_) {
-      case Key::kCorrelation: event_.correlation = value; break;
-      case Key::kExternalId: event_.external_id = value; break;
-      case Key::kInElements: event_.in_elements = value; break;
-      case Key::kGroupSize: event_.group_size = value; break;
-      default: break;
+      case Key::kCorrelation:
+        event_.correlation = value;
+        break;
+      case Key::kExternalId:
+        event_.external_id = value;
+        break;
+      case Key::kInElements:
+        event_.in_elements = value;
+        break;
+      case Key::kGroupSize:
+        event_.group_size = value;
+        break;
+      default:
+        break;
     }
   }
 
@@ -380,21 +406,30 @@ class Reader : public nlohmann::json_sax<Json> {
   /// What the object or array that begins here holds.
   Place inner(bool array) {
     switch (place()) {
-      case Place::kOutside: return array ? begin_events() : Place::kTop;
-      case Place::kTop: return inner_of_top(array);
-      case Place::kEvents: return array ? Place::kElsewhere : begin_event();
-      case Place::kNodes: return array ? Place::kElsewhere : begin_node();
-      case Place::kDevices: return array ? Place::kElsewhere : Place::kDevice;
+      case Place::kOutside:
+        return array ? begin_events() : Place::kTop;
+      case Place::kTop:
+        return inner_of_top(array);
+      case Place::kEvents:
+        return array ? Place::kElsewhere : begin_event();
+      case Place::kNodes:
+        return array ? Place::kElsewhere : begin_node();
+      case Place::kDevices:
+        return array ? Place::kElsewhere : Place::kDevice;
       case Place::kEvent:
         return !array && key_ == Key::kArguments ? Place::kArguments : Place::kElsewhere;
       case Place::kNode:
         if (!array && key_ == Key::kInputs) return Place::kInputs;
         return array ? inner_of_inputs() : Place::kElsewhere;
       case Place::kArguments:
-      case Place::kInputs: return array ? inner_of_inputs() : Place::kElsewhere;
-      case Place::kShapes: return array ? Place::kShapes : Place::kElsewhere;
-      case Place::kTypes: return array ? Place::kTypes : Place::kElsewhere;
-      default: return Place::kElsewhere;
+      case Place::kInputs:
+        return array ? inner_of_inputs() : Place::kElsewhere;
+      case Place::kShapes:
+        return array ? Place::kShapes : Place::kElsewhere;
+      case Place::kTypes:
+        return array ? Place::kTypes : Place::kElsewhere;
+      default:
+        return Place::kElsewhere;
     }
   }
 

@@ -71,17 +71,18 @@ void print_json(const traces::Imported& trace, const traces::ImportedModel* impo
                 const std::vector<std::string>& diagnostics) {
   Json steps = Json::array();
   for (const traces::TracedStep& step : trace.steps) steps.push_back(step_json(step));
-  Json report = {{"format", trace.format},
-                 {"events", trace.events},
-                 {"steps", steps},
-                 {"gradients", imported ? Json(imported->model.gradients.size()) : Json()},
-                 {"elements", imported ? Json(models::total_elements(imported->model)) : Json()},
-                 {"world_size", or_null(trace.world_size)},
-                 {"hardware", trace.hardware.empty() ? Json() : Json(io::printable(trace.hardware))},
-                 {"collectives", trace.collectives},
-                 {"cpu_duplicates", trace.cpu_duplicates},
-                 {"not_told", trace.not_told},
-                 {"diagnostics", diagnostics}};
+  Json report = {
+      {"format", trace.format},
+      {"events", trace.events},
+      {"steps", steps},
+      {"gradients", imported ? Json(imported->model.gradients.size()) : Json()},
+      {"elements", imported ? Json(models::total_elements(imported->model)) : Json()},
+      {"world_size", or_null(trace.world_size)},
+      {"hardware", trace.hardware.empty() ? Json() : Json(io::printable(trace.hardware))},
+      {"collectives", trace.collectives},
+      {"cpu_duplicates", trace.cpu_duplicates},
+      {"not_told", trace.not_told},
+      {"diagnostics", diagnostics}};
   if (imported && imported->traced) report["most_gain"] = models::most_gain(*imported->traced);
   std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
@@ -122,9 +123,9 @@ int run(const Options& options) {
   if (!options.output.empty()) {
     io::require_writable(options.output);
     if (!io::is_yaml_name(options.output)) {
-      throw io::InputError(
-          fmt::format("--output must end in .yaml or .yml, by which the other tools know it, got {}",
-                      io::quote(options.output)));
+      throw io::InputError(fmt::format(
+          "--output must end in .yaml or .yml, by which the other tools know it, got {}",
+          io::quote(options.output)));
     }
   }
   const traces::Imported trace = traces::read_trace(options.trace);

@@ -22,7 +22,8 @@ struct TraceNode {
   std::optional<std::int64_t> all_reduce_bytes = {};
 };
 
-/// Makes steps out of execution traces' nodes, which have sizes but no times, and come in any order.
+/// Makes steps out of execution traces' nodes, which have sizes but no times, and come in any
+/// order.
 class NodeTrace {
  public:
   void add(const TraceNode& node);

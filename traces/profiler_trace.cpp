@@ -26,13 +26,20 @@ struct CategoryRow {
   Category category;
 };
 constexpr CategoryRow kCategories[] = {
-    {"cpu_op", Category::kOperator},       {"Operator", Category::kOperator},
-    {"user_annotation", Category::kOperator}, {"", Category::kOperator},
-    {"kernel", Category::kKernel},         {"Kernel", Category::kKernel},
-    {"gpu_memcpy", Category::kMemory},     {"Memcpy", Category::kMemory},
-    {"gpu_memset", Category::kMemory},     {"Memset", Category::kMemory},
-    {"cuda_runtime", Category::kCall},     {"cuda_driver", Category::kCall},
-    {"Runtime", Category::kCall},          {"hip_runtime", Category::kCall},
+    {"cpu_op", Category::kOperator},
+    {"Operator", Category::kOperator},
+    {"user_annotation", Category::kOperator},
+    {"", Category::kOperator},
+    {"kernel", Category::kKernel},
+    {"Kernel", Category::kKernel},
+    {"gpu_memcpy", Category::kMemory},
+    {"Memcpy", Category::kMemory},
+    {"gpu_memset", Category::kMemory},
+    {"Memset", Category::kMemory},
+    {"cuda_runtime", Category::kCall},
+    {"cuda_driver", Category::kCall},
+    {"Runtime", Category::kCall},
+    {"hip_runtime", Category::kCall},
 };
 
 Category category_of(std::string_view text) {
@@ -60,10 +67,14 @@ std::string dtype_of(const std::string& text) {
     std::string_view text, dtype;
   };
   static constexpr Row kRows[] = {
-      {"Float", "float32"},         {"float", "float32"},
-      {"Half", "float16"},          {"c10::Half", "float16"},
-      {"BFloat16", "bfloat16"},     {"c10::BFloat16", "bfloat16"},
-      {"Tensor(float)", "float32"}, {"Tensor(c10::Half)", "float16"},
+      {"Float", "float32"},
+      {"float", "float32"},
+      {"Half", "float16"},
+      {"c10::Half", "float16"},
+      {"BFloat16", "bfloat16"},
+      {"c10::BFloat16", "bfloat16"},
+      {"Tensor(float)", "float32"},
+      {"Tensor(c10::Half)", "float16"},
       {"Tensor(c10::BFloat16)", "bfloat16"},
   };
   for (const Row& row : kRows) {
@@ -77,14 +88,19 @@ void ProfilerTrace::add(const ProfilerEvent& event) {
   if (event.phase != "X" || !event.has_times) return;
   switch (category_of(event.category)) {
     case Category::kKernel:
-    case Category::kMemory: add_activity(event); break;
-    case Category::kOperator: add_operator(event); break;
+    case Category::kMemory:
+      add_activity(event);
+      break;
+    case Category::kOperator:
+      add_operator(event);
+      break;
     case Category::kCall:
       if (event.correlation) {
         calls_.push_back({*event.correlation, event.start_ns, event.thread});
       }
       break;
-    case Category::kOther: return;
+    case Category::kOther:
+      return;
   }
   extent_.begin = std::min(extent_.begin, event.start_ns);
   extent_.end = std::max(extent_.end, event.start_ns + event.length_ns);
@@ -247,9 +263,8 @@ std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
     }
     return found;
   }
-  auto at =
-      std::ranges::lower_bound(collective_calls_, time.begin, {},
-                               [](const CollectiveCall& one) { return one.call.time.begin; });
+  auto at = std::ranges::lower_bound(collective_calls_, time.begin, {},
+                                     [](const CollectiveCall& one) { return one.call.time.begin; });
   for (; at != collective_calls_.end() && at->call.time.begin <= time.end; ++at) {
     if (at->call.thread == accumulate.thread) found.push_back(&at->what);
   }

@@ -52,9 +52,15 @@ std::optional<Field> FieldReader::next() {
   Field field{.number = static_cast<std::uint32_t>(key >> 3), .bytes = {}};
   if (key >> 3 == 0 || key >> 3 > UINT32_MAX) reject("a field has no valid number");
   switch (key & 7) {
-    case kVarint: field.integer = take_varint(rest_); break;
-    case kFixed64: field.integer = take_fixed(rest_, 8); break;
-    case kFixed32: field.integer = take_fixed(rest_, 4); break;
+    case kVarint:
+      field.integer = take_varint(rest_);
+      break;
+    case kFixed64:
+      field.integer = take_fixed(rest_, 8);
+      break;
+    case kFixed32:
+      field.integer = take_fixed(rest_, 4);
+      break;
     case kDelimited: {
       const std::uint64_t length = take_varint(rest_);
       if (length > rest_.size()) reject("a field is cut short");
@@ -63,7 +69,8 @@ std::optional<Field> FieldReader::next() {
       rest_.remove_prefix(length);
       break;
     }
-    default: reject("a field has an unknown wire type");
+    default:
+      reject("a field has an unknown wire type");
   }
   return field;
 }

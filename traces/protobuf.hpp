@@ -16,8 +16,8 @@ namespace hipress::traces {
 /// One field of a message.
 struct Field {
   std::uint32_t number = 0;
-  std::uint64_t integer = 0;   ///< of a varint or a fixed number
-  std::string_view bytes;      ///< of a length-delimited field
+  std::uint64_t integer = 0;  ///< of a varint or a fixed number
+  std::string_view bytes;     ///< of a length-delimited field
   bool is_delimited = false;
 };
 
@@ -74,7 +74,7 @@ class MessageStream {
   void fill(std::size_t wanted);
 
   ByteStream& stream_;
-  std::string buffer_;   // bytes that were read and not handed out, from at_ on
+  std::string buffer_;  // bytes that were read and not handed out, from at_ on
   std::size_t at_ = 0;
   std::int64_t count_ = 0;
 };

@@ -1,11 +1,14 @@
 // Graphs as Chakra traces and back: the same tasks, and the same picoseconds.
 
+#include "traces/chakra_graph.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "io/error.hpp"
@@ -13,7 +16,6 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
 #include "tests/sim/random_scenario.hpp"
-#include "traces/chakra_graph.hpp"
 #include "traces/imported.hpp"
 
 namespace hipress::traces {
@@ -86,7 +88,8 @@ TEST_CASE("A graph that is read back has the same tasks and simulates to the sam
 TEST_CASE("hipress-sim exports one trace a rank, and simulates them as before") {
   const Workplace place;
   const std::string how = GENERATE(
-      "--plan all --topology ps --nnodes 4", "--plan none --topology allreduce --nnodes 3",
+      as<std::string>{}, "--plan all --topology ps --nnodes 4",
+      "--plan none --topology allreduce --nnodes 3",
       "--plan all --topology ring --nnodes 4 --network port --bulk-threshold 1MiB",
       "--plan all --algorithm 'powersgd(rank=4)' --topology allreduce --nnodes 4 --profile "
       "a100-25g",
@@ -116,8 +119,9 @@ TEST_CASE("hipress-sim exports one trace a rank, and simulates them as before") 
 
 TEST_CASE("Other machines give other times") {
   const Workplace place;
-  REQUIRE(place.run("hipress-sim --input lstm --plan all --nnodes 3 --export-chakra graph")
-              .status == 0);
+  REQUIRE(
+      place.run("hipress-sim --input lstm --plan all --nnodes 3 --export-chakra graph").status ==
+      0);
   const ToolRun run = place.run("hipress-sim --chakra graph --bandwidth 1Gbps --json");
   REQUIRE(run.status == 0);
   const json report = json::parse(run.out);
@@ -129,8 +133,9 @@ TEST_CASE("Other machines give other times") {
 TEST_CASE("Exports that are damaged, incomplete or mixed are refused") {
   const Workplace place;
   const auto make = [&](const std::string& folder, const std::string& plan) {
-    REQUIRE(place.run("hipress-sim --input lstm --plan " + plan +
-                      " --nnodes 3 --topology ps --export-chakra " + folder)
+    REQUIRE(place
+                .run("hipress-sim --input lstm --plan " + plan +
+                     " --nnodes 3 --topology ps --export-chakra " + folder)
                 .status == 0);
   };
   make("graph", "all");
@@ -198,8 +203,9 @@ TEST_CASE("An export has one iteration of whole nodes at nominal times") {
 
 TEST_CASE("An export of ours is no trace of a training job") {
   const Workplace place;
-  REQUIRE(place.run("hipress-sim --input lstm --plan all --nnodes 2 --export-chakra graph")
-              .status == 0);
+  REQUIRE(
+      place.run("hipress-sim --input lstm --plan all --nnodes 2 --export-chakra graph").status ==
+      0);
   CHECK_THROWS_WITH(read_trace((place.path() / "graph/hipress.0.et").string()),
                     Contains("hipress-sim --chakra"));
 }
