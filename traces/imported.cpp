@@ -9,6 +9,7 @@
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "io/utf8.hpp"
 #include "models/shape.hpp"
 #include "traces/json_trace.hpp"
 #include "traces/node_trace.hpp"
@@ -122,6 +123,13 @@ std::optional<double> median_of(
   return median(std::move(values));
 }
 
+/// Throws io::Unmet for a time that no model can have.
+void check_time(double seconds, const std::string& what) {
+  if (seconds <= models::kLongestTime_s) return;
+  throw io::Unmet(fmt::format("no model: {} takes {}, more than the {:g}s that a model can have",
+                              what, io::format_duration(seconds), models::kLongestTime_s));
+}
+
 std::optional<models::Traced> traced_of(const std::vector<const TracedStep*>& steps) {
   const auto part = [&](std::optional<double> TracedStep::*member) {
     return median_of(steps, [member](const TracedStep& step) { return step.*member; });
@@ -213,11 +221,17 @@ void add_gradients(const std::vector<const TracedStep*>& steps, const PartsRow& 
         median_of(steps, [&](const TracedStep& step) { return (step.*row.parts)[g].ready_s; });
     has_times = has_times && ready.has_value();
     gradient.ready_s = ready.value_or(0);
+    check_time(gradient.ready_s, gradient.name);
     model.gradients.push_back(std::move(gradient));
   }
 }
 
 }  // namespace
+
+std::string short_text(std::string_view text) {
+  constexpr std::size_t kMost = 80;
+  return io::printable(text.substr(0, kMost));
+}
 
 std::optional<std::int64_t> TracedStep::collective_elements() const { return total_of(buckets); }
 
@@ -262,7 +276,9 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
     diagnostics.push_back("the model has no times: give the tools --compute-time");
   }
+  check_time(model.forward_s, "forward");
   imported.traced = traced_of(steps);
+  if (imported.traced) check_time(imported.traced->step_s, "a step");
   diagnostics.push_back(
       fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}", row.name,
                   model.gradients.size() - 1));

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/model.hpp"
@@ -53,6 +54,10 @@ struct Imported {
   std::int64_t collectives = 0;     ///< nodes of collectives
   std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU
 };
+
+/// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
+/// printable (io/utf8.hpp).
+std::string short_text(std::string_view text);
 
 /// Reads the trace of one rank: PyTorch's profiler (Kineto, and the profiler that builds without
 /// Kineto have), as an array of events or with "traceEvents"; PyTorch's execution traces; Chakra's.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.hpp"
+#include "models/shape.hpp"
 
 namespace hipress::traces {
 namespace {
@@ -317,7 +318,8 @@ class Reader : public nlohmann::json_sax<Json> {
         argument(value);
         break;
       case Place::kShapes:
-        if (shape_is_open_) shape().push_back(value);
+        // One more than a shape can have is enough to see that it is none.
+        if (shape_is_open_ && shape().size() <= models::kMaxDimensions) shape().push_back(value);
         break;
       case Place::kNode:
         if (key_ == Key::kId) node_.id = value;
@@ -530,7 +532,7 @@ std::optional<std::int64_t> nanoseconds(std::string_view microseconds) {
     double value = 0;
     const char* const end = microseconds.data() + microseconds.size();
     const auto [stop, error] = std::from_chars(microseconds.data(), end, value);
-    if (error != std::errc() || stop != end || !(value < 9e15)) return std::nullopt;
+    if (error != std::errc() || stop != end || !(std::abs(value) < 2e15)) return std::nullopt;
     return std::llround((negative ? -value : value) * 1000);
   }
   const std::size_t point = std::min(microseconds.find('.'), microseconds.size());
@@ -546,8 +548,8 @@ std::optional<std::int64_t> nanoseconds(std::string_view microseconds) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (error != std::errc() || stop != end || value < 0) return std::nullopt;
-  // Sums of two must fit.
-  constexpr std::int64_t kLargest = INT64_MAX / 2;
+  // Sums and differences must fit. Of time since 1970 this is the year 2043.
+  constexpr std::int64_t kLargest = INT64_MAX / 4;
   if (value > kLargest) return std::nullopt;
   return negative ? -value : value;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-constexpr int kDeepestCall = 10'000;
+constexpr int kDeepestCall = 256;
 
 /// Chakra's converter numbers the calls of one name: "c10d::allreduce_(1)".
 std::string_view without_number(std::string_view name) {
@@ -57,14 +57,14 @@ void NodeTrace::add(const TraceNode& node) {
     kept.role = Role::kAllReduce;
   } else if (name.starts_with("ProfilerStep#")) {
     kept.role = Role::kStep;
-    kept.name = name;
+    kept.name = short_text(name);
   } else if (name.starts_with("Optimizer.step#")) {
     ++optimizer_steps_;
   }
   is_of_pytorch_ = is_of_pytorch_ || kept.role != Role::kOther || name.starts_with("aten::");
   links_.insert_or_assign(node.id, Link{node.parent, kept.role});
   if (kept.role == Role::kOther || kept.role == Role::kEvaluate) return;
-  kept.gradient.dtype = dtype_of(node.dtype);
+  kept.gradient.dtype = dtype_of(short_text(node.dtype));
   kept.gradient.elements = elements_or_none(node.shape);
   if (kept.role == Role::kAccumulate) kept.gradient.shape = node.shape;
   if (node.all_reduce_bytes) {
@@ -130,7 +130,7 @@ std::vector<std::int64_t> first_shape(std::string_view text) {
   if (first == std::string_view::npos || first == 0) return {};
   text = text.substr(first, text.find(']', first) - first);
   std::vector<std::int64_t> shape;
-  while (!text.empty()) {
+  while (!text.empty() && shape.size() <= models::kMaxDimensions) {
     std::int64_t dimension = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, dimension);

@@ -51,6 +51,10 @@ Category category_of(std::string_view text) {
 
 double to_seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
+void add_once(std::vector<std::string>& to, std::string sentence) {
+  if (std::ranges::find(to, sentence) == to.end()) to.push_back(std::move(sentence));
+}
+
 /// Their product; 0 for what is no shape.
 std::int64_t elements_or_none(const std::vector<std::int64_t>& shape) {
   try {
@@ -107,8 +111,8 @@ void ProfilerTrace::add(const ProfilerEvent& event) {
 }
 
 ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& event) {
-  Collective what{.name = event.collective,
-                  .dtype = event.dtype,
+  Collective what{.name = short_text(event.collective),
+                  .dtype = short_text(event.dtype),
                   .elements = event.in_elements.value_or(0),
                   .external_id = event.external_id.value_or(-1),
                   .group_size = event.group_size};
@@ -137,7 +141,7 @@ void ProfilerTrace::add_operator(const ProfilerEvent& event) {
   const Operator plain{.time = {event.start_ns, event.start_ns + event.length_ns},
                        .thread = event.thread};
   if (name.starts_with(kStep)) {
-    steps_.emplace_back(event.name, plain.time);
+    steps_.emplace_back(short_text(event.name), plain.time);
   } else if (name.starts_with(kOptimizerStep)) {
     ++optimizer_steps_;
   } else if (name == "record_param_comms") {
@@ -145,7 +149,7 @@ void ProfilerTrace::add_operator(const ProfilerEvent& event) {
   } else if (name == kAccumulate) {
     innermost_.push_back(plain);
     innermost_.back().shape = event.input_shape;
-    innermost_.back().dtype = event.input_type;
+    innermost_.back().dtype = short_text(event.input_type);
   } else if (name.starts_with(kEvaluate)) {
     backwards_.push_back(plain);
     if (name.substr(kEvaluate.size()) == kAccumulate) accumulates_.push_back(plain);
@@ -207,7 +211,8 @@ std::vector<std::pair<std::string, Interval>> ProfilerTrace::windows(Imported& i
   if (!steps_.empty()) return steps_;
   imported.has_steps = optimizer_steps_ == 1;
   if (!imported.has_steps) {
-    imported.not_told.push_back(
+    add_once(
+        imported.not_told,
         fmt::format("where its steps begin: it has {} steps of an optimizer and no ProfilerStep; "
                     "call profiler.step() after each iteration",
                     optimizer_steps_));
@@ -285,9 +290,9 @@ void ProfilerTrace::add_gradients(const Interval& window, TracedStep& step,
   std::optional<double> last_ready_s;
   for (; at != end; ++at) {
     if (at->thread != thread) {
-      imported.not_told.push_back(fmt::format(
-          "the gradients of {}: AccumulateGrad runs on several threads; trace one process per GPU",
-          step.name));
+      add_once(imported.not_told, fmt::format("the gradients of {}: AccumulateGrad runs on several "
+                                              "threads; trace one process per GPU",
+                                              step.name));
       step.gradients.clear();
       step.buckets.clear();
       return;
@@ -315,9 +320,11 @@ void ProfilerTrace::add_gradients(const Interval& window, TracedStep& step,
     step.gradients.push_back(std::move(gradient));
     for (const Collective* what : collectives_of(*at)) {
       if (!what->name.starts_with(kAllReduce)) {
-        imported.not_told.push_back(fmt::format(
-            "a model: gradients of {} travel by {}, and only all-reduces are read", step.name,
-            what->name.empty() ? "collectives without names" : io::quote(what->name)));
+        add_once(
+            imported.not_told,
+            fmt::format("a model: gradients of {} travel by {}, and only all-reduces are read",
+                        step.name,
+                        what->name.empty() ? "collectives without names" : io::quote(what->name)));
         continue;
       }
       step.buckets.push_back({.elements = std::max<std::int64_t>(0, what->elements),
@@ -344,7 +351,8 @@ void ProfilerTrace::add_world_size(const TraceHeader& header, Imported& imported
 std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
   if (!is_of_pytorch_) return std::nullopt;
   join();
-  Imported imported{.format = "PyTorch profiler", .hardware = header.device, .events = events_};
+  Imported imported{
+      .format = "PyTorch profiler", .hardware = short_text(header.device), .events = events_};
   add_world_size(header, imported);
   for (const auto& [name, window] : windows(imported)) {
     TracedStep step{.name = name, .length_s = to_seconds(window.end - window.begin)};
@@ -353,9 +361,9 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
     imported.steps.push_back(std::move(step));
   }
   if (!has_gpu()) {
-    imported.not_told.push_back(
-        "times of computation and communication: it has no activity of a GPU; record "
-        "ProfilerActivity.CUDA");
+    add_once(imported.not_told,
+             "times of computation and communication: it has no activity of a GPU; record "
+             "ProfilerActivity.CUDA");
   }
   return imported;
 }
