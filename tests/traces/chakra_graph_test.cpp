@@ -130,6 +130,17 @@ TEST_CASE("Other machines give other times") {
   CHECK(report["every_task_as_exported"] == false);
 }
 
+TEST_CASE("The documented example simulates what was exported") {
+  const Workplace place;
+  REQUIRE(
+      place.run("hipress-sim --input lstm --plan all --nnodes 3 --export-chakra graph").status ==
+      0);
+  const ToolRun run = place.run(planner::documented_example(place, "hipress-sim --chakra"));
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  CHECK_THAT(run.out, Contains("every task starts and ends as exported"));
+}
+
 TEST_CASE("Exports that are damaged, incomplete or mixed are refused") {
   const Workplace place;
   const auto make = [&](const std::string& folder, const std::string& plan) {

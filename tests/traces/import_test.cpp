@@ -199,6 +199,16 @@ TEST_CASE("A trace becomes a model that the tools read") {
   }
 }
 
+TEST_CASE("The documented example works as printed") {
+  const Workplace place;
+  place.write("trace.json.gz", planner::read_whole(data_path(kResnet)));
+  const ToolRun run = place.run(planner::documented_example(place, "hipress-import"));
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  CHECK_THAT(run.out, Contains("25557032") && Contains("NVIDIA A100-PG509-200, 2 ranks"));
+  CHECK(place.has("model.yaml"));
+}
+
 TEST_CASE("Chakra's trace has the nodes and collectives that are in it") {
   const Imported trace = read_trace(data_path("feeder.chakra.et.gz"));
   CHECK(trace.events + 1 == 3'665);  // with GlobalMetadata
