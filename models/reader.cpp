@@ -19,6 +19,7 @@
 #include "io/yaml.hpp"
 #include "models/model.hpp"
 #include "models/shape.hpp"
+#include "models/traced.hpp"
 
 namespace hipress::models {
 namespace {
@@ -246,7 +247,7 @@ Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype
 
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
-  root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "gradients"});
+  root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "traced", "gradients"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -257,6 +258,7 @@ Model read_yaml(const std::string& file) {
   if (const auto forward = root.find("forward")) {
     model.forward_s = forward->duration(kLongestTime_s);
   }
+  if (const auto traced = root.find("traced")) parse_traced(*traced);  // read_traced() returns it
   const auto dtype_node = root.find("dtype");
   const Dtype dtype = dtype_node ? parse_dtype(*dtype_node) : Dtype::kFloat32;
   for (const io::YamlNode& item : root.at("gradients").items()) {

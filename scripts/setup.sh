@@ -20,6 +20,7 @@ requirements=(
   "nlohmann-json3-dev header nlohmann/json.hpp"
   "libgloo-dev header gloo/config.h"
   "libssl-dev header openssl/evp.h"
+  "zlib1g-dev header zlib.h"
   "catch2 header catch2/catch.hpp"
   "libbenchmark-dev header benchmark/benchmark.h"
   "iproute2 program ip"

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -26,11 +27,13 @@
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
 #include "plans/plan_options.hpp"
+#include "sim/chakra_command.hpp"
 #include "sim/critical_path.hpp"
 #include "sim/effect.hpp"
 #include "sim/graph_size.hpp"
 #include "sim/report.hpp"
 #include "sim/sweep_command.hpp"
+#include "traces/chakra_graph.hpp"
 
 namespace {
 
@@ -47,6 +50,7 @@ struct Options {
   models::TimeOptions times;
   std::string network = "fair";
   std::string trace;
+  std::string chakra;  ///< folder; empty: none is written
   std::string fold = "auto";
   plans::PlanOptions plan_options;
   plans::Trust trust;
@@ -117,6 +121,10 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(io::count_from(1, 4096))
       ->each([&](const std::string&) { options.given.jobs = true; });
   app.add_option("--trace", options.trace, "Write the timeline as Chrome/Perfetto JSON")
+      ->check(io::file_name());
+  app.add_option(
+         "--export-chakra", options.chakra,
+         "Write the simulated graph as Chakra execution traces, one per node, into a folder")
       ->check(io::file_name());
   plans::declare(app, options.plan_options);
   plans::declare(app, options.trust);
@@ -208,6 +216,7 @@ std::string smaller(const sim::Scenario& scenario, casync::Folding folding,
   const Foldability verdict = sim::foldability(scenario);
   if (folding == casync::Folding::kNone && verdict.kind != Foldability::kImpossible) {
     if (!options.trace.empty()) text += "no --trace, which shows every node, ";
+    if (!options.chakra.empty()) text += "no --export-chakra, which has every node, ";
     text += verdict.kind == Foldability::kExact
                 ? "--fold auto (all nodes do the same: one is simulated), "
                 : "--fold always (one node is simulated for all, with bounds), ";
@@ -222,9 +231,12 @@ std::string smaller(const sim::Scenario& scenario, casync::Folding folding,
 
 void expand(const sim::Scenario& scenario, const Options& options, sim::Prediction& prediction) {
   sim::Fold fold = sim::parse_fold(options.fold);
-  if (!options.trace.empty()) {
-    if (fold == sim::Fold::kAlways) {
-      throw io::InputError("--trace shows every node, --fold always one: leave one of them out");
+  for (const auto& [option, given] : {std::pair("--trace", !options.trace.empty()),
+                                      std::pair("--export-chakra", !options.chakra.empty())}) {
+    if (!given) continue;
+    if (options.fold == "always") {
+      throw io::InputError(
+          fmt::format("{} shows every node, --fold always one: leave one of them out", option));
     }
     fold = sim::Fold::kNever;
   }
@@ -280,6 +292,35 @@ void write_trace(const Options& options, const sim::Scenario& scenario,
   });
 }
 
+/// What is exported is simulated again from its tasks, which know neither draws nor iterations.
+void check_export(const Options& options) {
+  if (options.chakra.empty()) return;
+  if (!options.jitter.empty() || options.steady > 0) {
+    throw io::InputError(
+        "--export-chakra has one iteration at nominal times: leave out --jitter and --steady");
+  }
+}
+
+void export_chakra(const Options& options, const sim::Scenario& scenario,
+                   sim::Prediction& prediction) {
+  traces::ChakraGraph what;
+  what.names = prediction.names;
+  for (const casync::Algorithm& algorithm : scenario.plan.algorithms) {
+    what.algorithms.push_back(algorithm.name);
+  }
+  what.model = scenario.model.name;
+  what.plan = plans::title(options.plan, scenario.plan);
+  what.profile = scenario.profile.name;
+  what.network = sim::to_string(scenario.network);
+  what.transfer_order = casync::to_string(scenario.transfer_order);
+  what.gpus_per_node = scenario.plan.gpus_per_node;
+  what.iteration = prediction.iteration;
+  what.timeline = prediction.result.timeline;
+  what.graph = std::move(prediction.graph);
+  traces::write_chakra_graph(options.chakra, what);
+  prediction.graph = std::move(what.graph);
+}
+
 void warn_of_unused(const sim::Scenario& scenario, const sim::Prediction& prediction,
                     const Options& options) {
   sim::Given given = options.given;
@@ -329,9 +370,10 @@ int run(const Options& options) {
   if (options.replicas > 1 && options.jitter.empty()) {
     throw io::InputError("--replicas: without --jitter all would be the same; give one of them");
   }
+  check_export(options);
   if (!options.trace.empty()) io::require_writable(options.trace);
   const sim::Scenario scenario = load(options);
-  const sim::Prediction prediction = predict(scenario, options);
+  sim::Prediction prediction = predict(scenario, options);
   if (options.json) {
     sim::print_json(std::cout, scenario, prediction);
   } else {
@@ -339,6 +381,7 @@ int run(const Options& options) {
   }
   // Last, so that a full disk costs nothing but the trace.
   if (!options.trace.empty()) write_trace(options, scenario, prediction);
+  if (!options.chakra.empty()) export_chakra(options, scenario, prediction);
   warn_of_estimates(scenario, prediction);
   warn_of_unused(scenario, prediction, options);
   return 0;
@@ -351,7 +394,8 @@ int run_single(int argc, char** argv) {
       .purpose =
           "Predicts one iteration of a plan: when every gradient is synchronised, and what that "
           "waits for.\nMany at once, to CSV: hipress-sim sweep SPEC.yaml --output FILE.csv (see "
-          "hipress-sim sweep --help).",
+          "hipress-sim sweep --help).\nA graph that --export-chakra wrote: hipress-sim --chakra "
+          "FOLDER (see hipress-sim --chakra --help).",
       .example =
           "hipress-sim --input vgg19 --plan all --topology RING --nnodes 8 --algorithm onebit"};
   return io::run_tool(
@@ -363,6 +407,10 @@ int run_single(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const bool sweeps = argc > 1 && argv[1] == std::string_view("sweep");
+  const bool reads_graph = std::any_of(argv + std::min(argc, 1), argv + argc, [](const char* one) {
+    return std::string_view(one) == "--chakra" || std::string_view(one).starts_with("--chakra=");
+  });
+  if (reads_graph && !sweeps) return sim::run_chakra_command(argc, argv);
   return sweeps ? sim::run_sweep_command(argc - 1, argv + 1, planner::plan_source())
                 : run_single(argc, argv);
 }

@@ -22,6 +22,7 @@
 #include "io/memory.hpp"
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
+#include "models/traced.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/problem/choices.hpp"
@@ -372,12 +373,14 @@ void finish(const Request& request, Outcome& outcome) {
   }
   for (const std::string& diagnostic : found.diagnostics) spdlog::info("{}", diagnostic);
   const planner::Problem& problem = *outcome.problem;
+  const std::optional<models::Traced> traced = models::read_traced(options.input);
   if (options.json) {
     print_json(problem, found, outcome.search_s, outcome.comparison, outcome.verdict,
-               outcome.analysis);
+               outcome.analysis, traced);
     return;
   }
   fmt::print(std::cout, "{}\n", outcome.verdict.sentence);
+  if (traced) fmt::print(std::cout, "{}\n", models::most_gain(*traced));
   fmt::print(std::cout, "{}\n", machines_of(request, problem));
   print_report(options, problem, found.plan);
   if (options.prints_times()) print_table(options, problem, request.profile, outcome.comparison);

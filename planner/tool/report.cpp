@@ -106,7 +106,8 @@ void write_plan(const Options& options, const models::Model& model, const Search
 }
 
 void print_json(const Problem& problem, const SearchResult& found, double search_s,
-                const Comparison& comparison, const Verdict& verdict, const Analysis& analysis) {
+                const Comparison& comparison, const Verdict& verdict, const Analysis& analysis,
+                const std::optional<models::Traced>& traced) {
   const auto number = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
@@ -143,6 +144,11 @@ void print_json(const Problem& problem, const SearchResult& found, double search
   const auto& raw = comparison.uncompressed;
   add_time(report, "best_uncompressed_s", raw ? std::optional(raw->plan.iteration_s) : std::nullopt,
            raw ? raw->response : std::nullopt);
+  if (traced) {
+    report["traced"] = {{"step_s", traced->step_s},
+                        {"exposed_communication_s", traced->exposed_communication_s},
+                        {"most_gain", traced->exposed_communication_s / traced->step_s}};
+  }
   report.update(Json{{"lower_bound_s", number(comparison.lower_bound_s)},
                      {"gap", number(comparison.gap())},
                      {"proved_optimal", comparison.proved_optimal},

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/traced.hpp"
 #include "planner/analysis/verdict.hpp"
 #include "planner/tool/options.hpp"
 
@@ -13,9 +14,10 @@ namespace hipress::planner {
 void write_plan(const Options& options, const models::Model& model, const SearchResult& found,
                 const costs::Profile& profile, const Comparison& comparison);
 
-/// One JSON object on stdout.
+/// One JSON object on stdout; `traced`: of the job that the model was made of.
 void print_json(const Problem& problem, const SearchResult& found, double search_s,
-                const Comparison& comparison, const Verdict& verdict, const Analysis& analysis);
+                const Comparison& comparison, const Verdict& verdict, const Analysis& analysis,
+                const std::optional<models::Traced>& traced);
 
 /// One line on stdout: what was planned.
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan);

@@ -26,6 +26,7 @@ OUTPUTS = (
     ("hipress-sim", "sweep", ROOT / "examples/sweep.yaml", "--output"),
     (*EXEC, "--input", "vgg19", "--trace"),
     ("hipress-profile", "--output"),
+    ("hipress-import", ROOT / "tests/data/traces/feeder.chakra.et.gz", "--output"),
 )
 
 COUNTS = (
@@ -49,6 +50,7 @@ INPUTS = (
     ("hipress-exec", "--input", "vgg19", "--nnodes", "2", "--plan"),
     ("hipress-profile", "--anew", "links", "--output", "/dev/null", "--base"),
     ("hipress-compll",),
+    ("hipress-import",),
 )
 
 

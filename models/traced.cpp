@@ -1,0 +1,69 @@
+#include "models/traced.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+
+#include "io/quantity.hpp"
+#include "io/yaml.hpp"
+
+namespace hipress::models {
+
+Traced parse_traced(const io::YamlNode& node) {
+  node.expect_keys({"steps", "step", "compute", "communication", "exposed_communication", "idle"});
+  Traced traced;
+  traced.steps = static_cast<int>(node.at("steps").integer(1, INT32_MAX));
+  traced.step_s = node.at("step").duration();
+  if (traced.step_s <= 0) node.at("step").fail("must be longer than 0");
+  const auto part = [&](const char* key) {
+    const io::YamlNode child = node.at(key);
+    const double seconds = child.duration();
+    // What is written is rounded.
+    constexpr double kRounding = 1e-6;
+    if (seconds > traced.step_s * (1 + kRounding)) {
+      child.fail(fmt::format("must be at most the step, {}, got {}",
+                             io::format_duration(traced.step_s), io::format_duration(seconds)));
+    }
+    return seconds;
+  };
+  traced.compute_s = part("compute");
+  traced.communication_s = part("communication");
+  traced.exposed_communication_s = part("exposed_communication");
+  traced.idle_s = part("idle");
+  return traced;
+}
+
+std::optional<Traced> read_traced(const std::string& path) {
+  std::error_code error;
+  // A pipe can be read once, by read_model().
+  if (!io::is_yaml_name(path) || !std::filesystem::is_regular_file(path, error)) return {};
+  const io::YamlNode root = io::YamlNode::load(path);
+  const auto node = root.find("traced");
+  if (!node) return {};
+  return parse_traced(*node);
+}
+
+std::string most_gain(const Traced& traced) {
+  const double share = traced.exposed_communication_s / traced.step_s;
+  std::string text = fmt::format(
+      "the traced job can gain at most {:.1f} % by compression: {} of its steps of {} is "
+      "communication that no computation hides",
+      100 * share, io::format_duration(traced.exposed_communication_s),
+      io::format_duration(traced.step_s));
+  const double idle = traced.idle_s / traced.step_s;
+  if (traced.idle_s > traced.compute_s && traced.idle_s > traced.exposed_communication_s) {
+    text += fmt::format(
+        "; it is bound by launches: its GPU does nothing for {:.0f} % of a step, waiting for the "
+        "CPU",
+        100 * idle);
+  } else if (traced.compute_s > traced.exposed_communication_s) {
+    text += fmt::format("; it is bound by computation, {:.0f} % of a step",
+                        100 * traced.compute_s / traced.step_s);
+  } else {
+    text += "; it is bound by communication";
+  }
+  return text;
+}
+
+}  // namespace hipress::models

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace hipress::sim {
+
+/// `hipress-sim --chakra FOLDER`: simulates the graph that --export-chakra wrote. Returns the exit
+/// status.
+int run_chakra_command(int argc, char** argv);
+
+}  // namespace hipress::sim

@@ -1,0 +1,503 @@
+// What traces of training jobs tell: real ones, and small ones whose numbers are worked out here.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "io/error.hpp"
+#include "models/model.hpp"
+#include "models/traced.hpp"
+#include "tests/planner/tool_run.hpp"
+#include "traces/byte_stream.hpp"
+#include "traces/imported.hpp"
+#include "traces/intervals.hpp"
+#include "traces/json_trace.hpp"
+#include "traces/node_trace.hpp"
+#include "traces/protobuf.hpp"
+
+namespace hipress::traces {
+namespace {
+
+using Catch::Matchers::Contains;
+using nlohmann::json;
+using planner::ToolRun;
+using planner::Workplace;
+
+const std::string kResnet = "resnet50_ddp_2xa100.kineto.json.gz";
+constexpr std::int64_t kResnetElements = 25'557'032;  // of its parameters, as published
+
+std::string data_path(const std::string& name) {
+  return std::string(HIPRESS_SOURCE_DIR "/tests/data/traces/") + name;
+}
+
+Imported read_text(const std::string& text) { return read_trace(*stream_of(text)); }
+
+ImportedModel model_of_text(const std::string& text, ImportOptions options = {}) {
+  std::vector<std::string> diagnostics;
+  return model_of(read_text(text), "job", options, diagnostics);
+}
+
+/// An event of the CPU, in microseconds, on one thread.
+json operation(const std::string& name, double start_us, double length_us,
+               json arguments = json::object()) {
+  return {{"ph", "X"}, {"cat", "cpu_op"}, {"name", name},     {"pid", 1},
+          {"tid", 2},  {"ts", start_us},  {"dur", length_us}, {"args", arguments}};
+}
+
+json call(double start_us, int correlation) {
+  return {{"ph", "X"},
+          {"cat", "cuda_runtime"},
+          {"name", "cudaLaunchKernel"},
+          {"pid", 1},
+          {"tid", 2},
+          {"ts", start_us},
+          {"dur", 1},
+          {"args", {{"correlation", correlation}}}};
+}
+
+json kernel(const std::string& name, double start_us, double length_us, int correlation,
+            json arguments = json::object()) {
+  arguments["correlation"] = correlation;
+  return {{"ph", "X"}, {"cat", "kernel"}, {"name", name},     {"pid", 0},
+          {"tid", 7},  {"ts", start_us},  {"dur", length_us}, {"args", arguments}};
+}
+
+json all_reduce(double start_us, double length_us, int correlation, std::int64_t elements,
+                const std::string& dtype = "Float") {
+  return kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start_us, length_us, correlation,
+                {{"Collective name", "allreduce"},
+                 {"In msg nelems", elements},
+                 {"dtype", dtype},
+                 {"Group size", 4}});
+}
+
+const std::string kEvaluate = "autograd::engine::evaluate_function: ";
+const std::string kAccumulate = "torch::autograd::AccumulateGrad";
+
+/// One step from `at` on, of 1000 us: a forward kernel at 100-200, backward from 300 on with
+/// kernels at 320-420 and 500-600, each the gradient of an AccumulateGrad; the second starts an
+/// all-reduce at 550-750, and the optimizer's kernel runs at 700-720.
+void add_step(json& events, double at, int number, std::int64_t elements, json shapes = {}) {
+  const int id = number * 10;
+  const auto arguments = [&](int gradient) {
+    return shapes.is_null() ? json::object()
+                            : json{{"Input Dims", json::array({shapes[gradient]})},
+                                   {"Input type", json::array({"float"})}};
+  };
+  events.push_back(operation("ProfilerStep#" + std::to_string(number), at, 1000));
+  events.push_back(operation("aten::conv", at + 90, 20));
+  events.push_back(call(at + 95, id));
+  events.push_back(kernel("conv", at + 100, 100, id));
+  events.push_back(operation(kEvaluate + "ConvBackward", at + 300, 10));
+  events.push_back(call(at + 305, id + 1));
+  events.push_back(kernel("conv_backward", at + 320, 100, id + 1));
+  events.push_back(operation(kEvaluate + kAccumulate, at + 350, 10));
+  events.push_back(operation(kAccumulate, at + 351, 2, arguments(0)));
+  events.push_back(operation(kEvaluate + kAccumulate, at + 400, 30));
+  events.push_back(operation(kAccumulate, at + 401, 5, arguments(1)));
+  events.push_back(call(at + 402, id + 2));
+  events.push_back(kernel("add", at + 500, 100, id + 2));
+  events.push_back(call(at + 420, id + 3));
+  events.push_back(all_reduce(at + 550, 200, id + 3, elements));
+  events.push_back(call(at + 640, id + 4));
+  events.push_back(kernel("sgd", at + 700, 20, id + 4));
+}
+
+std::string text_of(const json& events) { return json{{"traceEvents", events}}.dump(); }
+
+/// Bytes that need no memory: `piece` again and again.
+class Repeated : public ByteStream {
+ public:
+  Repeated(std::string before, std::string piece, std::int64_t bytes)
+      : before_(std::move(before)), piece_(std::move(piece)), left_(bytes) {}
+  std::size_t read(char* to, std::size_t most) override {
+    std::size_t done = 0;
+    for (; done < most && left_ > 0; ++done, --left_, ++at_) {
+      to[done] =
+          at_ < before_.size() ? before_[at_] : piece_[(at_ - before_.size()) % piece_.size()];
+    }
+    return done;
+  }
+  const std::string& name() const override { return name_; }
+
+ private:
+  std::string before_, piece_;
+  std::int64_t left_;
+  std::size_t at_ = 0;
+  std::string name_ = "junk";
+};
+
+/// Most memory that this process has had, in MiB.
+double peak_mib() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  return static_cast<double>(use.ru_maxrss) / 1024;
+}
+
+TEST_CASE("ResNet-50's trace has its 25,557,032 elements in every step") {
+  const Imported trace = read_trace(data_path(kResnet));
+  CHECK(trace.events == 40'573);
+  CHECK(trace.world_size == 2);
+  CHECK(trace.hardware == "NVIDIA A100-PG509-200");
+  REQUIRE(trace.steps.size() == 3);
+  for (const TracedStep& step : trace.steps) {
+    CHECK(step.collective_elements() == kResnetElements);
+    CHECK(step.gradients.size() == 161);  // 53 convolutions, 53 norms of two each, and fc's two
+    CHECK(step.buckets.size() == 5);
+  }
+}
+
+TEST_CASE("Exposed communication is HTA's") {
+  // HolisticTraceAnalysis on the same file: 10.2 to 18.9 ms of steps of 220 to 225 ms. By hand,
+  // from the unions of kernels: 10.164, 10.540 and 18.856 ms.
+  const Imported trace = read_trace(data_path(kResnet));
+  const double exposed_ms[] = {10.164, 10.540, 18.856}, length_ms[] = {222.442, 219.727, 224.936};
+  REQUIRE(trace.steps.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(*trace.steps[i].exposed_communication_s * 1e3 == Approx(exposed_ms[i]).margin(0.001));
+    CHECK(*trace.steps[i].length_s * 1e3 == Approx(length_ms[i]).margin(0.001));
+  }
+}
+
+TEST_CASE("A trace becomes a model that the tools read") {
+  const Workplace place;
+  const std::string model = (place.path() / "model.yaml").string();
+  const ToolRun run =
+      place.run("hipress-import '" + data_path(kResnet) + "' --output model.yaml --json");
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const json report = json::parse(run.out);
+  CHECK(report["elements"] == kResnetElements);
+  CHECK(report["gradients"] == 5);
+  CHECK(report["steps"][2]["collective_elements"] == kResnetElements);
+  const models::Model read = models::read_model(model);
+  CHECK(models::total_elements(read) == kResnetElements);
+  CHECK(read.forward_s > 0.1);
+  for (std::size_t g = 1; g < read.gradients.size(); ++g) {
+    CHECK(read.gradients[g - 1].ready_s < read.gradients[g].ready_s);
+  }
+  const auto traced = models::read_traced(model);
+  REQUIRE(traced);
+  // The medians of the three steps above.
+  CHECK(traced->step_s == Approx(0.222442).margin(1e-6));
+  CHECK(traced->exposed_communication_s == Approx(0.010540).margin(1e-6));
+
+  SECTION("and the planner says how much compression can gain at the most") {
+    // 10.540 / 222.442 = 4.7 %; idle, 170 ms, is more than computation and communication.
+    const ToolRun plan = place.run("hipress-plan --input model.yaml --nnodes 2");
+    CHECK(plan.status == 0);
+    CHECK_THAT(plan.out, Contains("at most 4.7 % by compression"));
+    CHECK_THAT(plan.out, Contains("bound by launches"));
+  }
+}
+
+TEST_CASE("The documented example works as printed") {
+  const Workplace place;
+  place.write("trace.json.gz", planner::read_whole(data_path(kResnet)));
+  const ToolRun run = place.run(planner::documented_example(place, "hipress-import"));
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  CHECK_THAT(run.out, Contains("25557032") && Contains("NVIDIA A100-PG509-200, 2 ranks"));
+  CHECK(place.has("model.yaml"));
+}
+
+TEST_CASE("Chakra's trace has the nodes and collectives that are in it") {
+  const Imported trace = read_trace(data_path("feeder.chakra.et.gz"));
+  CHECK(trace.events + 1 == 3'665);  // with GlobalMetadata
+  CHECK(trace.collectives == 21);
+  CHECK(trace.cpu_duplicates == 14);
+  std::vector<std::string> diagnostics;
+  // Its converter leaves AccumulateGrad out.
+  CHECK_THROWS_WITH(
+      model_of(trace, "job", {}, diagnostics),
+      Contains("which of its 5 all-reduces carry gradients") && Contains("--every-all-reduce"));
+  const ImportedModel imported = model_of(trace, "job", {.every_all_reduce = true}, diagnostics);
+  CHECK(imported.model.gradients.size() == 5);
+  CHECK(models::total_elements(imported.model) == kResnetElements);
+  CHECK(models::backward_s(imported.model) == 0);
+  CHECK_FALSE(imported.traced);
+}
+
+TEST_CASE("PyTorch's execution trace has shapes and no times") {
+  std::vector<std::string> diagnostics;
+  const Imported trace = read_trace(data_path("ddp_gloo.execution.json.gz"));
+  const models::Model model = model_of(trace, "job", {}, diagnostics).model;
+  // Linear layers 32 to 64 and 64 to 10, in backward order; 2762 = 10 + 640 + 64 + 2048.
+  const std::vector<std::vector<std::int64_t>> shapes = {{10}, {10, 64}, {64}, {64, 32}};
+  REQUIRE(model.gradients.size() == 4);
+  for (std::size_t g = 0; g < 4; ++g) CHECK(model.gradients[g].shape == shapes[g]);
+  REQUIRE(trace.steps.size() == 1);
+  CHECK(trace.steps[0].collective_elements() == 2762);
+  CHECK(models::backward_s(model) == 0);
+}
+
+TEST_CASE("A profiler without Kineto writes an array of events, without sizes") {
+  const Workplace place;
+  const ToolRun run = place.run("hipress-import '" + data_path("ddp_gloo.profiler.json.gz") +
+                                "' --output model.yaml --json");
+  CHECK(run.status == 3);
+  CHECK_THAT(run.err, Contains("sizes of neither the 4 gradients"));
+  CHECK_FALSE(std::filesystem::exists(place.path() / "model.yaml"));
+  const json report = json::parse(run.out);
+  CHECK(report["steps"].size() == 3);
+  CHECK(report["elements"].is_null());
+  CHECK(report["steps"][0]["compute_s"].is_null());
+}
+
+TEST_CASE("Times of a step follow from its events") {
+  json events;
+  add_step(events, 5000, 1, 30);
+  const Imported trace = read_text(text_of(events));
+  REQUIRE(trace.steps.size() == 1);
+  const TracedStep& step = trace.steps[0];
+  // Computation: 100-200, 320-420, 500-600, 700-720. Communication: 550-750, of which 50 + 20 us
+  // are computed in. Nothing runs for 1000 - 320 - 200 + 70 us.
+  CHECK(*step.compute_s * 1e6 == Approx(320));
+  CHECK(*step.communication_s * 1e6 == Approx(200));
+  CHECK(*step.exposed_communication_s * 1e6 == Approx(130));
+  CHECK(*step.idle_s * 1e6 == Approx(550));
+  // Backward begins with its first kernel, at 320. The first gradient launches nothing, so it is
+  // what its thread has launched before: ready at 420. The second ends with its own kernel, at 600.
+  CHECK(*step.forward_s * 1e6 == Approx(320));
+  REQUIRE(step.gradients.size() == 2);
+  CHECK(*step.gradients[0].ready_s * 1e6 == Approx(100));
+  CHECK(*step.gradients[1].ready_s * 1e6 == Approx(280));
+  REQUIRE(step.buckets.size() == 1);
+  CHECK(*step.buckets[0].ready_s * 1e6 == Approx(280));
+  CHECK(trace.world_size == 4);
+}
+
+TEST_CASE("Both forms of events are read, in any order and in pieces of any size") {
+  json events;
+  add_step(events, 0, 1, 30, {{2, 5}, {20}});
+  add_step(events, 1000, 2, 30, {{2, 5}, {20}});
+  const models::Model expected = model_of_text(text_of(events)).model;
+  std::reverse(events.begin(), events.end());
+  const std::string text = events.dump(1);
+  for (const std::size_t piece : {1, 7, 4096}) {
+    std::vector<std::string> diagnostics;
+    const models::Model model =
+        model_of(read_trace(*stream_of(text, piece)), "job", {}, diagnostics).model;
+    REQUIRE(model.gradients.size() == 2);
+    for (std::size_t g = 0; g < 2; ++g) {
+      CHECK(model.gradients[g].shape == expected.gradients[g].shape);
+      CHECK(model.gradients[g].ready_s == expected.gradients[g].ready_s);
+    }
+  }
+}
+
+TEST_CASE("Shapes give single gradients, which must have the buckets' elements") {
+  json events;
+  add_step(events, 0, 1, 30, {{2, 5}, {20}});
+  const models::Model model = model_of_text(text_of(events)).model;
+  REQUIRE(model.gradients.size() == 2);
+  CHECK(model.gradients[0].elements == 10);
+  CHECK(model.gradients[0].shape == std::vector<std::int64_t>{2, 5});
+  CHECK(model.gradients[1].elements == 20);
+  json other;
+  add_step(other, 0, 1, 31, {{2, 5}, {20}});
+  CHECK_THROWS_WITH(model_of_text(text_of(other)),
+                    Contains("not conserved") && Contains("have 30 elements") && Contains("31"));
+}
+
+TEST_CASE("Elements are the same in all steps, or there is no model") {
+  json events;
+  add_step(events, 0, 1, 30);
+  add_step(events, 1000, 2, 29);
+  CHECK_THROWS_WITH(model_of_text(text_of(events)),
+                    Contains("ProfilerStep#1 have 30 elements, those of ProfilerStep#2 29"));
+  CHECK_THROWS_AS(model_of_text(text_of(events)), io::Unmet);
+}
+
+TEST_CASE("What a trace does not tell is refused by name") {
+  json events;
+  add_step(events, 0, 1, 30);
+  SECTION("a type that is not planned") {
+    for (json& event : events) {
+      if (event["args"].contains("dtype")) event["args"]["dtype"] = "Double";
+    }
+    CHECK_THROWS_WITH(model_of_text(text_of(events)), Contains("bucket0 is of type 'Double'"));
+  }
+  SECTION("no sizes") {
+    for (json& event : events) event["args"].erase("In msg nelems");
+    CHECK_THROWS_WITH(model_of_text(text_of(events)), Contains("sizes of neither the 2 gradients"));
+  }
+  SECTION("no backward") {
+    json rest;
+    for (const json& event : events) {
+      if (event["name"].get<std::string>().find("autograd") == std::string::npos) {
+        rest.push_back(event);
+      }
+    }
+    CHECK_THROWS_WITH(model_of_text(text_of(rest)), Contains("no AccumulateGrad"));
+  }
+  SECTION("no steps") {
+    json rest;
+    for (const json& event : events) {
+      if (event["name"] != "ProfilerStep#1") rest.push_back(event);
+    }
+    CHECK_THROWS_WITH(model_of_text(text_of(rest)), Contains("where its steps begin"));
+    rest.push_back(operation("Optimizer.step#SGD.step", 900, 10));
+    CHECK(models::total_elements(model_of_text(text_of(rest)).model) == 30);
+  }
+  SECTION("gradients that travel otherwise") {
+    for (json& event : events) {
+      if (event["args"].contains("Collective name")) {
+        event["args"]["Collective name"] = "_reduce_scatter_base";
+      }
+    }
+    const Imported trace = read_text(text_of(events));
+    REQUIRE(trace.not_told.size() == 1);
+    CHECK_THAT(trace.not_told[0], Contains("travel by '_reduce_scatter_base'"));
+  }
+}
+
+TEST_CASE("Without a GPU gradients are ready when AccumulateGrad ends") {
+  const json events = {operation("ProfilerStep#1", 0, 100),
+                       operation(kEvaluate + "AddmmBackward0", 20, 10),
+                       operation(kEvaluate + kAccumulate, 40, 20),
+                       operation(kAccumulate, 41, 4,
+                                 {{"Input Dims", json::array({json::array({3, 4})})},
+                                  {"Input type", json::array({"c10::Half"})}})};
+  const ImportedModel imported = model_of_text(text_of(events));
+  REQUIRE(imported.model.gradients.size() == 1);
+  CHECK(imported.model.gradients[0].ready_s * 1e6 == Approx(25));  // from 20 to 45
+  CHECK(imported.model.forward_s * 1e6 == Approx(20));
+  CHECK(imported.model.gradients[0].dtype == models::Dtype::kFloat16);
+  CHECK_FALSE(imported.traced);
+}
+
+TEST_CASE("What is no trace is refused with the reason") {
+  const auto refused = [](const std::string& text, const std::string& why) {
+    CAPTURE(text.substr(0, 60));
+    CHECK_THROWS_AS(read_text(text), io::InputError);
+    CHECK_THROWS_WITH(read_text(text), Contains(why));
+  };
+  refused("", "is empty");
+  refused("{}", "neither 'traceEvents' nor 'nodes'");
+  refused("[]", "none of its events is PyTorch's");
+  refused(R"({"nodes": []})", "none of its nodes is PyTorch's");
+  refused(R"([{"ph":"X","name":"aten::add","ts":"soon","dur":1}])", "must be microseconds");
+  refused("name: vgg19\ngradients:\n", "neither JSON nor a Chakra execution trace");
+  refused("[{\"ph\":\"X\",\n \"name\" \"aten::add\"}]", "memory:2: is no JSON at byte");
+  refused(std::string(100, '['), "nested deeper than 64 levels");
+  json events;
+  add_step(events, 0, 1, 30);
+  const std::string whole = text_of(events);
+  refused(whole.substr(0, whole.size() / 2), "the trace was cut off");
+}
+
+TEST_CASE("Files that are cut off or damaged are refused") {
+  const Workplace place;
+  const std::string packed = planner::read_whole(data_path(kResnet));
+  place.write("half.gz", packed.substr(0, packed.size() / 2));
+  std::string damaged = packed;
+  std::memset(damaged.data() + damaged.size() / 2, 0x55, 1000);
+  place.write("damaged.gz", damaged);
+  place.write("plan.txt", "fc6,4096,y,2\n");
+  for (const auto& [name, why] : {std::pair("half.gz", "cut off"),
+                                  {"damaged.gz", "damaged"},
+                                  {"plan.txt", "neither JSON nor"},
+                                  {"none", "No such file"}}) {
+    const ToolRun run = place.run(fmt::format("hipress-import {} --output model.yaml", name));
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    CHECK_THAT(run.err, Contains(name) && Contains(why));
+  }
+  CHECK_FALSE(std::filesystem::exists(place.path() / "model.yaml"));
+}
+
+TEST_CASE("500 MB of junk take little memory") {
+  constexpr std::int64_t kBytes = 500'000'000;
+  const std::string event = R"({"ph":"i","name":"x","ts":1,"args":{"a":[1,2,3]}},)";
+  const std::string message = delimited(std::string("\x12\x02\x0a\x00", 4));
+  const double before_mib = peak_mib();
+  const auto refused = [&](Repeated junk) { CHECK_THROWS_AS(read_trace(junk), io::InputError); };
+  refused({"", std::string(1, '\0'), kBytes});
+  refused({"", "x", kBytes});
+  refused({"[\"", "x", kBytes});
+  refused({"[", " ", kBytes});
+  refused({"", "[", kBytes});
+  refused({"{\"traceEvents\":[", "1234567890", kBytes});
+  refused({"[", event, 20'000'000});  // of these all are read
+  refused({message, "\xff", kBytes});
+  refused({message, "\x7f", kBytes});
+  // The longest value, 16 MiB, and what a parser needs to hold it; sanitizers keep what was freed.
+  CHECK(peak_mib() - before_mib < 300);
+}
+
+TEST_CASE("Microseconds become nanoseconds without a rounding") {
+  CHECK(nanoseconds("4458676522690.655") == 4'458'676'522'690'655);
+  CHECK(nanoseconds("1716423323123456.789") == 1'716'423'323'123'456'789);
+  CHECK(nanoseconds("7") == 7000);
+  CHECK(nanoseconds("7.1239") == 7123);
+  CHECK(nanoseconds("-1.5") == -1500);
+  CHECK(nanoseconds("1.5e3") == 1'500'000);
+  for (const char* text : {"", "x", "1.x", "1e30", "99999999999999999999", ".5x"}) {
+    CAPTURE(text);
+    CHECK_FALSE(nanoseconds(text));
+  }
+}
+
+TEST_CASE("Shapes are read as Python writes them") {
+  using Shape = std::vector<std::int64_t>;
+  CHECK(first_shape("[[[2049000]], [], []]") == Shape{2'049'000});
+  CHECK(first_shape("[[2048, 1000]]") == Shape{2048, 1000});
+  for (const char* text : {"", "[]", "[[], [64]]", "[['x']]", "64", "[[64"}) {
+    CAPTURE(text);
+    CHECK((first_shape(text).empty() || std::string(text) == "[[64"));
+  }
+}
+
+TEST_CASE("Sets of times are merged, cut and subtracted") {
+  const TimeSet set({{30, 40}, {0, 10}, {5, 20}, {20, 22}, {7, 7}});
+  CHECK(set.length() == 32);  // 0-22 and 30-40
+  CHECK(set.within({21, 35}).length() == 6);
+  CHECK(set.within({22, 30}).length() == 0);
+  CHECK(length_outside(set, TimeSet({{10, 32}})) == 18);  // 0-10 and 32-40
+}
+
+TEST_CASE("Protobuf's fields are read, and what is none is refused") {
+  FieldWriter writer;
+  writer.integer(1, UINT64_MAX);
+  writer.bytes(2, "text");
+  const std::uint64_t numbers[] = {0, 300};
+  writer.packed(5, numbers);
+  FieldReader reader(writer.message());
+  CHECK(reader.next()->integer == UINT64_MAX);
+  CHECK(reader.next()->bytes == "text");
+  std::vector<std::uint64_t> read;
+  append_numbers(*reader.next(), read);
+  CHECK(read == std::vector<std::uint64_t>{0, 300});
+  CHECK_FALSE(reader.next());
+  for (const std::string bad : {"\x08", "\x12\x05text", "\x0b", "\x0d\x01", "\x80\x80"}) {
+    FieldReader broken(bad);
+    CHECK_THROWS_AS(broken.next(), io::InputError);
+  }
+}
+
+TEST_CASE("A model's key 'traced' is checked") {
+  const Workplace place;
+  const auto refused = [&](const std::string& traced, const std::string& why) {
+    place.write("model.yaml",
+                "name: job\ntraced: {" + traced + "}\ngradients:\n- {name: a, elements: 4}\n");
+    CHECK_THROWS_WITH(models::read_model((place.path() / "model.yaml").string()), Contains(why));
+  };
+  const std::string rest = "compute: 1ms, communication: 1ms, exposed_communication: 1ms, idle: 0s";
+  refused("steps: 3, step: 0s, " + rest, "must be longer than 0");
+  refused("steps: 3, step: 500us, " + rest, "must be at most the step");
+  refused("steps: 0, step: 5ms, " + rest, "steps");
+  refused("steps: 3, step: 5ms, hidden: 1ms, " + rest, "hidden");
+  refused("steps: 3, " + rest, "step");
+}
+
+}  // namespace
+}  // namespace hipress::traces

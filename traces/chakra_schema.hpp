@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+/// Numbers of Chakra's messages: schema/protobuf/et_def.proto of mlcommons/chakra.
+namespace hipress::traces::chakra {
+
+enum MetadataField : std::uint32_t { kVersion = 1, kMetadataAttribute = 2 };
+
+enum NodeField : std::uint32_t {
+  kId = 1,
+  kName = 2,
+  kType = 3,
+  kControlDependencies = 4,
+  kDataDependencies = 5,
+  kStartMicroseconds = 6,
+  kLengthMicroseconds = 7,
+  kInputs = 8,
+  kAttribute = 10,
+};
+
+enum InputsField : std::uint32_t { kValues = 1, kShapes = 2, kTypes = 3 };
+
+enum AttributeField : std::uint32_t {
+  kAttributeName = 1,
+  kInteger = 9,
+  kIntegers = 10,
+  kBoolean = 27,
+  kText = 29,
+  kTexts = 30,
+};
+/// Of the messages that hold lists.
+inline constexpr std::uint32_t kListValues = 1;
+
+enum NodeType : std::uint64_t {
+  kComputation = 4,
+  kSendNode = 5,
+  kReceiveNode = 6,
+  kCollectiveNode = 7,
+};
+
+/// Of the attribute comm_type.
+inline constexpr std::uint64_t kAllReduceType = 0;
+
+/// The attribute of GlobalMetadata that marks a graph of ours.
+inline constexpr char kOurGraph[] = "hipress_graph";
+
+}  // namespace hipress::traces::chakra

@@ -1,0 +1,145 @@
+// Chakra's traces as its converter makes them of PyTorch's.
+
+#include <fmt/format.h>
+
+#include "io/error.hpp"
+#include "traces/chakra_schema.hpp"
+#include "traces/node_trace.hpp"
+#include "traces/protobuf.hpp"
+
+namespace hipress::traces {
+namespace {
+
+/// The attributes that are used.
+struct Attributes {
+  bool is_cpu = false;
+  std::optional<std::uint64_t> type, bytes;
+};
+
+void read_attribute(std::string_view message, Attributes& attributes) {
+  FieldReader fields(message);
+  std::string_view name;
+  std::uint64_t value = 0;
+  while (const auto field = fields.next()) {
+    if (field->number == chakra::kAttributeName) name = field->bytes;
+    if (!field->is_delimited) value = field->integer;
+  }
+  if (name == "is_cpu_op") attributes.is_cpu = value != 0;
+  if (name == "comm_type") attributes.type = value;
+  if (name == "comm_size") attributes.bytes = value;
+}
+
+/// "Tensor(float)" of "['Tensor(float)', 'Int']".
+std::string first_type(std::string_view text) {
+  const std::size_t open = text.find('\'');
+  if (open == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(open + 1);
+  return std::string(rest.substr(0, rest.find('\'')));
+}
+
+void read_inputs(std::string_view message, TraceNode& node) {
+  FieldReader fields(message);
+  while (const auto field = fields.next()) {
+    if (field->number == chakra::kShapes) node.shape = first_shape(field->bytes);
+    if (field->number == chakra::kTypes) node.dtype = first_type(field->bytes);
+  }
+}
+
+void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
+  TraceNode node;
+  Attributes attributes;
+  std::uint64_t type = 0;
+  std::vector<std::uint64_t> callers;
+  FieldReader fields(message);
+  while (const auto field = fields.next()) {
+    switch (field->number) {
+      case chakra::kId:
+        node.id = static_cast<std::int64_t>(field->integer);
+        break;
+      case chakra::kName:
+        node.name = field->bytes;
+        break;
+      case chakra::kType:
+        type = field->integer;
+        break;
+      case chakra::kControlDependencies:
+        append_numbers(*field, callers);
+        break;
+      case chakra::kInputs:
+        read_inputs(field->bytes, node);
+        break;
+      case chakra::kAttribute:
+        read_attribute(field->bytes, attributes);
+        break;
+      default:
+        break;
+    }
+  }
+  if (!callers.empty()) node.parent = static_cast<std::int64_t>(callers.front());
+  if (type == chakra::kCollectiveNode) {
+    ++counts.collectives;
+    counts.cpu_duplicates += attributes.is_cpu ? 1 : 0;
+    if (!attributes.is_cpu && attributes.type == chakra::kAllReduceType && attributes.bytes) {
+      node.all_reduce_bytes = static_cast<std::int64_t>(*attributes.bytes & INT64_MAX);
+    }
+  }
+  trace.add(node);
+}
+
+/// Refuses what is no GlobalMetadata, and a graph of ours.
+void check_metadata(std::string_view message, const std::string& file) {
+  FieldReader fields(message);
+  while (const auto field = fields.next()) {
+    const bool known =
+        field->number == chakra::kVersion || field->number == chakra::kMetadataAttribute;
+    if (!known || !field->is_delimited) throw io::InputError("it is no GlobalMetadata");
+    if (field->number != chakra::kMetadataAttribute) continue;
+    FieldReader attribute(field->bytes);
+    while (const auto part = attribute.next()) {
+      if (part->number == chakra::kAttributeName && part->bytes == chakra::kOurGraph) {
+        throw io::InputError(file, 0,
+                             "is a graph of hipress-sim --export-chakra; simulate its folder with "
+                             "hipress-sim --chakra");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Imported read_chakra_trace(ByteStream& bytes) {
+  MessageStream messages(bytes);
+  NodeTrace trace;
+  Imported counts;
+  const auto no_chakra = [&](const std::string& why) {
+    return io::InputError(
+        bytes.name(), 0,
+        fmt::format("is neither JSON nor a Chakra execution trace ({}); give what PyTorch's "
+                    "profiler, its execution trace observer or Chakra's converter wrote",
+                    why));
+  };
+  try {
+    const auto metadata = messages.next();
+    if (!metadata || metadata->empty()) throw io::InputError("its first message is empty");
+    check_metadata(*metadata, bytes.name());
+  } catch (const io::InputError& error) {
+    const std::string why = error.what();
+    if (why.find("hipress-sim") != std::string::npos) throw;
+    throw no_chakra(why);
+  }
+  while (const auto message = messages.next()) {
+    try {
+      read_node(*message, trace, counts);
+    } catch (const io::InputError& error) {
+      messages.fail(fmt::format("is no node: {}; copy or export the file again", error.what()));
+    }
+  }
+  auto imported = trace.finish();
+  if (!imported) throw no_chakra("no node of it is PyTorch's");
+  imported->format = "Chakra execution trace";
+  imported->collectives = counts.collectives;
+  imported->cpu_duplicates = counts.cpu_duplicates;
+  return *imported;
+}
+
+}  // namespace hipress::traces

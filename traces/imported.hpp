@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model.hpp"
+#include "models/traced.hpp"
+#include "traces/byte_stream.hpp"
+
+/// What a trace of a training job that another tool recorded tells; docs/traces.md has the
+/// definitions.
+namespace hipress::traces {
+
+/// A gradient of one step, or a bucket of several that one collective carries.
+struct TracedGradient {
+  std::int64_t elements = 0;        ///< 0: the trace does not tell
+  std::vector<std::int64_t> shape;  ///< none: the trace does not tell
+  std::string dtype;              ///< "float32", …; else as the trace writes it; empty: not told
+  std::optional<double> ready_s;  ///< after the start of backward
+};
+
+/// One iteration.
+struct TracedStep {
+  std::string name;
+  std::optional<double> length_s;
+  std::optional<double> forward_s;  ///< from the start of the step to the start of backward
+  // HTA's definitions, in the window of the step: the union of computation kernels, the union of
+  // communication kernels, what of that no computation covers, and what no activity of the GPU
+  // covers.
+  std::optional<double> compute_s, communication_s, exposed_communication_s, idle_s;
+  std::vector<TracedGradient> gradients;  ///< of AccumulateGrad, in the order in which they ran
+  std::vector<TracedGradient> buckets;    ///< of the all-reduces that AccumulateGrad launched
+
+  std::vector<TracedGradient> other_all_reduces;  ///< of execution traces: nothing says of what
+
+  /// Of the buckets; none if one of them does not tell.
+  std::optional<std::int64_t> collective_elements() const;
+};
+
+struct Imported {
+  std::string format;  ///< "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
+  std::vector<TracedStep> steps;
+  /// Whether `steps` are iterations; else the one there is stands for the whole trace.
+  bool has_steps = true;
+  std::optional<std::int64_t> world_size;
+  std::string hardware;               ///< empty: not told
+  std::vector<std::string> not_told;  ///< sentences: what this trace does not tell, and the remedy
+  std::int64_t events = 0;            ///< events or nodes
+  // Of Chakra traces.
+  std::int64_t collectives = 0;     ///< nodes of collectives
+  std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU
+};
+
+/// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
+/// printable (io/utf8.hpp).
+std::string short_text(std::string_view text);
+
+/// Reads the trace of one rank: PyTorch's profiler (Kineto, and the profiler that builds without
+/// Kineto have), as an array of events or with "traceEvents"; PyTorch's execution traces; Chakra's.
+/// Memory grows with the activities of the GPU and of autograd, not with the bytes. io::InputError
+/// that names the file for what is none of these, is damaged or was cut off.
+Imported read_trace(ByteStream& bytes);
+Imported read_trace(const std::string& path);
+
+/// A model, and where it comes from.
+struct ImportedModel {
+  models::Model model;
+  std::optional<models::Traced> traced;  ///< none: the trace has no times
+};
+
+/// What a person who knows the job adds to its trace.
+struct ImportOptions {
+  /// Every all-reduce carries gradients; for traces that do not tell which do.
+  bool every_all_reduce = false;
+};
+
+/// The model of a trace: its gradients, or its buckets where single gradients have no sizes; times
+/// are medians over the steps that have the layout of the last. io::Unmet, naming what is missing
+/// or does not add up, if the sizes are not told, or elements are not conserved: over steps, and
+/// from gradients to buckets. `diagnostics` gets what a reader of the model must know.
+ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
+                       std::vector<std::string>& diagnostics);
+
+/// Writes a model YAML (docs/models.md) that models::read_model() and models::read_traced() read.
+void write_model_yaml(std::ostream& out, const ImportedModel& imported);
+
+}  // namespace hipress::traces

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/byte_stream.hpp"
+
+namespace hipress::traces {
+
+/// An event of PyTorch's profiler, with those of its fields that are used.
+struct ProfilerEvent {
+  std::string phase, category, name;
+  std::int64_t start_ns = 0, length_ns = 0;  ///< of phase "X"
+  bool has_times = false;
+  std::uint64_t thread = 0;  ///< of pid and tid
+  // Of "args".
+  std::optional<std::int64_t> correlation, external_id, in_elements, group_size;
+  std::string collective, dtype, input_type;
+  std::vector<std::int64_t> input_shape;  ///< of the first input
+  bool has_input_shape = false;
+
+  void clear();
+};
+
+/// A node of PyTorch's execution trace, likewise.
+struct ExecutionNode {
+  std::string name;
+  std::int64_t id = -1, parent = -1;
+  std::vector<std::int64_t> input_shape;  ///< of the first input
+  bool has_input_shape = false;
+  std::string input_type;  ///< "Tensor(float)"
+
+  void clear();
+};
+
+/// What else the object around the events says.
+struct TraceHeader {
+  bool has_events = false, has_nodes = false;
+  std::optional<std::int64_t> world_size;
+  std::string device;  ///< of the first device
+};
+
+/// Reads a JSON trace in one pass and hands out its events or nodes one by one; memory is bounded,
+/// whatever the file holds. io::InputError with file and line for malformed JSON, one that ends too
+/// early, values of more than 16 MiB, nesting of more than 64 levels, and events whose times are no
+/// numbers.
+TraceHeader read_json_trace(ByteStream& bytes,
+                            const std::function<void(const ProfilerEvent&)>& on_event,
+                            const std::function<void(const ExecutionNode&)>& on_node);
+
+/// Nanoseconds of a decimal number of microseconds, such as "4458676522690.655"; what is finer is
+/// cut off. None for what is no such number, or does not fit.
+std::optional<std::int64_t> nanoseconds(std::string_view microseconds);
+
+}  // namespace hipress::traces

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ostream>
+
+#include "io/quantity.hpp"
+#include "traces/imported.hpp"
+
+namespace hipress::traces {
+namespace {
+
+constexpr int kDigits = 9;  // of times: finer than the trace's nanoseconds
+
+std::string time_of(double seconds) { return io::format_duration(seconds, kDigits); }
+
+/// In single quotation marks, where YAML takes everything as it is but these.
+std::string quoted(const std::string& text) {
+  std::string inside;
+  for (const char one : text) inside += one == '\'' ? std::string("''") : std::string(1, one);
+  return "'" + inside + "'";
+}
+
+void write_traced(std::ostream& out, const models::Traced& traced) {
+  out << "traced:\n"
+      << "  steps: " << traced.steps << "\n  step: " << time_of(traced.step_s)
+      << "\n  compute: " << time_of(traced.compute_s)
+      << "\n  communication: " << time_of(traced.communication_s)
+      << "\n  exposed_communication: " << time_of(traced.exposed_communication_s)
+      << "\n  idle: " << time_of(traced.idle_s) << '\n';
+}
+
+}  // namespace
+
+void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
+  const models::Model& model = imported.model;
+  out << "name: " << quoted(model.name) << "\nsource: " << quoted(model.source) << '\n';
+  const bool has_times = models::backward_s(model) > 0;
+  if (model.forward_s > 0) out << "forward: " << time_of(model.forward_s) << '\n';
+  if (imported.traced) write_traced(out, *imported.traced);
+  out << "gradients:\n";
+  for (const models::Gradient& gradient : model.gradients) {
+    out << fmt::format("- {{name: {}, elements: {}", gradient.name, gradient.elements);
+    if (!gradient.shape.empty()) {
+      out << fmt::format(", shape: [{}]", fmt::join(gradient.shape, ", "));
+    }
+    if (has_times) out << ", ready: " << time_of(gradient.ready_s);
+    if (gradient.dtype != models::Dtype::kFloat32) {
+      out << ", dtype: " << models::to_string(gradient.dtype);
+    }
+    out << "}\n";
+  }
+}
+
+}  // namespace hipress::traces

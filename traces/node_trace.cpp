@@ -1,0 +1,148 @@
+#include "traces/node_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "io/error.hpp"
+#include "models/shape.hpp"
+#include "traces/profiler_trace.hpp"
+
+namespace hipress::traces {
+namespace {
+
+constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
+constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
+constexpr int kDeepestCall = 256;
+
+/// Chakra's converter numbers the calls of one name: "c10d::allreduce_(1)".
+std::string_view without_number(std::string_view name) {
+  if (!name.ends_with(')')) return name;
+  const std::size_t open = name.rfind('(');
+  const std::string_view inside = name.substr(open + 1, name.size() - open - 2);
+  const bool is_number = open != std::string_view::npos && !inside.empty() &&
+                         inside.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? name.substr(0, open) : name;
+}
+
+std::int64_t elements_or_none(const std::vector<std::int64_t>& shape) {
+  if (shape.empty()) return 0;
+  try {
+    return models::elements_of(shape);
+  } catch (const io::InputError&) {
+    return 0;
+  }
+}
+
+/// Of an element; 0 for types that are not read.
+std::int64_t bytes_of(const std::string& dtype) {
+  if (dtype == "float32") return 4;
+  return dtype == "float16" || dtype == "bfloat16" ? 2 : 0;
+}
+
+}  // namespace
+
+void NodeTrace::add(const TraceNode& node) {
+  ++nodes_;
+  const std::string_view name = without_number(node.name);
+  Kept kept{.id = node.id};
+  if (node.all_reduce_bytes) {
+    kept.role = Role::kKernel;
+  } else if (name == kAccumulate) {
+    kept.role = Role::kAccumulate;
+  } else if (name.starts_with(kEvaluate) && name.substr(kEvaluate.size()) == kAccumulate) {
+    kept.role = Role::kEvaluate;
+  } else if (name == "c10d::allreduce_") {
+    kept.role = Role::kAllReduce;
+  } else if (name.starts_with("ProfilerStep#")) {
+    kept.role = Role::kStep;
+    kept.name = short_text(name);
+  } else if (name.starts_with("Optimizer.step#")) {
+    ++optimizer_steps_;
+  }
+  is_of_pytorch_ = is_of_pytorch_ || kept.role != Role::kOther || name.starts_with("aten::");
+  links_.insert_or_assign(node.id, Link{node.parent, kept.role});
+  if (kept.role == Role::kOther || kept.role == Role::kEvaluate) return;
+  kept.gradient.dtype = dtype_of(short_text(node.dtype));
+  kept.gradient.elements = elements_or_none(node.shape);
+  if (kept.role == Role::kAccumulate) kept.gradient.shape = node.shape;
+  if (node.all_reduce_bytes) {
+    const std::int64_t bytes = bytes_of(kept.gradient.dtype);
+    kept.gradient.elements = bytes == 0 ? 0 : *node.all_reduce_bytes / bytes;
+  }
+  kept_.push_back(std::move(kept));
+}
+
+/// Whether a node was called, directly or not, by one of that role.
+bool NodeTrace::is_below(std::int64_t id, Role role) const {
+  auto at = links_.find(id);
+  for (int depth = 0; at != links_.end() && depth < kDeepestCall; ++depth) {
+    at = links_.find(at->second.parent);
+    if (at != links_.end() && at->second.role == role) return true;
+  }
+  return false;
+}
+
+/// `bucket`: the role of nodes that stand for buckets.
+void NodeTrace::add_to_step(const Kept& kept, Role bucket, TracedStep& step) const {
+  if (kept.role == Role::kAccumulate) {
+    step.gradients.push_back(kept.gradient);
+  } else if (kept.role == bucket && !is_below(kept.id, bucket)) {
+    const bool of_gradients = is_below(kept.id, Role::kEvaluate);
+    (of_gradients ? step.buckets : step.other_all_reduces).push_back(kept.gradient);
+  }
+}
+
+std::optional<Imported> NodeTrace::finish() {
+  if (!is_of_pytorch_) return std::nullopt;
+  Imported imported{.format = "PyTorch execution trace", .events = nodes_};
+  std::ranges::stable_sort(kept_, {}, &Kept::id);
+  const auto has = [&](Role role) {
+    return std::ranges::any_of(kept_, [role](const Kept& one) { return one.role == role; });
+  };
+  const Role bucket = has(Role::kKernel) ? Role::kKernel : Role::kAllReduce;
+  if (!has(Role::kStep)) {
+    imported.steps.push_back({.name = "trace"});
+    imported.has_steps = optimizer_steps_ <= 1;
+    if (!imported.has_steps) {
+      imported.not_told.push_back(
+          fmt::format("where its steps begin: it has {} steps of an optimizer and no "
+                      "ProfilerStep; record one iteration",
+                      optimizer_steps_));
+    }
+  }
+  for (const Kept& kept : kept_) {
+    if (kept.role == Role::kStep) {
+      imported.steps.push_back({.name = kept.name});
+    } else if (!imported.steps.empty()) {
+      add_to_step(kept, bucket, imported.steps.back());
+    }
+  }
+  imported.not_told.push_back(
+      "times: execution traces have none that gradients could be ready at; import the profiler's "
+      "trace, or give the tools --compute-time");
+  return imported;
+}
+
+std::vector<std::int64_t> first_shape(std::string_view text) {
+  const std::size_t first = text.find_first_not_of("[ ");
+  if (first == std::string_view::npos || first == 0) return {};
+  text = text.substr(first, text.find(']', first) - first);
+  std::vector<std::int64_t> shape;
+  while (!text.empty() && shape.size() <= models::kMaxDimensions) {
+    std::int64_t dimension = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, dimension);
+    if (error != std::errc()) return {};
+    shape.push_back(dimension);
+    text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+    if (text.empty()) break;
+    const std::size_t next = text.find_first_not_of(", ");
+    if (next == 0 || next == std::string_view::npos) return {};
+    text.remove_prefix(next);
+  }
+  return shape;
+}
+
+}  // namespace hipress::traces

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/imported.hpp"
+
+namespace hipress::traces {
+
+/// A node of an execution trace, PyTorch's or Chakra's, as far as gradients need it.
+struct TraceNode {
+  std::int64_t id = 0;
+  std::int64_t parent = -1;  ///< that it was called by
+  std::string_view name;
+  std::vector<std::int64_t> shape = {};  ///< of the first input; none: not told
+  std::string dtype = {};
+  /// A collective of the GPU that moves so many bytes.
+  std::optional<std::int64_t> all_reduce_bytes = {};
+};
+
+/// Makes steps out of execution traces' nodes, which have sizes but no times, and come in any
+/// order.
+class NodeTrace {
+ public:
+  void add(const TraceNode& node);
+  /// Sizes of gradients and buckets; to be called once. None if no node was PyTorch's.
+  std::optional<Imported> finish();
+
+ private:
+  enum class Role : std::uint8_t { kOther, kAccumulate, kEvaluate, kAllReduce, kKernel, kStep };
+  struct Kept {
+    std::int64_t id = 0;
+    Role role = Role::kOther;
+    TracedGradient gradient = {};
+    std::string name = {};  ///< of a step
+  };
+  struct Link {
+    std::int64_t parent = -1;
+    Role role = Role::kOther;
+  };
+
+  bool is_below(std::int64_t id, Role role) const;
+  void add_to_step(const Kept& kept, Role bucket, TracedStep& step) const;
+
+  std::unordered_map<std::int64_t, Link> links_;
+  std::vector<Kept> kept_;
+  std::int64_t nodes_ = 0;
+  std::int64_t optimizer_steps_ = 0;
+  bool is_of_pytorch_ = false;
+};
+
+/// The numbers of the first innermost list in "[[[2049000], []], []]", which is how Python writes
+/// shapes; none for any other text.
+std::vector<std::int64_t> first_shape(std::string_view text);
+
+/// Chakra's messages: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). io::InputError
+/// for what is neither, and for a graph of hipress-sim.
+Imported read_chakra_trace(ByteStream& bytes);
+
+}  // namespace hipress::traces
