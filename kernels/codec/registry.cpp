@@ -31,7 +31,8 @@
 // the code's bits; error feedback reads and writes the residual (8 more). TernGrad reads twice,
 // since its code needs the minimum and the maximum first. A decode reads the code and writes 4
 // bytes; decode-and-add reads those 4 bytes as well. DGC and GradDrop send 1 % of the entries; DGC
-// reads and writes two arrays of state, GradDrop a residual.
+// reads and writes two arrays of state, GradDrop a residual. A quantiser of blocks sends four bytes
+// for a block besides the codes: 1/64 byte an element for 256 of them, 1/16 for 64, 1/32 for 128.
 #define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD) \
   Traffic { ENCODE, DECODE, ADD }
 #define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                     \
@@ -45,7 +46,13 @@
   ROW(dgc, 4, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
       "the largest rho of all entries, accumulated with momentum; the others wait")       \
   ROW(graddrop, 4, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
-      "the largest rho of all entries; the others are added to the next gradient")
+      "the largest rho of all entries; the others are added to the next gradient")        \
+  ROW(int8block, 1, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625),                        \
+      "8 bits per element: 255 even levels up to the largest magnitude of its block")     \
+  ROW(int4block, 2, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625),                              \
+      "4 bits per element: 15 even levels up to the largest magnitude of its block")      \
+  ROW(fp8block, 1, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125),                            \
+      "8 bits per element: an E4M3 float, scaled by the largest magnitude of its block")
 
 #define HIPRESS_DECLARE_PROGRAMS(NAME, COARSENESS, TRAFFIC, HELP)                \
   extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
@@ -76,11 +83,21 @@ struct Programs {
   std::function<const CudaKernels&()> cuda;
 };
 
-/// The parameters' values in the order in which the program declares them.
+/// The parameters' values in the order in which the program declares them. std::invalid_argument for
+/// one that is no multiple of what the program says.
 std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
-    ordered.push_back(values.at(program.parameters[i].name));
+    const DeclaredParameter& declared = program.parameters[i];
+    const double value = values.at(declared.name);
+    if (declared.multiple > 1 && std::fmod(value, declared.multiple) != 0) {
+      const double down = value - std::fmod(value, declared.multiple);
+      throw std::invalid_argument(
+          fmt::format("algorithm {0}: {1}={2} is no multiple of {3}; give {1}={4} or {1}={5}",
+                      program.name, declared.name, value, declared.multiple, down,
+                      down + declared.multiple));
+    }
+    ordered.push_back(value);
   }
   return ordered;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/frames/compiled_algorithm.hpp"
+#include "kernels/cuda/block_quantizer.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/quantizer.cuh"
 #include "kernels/cuda/sparsifier.cuh"
@@ -30,6 +31,10 @@
   HIPRESS_EXPORT_CUDA_(                                                      \
       SYMBOL, ALGORITHM,                                                     \
       {.kind = CudaKind::kQuantizer, .quantizer = cuda_quantizer_kernels<ALGORITHM>()})
+#define HIPRESS_EXPORT_BLOCK_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                                            \
+      SYMBOL, ALGORITHM,                                                           \
+      {.kind = CudaKind::kBlocks, .blocks = cuda_block_kernels<ALGORITHM>()})
 #define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
   HIPRESS_EXPORT_CUDA_(                                                       \
       SYMBOL, ALGORITHM,                                                      \
