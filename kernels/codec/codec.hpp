@@ -127,7 +127,7 @@ struct AlgorithmRow {
 };
 
 /// The places of AlgorithmRow::coarseness.
-inline constexpr int kFinest = 1, kCoarsest = 4;
+inline constexpr int kFinest = 1, kCoarsest = 5;
 
 const std::vector<AlgorithmRow>& algorithms();
 

@@ -36,22 +36,22 @@
 #define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD) \
   Traffic { ENCODE, DECODE, ADD }
 #define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                     \
-  ROW(onebit, 3, HIPRESS_TRAFFIC(12.125, 4.125, 8.125),                                   \
+  ROW(onebit, 4, HIPRESS_TRAFFIC(12.125, 4.125, 8.125),                                   \
       "1 bit per element: the sign; decodes to the mean of that sign's values")           \
-  ROW(tbq, 2, HIPRESS_TRAFFIC(12.25, 4.25, 8.25),                                         \
+  ROW(tbq, 3, HIPRESS_TRAFFIC(12.25, 4.25, 8.25),                                         \
       "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")        \
-  ROW(terngrad, 2, HIPRESS_TRAFFIC(8.25, 4.25, 8.25),                                     \
+  ROW(terngrad, 3, HIPRESS_TRAFFIC(8.25, 4.25, 8.25),                                     \
       "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
       "maximum")                                                                          \
-  ROW(dgc, 4, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
+  ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
       "the largest rho of all entries, accumulated with momentum; the others wait")       \
-  ROW(graddrop, 4, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
+  ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
       "the largest rho of all entries; the others are added to the next gradient")        \
-  ROW(int8block, 1, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625),                        \
+  ROW(int8block, 2, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625),                        \
       "8 bits per element: 255 even levels up to the largest magnitude of its block")     \
-  ROW(int4block, 2, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625),                              \
+  ROW(int4block, 3, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625),                              \
       "4 bits per element: 15 even levels up to the largest magnitude of its block")      \
-  ROW(fp8block, 1, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125),                            \
+  ROW(fp8block, 2, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125),                            \
       "8 bits per element: an E4M3 float, scaled by the largest magnitude of its block")
 
 #define HIPRESS_DECLARE_PROGRAMS(NAME, COARSENESS, TRAFFIC, HELP)                \
