@@ -19,6 +19,7 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/host/codec.hpp"
 #include "kernels/host/isa.hpp"
+#include "kernels/lossless/codec.hpp"
 #include "kernels/lowrank/codec.hpp"
 #include "kernels/user/algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
@@ -193,6 +194,24 @@ std::vector<Entry> low_rank_entries() {
                          lowrank::make_rsketch)};
 }
 
+/// An encode reads 4 bytes an element and writes what three bytes and an exponent come to: 3.4 bytes
+/// of normal numbers. A decode reads those and writes 4.
+Entry lossless_entry() {
+  Entry entry;
+  entry.row.name = "lossless";
+  entry.row.traffic = {7.4, 7.4, 11.4};
+  entry.row.help = "the same bits: exponents in a Huffman code, signs and mantissas as they are";
+  entry.row.lossless = true;
+  entry.row.make = [](const Values& /*values*/, Device device) {
+    if (device == Device::kCuda) {
+      throw std::invalid_argument("algorithm 'lossless' runs on CPUs only; use the CPU");
+    }
+    return lossless::make_codec();
+  };
+  entry.make_for = [](const Values& /*values*/, Isa /*isa*/) { return lossless::make_codec(); };
+  return entry;
+}
+
 const std::vector<Entry>& entries() {
 #ifdef __x86_64__
 #define HIPRESS_VECTOR_PROGRAMS(NAME) &hipress_##NAME##_avx2, &hipress_##NAME##_avx512
@@ -216,6 +235,7 @@ const std::vector<Entry>& entries() {
     std::vector<Entry> made = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
                                    HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
     for (Entry& entry : low_rank_entries()) made.push_back(std::move(entry));
+    made.push_back(lossless_entry());
     return made;
   }();
 #undef HIPRESS_PROGRAM_ENTRY

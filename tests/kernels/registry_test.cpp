@@ -9,7 +9,7 @@ namespace {
 using Catch::Contains;
 
 TEST_CASE("the registry has the algorithms of the design, with their defaults") {
-  CHECK(algorithm_names() == "onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp16,bf16,powersgd,acpsgd,rsketch");
+  CHECK(algorithm_names() == "onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp16,bf16,powersgd,acpsgd,rsketch,lossless");
   for (const AlgorithmRow& row : algorithms()) {
     INFO(row.name);
     CHECK_FALSE(row.help.empty());
