@@ -198,8 +198,9 @@ void Elaborator::take_blocks(const std::vector<const Expression*>& arrays) {
   const bool whole = codes.kind == FieldKind::kByte || codes.kind == FieldKind::kWord;
   const Values::Range bits = whole ? values().range(codes.bits) : Values::Range{0, 0};
   if (codes.domain != 0 || bits.least != bits.most || (bits.most != 4 && bits.most != 8)) {
-    be_general(last.place, "the last array of its message is no uint<4> or uint<8> for every "
-                           "element");
+    be_general(last.place,
+               "the last array of its message is no uint<4> or uint<8> for every "
+               "element");
   }
   expect_element_code(codes.value, last.place);
   encoder.code = codes.value;

@@ -109,14 +109,15 @@ class BlockEmitter : Emitter {
       fill += fmt::format("      made.sent[{}] = {};\n", i, code.text(sent[i]));
     }
     for (const std::size_t number : spread) {
-      fill += fmt::format("      made.spread_{} = {};\n", number,
-                          code.text(program_.spread[number]));
+      fill +=
+          fmt::format("      made.spread_{} = {};\n", number, code.text(program_.spread[number]));
     }
     return fmt::format(
         "  struct {0} {{\n{1}  }};\n"
         "  struct {0}Code {{\n{2}"
         "    HIPRESS_LANES {0} of([[maybe_unused]] {3}) const {{\n"
-        "      using F [[maybe_unused]] = float;\n{4}      {0} made;\n{5}      return made;\n    }}\n  }};\n"
+        "      using F [[maybe_unused]] = float;\n{4}      {0} made;\n{5}      return made;\n    "
+        "}}\n  }};\n"
         "  HIPRESS_LANES {0}Code {6}_code() const {{\n{7}    return {{{8}}};\n  }}\n\n",
         name, members, outside.members, argument, code.lines(), fill,
         name == "EncodedBlock" ? "encoded_block" : "decoded_block", outside.setup, outside.values);

@@ -100,9 +100,8 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
 #pragma unroll
     for (int row = 0; row < kMaxBlockWords; ++row) {
       const int offset = row * kWordElements + lane;
-      rows[row] = offset < count
-                      ? slice.divisor(load_value(slice.values, kType, first + offset))
-                      : 0.0f;
+      rows[row] =
+          offset < count ? slice.divisor(load_value(slice.values, kType, first + offset)) : 0.0f;
     }
     if (algorithm.rotates()) rotate_block(rows, count);
     Partial found = Partial::identity();
@@ -119,7 +118,8 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
     const auto made = block_code.of(whole);
     bool finite = true;
     for (int i = 0; i < Algorithm::kSent; ++i) finite = finite && is_finite(made.sent[i]);
-    auto* const sent = reinterpret_cast<float*>(slice.message + kSentOffset) + block * Algorithm::kSent;
+    auto* const sent =
+        reinterpret_cast<float*>(slice.message + kSentOffset) + block * Algorithm::kSent;
     if (lane < Algorithm::kSent) sent[lane] = made.sent[lane];
     flags = or_of_warp(flags);
     if (lane == 0 && (!finite || has_bit(flags, 0x80000000u))) *slice.non_finite = 1;
@@ -181,8 +181,9 @@ __global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice
 #pragma unroll
     for (int row = 0; row < kMaxBlockWords; ++row) {
       const int offset = row * kWordElements + lane;
-      total[row] =
-          adds && offset < count ? own(load_value(slice.read, slice.read_type, first + offset)) : 0.0f;
+      total[row] = adds && offset < count
+                       ? own(load_value(slice.read, slice.read_type, first + offset))
+                       : 0.0f;
     }
     for (int message = 0; message < slice.count; ++message) {
       const std::byte* const from = slice.messages[message];
@@ -192,7 +193,8 @@ __global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice
         const QuantizerHeader header = *reinterpret_cast<const QuantizerHeader*>(from);
         numbers = begins_as<Algorithm>(header, slice.elements) && header.non_finite == 0;
         for (int i = 0; i < Algorithm::kSent; ++i) {
-          sent[i] = reinterpret_cast<const float*>(from + kSentOffset)[block * Algorithm::kSent + i];
+          sent[i] =
+              reinterpret_cast<const float*>(from + kSentOffset)[block * Algorithm::kSent + i];
           numbers = numbers && is_finite(sent[i]);
         }
       }
@@ -206,8 +208,8 @@ __global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice
             reinterpret_cast<const std::uint8_t*>(from + layout.codes_offset) +
             (first / kWordElements + row) * kCodeBytes<Algorithm>;
         if (row * kWordElements + lane < count) {
-          decoded[row] = levels.template of<float>(
-              of_block, load_word_code<Algorithm::kCodeBits>(codes));
+          decoded[row] =
+              levels.template of<float>(of_block, load_word_code<Algorithm::kCodeBits>(codes));
         }
       }
       if (algorithm.rotates()) rotate_block(decoded, count);

@@ -10,8 +10,8 @@
 #include "kernels/frames/reduction.hpp"
 #include "kernels/host/lanes.hpp"
 
-/// Quantisers of blocks: algorithms that measure every block of a slice by itself, send a few floats
-/// for it, and give each of its elements a code of 4 or 8 bits that is read by those floats.
+/// Quantisers of blocks: algorithms that measure every block of a slice by itself, send a few
+/// floats for it, and give each of its elements a code of 4 or 8 bits that is read by those floats.
 ///
 /// An algorithm says what to compute; the frames (host/block_quantizer_body.hpp,
 /// cuda/block_quantizer.cuh) do loops, packing, rotation, decoding and decode-and-add.
@@ -62,14 +62,15 @@ inline constexpr std::int64_t kSentOffset = 16;
 
 /// Bytes of a word's codes.
 template <class Algorithm>
-inline constexpr int kCodeBytes = kWordElements * Algorithm::kCodeBits / 8;
+inline constexpr int kCodeBytes = kWordElements* Algorithm::kCodeBits / 8;
 
 template <class Algorithm>
 HIPRESS_LANES BlockLayout block_layout(const Algorithm& algorithm, std::int64_t elements) {
   if (elements <= 0) return {};
   BlockLayout layout;
   layout.blocks = (elements - 1) / algorithm.block() + 1;
-  const std::int64_t sent = layout.blocks * Algorithm::kSent * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t sent =
+      layout.blocks * Algorithm::kSent * static_cast<std::int64_t>(sizeof(float));
   layout.codes_offset = (kSentOffset + sent + 15) / 16 * 16;
   layout.bytes = layout.codes_offset + words_of(elements) * kCodeBytes<Algorithm>;
   return layout;

@@ -48,7 +48,8 @@ class BlockEncoder {
     bool finite = true;
     for (std::int64_t block = 0; block < layout_.blocks; ++block) {
       const std::int64_t first = block * size;
-      const int count = static_cast<int>(item_.elements - first < size ? item_.elements - first : size);
+      const int count =
+          static_cast<int>(item_.elements - first < size ? item_.elements - first : size);
       const float* const values = values_of(first, count, room);
       const EncodedBlock made = block_code_.of(measured(values, first, count, flags));
       for (const float sent : made.sent) finite = finite && is_finite(sent);
@@ -61,14 +62,16 @@ class BlockEncoder {
       __builtin_memset(item_.message + kSentOffset, 0, static_cast<std::size_t>(sent_bytes));
     } else {
       std::byte* const end = sent_of(layout_.blocks);
-      __builtin_memset(end, 0, static_cast<std::size_t>(item_.message + layout_.codes_offset - end));
+      __builtin_memset(end, 0,
+                       static_cast<std::size_t>(item_.message + layout_.codes_offset - end));
     }
     __builtin_memcpy(item_.message, &header, sizeof header);
   }
 
  private:
   using U = UnsignedLanes<F>;
-  using Measure = decltype(std::declval<const Algorithm&>().measure(std::declval<const DrawStream&>()));
+  using Measure =
+      decltype(std::declval<const Algorithm&>().measure(std::declval<const DrawStream&>()));
   using BlockCode = decltype(std::declval<const Algorithm&>().encoded_block_code());
   using Coder = decltype(std::declval<const Algorithm&>().coder(std::declval<const DrawStream&>()));
   using EncodedBlock = typename Algorithm::EncodedBlock;
@@ -102,8 +105,9 @@ class BlockEncoder {
     const int full = count / kWordElements;
     for (int word = 0; word < full; ++word) {
       prefetch_word(values + word * kWordElements);
-      found = combine(found, measured_word<true>(values + word * kWordElements,
-                                                 first + word * kWordElements, kWordElements, flags));
+      found =
+          combine(found, measured_word<true>(values + word * kWordElements,
+                                             first + word * kWordElements, kWordElements, flags));
     }
     if (const int rest = count - full * kWordElements; rest > 0) {
       found = combine(found, measured_word<false>(values + full * kWordElements,
@@ -198,7 +202,8 @@ class BlockDecoder {
     alignas(64) float room[kMaxBlock];
     for (std::int64_t block = 0; block < layout_.blocks; ++block) {
       const std::int64_t first = block * size;
-      const int count = static_cast<int>(item_.elements - first < size ? item_.elements - first : size);
+      const int count =
+          static_cast<int>(item_.elements - first < size ? item_.elements - first : size);
       float* const values = in_place ? static_cast<float*>(item_.values) + first : room;
       if (item_.mode == DecodeMode::kOverwrite) {
         overwrite(block, values, count, streams);
@@ -311,11 +316,14 @@ class BlockDecoder {
         alignas(64) float decoded[kMaxBlock];
         write(read, decoded, count, false);
         rotate_block<F>(decoded, count);
-        add([&](int word, int in_word) __attribute__((always_inline)) {
-          return load_word<F>(decoded + word * kWordElements, in_word);
-        }, values, count, own, sum);
+        add(
+            [&](int word, int in_word) __attribute__((always_inline)) {
+              return load_word<F>(decoded + word * kWordElements, in_word);
+            },
+            values, count, own, sum);
       } else {
-        add([&](int word, int) __attribute__((always_inline)) { return read(word); }, values, count,
+        add(
+            [&](int word, int) __attribute__((always_inline)) { return read(word); }, values, count,
             own, sum);
       }
     }

@@ -108,7 +108,8 @@ void put_together(ValueType type, const std::uint8_t* __restrict exponents,
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint32_t high = upper[i], low = load<std::uint16_t>(rest, i);
       const std::uint32_t exponent = exponents[i];
-      store<std::uint32_t>(values, i, (high & 0x80u) << 24 | exponent << 23 | (high & 0x7fu) << 16 | low);
+      store<std::uint32_t>(values, i,
+                           (high & 0x80u) << 24 | exponent << 23 | (high & 0x7fu) << 16 | low);
     }
   } else if (type == ValueType::kBfloat16) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -147,7 +148,7 @@ std::int64_t encode_chunk(ValueType type, const std::uint8_t* values, std::int64
     to += kSizesBytes;
     take_rest(type, values, count, to);
     to += rest;
-    const Streams streams = encode(exponents, count, lengths, to);
+    const Streams streams = encode_symbols(exponents, count, lengths, to);
     std::memcpy(sizes, streams.bytes.data(), static_cast<std::size_t>(kSizesBytes));
     to += streams.total();
     const std::int64_t end = up_to_4(to - begin + kSlack);
@@ -178,7 +179,7 @@ bool decode_chunk(ValueType type, const std::uint8_t* from, std::int64_t bytes, 
   Streams streams;
   std::memcpy(streams.bytes.data(), from + kLengthsBytes, static_cast<std::size_t>(kSizesBytes));
   if (!is_complete(lengths) || up_to_4(fixed + streams.total() + kSlack) != bytes) return false;
-  if (!decode(from + fixed, streams, lengths, exponents, count)) return false;
+  if (!decode_symbols(from + fixed, streams, lengths, exponents, count)) return false;
   put_together(type, exponents, from + kLengthsBytes + kSizesBytes, count, values);
   return true;
 }
@@ -265,8 +266,8 @@ class LosslessCodec : public Codec {
     std::uint8_t* to = begin + sizeof(Start);
     for (std::int64_t first = 0; first < item.elements; first += most) {
       const std::int64_t count = std::min(most, item.elements - first);
-      const auto* values = static_cast<const std::uint8_t*>(item.values) +
-                           first * bytes_per_value(item.type);
+      const auto* values =
+          static_cast<const std::uint8_t*>(item.values) + first * bytes_per_value(item.type);
       if (divides) {
         const Divisor divisor = Divisor::of(item.divisor);
         for (std::int64_t i = 0; i < count; ++i) {
@@ -303,14 +304,13 @@ class LosslessCodec : public Codec {
     if (bytes < is_long) refuse_length(is_long);
     std::memcpy(&start, item.messages[message], sizeof start);
     const bool known_type = start.type == ValueType::kFloat32 ||
-                            start.type == ValueType::kFloat16 ||
-                            start.type == ValueType::kBfloat16;
+                            start.type == ValueType::kFloat16 || start.type == ValueType::kBfloat16;
     if (start.tag != kTag || start.zero != 0 || !known_type ||
         start.elements != static_cast<std::uint32_t>(item.elements)) {
       refuse(item, message);
     }
-    const bool whole = start.bytes == bytes ||
-                       (bytes == most_bytes_of(item.elements) && start.bytes <= bytes);
+    const bool whole =
+        start.bytes == bytes || (bytes == most_bytes_of(item.elements) && start.bytes <= bytes);
     if (start.bytes < is_long || !whole) refuse_length(start.bytes);
     return start;
   }

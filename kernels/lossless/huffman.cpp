@@ -63,7 +63,7 @@ std::int64_t used_up(const CodeLengths& lengths) {
 /// Symbols that 11 bits begin with: as many as are complete, in the lowest bytes.
 struct Entry {
   std::uint32_t symbols;
-  std::uint8_t bits;   ///< of all of them
+  std::uint8_t bits;  ///< of all of them
   std::uint8_t count;
   std::uint8_t first_bits;  ///< of the first
 };
@@ -204,8 +204,8 @@ std::int64_t most_bytes(const Counts& counts, const CodeLengths& lengths) {
   return bits / 8 + kStreams;
 }
 
-Streams encode(const std::uint8_t* symbols, std::int64_t count, const CodeLengths& lengths,
-               std::uint8_t* to) {
+Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const CodeLengths& lengths,
+                       std::uint8_t* to) {
   struct Coded {
     std::uint32_t code, bits;
   };
@@ -253,8 +253,8 @@ Streams encode(const std::uint8_t* symbols, std::int64_t count, const CodeLength
   return streams;
 }
 
-bool decode(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
-            std::uint8_t* symbols, std::int64_t count) {
+bool decode_symbols(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
+                    std::uint8_t* symbols, std::int64_t count) {
   const std::vector<Entry> table_of = decoding_table(lengths);
   const Entry* const table = table_of.data();
   const std::int64_t quarter = (count + kStreams - 1) / kStreams;

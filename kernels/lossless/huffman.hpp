@@ -7,9 +7,9 @@
 /// An entropy coder for bytes: canonical Huffman codes of at most 11 bits, in four streams that are
 /// coded and decoded side by side, since one alone waits for itself.
 ///
-/// D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952. A decoder looks
-/// up 11 bits at a time and takes all symbols from them that are complete, at most four: bytes that
-/// cost 2.6 bits, as exponents of normal numbers do, come four to a step.
+/// D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952. A decoder
+/// looks up 11 bits at a time and takes all symbols from them that are complete, at most four:
+/// bytes that cost 2.6 bits, as exponents of normal numbers do, come four to a step.
 namespace hipress::kernels::lossless {
 
 inline constexpr int kMaxCodeBits = 11;
@@ -45,12 +45,12 @@ struct Streams {
 };
 
 /// Writes the streams one after the other, at most most_bytes() + kSlack bytes.
-Streams encode(const std::uint8_t* symbols, std::int64_t count, const CodeLengths& lengths,
-               std::uint8_t* to);
+Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const CodeLengths& lengths,
+                       std::uint8_t* to);
 
 /// Reads them; `from` has kSlack bytes behind the streams, and `symbols` room for kSlack more than
 /// `count`. False for streams that no encoder wrote; then some symbols may have been written.
-bool decode(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
-            std::uint8_t* symbols, std::int64_t count);
+bool decode_symbols(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
+                    std::uint8_t* symbols, std::int64_t count);
 
 }  // namespace hipress::kernels::lossless

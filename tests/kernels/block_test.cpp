@@ -113,7 +113,8 @@ TEST_CASE("stochastic rounding is right on average") {
   // standard deviations, step · sqrt(0.3 · 0.7 / 4000) each.
   for (const std::string& name : kNames) {
     const double levels = name == "int4block" ? 7 : name == "int8block" ? 127 : 448;
-    const auto value = static_cast<float>((name == "fp8block" ? 16 * 1.3 - 4.8 + 1.6 : 2.3) / levels);
+    const auto value =
+        static_cast<float>((name == "fp8block" ? 16 * 1.3 - 4.8 + 1.6 : 2.3) / levels);
     const double step = (name == "fp8block" ? 2 : 1) / levels;  // 17.6 lies between 16 and 18
     std::vector<float> inputs(32, 0.0f);
     inputs[0] = 1;

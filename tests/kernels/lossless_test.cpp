@@ -1,8 +1,6 @@
 // The lossless codec: every bit comes back, messages are as short as the exponents allow, damage is
 // refused.
 
-#include "kernels/lossless/codec.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "kernels/lossless/codec.hpp"
 #include "kernels/lossless/huffman.hpp"
 #include "tests/kernels/reference.hpp"
 
@@ -29,7 +28,7 @@ Stored any_bits(ValueType type, std::int64_t elements) {
 }
 
 TEST_CASE("every bit comes back, of every type and length") {
-  const auto codec = make_codec();
+  const auto codec = lossless::make_codec();
   for (const ValueType type : kTypes) {
     for (const std::int64_t elements : kLengths) {
       const Stored normal = stored(type, gaussian(elements, 3)), any = any_bits(type, elements);
@@ -51,33 +50,34 @@ TEST_CASE("a few exponents of all sizes come back, however rare some are") {
     values.insert(values.end(), a, std::ldexp(1.3f, exponent - 12));
   }
   std::shuffle(values.begin(), values.end(), std::mt19937(1));
-  const auto codec = make_codec();
+  const auto codec = lossless::make_codec();
   const auto message = encode(*codec, values, 1, nullptr, {});
   CHECK(same_bits(decode(*codec, message, static_cast<std::int64_t>(values.size())), values));
 }
 
 double ratio(const Stored& values) {
-  const auto message = encode(*make_codec(), values, 1, nullptr, {});
+  const auto message = encode(*lossless::make_codec(), values, 1, nullptr, {});
   return static_cast<double>(values.bytes.size()) / static_cast<double>(message.size());
 }
 
 TEST_CASE("exponents of normal numbers cost less than three bits") {
-  // The exponent of a normal number is 0 with the probability that |x| lies in [1, 2), and so on: its
-  // entropy is 2.6 bits; Huffman's code takes less than 0.1 more. So bf16 comes to 16 / 10.7, and
-  // fp32 to 32 / 26.7.
+  // The exponent of a normal number is 0 with the probability that |x| lies in [1, 2), and so on:
+  // its entropy is 2.6 bits; Huffman's code takes less than 0.1 more. So bf16 comes to 16 / 10.7,
+  // and fp32 to 32 / 26.7.
   const std::vector<float> values = gaussian(1 << 20, 1);
   CHECK(ratio(stored(ValueType::kBfloat16, values)) > 1.45);
   CHECK(ratio(stored(ValueType::kFloat32, values)) > 1.18);
   CHECK(ratio(stored(ValueType::kFloat16, values)) > 1.1);
   // What has no pattern grows by its starts alone: 16 bytes, and 8 for 256 KiB.
   const Stored noise = any_bits(ValueType::kFloat32, 1 << 20);
-  CHECK(encode(*make_codec(), noise, 1, nullptr, {}).size() == noise.bytes.size() + 16 + 16 * 8);
+  CHECK(encode(*lossless::make_codec(), noise, 1, nullptr, {}).size() ==
+        noise.bytes.size() + 16 + 16 * 8);
 }
 
 TEST_CASE("no message is longer than the bound") {
   for (const std::int64_t elements : {1, 2, 65535, 65536, 65537, 131073, 300001}) {
     for (const ValueType type : kTypes) {
-      const auto codec = make_codec();
+      const auto codec = lossless::make_codec();
       CHECK(static_cast<std::int64_t>(
                 encode(*codec, any_bits(type, elements), 1, nullptr, {}).size()) <=
             codec->encoded_bytes(elements));
@@ -87,7 +87,7 @@ TEST_CASE("no message is longer than the bound") {
 
 TEST_CASE("what is divided first comes back as the quotient in fp32") {
   const std::vector<float> inputs = gaussian(3000, 2);
-  const auto codec = make_codec();
+  const auto codec = lossless::make_codec();
   for (const ValueType type : kTypes) {
     const Stored values = stored(type, inputs);
     std::vector<float> expected = loaded(values);
@@ -98,7 +98,7 @@ TEST_CASE("what is divided first comes back as the quotient in fp32") {
 
 TEST_CASE("messages of several types are added in fp32, in their order") {
   constexpr std::int64_t kElements = 140003;  // more than a chunk of each
-  const auto codec = make_codec();
+  const auto codec = lossless::make_codec();
   std::vector<float> expected = gaussian(kElements, 1);
   const std::vector<float> x = expected;
   for (float& value : expected) value = value / 3;
@@ -114,7 +114,7 @@ TEST_CASE("messages of several types are added in fp32, in their order") {
 }
 
 TEST_CASE("a message is refused that says what cannot be") {
-  const auto codec = make_codec();
+  const auto codec = lossless::make_codec();
   const auto message = encode(*codec, gaussian(5000, 1), 1, nullptr, {});
   REQUIRE(message[16 + 4] == std::byte(1));  // coded
   const auto damaged = [&](std::size_t byte, std::uint8_t with) {
@@ -123,10 +123,10 @@ TEST_CASE("a message is refused that says what cannot be") {
     return copy;
   };
   using Catch::Contains;
-  CHECK_THROWS_WITH(decode(*codec, damaged(0, 1), 5000), Contains("damaged message"));  // elements
-  CHECK_THROWS_WITH(decode(*codec, damaged(4, 1), 5000), Contains("damaged message"));  // tag
-  CHECK_THROWS_WITH(decode(*codec, damaged(6, 7), 5000), Contains("damaged message"));  // type
-  CHECK_THROWS_WITH(decode(*codec, damaged(8, 4), 5000), Contains("expected"));         // bytes
+  CHECK_THROWS_WITH(decode(*codec, damaged(0, 1), 5000), Contains("damaged message"));   // elements
+  CHECK_THROWS_WITH(decode(*codec, damaged(4, 1), 5000), Contains("damaged message"));   // tag
+  CHECK_THROWS_WITH(decode(*codec, damaged(6, 7), 5000), Contains("damaged message"));   // type
+  CHECK_THROWS_WITH(decode(*codec, damaged(8, 4), 5000), Contains("expected"));          // bytes
   CHECK_THROWS_WITH(decode(*codec, damaged(16, 4), 5000), Contains("damaged message"));  // chunk's
   CHECK_THROWS_WITH(decode(*codec, damaged(20, 2), 5000), Contains("damaged message"));  // coded
   const std::size_t lengths = 16 + 8;

@@ -322,7 +322,8 @@ Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, f
   message[6] = std::byte(bits);
   message[7] = std::byte(finite ? 0 : 1);
   if (!finite) {
-    return {message, std::vector<float>(values.size(), std::numeric_limits<float>::quiet_NaN()), {}};
+    return {
+        message, std::vector<float>(values.size(), std::numeric_limits<float>::quiet_NaN()), {}};
   }
   std::memcpy(&message[16], sent.data(), 4 * sent.size());
   for (std::size_t i = 0; i < codes.size(); ++i) {
