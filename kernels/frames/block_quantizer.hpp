@@ -87,14 +87,16 @@ HIPRESS_LANES bool begins_as(const QuantizerHeader& header, std::int64_t element
 /// The elements that are rotated together with the one at `offset` of `count`: the size of their
 /// group, a power of two, at whose multiples such groups begin.
 HIPRESS_LANES int rotation_size(int offset, int count) {
-  const unsigned differing = static_cast<unsigned>(offset) ^ static_cast<unsigned>(count);
-  return 1 << (31 - __builtin_clz(differing));
+  // The highest bit in which they differ: those above are of the groups before.
+  auto bits = static_cast<std::uint32_t>(offset ^ count);
+  for (const int by : {1, 2, 4, 8}) bits |= bits >> by;
+  return static_cast<int>(bits - (bits >> 1));
 }
 
 /// 1 / sqrt(size), of a power of two.
 HIPRESS_LANES float rotation_scale(int size) {
-  const int exponent = 31 - __builtin_clz(static_cast<unsigned>(size));
-  const float power = as_float(static_cast<std::uint32_t>(127 - (exponent + 1) / 2) << 23);
+  const std::uint32_t exponent = (as_bits(static_cast<float>(size)) >> 23) - 127;
+  const float power = as_float((127 - (exponent + 1) / 2) << 23);
   return exponent % 2 == 0 ? power : power * 0x1.6a09e6p0f;  // of an odd one: times sqrt(2)
 }
 
