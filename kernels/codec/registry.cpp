@@ -84,8 +84,8 @@ struct Programs {
   std::function<const CudaKernels&()> cuda;
 };
 
-/// The parameters' values in the order in which the program declares them. std::invalid_argument for
-/// one that is no multiple of what the program says.
+/// The parameters' values in the order in which the program declares them. std::invalid_argument
+/// for one that is no multiple of what the program says.
 std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
@@ -93,10 +93,9 @@ std::vector<double> in_order(const CompiledAlgorithm& program, const Values& val
     const double value = values.at(declared.name);
     if (declared.multiple > 1 && std::fmod(value, declared.multiple) != 0) {
       const double down = value - std::fmod(value, declared.multiple);
-      throw std::invalid_argument(
-          fmt::format("algorithm {0}: {1}={2} is no multiple of {3}; give {1}={4} or {1}={5}",
-                      program.name, declared.name, value, declared.multiple, down,
-                      down + declared.multiple));
+      throw std::invalid_argument(fmt::format(
+          "algorithm {0}: {1}={2} is no multiple of {3}; give {1}={4} or {1}={5}", program.name,
+          declared.name, value, declared.multiple, down, down + declared.multiple));
     }
     ordered.push_back(value);
   }
@@ -194,8 +193,8 @@ std::vector<Entry> low_rank_entries() {
                          lowrank::make_rsketch)};
 }
 
-/// An encode reads 4 bytes an element and writes what three bytes and an exponent come to: 3.4 bytes
-/// of normal numbers. A decode reads those and writes 4.
+/// An encode reads 4 bytes an element and writes what three bytes and an exponent come to: 3.4
+/// bytes of normal numbers. A decode reads those and writes 4.
 Entry lossless_entry() {
   Entry entry;
   entry.row.name = "lossless";

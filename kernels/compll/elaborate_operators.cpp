@@ -102,10 +102,10 @@ NodeId Elaborator::length(int domain) {
   if (of.kind == DomainKind::kSorted) return length(of.source);
   if (is_of_blocks(domain)) {
     const NodeId one = values().integer(1), size = length(0);
-    return values().make(Op::kDivide,
-                         values().make(Op::kAdd, size,
-                                       values().make(Op::kSubtract, program_.block, one)),
-                         program_.block);
+    return values().make(
+        Op::kDivide,
+        values().make(Op::kAdd, size, values().make(Op::kSubtract, program_.block, one)),
+        program_.block);
   }
   return values().leaf(Op::kLength, ScalarKind::kInt, domain);
 }

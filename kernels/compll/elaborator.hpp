@@ -366,20 +366,29 @@ class Elaborator {
   Thing not_here(const Expression& call);
 
   using Operator = Thing (Elaborator::*)(const Expression&);
-  const std::map<std::string, Operator> kOperators = {
-      {"range", &Elaborator::range},     {"map", &Elaborator::map},
-      {"reduce", &Elaborator::reduce},   {"filter", &Elaborator::filter},
-      {"largest", &Elaborator::largest}, {"sort", &Elaborator::sort},
-      {"sample", &Elaborator::sample},   {"gather", &Elaborator::gather},
-      {"scatter", &Elaborator::scatter}, {"clear", &Elaborator::clear},
-      {"floor", &Elaborator::floor},     {"ceil", &Elaborator::ceil},
-      {"abs", &Elaborator::abs},         {"sqrt", &Elaborator::sqrt},
-      {"min", &Elaborator::min},         {"max", &Elaborator::max},
-      {"random", &Elaborator::random},   {"bits", &Elaborator::bits},
-      {"float_of_bits", &Elaborator::float_of_bits},
-      {"spread", &Elaborator::spread},   {"hadamard", &Elaborator::hadamard},
-      {"concat", &Elaborator::not_here},
-      {"extract", &Elaborator::not_here}};
+  const std::map<std::string, Operator> kOperators = {{"range", &Elaborator::range},
+                                                      {"map", &Elaborator::map},
+                                                      {"reduce", &Elaborator::reduce},
+                                                      {"filter", &Elaborator::filter},
+                                                      {"largest", &Elaborator::largest},
+                                                      {"sort", &Elaborator::sort},
+                                                      {"sample", &Elaborator::sample},
+                                                      {"gather", &Elaborator::gather},
+                                                      {"scatter", &Elaborator::scatter},
+                                                      {"clear", &Elaborator::clear},
+                                                      {"floor", &Elaborator::floor},
+                                                      {"ceil", &Elaborator::ceil},
+                                                      {"abs", &Elaborator::abs},
+                                                      {"sqrt", &Elaborator::sqrt},
+                                                      {"min", &Elaborator::min},
+                                                      {"max", &Elaborator::max},
+                                                      {"random", &Elaborator::random},
+                                                      {"bits", &Elaborator::bits},
+                                                      {"float_of_bits", &Elaborator::float_of_bits},
+                                                      {"spread", &Elaborator::spread},
+                                                      {"hadamard", &Elaborator::hadamard},
+                                                      {"concat", &Elaborator::not_here},
+                                                      {"extract", &Elaborator::not_here}};
 
   const Source* const first_;
   std::vector<ast::File> files_;

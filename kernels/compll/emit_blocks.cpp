@@ -17,7 +17,7 @@ class BlockEmitter : Emitter {
     return file(properties() + parameters() + construction() + measure() + encoded_block() +
                     coder() + decoder(),
                 "#include \"kernels/frames/export.hpp\"\n"
-                "#include \"kernels/frames/block_quantizer.hpp\"\n"
+                "#include \"kernels/frames/block_frame.hpp\"\n"
                 "#include \"kernels/frames/scalars.hpp\"\n",
                 "HIPRESS_EXPORT_BLOCK_QUANTIZER");
   }

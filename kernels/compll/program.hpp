@@ -67,9 +67,9 @@ enum class Op : std::uint8_t {
   kAt,  ///< array `integer` at the index that is the argument; 0 outside of it
   // conversions
   kToFloat,
-  kToInt,   ///< towards zero
-  kToBits,  ///< int or float, clamped to 0 … 2^(second argument) - 1
-  kBits,        ///< the bits of a float without its sign
+  kToInt,        ///< towards zero
+  kToBits,       ///< int or float, clamped to 0 … 2^(second argument) - 1
+  kBits,         ///< the bits of a float without its sign
   kFloatOfBits,  ///< the float that an int holds the bits of
 };
 
@@ -240,7 +240,7 @@ struct StateArray {
 struct Encoder {
   std::vector<Reduction> reductions;
   std::vector<Reduction> block_reductions;  ///< over the elements of each block
-  NodeId rotation = -1;  ///< bool: whether blocks are rotated; -1: no
+  NodeId rotation = -1;                     ///< bool: whether blocks are rotated; -1: no
   std::vector<StateArray> states;
   std::vector<Field> fields;
   std::vector<NodeId> field_values;
@@ -254,8 +254,8 @@ struct Encoder {
 struct Decoder {
   std::vector<Field> fields;
   std::vector<Part> parts;
-  NodeId bits = -1;   ///< of the codes, from fields and parameters; where the encoder has a code
-  NodeId level = -1;  ///< per element of the slice
+  NodeId bits = -1;      ///< of the codes, from fields and parameters; where the encoder has a code
+  NodeId level = -1;     ///< per element of the slice
   NodeId rotation = -1;  ///< bool: whether the levels are those of rotated blocks; -1: no
 };
 

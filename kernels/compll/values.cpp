@@ -219,11 +219,11 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
   // Clamped at 0 and cut off, a number is what its floor would be.
   if (op == Op::kToBits && x.op == Op::kToBits && x.arguments[1] == b) return a;
   if (op == Op::kToBits && x.op == Op::kFloor) return make(op, x.arguments[0], b);
-  const ScalarKind kind = compares(op)                            ? ScalarKind::kBool
+  const ScalarKind kind = compares(op)                                   ? ScalarKind::kBool
                           : op == Op::kToFloat || op == Op::kFloatOfBits ? ScalarKind::kFloat
                           : op == Op::kToInt || op == Op::kToBits || op == Op::kBits
                               ? ScalarKind::kInt
-                                                                  : x.kind;
+                              : x.kind;
   return keep({.op = op, .kind = kind, .arguments = {a, b, c}, .name = {}});
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kernels/frames/compiled_algorithm.hpp"
-#include "kernels/cuda/block_quantizer.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/quantizer.cuh"
 #include "kernels/cuda/sparsifier.cuh"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "kernels/host/block_quantizer_body.hpp"
 #include "kernels/host/quantizer_body.hpp"
 #include "kernels/host/sparsifier_body.hpp"
 
@@ -47,9 +46,9 @@ using ExportLanes = FloatVector;
   HIPRESS_EXPORT_ALGORITHM_(                                                                   \
       SYMBOL, (::hipress::kernels::host_quantizer<ALGORITHM, ::hipress::kernels::ExportLanes>( \
                   NAME, PARAMETERS, COUNT)))
-#define HIPRESS_EXPORT_BLOCK_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT)              \
-  HIPRESS_EXPORT_ALGORITHM_(                                                                    \
-      SYMBOL,                                                                                   \
+#define HIPRESS_EXPORT_BLOCK_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT)           \
+  HIPRESS_EXPORT_ALGORITHM_(                                                                 \
+      SYMBOL,                                                                                \
       (::hipress::kernels::host_block_quantizer<ALGORITHM, ::hipress::kernels::ExportLanes>( \
           NAME, PARAMETERS, COUNT)))
 #define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT)                   \
