@@ -2,17 +2,20 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <new>
 #include <random>
 
+#include "bench/compressors.hpp"
 #include "bench/handwritten/programs.hpp"
 #include "bench/report.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec/codec.hpp"
+#include "kernels/codec/typed_values.hpp"
 #include "kernels/host/isa.hpp"
 
 namespace {
@@ -53,8 +56,8 @@ struct Workspace {
       : elements(count),
         gradient(count),
         copy(count),
-        residual(2 * count),  // the most arrays that an algorithm keeps
-        message(8 + count * 4 + 64) {
+        residual(2 * count),                        // the most arrays that an algorithm keeps
+        message(count * 4 + count / 1024 + 1024) {  // the most of a lossless message
     std::minstd_rand generator(1);
     std::normal_distribution<float> values(0.0f, 0.4f);
     std::vector<float> pool(1 << 16);
@@ -70,12 +73,13 @@ struct Workspace {
     item.elements = elements;
     item.state = {state, elements, &deferred};
     item.message = message.data();
+    item.message_bytes = &message_bytes;
     codec.encode({&item, 1});
   }
 
   void decode(const kernels::Codec& codec, kernels::DecodeMode mode) {
     const std::byte* messages[] = {message.data()};
-    const std::int64_t lengths[] = {codec.encoded_bytes(elements)};
+    const std::int64_t lengths[] = {message_bytes};
     kernels::DecodeItem item;
     item.messages = messages;
     item.message_bytes = lengths;
@@ -88,6 +92,7 @@ struct Workspace {
   std::int64_t elements;
   Buffer<float> gradient, copy, residual;
   Buffer<std::byte> message;
+  std::int64_t message_bytes = 0;  ///< of the last encode
   kernels::Deferred deferred;
 };
 
@@ -156,6 +161,115 @@ void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
               gigabytes / times.reference.median_s});
 }
 
+/// What keeps every bit of numbers of a type, as bytes: the codec, or somebody else's.
+struct ByteCodec {
+  std::string name;
+  std::function<std::size_t()> encode;  ///< of the whole array; gives the bytes that it came to
+  std::function<void(std::size_t bytes)> decode;
+};
+
+/// Normal numbers in memory of a type, and what they are compressed into.
+struct TypedWorkspace {
+  TypedWorkspace(kernels::ValueType of, const Workspace& work)
+      : type(of),
+        elements(work.gradient.bytes() / kernels::bytes_per_value(of)),
+        values(work.gradient.bytes()),
+        copy(work.gradient.bytes()),
+        message(2 * work.gradient.bytes() + 1024) {
+    for (std::int64_t i = 0; i < elements; ++i) {
+      kernels::store_value(values.data(), type, i, work.gradient.data()[i % work.elements]);
+    }
+  }
+
+  ByteCodec own(const kernels::Codec& codec) {
+    return {"lossless",
+            [this, &codec] {
+              std::int64_t bytes = 0;
+              kernels::EncodeItem item;
+              item.values = values.data();
+              item.type = type;
+              item.elements = elements;
+              item.message = message.data();
+              item.message_bytes = &bytes;
+              codec.encode({&item, 1});
+              return static_cast<std::size_t>(bytes);
+            },
+            [this, &codec](std::size_t bytes) {
+              const std::byte* messages[] = {message.data()};
+              const std::int64_t lengths[] = {static_cast<std::int64_t>(bytes)};
+              kernels::DecodeItem item;
+              item.messages = messages;
+              item.message_bytes = lengths;
+              item.elements = elements;
+              item.values = copy.data();
+              item.type = type;
+              codec.decode({&item, 1});
+            }};
+  }
+
+  ByteCodec other(const bench::Compressor& by) {
+    return {by.name,
+            [this, &by] {
+              const auto room = static_cast<std::size_t>(message.bytes());
+              return by.compress(values.data(), static_cast<std::size_t>(values.bytes()),
+                                 static_cast<int>(kernels::bytes_per_value(type)), message.data(),
+                                 room);
+            },
+            [this, &by](std::size_t bytes) {
+              by.decompress(message.data(), bytes, copy.data(),
+                            static_cast<std::size_t>(copy.bytes()));
+            }};
+  }
+
+  kernels::ValueType type;
+  std::int64_t elements;
+  Buffer<std::byte> values, copy, message;
+};
+
+/// Encode, decode and ratio of everything that keeps every bit, in GB/s of the numbers' own bytes.
+void compare_lossless(const Workspace& work, const Options& options, bench::Report& report) {
+  const auto codec = kernels::make_codec("lossless");
+  std::vector<std::string> skipped;
+  const std::vector<bench::Compressor> others = bench::compressors(skipped);
+  for (const std::string& reason : skipped) fmt::print(stderr, "skipped: {}\n", reason);
+  for (const auto& [type, type_name] : {std::pair(kernels::ValueType::kFloat32, "fp32"),
+                                        std::pair(kernels::ValueType::kBfloat16, "bf16")}) {
+    TypedWorkspace typed(type, work);
+    std::vector<ByteCodec> all = {typed.own(*codec)};
+    for (const bench::Compressor& other : others) all.push_back(typed.other(other));
+    for (const ByteCodec& one : all) {
+      const auto name = [&](const char* what) {
+        return fmt::format("{}.{}.{}", one.name, type_name, what);
+      };
+      const auto asked = [&](const char* what) {
+        return name(what).find(options.only) != std::string::npos;
+      };
+      if (!asked("encode") && !asked("decode") && !asked("ratio")) continue;
+      const std::size_t bytes = one.encode();
+      std::memset(typed.copy.data(), 0, typed.copy.bytes());
+      one.decode(bytes);
+      if (bytes == 0 ||
+          std::memcmp(typed.copy.data(), typed.values.data(), typed.values.bytes()) != 0) {
+        throw io::RunError(
+            fmt::format("{}: {} does not give back what it was given", one.name, type_name));
+      }
+      const auto copy = [&] {
+        std::memcpy(typed.copy.data(), typed.values.data(), typed.values.bytes());
+      };
+      const double gigabytes = static_cast<double>(typed.values.bytes()) / 1e9;
+      const auto add = [&](const char* what, const auto& subject) {
+        const bench::Comparison times =
+            bench::compare(subject, copy, {.budget_s = options.budget_s});
+        report.add({name(what), "GB/s", gigabytes / times.subject.median_s, "memcpy",
+                    gigabytes / times.reference.median_s});
+      };
+      add("encode", [&] { one.encode(); });
+      add("decode", [&] { one.decode(bytes); });
+      report.add({name("ratio"), "x", gigabytes * 1e9 / static_cast<double>(bytes), "raw", 1});
+    }
+  }
+}
+
 int run(const Options& options) {
   if (!options.json.empty()) io::require_writable(options.json);
   bench::Report report;
@@ -168,6 +282,7 @@ int run(const Options& options) {
     measure(row, work, options, report);
     compare_with_handwritten(row, work, options, report);
   }
+  compare_lossless(work, options, report);
   if (report.empty()) {
     throw io::InputError(fmt::format(
         "--only: no case's name contains '{}'; such names are onebit.encode and dgc.decode_add",

@@ -21,6 +21,9 @@ struct CodecCosts {
   Curve decode_add;
   double encode_factor_quotients = 1;   ///< times `encode`: of values that are divided by a number
                                         ///< that is no power of two (casync::encodes_quotients)
+  /// What a message comes to, as a share of the most that it can; of algorithms whose messages vary
+  /// with the data, from a sample. 1: the most.
+  double message_share = 1;
   std::vector<StageCosts> stages = {};  ///< encodes; encode_work() says of what
   StageCosts decode_stages = {};        ///< the last decode; decode_work() says of what
   bool operator==(const CodecCosts&) const = default;

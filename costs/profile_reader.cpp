@@ -57,7 +57,8 @@ Curve read_curve(const YamlNode& node, std::string_view slope_key) {
 }
 
 CodecCosts read_codec(const YamlNode& node, const std::string& name) {
-  node.expect_keys({"encode", "decode", "decode_add", "encode_factor_quotients", "stages"});
+  node.expect_keys(
+      {"encode", "decode", "decode_add", "encode_factor_quotients", "message_share", "stages"});
   check_stages(node, name);
   if (node.has("stages")) return read_stages(node);
   CodecCosts codec = {.encode = read_curve(node.at("encode"), "s_per_element"),
@@ -66,6 +67,10 @@ CodecCosts read_codec(const YamlNode& node, const std::string& name) {
   if (const auto factor = node.find("encode_factor_quotients")) {
     codec.encode_factor_quotients =
         factor->number(1, kMaxRatio, "an encode that divides does more");
+  }
+  if (const auto share = node.find("message_share")) {
+    constexpr double kLeast = 1e-6;
+    codec.message_share = share->number(kLeast, 1, "a share of the longest message");
   }
   return codec;
 }

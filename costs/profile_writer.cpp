@@ -83,6 +83,7 @@ void write_curves(YAML::Emitter& out, const CodecCosts& costs) {
   write_curve(out, "decode_add", costs.decode_add, "s_per_element");
   if (costs.encode_factor_quotients != 1)
     entry(out, "encode_factor_quotients", number(costs.encode_factor_quotients));
+  if (costs.message_share != 1) entry(out, "message_share", number(costs.message_share));
 }
 
 void write_hardware(YAML::Emitter& out, const Profile& profile) {

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -19,6 +21,7 @@
 #include "kernels/codec/codec.hpp"
 #include "profiler/nccl_table.hpp"
 #include "profiler/profiler.hpp"
+#include "profiler/sample.hpp"
 #include "replay/device_choice.hpp"
 #include "replay/probes.hpp"
 #include "replay/replay.hpp"
@@ -40,6 +43,7 @@ struct Arguments {
   std::uint32_t nodes = 0;  ///< 0: the launcher's, or four threads
   std::string output = "profile.yaml";
   std::string base, anew;  ///< no part: links, with a base
+  std::string sample;      ///< a file of fp32 numbers
   std::string rendezvous, interface, job = "hipress-profile";
   hipress::replay::SecretOptions secret;
   double timeout_s = 60;
@@ -76,6 +80,12 @@ void declare(CLI::App& app, Arguments& arguments) {
          "or kernels, for a machine whose memory is not always as fast, or cores, what transfers "
          "cost these on links that are known, for such a machine, too (default: links)")
       ->check(CLI::IsMember({"links", "kernels", "cores"}));
+  app.add_option(
+         "--sample", arguments.sample,
+         "a file of fp32 numbers (one of your tensors, as it lies in memory): what messages "
+         "of algorithms come to whose length varies with the data; with --base and without "
+         "--anew, nothing else is measured")
+      ->check(CLI::ExistingFile);
   app.add_option(
       "--rendezvous", arguments.rendezvous,
       "where the processes of a job meet that a launcher started, to measure the links "
@@ -151,7 +161,8 @@ nlohmann::json to_json(const Profile& profile, const std::string& path) {
     codecs[name] = {{"encode_Bps", rate(costs.encode)},
                     {"decode_Bps", rate(costs.decode)},
                     {"decode_add_Bps", rate(costs.decode_add)},
-                    {"encode_factor_quotients", costs.encode_factor_quotients}};
+                    {"encode_factor_quotients", costs.encode_factor_quotients},
+                    {"message_share", costs.message_share}};
     // A CPU measures no slices that are too large for its caches.
     if (profile.device != "cuda") continue;
     const auto traffic = hipress::costs::least_traffic(name);
@@ -347,6 +358,54 @@ std::vector<std::string> algorithms_of(const Arguments& arguments) {
   return names.empty() ? split_algorithms(algorithm_names()) : names;
 }
 
+/// The numbers of a sample; none without one. io::InputError for a file that holds none.
+std::vector<float> read_sample(const std::string& path) {
+  using namespace hipress;
+  if (path.empty()) return {};
+  const std::string bytes = io::read_file(path);
+  if (bytes.empty() || bytes.size() % sizeof(float) != 0) {
+    throw io::InputError(path, 0,
+                         fmt::format("has {} bytes; a sample is fp32 numbers as they lie in "
+                                     "memory, 4 bytes each, as numpy's tensor.tofile writes them",
+                                     bytes.size()));
+  }
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+bool is_lossless(const std::string& algorithm) {
+  const hipress::kernels::AlgorithmRow* const row = hipress::kernels::find_algorithm(algorithm);
+  return row != nullptr && row->lossless;
+}
+
+/// Puts what the sample comes to into every row of an algorithm whose messages vary. io::InputError
+/// if there is none.
+void apply_sample(const std::vector<float>& values, Profile& profile) {
+  bool found = false;
+  for (auto& [name, costs] : profile.codecs) {
+    if (!is_lossless(name)) continue;
+    costs.message_share = profiler::message_share(*hipress::kernels::make_codec(name), values);
+    fmt::print(stderr, "{}: messages come to {:.1f} % of the longest\n", name,
+               100 * costs.message_share);
+    found = true;
+  }
+  if (found) return;
+  throw hipress::io::InputError(
+      "--sample: the profile has no algorithm whose messages vary with the data; measure one: "
+      "--algorithm lossless");
+}
+
+/// One number of a profile is replaced, so nothing is measured.
+int run_sample(const Arguments& arguments, const std::vector<float>& sample) {
+  using namespace hipress;
+  Profile profile = costs::read_profile(arguments.base);
+  apply_sample(sample, profile);
+  costs::write_profile(arguments.output, profile);
+  fmt::print("written to {}\n", arguments.output);
+  return 0;
+}
+
 int run(Arguments& arguments) {
   using namespace hipress;
   profiler::Options options;
@@ -355,6 +414,16 @@ int run(Arguments& arguments) {
   const bool reports = !launch || launch->rank == 0;
   check(arguments, reports);
   if (reports) io::require_writable(arguments.output);
+  const std::vector<float> sample = read_sample(arguments.sample);
+  if (!sample.empty() && !arguments.base.empty() && arguments.anew.empty()) {
+    return reports ? run_sample(arguments, sample) : 0;
+  }
+  if (!sample.empty() && arguments.base.empty() &&
+      std::ranges::none_of(options.algorithms, is_lossless)) {
+    throw io::InputError(
+        "--sample is of algorithms whose messages vary with the data, and "
+        "--algorithm names none: add lossless");
+  }
   arguments.secret.read();
   options.nodes = count_ranks(arguments, launch);
   options.effort = arguments.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
@@ -376,10 +445,11 @@ int run(Arguments& arguments) {
   const auto progress = [&](const std::string& what) {
     if (reports) spdlog::info("measuring {}", what);
   };
-  const Profile profile = profiler::measure_while_steady(
+  Profile profile = profiler::measure_while_steady(
       options, progress, probe_of(arguments, options),
       arguments.again.value_or(arguments.quick ? kAgainQuick : kAgain));
   if (!reports) return 0;
+  if (!sample.empty()) apply_sample(sample, profile);
   const bool new_cores = !base || options.anew != profiler::Part::kKernels;
   if (new_cores && profile.cores > 0 && profile.link.core_s_per_byte == 0) {
     spdlog::warn(

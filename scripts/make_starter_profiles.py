@@ -109,6 +109,9 @@ KERNELS = {
     "terngrad": Kernels(Work("8.25", 3), Work("4.25", 1), Work("8.25", 1)),
     "dgc": Kernels(Work("20.1", 12), Work("4.7", 2), Work("0.7", 2)),
     "graddrop": Kernels(Work("12.1", 12), Work("4.7", 2), Work("0.7", 2)),
+    "int8block": Kernels(Work("5.015625", 2), Work("5.015625", 1), Work("9.015625", 1)),
+    "int4block": Kernels(Work("4.5625", 2), Work("4.5625", 1), Work("8.5625", 1)),
+    "fp8block": Kernels(Work("5.03125", 2), Work("5.03125", 1), Work("9.03125", 1)),
     "fp16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
     "bf16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
 }

@@ -31,6 +31,7 @@
 #include "sim/critical_path.hpp"
 #include "sim/effect.hpp"
 #include "sim/graph_size.hpp"
+#include "sim/message_sizes.hpp"
 #include "sim/report.hpp"
 #include "sim/sweep_command.hpp"
 #include "traces/chakra_graph.hpp"
@@ -186,6 +187,13 @@ sim::Scenario load(const Options& options) {
       options.plan, context, {.profile = machines.profile, .cluster = cluster, .network = network},
       options.evaluations);
   plans::apply(options.plan_options, context, resolved);
+  for (std::size_t i = 0; i < resolved.codecs.size(); ++i) {
+    casync::Algorithm& algorithm = resolved.plan.algorithms[i];
+    algorithm.encoded_bytes = sim::predicted_bytes(
+        machines.profile, algorithm.name, [codec = resolved.codecs[i]](std::int64_t elements) {
+          return codec->encoded_bytes(elements);
+        });
+  }
   casync::Plan plan = std::move(resolved.plan);
   plan.gpus_per_node = cluster.gpus_per_node;
   sim::Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),

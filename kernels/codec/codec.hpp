@@ -115,7 +115,7 @@ struct Traffic {
 struct AlgorithmRow {
   std::string_view name;
   /// How much of a gradient it gives up, as a place in an order from 1, half precision, to
-  /// kCoarsest; 0: not known, as of a program of the user's.
+  /// kCoarsest; 0: nothing, as raw, or not known, as of a program of the user's.
   int coarseness = 0;
   Traffic traffic;  ///< with its default parameters; all 0: not known
   std::string_view help;
@@ -124,10 +124,12 @@ struct AlgorithmRow {
   std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
       make;
   bool staged = false;  ///< as CodecTraits::staged
+  /// It decodes to the bits that were encoded, from messages as long as the data make them.
+  bool lossless = false;
 };
 
 /// The places of AlgorithmRow::coarseness.
-inline constexpr int kFinest = 1, kCoarsest = 4;
+inline constexpr int kFinest = 1, kCoarsest = 5;
 
 const std::vector<AlgorithmRow>& algorithms();
 

@@ -19,6 +19,7 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/host/codec.hpp"
 #include "kernels/host/isa.hpp"
+#include "kernels/lossless/codec.hpp"
 #include "kernels/lowrank/codec.hpp"
 #include "kernels/user/algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
@@ -31,21 +32,28 @@
 // the code's bits; error feedback reads and writes the residual (8 more). TernGrad reads twice,
 // since its code needs the minimum and the maximum first. A decode reads the code and writes 4
 // bytes; decode-and-add reads those 4 bytes as well. DGC and GradDrop send 1 % of the entries; DGC
-// reads and writes two arrays of state, GradDrop a residual.
+// reads and writes two arrays of state, GradDrop a residual. A quantiser of blocks sends four bytes
+// for a block besides the codes: 1/64 byte an element for 256 of them, 1/16 for 64, 1/32 for 128.
 #define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD) \
   Traffic { ENCODE, DECODE, ADD }
 #define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                     \
-  ROW(onebit, 3, HIPRESS_TRAFFIC(12.125, 4.125, 8.125),                                   \
+  ROW(onebit, 4, HIPRESS_TRAFFIC(12.125, 4.125, 8.125),                                   \
       "1 bit per element: the sign; decodes to the mean of that sign's values")           \
-  ROW(tbq, 2, HIPRESS_TRAFFIC(12.25, 4.25, 8.25),                                         \
+  ROW(tbq, 3, HIPRESS_TRAFFIC(12.25, 4.25, 8.25),                                         \
       "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")        \
-  ROW(terngrad, 2, HIPRESS_TRAFFIC(8.25, 4.25, 8.25),                                     \
+  ROW(terngrad, 3, HIPRESS_TRAFFIC(8.25, 4.25, 8.25),                                     \
       "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
       "maximum")                                                                          \
-  ROW(dgc, 4, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
+  ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
       "the largest rho of all entries, accumulated with momentum; the others wait")       \
-  ROW(graddrop, 4, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
-      "the largest rho of all entries; the others are added to the next gradient")
+  ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
+      "the largest rho of all entries; the others are added to the next gradient")        \
+  ROW(int8block, 2, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625),                        \
+      "8 bits per element: 255 even levels up to the largest magnitude of its block")     \
+  ROW(int4block, 3, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625),                              \
+      "4 bits per element: 15 even levels up to the largest magnitude of its block")      \
+  ROW(fp8block, 2, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125),                            \
+      "8 bits per element: an E4M3 float, scaled by the largest magnitude of its block")
 
 #define HIPRESS_DECLARE_PROGRAMS(NAME, COARSENESS, TRAFFIC, HELP)                \
   extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
@@ -76,11 +84,20 @@ struct Programs {
   std::function<const CudaKernels&()> cuda;
 };
 
-/// The parameters' values in the order in which the program declares them.
+/// The parameters' values in the order in which the program declares them. std::invalid_argument
+/// for one that is no multiple of what the program says.
 std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
-    ordered.push_back(values.at(program.parameters[i].name));
+    const DeclaredParameter& declared = program.parameters[i];
+    const double value = values.at(declared.name);
+    if (declared.multiple > 1 && std::fmod(value, declared.multiple) != 0) {
+      const double down = value - std::fmod(value, declared.multiple);
+      throw std::invalid_argument(fmt::format(
+          "algorithm {0}: {1}={2} is no multiple of {3}; give {1}={4} or {1}={5}", program.name,
+          declared.name, value, declared.multiple, down, down + declared.multiple));
+    }
+    ordered.push_back(value);
   }
   return ordered;
 }
@@ -176,6 +193,24 @@ std::vector<Entry> low_rank_entries() {
                          lowrank::make_rsketch)};
 }
 
+/// An encode reads 4 bytes an element and writes what three bytes and an exponent come to: 3.4
+/// bytes of normal numbers. A decode reads those and writes 4.
+Entry lossless_entry() {
+  Entry entry;
+  entry.row.name = "lossless";
+  entry.row.traffic = {7.4, 7.4, 11.4};
+  entry.row.help = "the same bits: exponents in a Huffman code, signs and mantissas as they are";
+  entry.row.lossless = true;
+  entry.row.make = [](const Values& /*values*/, Device device) {
+    if (device == Device::kCuda) {
+      throw std::invalid_argument("algorithm 'lossless' runs on CPUs only; use the CPU");
+    }
+    return lossless::make_codec();
+  };
+  entry.make_for = [](const Values& /*values*/, Isa /*isa*/) { return lossless::make_codec(); };
+  return entry;
+}
+
 const std::vector<Entry>& entries() {
 #ifdef __x86_64__
 #define HIPRESS_VECTOR_PROGRAMS(NAME) &hipress_##NAME##_avx2, &hipress_##NAME##_avx512
@@ -199,6 +234,7 @@ const std::vector<Entry>& entries() {
     std::vector<Entry> made = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
                                    HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
     for (Entry& entry : low_rank_entries()) made.push_back(std::move(entry));
+    made.push_back(lossless_entry());
     return made;
   }();
 #undef HIPRESS_PROGRAM_ENTRY

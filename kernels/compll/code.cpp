@@ -89,6 +89,10 @@ std::string number_operation(const Node& node, Precision precision,
       return fmt::format("to_whole({})", a);
     case Op::kToBits:
       return call("clamped_to_bits");
+    case Op::kBits:
+      return fmt::format("bits_of_magnitude({})", a);
+    case Op::kFloatOfBits:
+      return fmt::format("float_of_bits({})", a);
     default:
       throw std::logic_error("a scalar that is no operation");
   }
@@ -140,6 +144,10 @@ std::string LaneCode::operation(const Node& node) const {
       return of_bits ? fmt::format("opposite(either(less({0}, {1}), less({1}, {0})))", a(), b())
                      : fmt::format("both(at_least({0}, {1}), at_least({1}, {0}))", a(), b());
     case Op::kSelect:
+      // Of what is the same for all lanes only one side is worked out.
+      if (!condition && !values_.per_element(node.arguments[0])) {
+        return fmt::format("{} ? {} : {}", number(node.arguments[0]), b(), c());
+      }
       return condition
                  ? fmt::format("either(both({0}, {1}), both(opposite({0}), {2}))", a(), b(), c())
                  : fmt::format("select({}, {}, {})", a(), b(), c());
@@ -160,6 +168,10 @@ std::string LaneCode::operation(const Node& node) const {
     case Op::kToBits:
       return fmt::format("{}<F>({}, {})", of_bits ? "lanes_below_bits" : "lanes_clamped_to_bits",
                          a(), number(node.arguments[1]));
+    case Op::kBits:
+      return fmt::format("as_bits(magnitude({}))", a());
+    case Op::kFloatOfBits:
+      return fmt::format("as_float({})", a());
     default:
       throw std::logic_error("an element's value that is no operation");
   }

@@ -75,6 +75,7 @@ Elaborated Elaborator::run() {
   if (encoder_ != nullptr) run_entry(*encoder_, Role::kEncoder);
   if (decoder_ != nullptr) run_entry(*decoder_, Role::kDecoder);
   if (encoder_ != nullptr && decoder_ != nullptr) match_messages();
+  if (program_.block >= 0) check_blocks();
   return {std::move(program_), std::move(notes_)};
 }
 

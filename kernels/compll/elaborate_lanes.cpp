@@ -57,6 +57,7 @@ bool Elaborator::works_on_lanes(NodeId id) const {
   const bool compares = node.op == Op::kLess || node.op == Op::kLessEqual ||
                         node.op == Op::kEqual || node.op == Op::kMin || node.op == Op::kMax;
   if (compares && of_whole && !(narrow(a) && narrow(b))) return false;
+  if (node.op == Op::kFloatOfBits) return narrow(a);
   if (node.kind != ScalarKind::kInt) return true;
   // What all lanes are shifted by is one number.
   const bool shifts_each =

@@ -100,6 +100,13 @@ NodeId Elaborator::length(int domain) {
     return values().make(Op::kMax, of.node, values().integer(0));
   }
   if (of.kind == DomainKind::kSorted) return length(of.source);
+  if (is_of_blocks(domain)) {
+    const NodeId one = values().integer(1), size = length(0);
+    return values().make(
+        Op::kDivide,
+        values().make(Op::kAdd, size, values().make(Op::kSubtract, program_.block, one)),
+        program_.block);
+  }
   return values().leaf(Op::kLength, ScalarKind::kInt, domain);
 }
 
@@ -126,6 +133,12 @@ Thing Elaborator::indices(const Expression& operand) {
 }
 
 void Elaborator::be_general(const Place& place, const std::string& why) {
+  if (program_.block >= 0) {
+    throw CompileError(
+        place, fmt::format("a program of blocks sends floats for every block and a code for every "
+                           "element, and nothing else: {}",
+                           why));
+  }
   if (!program_.quantizer) return;
   program_.quantizer = false;
   notes_.push_back(compll::describe(
@@ -342,7 +355,8 @@ void Elaborator::require_encoder(const Expression& call) {
 
 Thing Elaborator::reduce(const Expression& call) {
   require_program_level(call);
-  require_arguments(call, 3, "reduce(a, initial, f)");
+  if (call.operands.size() == 4) return reduce_blocks(call);
+  require_arguments(call, 3, "reduce(a, initial, f), or reduce(a, block, initial, f) for blocks");
   if (role_ != Role::kEncoder) {
     throw CompileError(call.place,
                        "a decoder has no gradient to reduce; reduce in the encoder and "
@@ -512,6 +526,22 @@ NodeId Elaborator::draw_site(const Expression& call, int domain) {
 
 bool Elaborator::is_number(NodeId node, double value) {
   return values()[node].op == Op::kReal && values()[node].real == value;
+}
+
+Thing Elaborator::bits(const Expression& call) {
+  require_arguments(call, 1, "bits(x)");
+  const Thing value = scalar(*call.operands[0]);
+  require_number(value, call.operands[0]->place);
+  const Thing real = convert(value, {TypeName::kFloat}, call.operands[0]->place);
+  return made({TypeName::kInt}, values().make(Op::kBits, real.node));
+}
+
+Thing Elaborator::float_of_bits(const Expression& call) {
+  require_arguments(call, 1, "float_of_bits(n)");
+  const Thing value = scalar(*call.operands[0]);
+  require_number(value, call.operands[0]->place);
+  const Thing whole = convert(value, {TypeName::kInt}, call.operands[0]->place);
+  return made({TypeName::kFloat}, values().make(Op::kFloatOfBits, whole.node));
 }
 
 Thing Elaborator::not_here(const Expression& call) {

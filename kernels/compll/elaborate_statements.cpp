@@ -365,7 +365,9 @@ void Elaborator::assign_message(const Statement& statement) {
   if (arrays.empty()) {
     throw CompileError(call.place, "a message without an array says nothing about its elements");
   }
-  if (encoder.parts.size() > 1) {
+  if (program_.block >= 0) {
+    take_blocks(arrays);
+  } else if (encoder.parts.size() > 1) {
     be_general(call.place, "its message has several arrays");
   } else if (take_code(encoder.parts[0], *arrays[0])) {
     encoder.code = encoder.parts[0].value;
@@ -517,7 +519,8 @@ Thing Elaborator::extract_array(const Type& type, const Expression& operand) {
     part.domain = known->second;
   }
   decoder.parts.push_back(part);
-  const bool code = type.clamps() && number == 0 && program_.quantizer;
+  const bool first = program_.block >= 0 ? part.domain == 0 : number == 0;
+  const bool code = type.clamps() && first && program_.quantizer;
   if (code) decoder.bits = type.bits;
   const NodeId node = code ? values().element(Op::kCode, ScalarKind::kInt)
                            : values().element(Op::kPart, type.kind(),

@@ -14,8 +14,8 @@
 
 /// The inside of elaborate(): one object that walks through a program and runs it on values. Its
 /// parts lie in elaborate.cpp (functions, names, types), elaborate_statements.cpp (and messages),
-/// elaborate_expressions.cpp (and lambdas), elaborate_operators.cpp and elaborate_lanes.cpp (what a
-/// quantiser can do).
+/// elaborate_expressions.cpp (and lambdas), elaborate_operators.cpp, elaborate_blocks.cpp and
+/// elaborate_lanes.cpp (what a quantiser can do).
 namespace hipress::compll {
 
 using ast::Expression;
@@ -336,20 +336,59 @@ class Elaborator {
 
   bool is_number(NodeId node, double value);
 
+  Thing bits(const Expression& call);
+  Thing float_of_bits(const Expression& call);
+
+  // ---- blocks: elaborate_blocks.cpp ----
+
+  /// The number of a block's elements; from here on the program works on blocks of that size.
+  NodeId block_size(const Expression& call, const Expression& operand);
+
+  /// reduce(a, block, initial, f): a number for every block.
+  Thing reduce_blocks(const Expression& call);
+
+  Thing spread(const Expression& call);
+
+  Thing hadamard(const Expression& call);
+
+  /// Whether a domain is that of blocks, in the encoder or in the decoder.
+  bool is_of_blocks(int domain) const;
+
+  /// The message of a program of blocks: numbers for every block, then a code for every element.
+  void take_blocks(const std::vector<const Expression*>& arrays);
+
+  /// What the whole of a program of blocks must keep to.
+  void check_blocks();
+
+  /// Whether a value is made of another.
+  bool is_made_of(NodeId value, Op leaf);
+
   Thing not_here(const Expression& call);
 
   using Operator = Thing (Elaborator::*)(const Expression&);
-  const std::map<std::string, Operator> kOperators = {
-      {"range", &Elaborator::range},     {"map", &Elaborator::map},
-      {"reduce", &Elaborator::reduce},   {"filter", &Elaborator::filter},
-      {"largest", &Elaborator::largest}, {"sort", &Elaborator::sort},
-      {"sample", &Elaborator::sample},   {"gather", &Elaborator::gather},
-      {"scatter", &Elaborator::scatter}, {"clear", &Elaborator::clear},
-      {"floor", &Elaborator::floor},     {"ceil", &Elaborator::ceil},
-      {"abs", &Elaborator::abs},         {"sqrt", &Elaborator::sqrt},
-      {"min", &Elaborator::min},         {"max", &Elaborator::max},
-      {"random", &Elaborator::random},   {"concat", &Elaborator::not_here},
-      {"extract", &Elaborator::not_here}};
+  const std::map<std::string, Operator> kOperators = {{"range", &Elaborator::range},
+                                                      {"map", &Elaborator::map},
+                                                      {"reduce", &Elaborator::reduce},
+                                                      {"filter", &Elaborator::filter},
+                                                      {"largest", &Elaborator::largest},
+                                                      {"sort", &Elaborator::sort},
+                                                      {"sample", &Elaborator::sample},
+                                                      {"gather", &Elaborator::gather},
+                                                      {"scatter", &Elaborator::scatter},
+                                                      {"clear", &Elaborator::clear},
+                                                      {"floor", &Elaborator::floor},
+                                                      {"ceil", &Elaborator::ceil},
+                                                      {"abs", &Elaborator::abs},
+                                                      {"sqrt", &Elaborator::sqrt},
+                                                      {"min", &Elaborator::min},
+                                                      {"max", &Elaborator::max},
+                                                      {"random", &Elaborator::random},
+                                                      {"bits", &Elaborator::bits},
+                                                      {"float_of_bits", &Elaborator::float_of_bits},
+                                                      {"spread", &Elaborator::spread},
+                                                      {"hadamard", &Elaborator::hadamard},
+                                                      {"concat", &Elaborator::not_here},
+                                                      {"extract", &Elaborator::not_here}};
 
   const Source* const first_;
   std::vector<ast::File> files_;
@@ -378,6 +417,7 @@ class Elaborator {
   int domain_ = 0;                ///< that a lambda runs over
   std::map<int, int> extracted_;  ///< the decoder's domain for one of the encoder's
   const Type* result_type_ = nullptr;
+  NodeId unrotated_ = -1;  ///< in a decoder: what hadamard was given
   int steps_ = 0, calls_ = 0;
 };
 

@@ -15,11 +15,12 @@ namespace hipress::compll {
 /// Of the program's own text only identifiers come into the code, behind a prefix that nothing else
 /// there has: `parameter_`, `v_` and `hipress_`. Its struct is called by `sources`.
 ///
-/// Three kinds, the first that fits:
+/// Four kinds, the first that fits:
+///   quantiser of blocks  kernels/frames/block_quantizer.hpp: numbers per block, a code per element
 ///   quantiser  kernels/frames/quantizer.hpp: one code per element
 ///   sparsifier   kernels/frames/sparsifier.hpp: indices and values of the largest elements
 ///   arrays     kernels/frames/array_program.hpp: anything else, one loop per array
-/// The text of the first two compiles as C++ and as CUDA, that of the third as C++.
+/// The text of all but the last compiles as C++ and as CUDA, that of the last as C++.
 std::string emit(const Program& program, const io::Digest& sources);
 
 /// Whether a program's text compiles as CUDA as well.
@@ -29,6 +30,7 @@ bool runs_on_gpus(const Program& program);
 std::string export_name(const Program& program);
 
 // The kinds, for emit().
+std::string emit_blocks(const Program& program, const io::Digest& sources);
 std::string emit_quantizer(const Program& program, const io::Digest& sources);
 bool is_sparsifier(const Program& program);
 std::string emit_sparsifier(const Program& program, const io::Digest& sources);

@@ -89,7 +89,7 @@ std::string Emitter::reduction_name(std::int64_t number) const {
 
 std::string Emitter::element_leaf(NodeId id) const {
   const Node& node = values_[id];
-  if (node.op == Op::kGradient) return "value";
+  if (node.op == Op::kGradient || node.op == Op::kRotated) return "value";
   if (node.op == Op::kState) return fmt::format("state_{}", node.integer);
   if (node.op == Op::kDraw) return fmt::format("draw_uniform<F>(draws_{}, element)", node.integer);
   if (node.op == Op::kCode) return "static_cast<std::uint32_t>(code)";
@@ -102,7 +102,7 @@ std::uint32_t Emitter::tag() const {
   for (const Field& field : encoder_.fields) {
     format += fmt::format(",{}", static_cast<int>(field.kind));
   }
-  if (!program_.quantizer) {
+  if (!program_.quantizer || program_.block >= 0) {
     for (const Part& part : encoder_.parts) {
       format += fmt::format(";{},{}", static_cast<int>(part.kind), part.domain);
     }
@@ -125,9 +125,9 @@ std::string Emitter::declared_parameters() const {
   if (program_.parameters.empty()) return "";
   std::string rows;
   for (const ProgramParameter& p : program_.parameters) {
-    rows += fmt::format("    {{\"{}\", {}, {}, {}, {}}},\n", p.name,
+    rows += fmt::format("    {{\"{}\", {}, {}, {}, {}, {}}},\n", p.name,
                         p.value ? fmt::format("{}", *p.value) : "__builtin_nan(\"\")", p.least,
-                        p.most, p.kind != ScalarKind::kFloat);
+                        p.most, p.kind != ScalarKind::kFloat, p.multiple);
   }
   return fmt::format("[[maybe_unused]] constexpr DeclaredParameter k{}Parameters[] = {{\n{}}};\n\n",
                      struct_name(), rows);

@@ -100,7 +100,8 @@ std::string describe_operator(const Options& options) {
 /// "mean_ternary, a quantiser for CPUs and GPUs; parameters: bits (2)"
 std::string describe(const compll::Program& program) {
   std::string text = fmt::format("{}, {} for {}", compll::export_name(program),
-                                 program.quantizer                ? "a quantiser"
+                                 program.block >= 0               ? "a quantiser of blocks"
+                                 : program.quantizer              ? "a quantiser"
                                  : compll::is_sparsifier(program) ? "a sparsifier"
                                                                   : "a program of arrays",
                                  compll::runs_on_gpus(program) ? "CPUs and GPUs" : "CPUs");

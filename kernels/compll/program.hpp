@@ -36,6 +36,9 @@ enum class Op : std::uint8_t {
   kKept,       ///< what the domain has kept of its source: value `integer`
   kIn,         ///< bool: this element's index is among the indices of mark `integer`
   kScattered,  ///< this element of scatter `integer`
+  kRotated,    ///< this element of the gradient, its block rotated
+  kInBlocks,   ///< of a block: reduction `integer` of the encoder's over its elements
+  kOfBlock,    ///< of an element: value `integer` of Program::spread, of its block
   kFirst,      ///< the first argument of a reduction's lambda
   kSecond,     ///< the second
   // arithmetic: int with int, float with float
@@ -64,8 +67,10 @@ enum class Op : std::uint8_t {
   kAt,  ///< array `integer` at the index that is the argument; 0 outside of it
   // conversions
   kToFloat,
-  kToInt,   ///< towards zero
-  kToBits,  ///< int or float, clamped to 0 … 2^(second argument) - 1
+  kToInt,        ///< towards zero
+  kToBits,       ///< int or float, clamped to 0 … 2^(second argument) - 1
+  kBits,         ///< the bits of a float without its sign
+  kFloatOfBits,  ///< the float that an int holds the bits of
 };
 
 using NodeId = std::int32_t;
@@ -154,6 +159,7 @@ struct ProgramParameter {
   ScalarKind kind = ScalarKind::kInt;
   std::optional<double> value;  ///< default; without it the user must give one
   double least = 0, most = 0;
+  int multiple = 1;  ///< whole numbers: what divides every value
 };
 
 /// Where arrays get their lengths and indices from.
@@ -164,6 +170,7 @@ enum class DomainKind : std::uint8_t {
   kLargest,    ///< the `count` elements of the source with the largest |node|, in their order
   kSorted,     ///< the source's elements by `node`
   kExtracted,  ///< in a decoder: as many as the encoder's domain `source` had
+  kBlocks,     ///< one for every `node` elements of the slice, and one for the rest
 };
 
 struct Domain {
@@ -232,6 +239,8 @@ struct StateArray {
 /// An encoder: a message's fields and arrays.
 struct Encoder {
   std::vector<Reduction> reductions;
+  std::vector<Reduction> block_reductions;  ///< over the elements of each block
+  NodeId rotation = -1;                     ///< bool: whether blocks are rotated; -1: no
   std::vector<StateArray> states;
   std::vector<Field> fields;
   std::vector<NodeId> field_values;
@@ -245,8 +254,9 @@ struct Encoder {
 struct Decoder {
   std::vector<Field> fields;
   std::vector<Part> parts;
-  NodeId bits = -1;   ///< of the codes, from fields and parameters; where the encoder has a code
-  NodeId level = -1;  ///< per element of the slice
+  NodeId bits = -1;      ///< of the codes, from fields and parameters; where the encoder has a code
+  NodeId level = -1;     ///< per element of the slice
+  NodeId rotation = -1;  ///< bool: whether the levels are those of rotated blocks; -1: no
 };
 
 /// A whole algorithm.
@@ -265,6 +275,10 @@ struct Program {
   std::vector<Array> arrays;
   std::vector<Mark> marks;
   std::vector<Scatter> scatters;
+  /// Elements of a block, where the program works on blocks; else -1. Such a program is a quantiser
+  /// whose message has numbers for every block.
+  NodeId block = -1;
+  std::vector<NodeId> spread;  ///< values of blocks that their elements see
   /// It is a quantiser: one code per element, measured and coded in passes over the slice.
   bool quantizer = true;
   std::optional<Encoder> encoder;

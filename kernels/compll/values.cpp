@@ -219,10 +219,11 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
   // Clamped at 0 and cut off, a number is what its floor would be.
   if (op == Op::kToBits && x.op == Op::kToBits && x.arguments[1] == b) return a;
   if (op == Op::kToBits && x.op == Op::kFloor) return make(op, x.arguments[0], b);
-  const ScalarKind kind = compares(op)                            ? ScalarKind::kBool
-                          : op == Op::kToFloat                    ? ScalarKind::kFloat
-                          : op == Op::kToInt || op == Op::kToBits ? ScalarKind::kInt
-                                                                  : x.kind;
+  const ScalarKind kind = compares(op)                                   ? ScalarKind::kBool
+                          : op == Op::kToFloat || op == Op::kFloatOfBits ? ScalarKind::kFloat
+                          : op == Op::kToInt || op == Op::kToBits || op == Op::kBits
+                              ? ScalarKind::kInt
+                              : x.kind;
   return keep({.op = op, .kind = kind, .arguments = {a, b, c}, .name = {}});
 }
 
@@ -272,6 +273,11 @@ Values::Range Values::range_of(const Node& node) const {
     case Op::kShiftLeft:
       if (of(1).least < 0 || of(1).most > 30 || of(0).least < 0 || of(0).most > 256) return all;
       return {of(0).least << of(1).least, of(0).most << of(1).most};
+    case Op::kBits:
+      return {0, 0x7fffffff};
+    case Op::kShiftRight:
+      if (of(0).least < 0 || of(1).least < 0 || of(1).most > 63) return all;
+      return {of(0).least >> of(1).most, of(0).most >> of(1).least};
     case Op::kAnd:
       if (of(0).least >= 0 && of(1).least >= 0) return {0, std::min(of(0).most, of(1).most)};
       return all;

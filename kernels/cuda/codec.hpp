@@ -21,13 +21,23 @@ std::unique_ptr<Codec> make_cuda_sparsifier(const CompiledAlgorithm& program,
                                             const CudaSparsifierKernels& kernels,
                                             const double* values);
 
+/// A quantiser of blocks likewise.
+std::unique_ptr<Codec> make_cuda_block_quantizer(const CompiledAlgorithm& program,
+                                                 const CudaBlockKernels& kernels,
+                                                 const double* values);
+
 /// Whichever of them the kernels are for.
 inline std::unique_ptr<Codec> make_cuda_algorithm(const CompiledAlgorithm& program,
                                                   const CudaKernels& kernels,
                                                   const double* values) {
-  return kernels.kind == CudaKind::kSparsifier
-             ? make_cuda_sparsifier(program, kernels.sparsifier, values)
-             : make_cuda_quantizer(program, kernels.quantizer, values);
+  switch (kernels.kind) {
+    case CudaKind::kSparsifier:
+      return make_cuda_sparsifier(program, kernels.sparsifier, values);
+    case CudaKind::kBlocks:
+      return make_cuda_block_quantizer(program, kernels.blocks, values);
+    default:
+      return make_cuda_quantizer(program, kernels.quantizer, values);
+  }
 }
 
 /// A cast on the current GPU.

@@ -30,6 +30,10 @@
   HIPRESS_EXPORT_CUDA_(                                                      \
       SYMBOL, ALGORITHM,                                                     \
       {.kind = CudaKind::kQuantizer, .quantizer = cuda_quantizer_kernels<ALGORITHM>()})
+#define HIPRESS_EXPORT_BLOCK_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
+  HIPRESS_EXPORT_CUDA_(                                                            \
+      SYMBOL, ALGORITHM,                                                           \
+      {.kind = CudaKind::kBlocks, .blocks = cuda_block_kernels<ALGORITHM>()})
 #define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
   HIPRESS_EXPORT_CUDA_(                                                       \
       SYMBOL, ALGORITHM,                                                      \

@@ -32,7 +32,7 @@ template <class Algorithm, int kPass, class F>
 using PartialOf = typename MeasureOf<Algorithm, kPass>::template Partial<F>;
 
 /// Which frame an algorithm's kernels are from.
-enum class CudaKind { kNone, kQuantizer, kSparsifier };
+enum class CudaKind { kNone, kQuantizer, kSparsifier, kBlocks };
 
 /// How an algorithm's kernels are launched.
 struct CudaShape {

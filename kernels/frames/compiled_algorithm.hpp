@@ -19,6 +19,7 @@ struct DeclaredParameter {
   double value;  ///< the default; NaN: none, the user must give one
   double least, most;
   bool whole;
+  int multiple = 1;  ///< whole numbers: what divides every value
 };
 
 inline constexpr int kMaxParameters = 32;
@@ -42,7 +43,7 @@ struct CompiledAlgorithm {
   void (*encode)(const BoundAlgorithm& bound, const EncodeItem& item);
   /// Decodes into a slice of at least one element and returns item.messages.size(); or, writing
   /// nothing, the number of a message that is damaged or has another length than an encode's. Null
-  /// for quantisers: what they have to say is in `levels`, and one loop serves all of them
+  /// for quantisers of slices: what they have to say is in `levels`, and one loop serves all of them
   /// (HostLoops::decode).
   std::size_t (*decode)(const BoundAlgorithm& bound, const DecodeItem& item);
   /// Codec::settle(); null if not deferrable.

@@ -41,6 +41,15 @@ HIPRESS_LANES std::int64_t to_whole(double value) {
   return static_cast<std::int64_t>(value);
 }
 
+/// The bits of a number in fp32, without its sign.
+HIPRESS_LANES std::int64_t bits_of_magnitude(double value) {
+  return as_bits(static_cast<float>(value)) & 0x7fffffffu;
+}
+/// The fp32 number of which these are the bits.
+HIPRESS_LANES float float_of_bits(std::int64_t bits) {
+  return as_float(static_cast<std::uint32_t>(bits));
+}
+
 /// 2^bits - 1, for 0 … 32 bits.
 HIPRESS_LANES std::int64_t top_of_bits(std::int64_t bits) {
   return (std::int64_t{1} << (bits < 0 ? 0 : bits > 32 ? 32 : bits)) - 1;

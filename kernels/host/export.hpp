@@ -46,6 +46,11 @@ using ExportLanes = FloatVector;
   HIPRESS_EXPORT_ALGORITHM_(                                                                   \
       SYMBOL, (::hipress::kernels::host_quantizer<ALGORITHM, ::hipress::kernels::ExportLanes>( \
                   NAME, PARAMETERS, COUNT)))
+#define HIPRESS_EXPORT_BLOCK_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT)           \
+  HIPRESS_EXPORT_ALGORITHM_(                                                                 \
+      SYMBOL,                                                                                \
+      (::hipress::kernels::host_block_quantizer<ALGORITHM, ::hipress::kernels::ExportLanes>( \
+          NAME, PARAMETERS, COUNT)))
 #define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT)                   \
   HIPRESS_EXPORT_ALGORITHM_(                                                                    \
       SYMBOL, (::hipress::kernels::host_sparsifier<ALGORITHM, ::hipress::kernels::ExportLanes>( \

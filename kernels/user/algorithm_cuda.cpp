@@ -82,10 +82,27 @@ std::vector<NamedKernel> sparsifier_kernels(CudaSparsifierKernels& kernels) {
   return names.take();
 }
 
+/// Those of cuda_block_kernels() of cuda/block_quantizer.cuh.
+std::vector<NamedKernel> block_kernels(CudaBlockKernels& kernels) {
+  KernelNames names;
+  for (int type = 0; type < kValueTypes; ++type) {
+    names.add("encode_blocks", kernels.encode[type],
+              fmt::format(", hipress::kernels::ValueType({})", type));
+  }
+  names.add("conclude_blocks", kernels.conclude);
+  names.add("decode_blocks", kernels.decode);
+  return names.take();
+}
+
 std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm, CudaKernels& kernels) {
-  return algorithm.cuda.kind == CudaKind::kSparsifier
-             ? sparsifier_kernels(kernels.sparsifier)
-             : quantizer_kernels(algorithm, kernels.quantizer);
+  switch (algorithm.cuda.kind) {
+    case CudaKind::kSparsifier:
+      return sparsifier_kernels(kernels.sparsifier);
+    case CudaKind::kBlocks:
+      return block_kernels(kernels.blocks);
+    default:
+      return quantizer_kernels(algorithm, kernels.quantizer);
+  }
 }
 
 /// A cached file is the cubin, for who wants to look into it, and a line for each kernel's name.

@@ -107,13 +107,14 @@ AccuracyOrder parse_accuracy(const std::vector<std::string>& texts) {
 }
 
 std::string describe_accuracy_order() {
-  std::string text(kRawName);
-  for (int place = kernels::kFinest; place <= kernels::kCoarsest; ++place) {
+  std::string text;
+  for (int place = 0; place <= kernels::kCoarsest; ++place) {
     std::vector<std::string_view> names;
+    if (place == 0) names.push_back(kRawName);
     for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
       if (row.coarseness == place) names.push_back(row.name);
     }
-    text += fmt::format(" < {}", fmt::join(names, ", "));
+    text += fmt::format("{}{}", place == 0 ? "" : " < ", fmt::join(names, ", "));
   }
   return text;
 }

@@ -36,7 +36,7 @@ struct AccuracyOrder {
                                        std::string_view coarsest) const;
 };
 
-/// "none < fp16, bf16 < tbq, terngrad < …", of the built-in algorithms.
+/// "none, lossless < fp16, bf16 < int8block, fp8block < …", of the built-in algorithms.
 std::string describe_accuracy_order();
 
 /// The order that command lines give: each text is "tern.pse=terngrad", as coarse as that one, or

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "planner/baselines/baselines.hpp"
+#include "planner/timing/evaluation.hpp"
 #include "planner/timing/factors.hpp"
 #include "plans/plan_builder.hpp"
+#include "sim/message_sizes.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -100,6 +103,15 @@ void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& cho
         continue;
     }
     add_unless_there(choices.gradients[g], decision);
+  }
+}
+
+/// Messages are as long as the profile's sample says, where one does.
+void predict_sizes(const Problem& problem, Choices& choices) {
+  if (problem.machines == nullptr) return;
+  for (casync::Algorithm& algorithm : choices.algorithms) {
+    algorithm.encoded_bytes = sim::predicted_bytes(problem.machines->profile, algorithm.name,
+                                                   std::move(algorithm.encoded_bytes));
   }
 }
 
@@ -244,6 +256,7 @@ Choices make_choices(const Problem& problem) {
       add_baseline(problem, baseline.make(one), choices);
     }
   }
+  predict_sizes(problem, choices);
   put_raw_first(problem, choices);
   choices.shapes = make_shapes(problem);
   return choices;

@@ -33,6 +33,7 @@ Profile example_profile() {
   const Curve two_pieces = {{{0, 1e-6 / 3, 1e-10 / 7}, {1234.5, -1e-8 / 3, 2e-10 / 7}}, 1e-7 / 3};
   profile.codecs["onebit"] = {two_pieces, {{{0, 5e-6, 0}}, 0}, {{{0, 0, 1e-9}}, 0}, 1 + 1.0 / 7};
   profile.codecs["fp16"] = {two_pieces, two_pieces, two_pieces};
+  profile.codecs["lossless"] = {two_pieces, two_pieces, two_pieces, 1, 2.0 / 3};
   profile.codecs["in_stages"].stages = {{1e-5 / 3, 1e-10 / 7, 1e-11 / 3, 1e-9 / 7, 1e-10 / 9},
                                         {1e-5 / 7, 0, 1e-12 / 3, 0, 0}};
   profile.codecs["in_stages"].decode_stages = {0, 1e-9 / 11, 0, 0, 1e-12 / 13};
@@ -116,6 +117,8 @@ TEST_CASE("A profile that could not be read back is not written, and the key is 
   refused([](Profile& p) { p.link.core_factor_interrupting = 0.9; }, "core_factor_interrupting");
   refused([](Profile& p) { p.codecs["onebit"].encode_factor_quotients = 0.9; },
           "encode_factor_quotients");
+  refused([](Profile& p) { p.codecs["onebit"].message_share = 0; }, "message_share");
+  refused([](Profile& p) { p.codecs["onebit"].message_share = 1.1; }, "message_share");
   refused([](Profile& p) { p.codecs["in_stages"].stages[1].per_value_s = -1e-12; }, "s_per_value");
   refused([](Profile& p) { p.codecs["in_stages"].decode_stages.a_s = std::nan(""); }, "decode.a_s");
   refused([](Profile& p) { p.codecs["onebit"] = p.codecs["in_stages"]; }, "onebit.stages");

@@ -69,7 +69,7 @@ TEST_CASE("No shipped profile beats the memory traffic floor of its hardware") {
   for (const std::string& name : shipped_profiles()) {
     const Profile profile = read_profile(name);
     CHECK(profile.name == name);
-    CHECK(profile.codecs.size() == 7 + kStaged.size());
+    CHECK(profile.codecs.size() == 10 + kStaged.size());
     CHECK(profile.kernels_measured_at == profile.memory_bandwidth);
     for (const auto& [algorithm, codec] : profile.codecs) {
       CAPTURE(name, algorithm);

@@ -24,6 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     }
     made.push_back(make_codec("terngrad(b=8)"));
     made.push_back(make_codec("graddrop(rho=0.2)"));
+    made.push_back(make_codec("int8block(block=96,rotate=1)"));
+    made.push_back(make_codec("int4block(block=32,rotate=1)"));
     const double rho = 0.1;
     made.push_back(make_host_algorithm(hipress_misc_scalar, &rho, Isa::kScalar));
     return made;
@@ -32,10 +34,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const std::int64_t elements = data[1] + 256 * (data[2] % 8);
   const bool adds = data[3] % 2 != 0;
   // The right message, with the fuzzer's bytes in the place of its first ones; or only those.
+  // Of 600 elements and more, exponents that are worth a code.
   std::vector<float> values(static_cast<std::size_t>(elements), 0.5f);
-  const auto right = static_cast<std::size_t>(codec.encoded_bytes(elements));
+  for (std::size_t i = 0; i < values.size(); i += 3) values[i] = static_cast<float>(i % 50);
+  const auto most = static_cast<std::size_t>(codec.encoded_bytes(elements));
   const std::size_t given = size - 4;
-  const std::size_t bytes = data[3] % 4 < 2 ? right : given;
   // Exactly as long as it is said to be, so that the address sanitizer sees what is read behind.
   struct Aligned {
     explicit Aligned(std::size_t count)
@@ -43,12 +46,17 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     ~Aligned() { ::operator delete (data, std::align_val_t{16}); }
     std::byte* data;
   };
-  const Aligned whole(right + 16), message(bytes);
+  const Aligned whole(most + 16);
   EncodeItem item;
   item.values = values.data();
   item.elements = elements;
   item.message = whole.data;
+  std::int64_t used = 0;
+  item.message_bytes = &used;
   codec.encode({&item, 1});
+  const auto right = static_cast<std::size_t>(used);
+  const std::size_t bytes = data[3] % 4 < 2 ? right : given;
+  const Aligned message(bytes);
   std::memcpy(message.data, whole.data, std::min(bytes, right));
   if (bytes > right) std::memset(message.data + right, 0, bytes - right);
   std::memcpy(message.data, data + 4, std::min(bytes, given));

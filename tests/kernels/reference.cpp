@@ -231,6 +231,109 @@ Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, cons
   return {pack(codes, bits, {least, most}, "terngrad", true), decoded, {}};
 }
 
+void rotate(float* values, std::int64_t count) {
+  while (count > 0) {
+    std::int64_t size = 1;
+    while (2 * size <= count) size *= 2;
+    // 2^(-k/2): a power of two, times the fp32 number nearest to sqrt(2) for an odd k.
+    int k = 0;
+    while ((std::int64_t{1} << k) < size) ++k;
+    float scale = static_cast<float>(std::ldexp(1.0, -((k + 1) / 2)));
+    if (k % 2 == 1) scale *= static_cast<float>(std::sqrt(2.0));
+    for (std::int64_t i = 0; i < size; ++i) values[i] *= scale;
+    for (std::int64_t apart = 1; apart < size; apart *= 2) {
+      for (std::int64_t i = 0; i < size; ++i) {
+        if ((i & apart) != 0) continue;
+        const float a = values[i], b = values[i + apart];
+        values[i] = a + b;
+        values[i + apart] = a - b;
+      }
+    }
+    values += size;
+    count -= size;
+  }
+}
+
+namespace {
+
+/// The E4M3 float of a magnitude up to 448: 2^-6 and more has three bits after the first, what is
+/// smaller is counted in 2^-9. `up` is added to what is cut off: a half to round.
+std::uint32_t e4m3(float magnitude, float up) {
+  int exponent = -5;  // magnitude = f 2^exponent, f in [0.5, 1); below 2^-6 as if it were 2^-6
+  if (magnitude >= 0x1p-6f) std::frexp(magnitude, &exponent);
+  const float eighths = std::ldexp(magnitude, 4 - exponent);
+  const auto code = static_cast<int>(std::floor(eighths + up)) + 8 * (exponent + 5);
+  return static_cast<std::uint32_t>(std::min(code, 126));
+}
+
+double value_of_e4m3(std::uint32_t code) {
+  const int exponent = static_cast<int>(code >> 3 & 15), mantissa = static_cast<int>(code & 7);
+  const double magnitude =
+      exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+  return code >= 128 ? -magnitude : magnitude;
+}
+
+}  // namespace
+
+Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, float divisor,
+               const DrawKey& key, const Blocks& how) {
+  const bool fp8 = algorithm == "fp8block";
+  const int bits = algorithm == "int4block" ? 4 : 8;
+  const int middle = 1 << (bits - 1);
+  std::vector<float> values;
+  for (const float input : inputs) values.push_back(divisor == 1 ? input : input / divisor);
+  const auto elements = static_cast<std::int64_t>(values.size());
+  std::vector<float> sent, decoded;
+  std::vector<std::uint32_t> codes;
+  bool finite = all_finite(values);
+  for (std::int64_t first = 0; first < elements; first += how.block) {
+    const std::int64_t count = std::min(how.block, elements - first);
+    float* const block = values.data() + first;
+    if (how.rotate) rotate(block, count);
+    float most = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      most = std::max(most, std::fabs(block[i]));
+      finite = finite && std::isfinite(block[i]);
+    }
+    const float step = std::max(most, 1e-30f) / static_cast<float>(fp8 ? 448 : middle - 1);
+    const float per_step = 1 / step;
+    sent.push_back(step);
+    for (std::int64_t i = 0; finite && i < count; ++i) {
+      const float up = how.stochastic ? uniform(key, static_cast<std::uint64_t>(first + i)) : 0.5f;
+      if (fp8) {
+        const std::uint32_t code = e4m3(std::fabs(block[i]) * per_step, up);
+        codes.push_back(block[i] < 0 ? code + 128 : code);
+        decoded.push_back(static_cast<float>(value_of_e4m3(codes.back())) * step);
+      } else {
+        const float position = block[i] * per_step + static_cast<float>(middle) + up;
+        codes.push_back(static_cast<std::uint32_t>(
+            std::clamp(static_cast<int>(std::floor(position)), 0, 2 * middle - 1)));
+        decoded.push_back((static_cast<float>(codes.back()) - static_cast<float>(middle)) * step);
+      }
+    }
+    if (how.rotate && finite) rotate(decoded.data() + first, count);
+  }
+  const auto length = static_cast<std::uint32_t>(elements);
+  const std::uint16_t tag = tag_of(algorithm.c_str());
+  const std::size_t start = (16 + 4 * sent.size() + 15) / 16 * 16;
+  std::vector<std::byte> message(start + (values.size() + 31) / 32 * 4 * bits);
+  std::memcpy(&message[0], &length, 4);
+  std::memcpy(&message[4], &tag, 2);
+  message[6] = std::byte(bits);
+  message[7] = std::byte(finite ? 0 : 1);
+  if (!finite) {
+    return {
+        message, std::vector<float>(values.size(), std::numeric_limits<float>::quiet_NaN()), {}};
+  }
+  std::memcpy(&message[16], sent.data(), 4 * sent.size());
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    // Of 4 bits, elements 16 to 31 of a word are the upper halves of the bytes of 0 to 15.
+    const std::size_t place = bits == 8 ? i : i / 32 * 16 + i % 16;
+    message[start + place] |= std::byte(codes[i] << (bits == 4 && i % 32 >= 16 ? 4 : 0));
+  }
+  return {message, decoded, {}};
+}
+
 namespace {
 
 /// Nearest number with `precision` significant bits and least exponent `least_exponent` (of the
@@ -424,6 +527,11 @@ Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, flo
   if (algorithm == "graddrop") return graddrop(inputs, divisor, residual, 0.01);
   if (algorithm == "fp16") return fp16(inputs, divisor);
   if (algorithm == "bf16") return bf16(inputs, divisor);
+  if (algorithm == "int8block") return blocks("int8block", inputs, divisor, key, {.block = 256});
+  if (algorithm == "int4block") {
+    return blocks("int4block", inputs, divisor, key, {.block = 64, .stochastic = true});
+  }
+  if (algorithm == "fp8block") return blocks("fp8block", inputs, divisor, key, {.block = 128});
   throw std::logic_error("no reference for " + std::string(algorithm) + ": write one");
 }
 
@@ -571,10 +679,12 @@ std::vector<std::byte> encode(const Codec& codec, const Stored& inputs, float di
   item.key = key;
   item.message_bytes = &bytes;
   codec.encode({&item, 1});
-  REQUIRE(bytes == codec.encoded_bytes(elements));
+  REQUIRE(bytes <= codec.encoded_bytes(elements));
   REQUIRE(values.checked() == inputs);
   if (residual != nullptr) *residual = loaded(state.checked());
-  return message.checked();
+  std::vector<std::byte> made = message.checked();
+  made.resize(static_cast<std::size_t>(bytes));
+  return made;
 }
 
 std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,

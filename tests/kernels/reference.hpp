@@ -35,6 +35,17 @@ Encoded dgc(const std::vector<float>& inputs, float divisor, const std::vector<f
             double rho, float momentum);
 Encoded graddrop(const std::vector<float>& inputs, float divisor,
                  const std::vector<float>& residual, double rho);
+/// How a quantiser of blocks works, besides its codes.
+struct Blocks {
+  std::int64_t block;
+  bool rotate = false, stochastic = false;
+};
+
+/// "int8block", "int4block" or "fp8block".
+Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, float divisor,
+               const DrawKey& key, const Blocks& how);
+/// A block's rotation, in place: the largest power of two of its values, then of the rest …
+void rotate(float* values, std::int64_t count);
 Encoded fp16(const std::vector<float>& inputs, float divisor);
 Encoded bf16(const std::vector<float>& inputs, float divisor);
 

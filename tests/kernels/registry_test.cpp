@@ -9,7 +9,9 @@ namespace {
 using Catch::Contains;
 
 TEST_CASE("the registry has the algorithms of the design, with their defaults") {
-  CHECK(algorithm_names() == "onebit,tbq,terngrad,dgc,graddrop,fp16,bf16,powersgd,acpsgd,rsketch");
+  CHECK(algorithm_names() ==
+        "onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp16,bf16,powersgd,acpsgd,"
+        "rsketch,lossless");
   for (const AlgorithmRow& row : algorithms()) {
     INFO(row.name);
     CHECK_FALSE(row.help.empty());
@@ -49,7 +51,8 @@ TEST_CASE("a list of algorithms is split between them, not between their paramet
 TEST_CASE("an unknown algorithm is answered with those there are") {
   CHECK_THROWS_WITH(
       make_codec("onebyte"),
-      Contains("'onebyte'") && Contains("onebit,tbq,terngrad,dgc,graddrop,fp16,bf16"));
+      Contains("'onebyte'") &&
+          Contains("onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp16,bf16"));
   CHECK_THROWS_AS(make_codec(""), std::invalid_argument);
   CHECK_THROWS_AS(make_codec("(tau=1)"), std::invalid_argument);
 }
@@ -66,6 +69,12 @@ TEST_CASE("a parameter out of range is answered with its range") {
     CHECK_THROWS_WITH(make_codec(text), Contains("out of range") && Contains("whole number") &&
                                             Contains("from 1 to 8 (default 2)"));
   }
+}
+
+TEST_CASE("a block that is no multiple of 32 is answered with the nearest that are") {
+  CHECK_THROWS_WITH(make_codec("int8block(block=100)"), Contains("block=96 or block=128"));
+  CHECK_THROWS_WITH(make_codec("int4block(block=16)"),
+                    Contains("out of range") && Contains("block, a whole number, from 32 to 2048"));
 }
 
 TEST_CASE("text that is no parameter is answered with the parameters") {

@@ -15,20 +15,28 @@ using Catch::Contains;
 TEST_CASE("Programs without a place are as coarse as the coarsest") {
   const AccuracyOrder order;
   CHECK(order.coarseness("none") == 0);
-  CHECK(order.coarseness("tbq(tau=0.1)") == 2);
-  CHECK(order.coarseness("tern.pse") == 4);
-  CHECK(order.coarseness("tern.pse(b=4)") == 4);
+  CHECK(order.coarseness("tbq(tau=0.1)") == 3);
+  CHECK(order.coarseness("tern.pse") == 5);
+  CHECK(order.coarseness("tern.pse(b=4)") == 5);
   CHECK(order.is_assumed("tern.pse"));
   CHECK_FALSE(order.is_assumed("dgc"));
   CHECK_THROWS_AS(order.coarseness("onebot"), std::invalid_argument);
 }
 
+TEST_CASE("Blocks of 8 bits are finer than codes of a slice, and coarser than half precision") {
+  const AccuracyOrder order;
+  CHECK(order.given_up("bf16") < order.given_up("int8block"));
+  CHECK(order.given_up("int8block") == order.given_up("fp8block"));
+  CHECK(order.given_up("int8block") < order.given_up("int4block"));
+  CHECK(order.given_up("int4block") == order.given_up("terngrad"));
+}
+
 TEST_CASE("A program's place is that of another algorithm or a number") {
   const AccuracyOrder order = parse_accuracy({"tern.pse=terngrad", "fine.pse(b=8)=1", "onebit=4"});
-  CHECK(order.coarseness("tern.pse") == 2);
-  CHECK(order.coarseness("tern.pse(b=4)") == 2);  // whatever its parameters
+  CHECK(order.coarseness("tern.pse") == 3);
+  CHECK(order.coarseness("tern.pse(b=4)") == 3);  // whatever its parameters
   CHECK(order.coarseness("fine.pse(b=8)") == 1);
-  CHECK(order.coarseness("fine.pse") == 4);  // other parameters
+  CHECK(order.coarseness("fine.pse") == 5);  // other parameters
   CHECK(order.coarseness("onebit") == 4);
   CHECK_FALSE(order.is_assumed("tern.pse"));
   const std::vector<std::string> all = {"tern.pse", "onebit", "fine.pse(b=8)", "fp16"};
@@ -53,7 +61,7 @@ TEST_CASE("A higher rank is more accurate than a lower one") {
 
 TEST_CASE("A place that is none is refused with what would do") {
   for (const std::string text :
-       {"tern.pse", "=2", "tern.pse=5", "tern.pse=0", "tern.pse=none", "tern.pse=onebot"}) {
+       {"tern.pse", "=2", "tern.pse=6", "tern.pse=0", "tern.pse=none", "tern.pse=onebot"}) {
     CAPTURE(text);
     CHECK_THROWS_WITH(parse_accuracy({text}), Contains("--accuracy '" + text + "'") &&
                                                   Contains("tern.pse=terngrad, tern.pse=2"));

@@ -20,9 +20,23 @@ namespace {
 
 using namespace testing;
 
-constexpr const char* kAlgorithms[] = {
-    "onebit", "tbq",  "terngrad(b=1)", "terngrad(b=2)", "terngrad(b=5)",     "terngrad(b=8)",
-    "fp16",   "bf16", "spread",        "dgc(rho=0.1)",  "graddrop(rho=0.03)"};
+constexpr const char* kAlgorithms[] = {"onebit",
+                                       "tbq",
+                                       "terngrad(b=1)",
+                                       "terngrad(b=2)",
+                                       "terngrad(b=5)",
+                                       "terngrad(b=8)",
+                                       "fp16",
+                                       "bf16",
+                                       "spread",
+                                       "dgc(rho=0.1)",
+                                       "graddrop(rho=0.03)",
+                                       "int8block",
+                                       "int8block(block=96,rotate=1)",
+                                       "int4block",
+                                       "int4block(block=2048,rotate=1,stochastic=0)",
+                                       "fp8block",
+                                       "fp8block(block=32,rotate=1,stochastic=1)"};
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
 /// Around words, tiles (1024) and the tiles that are added up in one go (32768).
 constexpr std::int64_t kElements[] = {1, 3, 31, 32, 33, 1000, 1025, 33000};
@@ -283,8 +297,8 @@ struct BatchSlice {
 constexpr int kBatch = 61;
 
 TEST_CASE("emulated kernels encode batches as the host does slices") {
-  for (const char* algorithm :
-       {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "graddrop(rho=0.03)"}) {
+  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread",
+                                "graddrop(rho=0.03)", "int4block(rotate=1)"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
@@ -382,7 +396,8 @@ struct SumSlice {
 };
 
 TEST_CASE("emulated kernels decode batches as the host does slices") {
-  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread"}) {
+  for (const char* algorithm :
+       {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "fp8block(rotate=1)"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);

@@ -1,0 +1,246 @@
+#pragma once
+
+#include "kernels/cuda/batch.hpp"
+#include "kernels/cuda/block_quantizer_kernels.hpp"
+#include "kernels/cuda/quantizer.cuh"
+#include "kernels/cuda/threads.cuh"
+#include "kernels/frames/block_quantizer.hpp"
+#include "kernels/frames/draws.hpp"
+
+/// The frame around a quantiser of blocks on a GPU: the arithmetic and the order of the host loops,
+/// one lane per thread, a warp per block, whose words it holds in registers: row r of lane l is
+/// element 32 r + l of the block. Included by the files of one algorithm only.
+namespace hipress::kernels {
+
+/// The slice's blocks of a warp: the first, and how far it is to the next.
+struct BlocksOfWarp {
+  std::int64_t first, step;
+};
+
+template <class Slice>
+__device__ BlocksOfWarp blocks_of_warp(const Slice& slice) {
+  const std::int64_t launched = (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;
+  return {(static_cast<std::int64_t>(blockIdx.x) - slice.first_block) * kWarpsPerBlock +
+              threadIdx.x / kWarpThreads,
+          launched * kWarpsPerBlock};
+}
+
+struct FromFirstLane {
+  __device__ auto operator()(auto value) const { return __shfl_sync(kAllLanes, value, 0); }
+};
+
+/// The values of a block of `count` elements, of which each lane has a column, become rotated.
+__device__ inline void rotate_block(float (&rows)[kMaxBlockWords], int count) {
+  const int lane = threadIdx.x % kWarpThreads;
+#pragma unroll
+  for (int row = 0; row < kMaxBlockWords; ++row) {
+    const int first = row * kWordElements;
+    if (first >= count) break;
+    const int offset = first + lane;
+    const int size = offset < count ? rotation_size(offset, count) : 1;
+    float value = rows[row] * rotation_scale(size);
+#pragma unroll
+    for (int apart = 1; apart < kWordElements; apart *= 2) {
+      const float partner = __shfl_xor_sync(kAllLanes, value, apart);
+      const float turned = (lane & apart) != 0 ? -value : value;
+      if (apart < size) value = partner + turned;
+    }
+    rows[row] = value;
+  }
+#pragma unroll
+  for (int apart = 1; apart < kMaxBlockWords; apart *= 2) {
+#pragma unroll
+    for (int row = 0; row < kMaxBlockWords; ++row) {
+      if ((row & apart) != 0) continue;
+      const int first = row * kWordElements;
+      if (first >= count || rotation_size(first, count) <= apart * kWordElements) continue;
+      const float a = rows[row], b = rows[row + apart];
+      rows[row] = a + b;
+      rows[row + apart] = a - b;
+    }
+  }
+}
+
+/// Writes the codes of a word, one of each lane.
+template <int kBits>
+__device__ void store_word_codes(std::uint8_t* to, std::uint32_t code) {
+  const int lane = threadIdx.x % kWarpThreads;
+  if constexpr (kBits == 8) {
+    to[lane] = static_cast<std::uint8_t>(code);
+  } else {
+    const std::uint32_t upper = __shfl_down_sync(kAllLanes, code, kWordElements / 2);
+    if (lane < kWordElements / 2) to[lane] = static_cast<std::uint8_t>(code | upper << 4);
+  }
+}
+
+template <int kBits>
+__device__ std::uint32_t load_word_code(const std::uint8_t* from) {
+  const int lane = threadIdx.x % kWarpThreads;
+  if constexpr (kBits == 8) return from[lane];
+  const std::uint32_t both = from[lane % (kWordElements / 2)];
+  return lane < kWordElements / 2 ? both & 15u : both >> 4;
+}
+
+/// A warp per block: its floats and codes.
+template <class Algorithm, ValueType kType>
+__global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncodeSlice> batch) {
+  const BlockEncodeSlice& slice = batch.slice_of(blockIdx.x);
+  const BlockLayout layout = block_layout(algorithm, slice.elements);
+  const BlocksOfWarp mine = blocks_of_warp(slice);
+  const int lane = threadIdx.x % kWarpThreads;
+  const auto measure = algorithm.measure(slice.draws);
+  const auto block_code = algorithm.encoded_block_code();
+  const auto coder = algorithm.coder(slice.draws);
+  using Partial = typename decltype(measure)::template Partial<float>;
+  for (std::int64_t block = mine.first; block < layout.blocks; block += mine.step) {
+    const std::int64_t first = block * algorithm.block();
+    const std::int64_t left = slice.elements - first;
+    const int count = left < algorithm.block() ? static_cast<int>(left) : algorithm.block();
+    float rows[kMaxBlockWords];
+#pragma unroll
+    for (int row = 0; row < kMaxBlockWords; ++row) {
+      const int offset = row * kWordElements + lane;
+      rows[row] =
+          offset < count ? slice.divisor(load_value(slice.values, kType, first + offset)) : 0.0f;
+    }
+    if (algorithm.rotates()) rotate_block(rows, count);
+    Partial found = Partial::identity();
+    std::uint32_t flags = 0;
+#pragma unroll
+    for (int row = 0; row < kMaxBlockWords; ++row) {
+      const int offset = row * kWordElements + lane;
+      if (offset >= count) continue;
+      flags |= non_finite_flag(rows[row]);
+      found = combine(found, measure.template of<float>(rows[row], first + offset));
+    }
+    // Lane 0 has the whole.
+    const Partial whole = combine_warp<float>(found).template each<float>(FromFirstLane());
+    const auto made = block_code.of(whole);
+    bool finite = true;
+    for (int i = 0; i < Algorithm::kSent; ++i) finite = finite && is_finite(made.sent[i]);
+    auto* const sent =
+        reinterpret_cast<float*>(slice.message + kSentOffset) + block * Algorithm::kSent;
+    if (lane < Algorithm::kSent) sent[lane] = made.sent[lane];
+    flags = or_of_warp(flags);
+    if (lane == 0 && (!finite || has_bit(flags, 0x80000000u))) *slice.non_finite = 1;
+    auto* const codes = reinterpret_cast<std::uint8_t*>(slice.message + layout.codes_offset) +
+                        first / kWordElements * kCodeBytes<Algorithm>;
+#pragma unroll
+    for (int row = 0; row < kMaxBlockWords; ++row) {
+      if (row * kWordElements >= count) break;
+      const int offset = row * kWordElements + lane;
+      const std::uint32_t code =
+          offset < count ? coder.template of<float>(made, rows[row], first + offset) : 0u;
+      store_word_codes<Algorithm::kCodeBits>(codes + row * kCodeBytes<Algorithm>, code);
+    }
+  }
+}
+
+/// Afterwards, thread blocks as before: the start of the message, and zeros in the place of what a
+/// slice that is not finite came to.
+template <class Algorithm>
+__global__ void conclude_blocks(const Algorithm algorithm, const Batch<BlockEncodeSlice> batch) {
+  const BlockEncodeSlice& slice = batch.slice_of(blockIdx.x);
+  const BlockLayout layout = block_layout(algorithm, slice.elements);
+  const std::int64_t launched = (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;
+  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) - slice.first_block;
+  const std::int64_t thread = number * kThreadsPerBlock + threadIdx.x;
+  const bool non_finite = *slice.non_finite != 0;
+  auto* const words = reinterpret_cast<std::uint32_t*>(slice.message);
+  const std::int64_t sent_end = kSentOffset / 4 + layout.blocks * Algorithm::kSent;
+  const std::int64_t from = non_finite ? kSentOffset / 4 : sent_end;
+  const std::int64_t to = non_finite ? layout.bytes / 4 : layout.codes_offset / 4;
+  for (std::int64_t i = from + thread; i < to; i += launched * kThreadsPerBlock) words[i] = 0;
+  if (thread != 0) return;
+  for (int i = 0; i < kSentOffset / 4; ++i) words[i] = 0;
+  QuantizerHeader header;
+  header.elements = static_cast<std::uint32_t>(slice.elements);
+  header.tag = Algorithm::kTag;
+  header.planes = Algorithm::kCodeBits;
+  header.non_finite = non_finite ? 1 : 0;
+  *reinterpret_cast<QuantizerHeader*>(slice.message) = header;
+  if (slice.message_bytes != nullptr) *slice.message_bytes = layout.bytes;
+}
+
+/// A warp per block. Where a message is damaged, its elements are no numbers.
+template <class Algorithm>
+__global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice> batch) {
+  const DecodeSlice& slice = batch.slice_of(blockIdx.x);
+  const BlockLayout layout = block_layout(algorithm, slice.elements);
+  const BlocksOfWarp mine = blocks_of_warp(slice);
+  const int lane = threadIdx.x % kWarpThreads;
+  const auto block_code = algorithm.decoded_block_code();
+  const auto levels = algorithm.levels();
+  const bool adds = slice.mode == DecodeMode::kAdd;
+  const Divisor own = Divisor::of(slice.own_divisor), sum = Divisor::of(slice.sum_divisor);
+  for (std::int64_t block = mine.first; block < layout.blocks; block += mine.step) {
+    const std::int64_t first = block * algorithm.block();
+    const std::int64_t left = slice.elements - first;
+    const int count = left < algorithm.block() ? static_cast<int>(left) : algorithm.block();
+    float total[kMaxBlockWords];
+#pragma unroll
+    for (int row = 0; row < kMaxBlockWords; ++row) {
+      const int offset = row * kWordElements + lane;
+      total[row] = adds && offset < count
+                       ? own(load_value(slice.read, slice.read_type, first + offset))
+                       : 0.0f;
+    }
+    for (int message = 0; message < slice.count; ++message) {
+      const std::byte* const from = slice.messages[message];
+      bool numbers = from != nullptr;
+      float sent[Algorithm::kSent] = {};
+      if (numbers) {
+        const QuantizerHeader header = *reinterpret_cast<const QuantizerHeader*>(from);
+        numbers = begins_as<Algorithm>(header, slice.elements) && header.non_finite == 0;
+        for (int i = 0; i < Algorithm::kSent; ++i) {
+          sent[i] =
+              reinterpret_cast<const float*>(from + kSentOffset)[block * Algorithm::kSent + i];
+          numbers = numbers && is_finite(sent[i]);
+        }
+      }
+      const auto of_block = block_code.of(sent);
+      float decoded[kMaxBlockWords];
+#pragma unroll
+      for (int row = 0; row < kMaxBlockWords; ++row) {
+        decoded[row] = 0;
+        if (row * kWordElements >= count || !numbers) continue;
+        const auto* const codes =
+            reinterpret_cast<const std::uint8_t*>(from + layout.codes_offset) +
+            (first / kWordElements + row) * kCodeBytes<Algorithm>;
+        if (row * kWordElements + lane < count) {
+          decoded[row] =
+              levels.template of<float>(of_block, load_word_code<Algorithm::kCodeBits>(codes));
+        }
+      }
+      if (algorithm.rotates()) rotate_block(decoded, count);
+#pragma unroll
+      for (int row = 0; row < kMaxBlockWords; ++row) {
+        const float level = numbers ? decoded[row] : not_a_number();
+        total[row] = adds ? total[row] + level : level;
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < kMaxBlockWords; ++row) {
+      const int offset = row * kWordElements + lane;
+      if (offset >= count) continue;
+      store_value(slice.values, slice.type, first + offset, adds ? sum(total[row]) : total[row]);
+    }
+  }
+}
+
+#ifndef __CUDACC_RTC__  // there user/algorithm_cuda.cpp asks for the kernels by name
+
+template <class Algorithm>
+CudaBlockKernels cuda_block_kernels() {
+  CudaBlockKernels kernels;
+  kernels.encode[0] = handle_of(encode_blocks<Algorithm, ValueType::kFloat32>);
+  kernels.encode[1] = handle_of(encode_blocks<Algorithm, ValueType::kFloat16>);
+  kernels.encode[2] = handle_of(encode_blocks<Algorithm, ValueType::kBfloat16>);
+  kernels.conclude = handle_of(conclude_blocks<Algorithm>);
+  kernels.decode = handle_of(decode_blocks<Algorithm>);
+  return kernels;
+}
+
+#endif
+
+}  // namespace hipress::kernels

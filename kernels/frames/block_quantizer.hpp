@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/codec/item.hpp"
+#include "kernels/codec/message.hpp"
+#include "kernels/frames/draws.hpp"
+#include "kernels/frames/quantizer.hpp"
+#include "kernels/frames/reduction.hpp"
+#include "kernels/host/lanes.hpp"
+
+/// Quantisers of blocks: algorithms that measure every block of a slice by itself, send a few
+/// floats for it, and give each of its elements a code of 4 or 8 bits that is read by those floats.
+///
+/// An algorithm says what to compute; the frames (host/block_quantizer_body.hpp,
+/// cuda/block_quantizer.cuh) do loops, packing, rotation, decoding and decode-and-add.
+/// hipress-compll writes algorithms from programs; a hand-written one looks the same:
+///
+///   struct Example {
+///     static constexpr std::uint16_t kTag;  // goes into every message
+///     static constexpr int kCodeBits;       // 4 or 8
+///     static constexpr int kSent;           // floats of a block in the message
+///     static constexpr bool kRotates;       // rotates() may hold
+///     static constexpr bool kDecodes;       // false: every message is refused
+///     explicit Example(const double* values);  // parameters, in the order of the registry
+///     int block() const;     // elements of a block: 32 to kMaxBlock, a multiple of 32
+///     bool rotates() const;  // values are rotated before they are measured
+///     auto measure(const DrawStream&) const;
+///         // an object with type Partial<F> (a Partials) and `Partial<F> of(F value, element)`
+///     auto encoded_block_code() const;  // with `EncodedBlock of(const Partial<float>&)`,
+///                                       // which has `float sent[kSent]`
+///     auto coder(const DrawStream&) const;
+///         // with `UnsignedLanes<F> of(const EncodedBlock&, F value, element)`
+///     auto decoded_block_code() const;  // with `DecodedBlock of(const float* sent)`
+///     auto levels() const;  // with `F of(const DecodedBlock&, UnsignedLanes<F> code)`
+///   };
+///
+/// `element` is the index in the slice of the first lane's element.
+///
+/// A block's reductions are made lane by lane over its words in their order, then of lanes l and
+/// l + 16, l + 8 … The rotation of a block is a Walsh-Hadamard transform, which is its own inverse,
+/// of the largest power of two of its elements, then of the largest of those that are left, and so
+/// on: each value is multiplied by 1 / sqrt(n), then pairs h apart become their sum and their
+/// difference, for h = 1, 2, 4 … n / 2. It spreads an outlier over its block.
+namespace hipress::kernels {
+
+inline constexpr int kMaxBlock = 2048;
+inline constexpr int kMaxBlockWords = kMaxBlock / kWordElements;
+
+/// How a message lies in memory: a QuantizerHeader whose `planes` are the bits of a code; from byte
+/// 16 the floats of each block; from the next multiple of 16 the codes, by words: a byte for each
+/// element, or, of 4 bits, a byte for elements l and l + 16 (the upper half). Codes past the last
+/// element are 0.
+struct BlockLayout {
+  std::int64_t blocks = 0;
+  std::int64_t codes_offset = 0;
+  std::int64_t bytes = 0;  ///< 0 for 0 elements
+};
+
+inline constexpr std::int64_t kSentOffset = 16;
+
+/// Bytes of a word's codes.
+template <class Algorithm>
+inline constexpr int kCodeBytes = kWordElements* Algorithm::kCodeBits / 8;
+
+template <class Algorithm>
+HIPRESS_LANES BlockLayout block_layout(const Algorithm& algorithm, std::int64_t elements) {
+  if (elements <= 0) return {};
+  BlockLayout layout;
+  layout.blocks = (elements - 1) / algorithm.block() + 1;
+  const std::int64_t sent =
+      layout.blocks * Algorithm::kSent * static_cast<std::int64_t>(sizeof(float));
+  layout.codes_offset = (kSentOffset + sent + 15) / 16 * 16;
+  layout.bytes = layout.codes_offset + words_of(elements) * kCodeBytes<Algorithm>;
+  return layout;
+}
+
+/// A message begins as one of a slice of `elements` elements.
+template <class Algorithm>
+HIPRESS_LANES bool begins_as(const QuantizerHeader& header, std::int64_t elements) {
+  return Algorithm::kDecodes && header.tag == Algorithm::kTag &&
+         header.planes == Algorithm::kCodeBits && header.non_finite <= 1 &&
+         header.elements == static_cast<std::uint32_t>(elements);
+}
+
+/// The elements that are rotated together with the one at `offset` of `count`: the size of their
+/// group, a power of two, at whose multiples such groups begin.
+HIPRESS_LANES int rotation_size(int offset, int count) {
+  // The highest bit in which they differ: those above are of the groups before.
+  auto bits = static_cast<std::uint32_t>(offset ^ count);
+  for (const int by : {1, 2, 4, 8}) bits |= bits >> by;
+  return static_cast<int>(bits - (bits >> 1));
+}
+
+/// 1 / sqrt(size), of a power of two.
+HIPRESS_LANES float rotation_scale(int size) {
+  const std::uint32_t exponent = (as_bits(static_cast<float>(size)) >> 23) - 127;
+  const float power = as_float((127 - (exponent + 1) / 2) << 23);
+  return exponent % 2 == 0 ? power : power * 0x1.6a09e6p0f;  // of an odd one: times sqrt(2)
+}
+
+}  // namespace hipress::kernels

@@ -1,0 +1,388 @@
+#include "kernels/lossless/codec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/codec/item_checks.hpp"
+#include "kernels/codec/typed_values.hpp"
+#include "kernels/lossless/huffman.hpp"
+
+namespace hipress::kernels::lossless {
+
+namespace {
+
+constexpr std::uint16_t kTag = 0x4c5a;
+constexpr std::int64_t kChunkBytes = 256 << 10;
+/// Elements of a chunk of fp32; one of 16-bit numbers has twice as many.
+constexpr std::int64_t kFloatsOfChunk = kChunkBytes / 4;
+constexpr std::int64_t kLengthsBytes = kSymbols / 2;
+constexpr std::int64_t kSizesBytes = kStreams * 4;
+
+struct Start {
+  std::uint32_t elements = 0;
+  std::uint16_t tag = kTag;
+  ValueType type = ValueType::kFloat32;
+  std::uint8_t zero = 0;
+  std::int64_t bytes = 0;
+};
+static_assert(sizeof(Start) == 16);
+
+struct ChunkStart {
+  std::uint32_t bytes = 0;
+  std::uint32_t coded = 0;  ///< 0: as they are
+};
+
+std::int64_t up_to_4(std::int64_t bytes) { return (bytes + 3) / 4 * 4; }
+
+std::int64_t chunk_elements(ValueType type) { return kChunkBytes / bytes_per_value(type); }
+
+/// Bytes of a value that are not coded.
+std::int64_t rest_bytes(ValueType type) { return bytes_per_value(type) - 1; }
+
+std::int64_t most_bytes_of(std::int64_t elements) {
+  if (elements <= 0) return 0;
+  const std::int64_t chunks = (elements - 1) / kFloatsOfChunk + 1;
+  return static_cast<std::int64_t>(sizeof(Start)) +
+         chunks * static_cast<std::int64_t>(sizeof(ChunkStart)) + elements * 4;
+}
+
+// ---- values to exponents and the rest, and back; loops that compilers make vectors of ----
+
+template <class T>
+T load(const std::uint8_t* from, std::int64_t i) {
+  T value;
+  std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof value), sizeof value);
+  return value;
+}
+template <class T>
+void store(std::uint8_t* to, std::int64_t i, T value) {
+  std::memcpy(to + i * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
+}
+
+void take_exponents(ValueType type, const std::uint8_t* __restrict values, std::int64_t count,
+                    std::uint8_t* __restrict exponents) {
+  if (type == ValueType::kFloat32) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      exponents[i] = static_cast<std::uint8_t>(load<std::uint32_t>(values, i) >> 23);
+    }
+  } else {
+    const int shift = type == ValueType::kBfloat16 ? 7 : 8;
+    for (std::int64_t i = 0; i < count; ++i) {
+      exponents[i] = static_cast<std::uint8_t>(load<std::uint16_t>(values, i) >> shift);
+    }
+  }
+}
+
+void take_rest(ValueType type, const std::uint8_t* __restrict values, std::int64_t count,
+               std::uint8_t* __restrict rest) {
+  if (type == ValueType::kFloat32) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      store<std::uint16_t>(rest, i, static_cast<std::uint16_t>(load<std::uint32_t>(values, i)));
+    }
+    std::uint8_t* __restrict const upper = rest + 2 * count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto value = load<std::uint32_t>(values, i);
+      upper[i] = static_cast<std::uint8_t>((value >> 16 & 0x7fu) | (value >> 24 & 0x80u));
+    }
+  } else if (type == ValueType::kBfloat16) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto value = load<std::uint16_t>(values, i);
+      rest[i] = static_cast<std::uint8_t>((value & 0x7fu) | (value >> 8 & 0x80u));
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      rest[i] = static_cast<std::uint8_t>(load<std::uint16_t>(values, i));
+    }
+  }
+}
+
+void put_together(ValueType type, const std::uint8_t* __restrict exponents,
+                  const std::uint8_t* __restrict rest, std::int64_t count,
+                  std::uint8_t* __restrict values) {
+  if (type == ValueType::kFloat32) {
+    const std::uint8_t* __restrict const upper = rest + 2 * count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint32_t high = upper[i], low = load<std::uint16_t>(rest, i);
+      const std::uint32_t exponent = exponents[i];
+      store<std::uint32_t>(values, i,
+                           (high & 0x80u) << 24 | exponent << 23 | (high & 0x7fu) << 16 | low);
+    }
+  } else if (type == ValueType::kBfloat16) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint32_t other = rest[i], exponent = exponents[i];
+      store<std::uint16_t>(
+          values, i,
+          static_cast<std::uint16_t>((other & 0x80u) << 8 | exponent << 7 | (other & 0x7fu)));
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint32_t other = rest[i], upper = exponents[i];
+      store<std::uint16_t>(values, i, static_cast<std::uint16_t>(upper << 8 | other));
+    }
+  }
+}
+
+// ---- chunks ----
+
+/// Writes a chunk and returns its bytes. `exponents` has room for those of the chunk.
+std::int64_t encode_chunk(ValueType type, const std::uint8_t* values, std::int64_t count,
+                          std::uint8_t* exponents, std::uint8_t* to) {
+  std::uint8_t* const begin = to;
+  const std::int64_t raw = count * bytes_per_value(type), rest = count * rest_bytes(type);
+  take_exponents(type, values, count, exponents);
+  const Counts counts = count_symbols(exponents, count);
+  const CodeLengths lengths = code_lengths(counts);
+  const std::int64_t fixed = kLengthsBytes + kSizesBytes + rest;
+  ChunkStart start;
+  to += sizeof start;
+  if (up_to_4(fixed + most_bytes(counts, lengths) + kSlack) < raw) {
+    start.coded = 1;
+    for (int symbol = 0; symbol < kSymbols; symbol += 2) {
+      *to++ = static_cast<std::uint8_t>(lengths[symbol] | lengths[symbol + 1] << 4);
+    }
+    std::uint8_t* const sizes = to;
+    to += kSizesBytes;
+    take_rest(type, values, count, to);
+    to += rest;
+    const Streams streams = encode_symbols(exponents, count, lengths, to);
+    std::memcpy(sizes, streams.bytes.data(), static_cast<std::size_t>(kSizesBytes));
+    to += streams.total();
+    const std::int64_t end = up_to_4(to - begin + kSlack);
+    std::memset(to, 0, static_cast<std::size_t>(end - (to - begin)));
+    to = begin + end;
+  } else {
+    std::memcpy(to, values, static_cast<std::size_t>(raw));
+    std::memset(to + raw, 0, static_cast<std::size_t>(up_to_4(raw) - raw));
+    to += up_to_4(raw);
+  }
+  start.bytes = static_cast<std::uint32_t>(to - begin - static_cast<std::int64_t>(sizeof start));
+  std::memcpy(begin, &start, sizeof start);
+  return to - begin;
+}
+
+/// Reads a coded chunk of `bytes` bytes; false if it is damaged. `exponents` has room for those of
+/// the chunk and kSlack more.
+bool decode_chunk(ValueType type, const std::uint8_t* from, std::int64_t bytes, std::int64_t count,
+                  std::uint8_t* exponents, std::uint8_t* values) {
+  const std::int64_t rest = count * rest_bytes(type);
+  const std::int64_t fixed = kLengthsBytes + kSizesBytes + rest;
+  if (bytes < fixed + kSlack) return false;
+  CodeLengths lengths;
+  for (int symbol = 0; symbol < kSymbols; symbol += 2) {
+    lengths[symbol] = from[symbol / 2] & 15;
+    lengths[symbol + 1] = from[symbol / 2] >> 4;
+  }
+  Streams streams;
+  std::memcpy(streams.bytes.data(), from + kLengthsBytes, static_cast<std::size_t>(kSizesBytes));
+  if (!is_complete(lengths) || up_to_4(fixed + streams.total() + kSlack) != bytes) return false;
+  if (!decode_symbols(from + fixed, streams, lengths, exponents, count)) return false;
+  put_together(type, exponents, from + kLengthsBytes + kSizesBytes, count, values);
+  return true;
+}
+
+/// A message that is read from its first chunk to its last.
+class Reading {
+ public:
+  Reading(const std::byte* message, const Start& start)
+      : at_(reinterpret_cast<const std::uint8_t*>(message) + sizeof start),
+        end_(reinterpret_cast<const std::uint8_t*>(message) + start.bytes),
+        type_(start.type),
+        exponents_(static_cast<std::size_t>(chunk_elements(start.type) + kSlack)) {}
+
+  ValueType type() const { return type_; }
+  bool at_end() const { return at_ == end_; }
+
+  /// The next chunk, of `count` values; false if it is damaged.
+  bool next(std::int64_t count, std::uint8_t* values) {
+    ChunkStart start;
+    if (end_ - at_ < static_cast<std::int64_t>(sizeof start)) return false;
+    std::memcpy(&start, at_, sizeof start);
+    at_ += sizeof start;
+    if (start.coded > 1 || start.bytes % 4 != 0 || start.bytes > end_ - at_) return false;
+    const std::uint8_t* const from = at_;
+    at_ += start.bytes;
+    if (start.coded == 1) {
+      return decode_chunk(type_, from, start.bytes, count, exponents_.data(), values);
+    }
+    const std::int64_t raw = count * bytes_per_value(type_);
+    if (start.bytes != up_to_4(raw)) return false;
+    std::memcpy(values, from, static_cast<std::size_t>(raw));
+    return true;
+  }
+
+ private:
+  const std::uint8_t* at_;
+  const std::uint8_t* end_;
+  ValueType type_;
+  std::vector<std::uint8_t> exponents_;
+};
+
+// ---- slices ----
+
+class LosslessCodec : public Codec {
+ public:
+  const CodecTraits& traits() const override {
+    static const CodecTraits kTraits;
+    return kTraits;
+  }
+
+  std::int64_t encoded_bytes(std::int64_t elements) const override {
+    return most_bytes_of(elements);
+  }
+
+  void encode(std::span<const EncodeItem> items, void* /*stream*/) const override {
+    check_encodes(items);
+    for (const EncodeItem& item : items) {
+      const std::int64_t bytes = item.elements > 0 ? encode_slice(item) : 0;
+      if (item.message_bytes != nullptr) *item.message_bytes = bytes;
+    }
+  }
+
+  void decode(std::span<const DecodeItem> items, void* /*stream*/) const override {
+    check_decodes(items, "lossless");
+    for (const DecodeItem& item : items) {
+      std::vector<Reading> messages;
+      for (std::size_t i = 0; i < item.messages.size(); ++i) {
+        if (const Start start = start_of(item, i); item.elements > 0) {
+          messages.emplace_back(item.messages[i], start);
+        }
+      }
+      if (item.elements > 0) decode_slice(item, messages);
+    }
+  }
+
+ private:
+  static std::int64_t encode_slice(const EncodeItem& item) {
+    const bool divides = item.divisor != 1;
+    const ValueType type = divides ? ValueType::kFloat32 : item.type;
+    const std::int64_t most = std::min(chunk_elements(type), item.elements);
+    std::vector<std::uint8_t> exponents(static_cast<std::size_t>(most));
+    std::vector<float> divided(static_cast<std::size_t>(divides ? most : 0));
+    auto* const begin = reinterpret_cast<std::uint8_t*>(item.message);
+    std::uint8_t* to = begin + sizeof(Start);
+    for (std::int64_t first = 0; first < item.elements; first += most) {
+      const std::int64_t count = std::min(most, item.elements - first);
+      const auto* values =
+          static_cast<const std::uint8_t*>(item.values) + first * bytes_per_value(item.type);
+      if (divides) {
+        const Divisor divisor = Divisor::of(item.divisor);
+        for (std::int64_t i = 0; i < count; ++i) {
+          divided[static_cast<std::size_t>(i)] =
+              divisor(load_value(item.values, item.type, first + i));
+        }
+        values = reinterpret_cast<const std::uint8_t*>(divided.data());
+      }
+      to += encode_chunk(type, values, count, exponents.data(), to);
+    }
+    Start start;
+    start.elements = static_cast<std::uint32_t>(item.elements);
+    start.type = type;
+    start.bytes = to - begin;
+    std::memcpy(begin, &start, sizeof start);
+    return start.bytes;
+  }
+
+  /// The start of a message, which must be as long as that says, or as the bound, which is what a
+  /// transport of messages of fixed sizes delivers.
+  static Start start_of(const DecodeItem& item, std::size_t message) {
+    const std::int64_t bytes = item.message_bytes[message];
+    const auto is_long = static_cast<std::int64_t>(sizeof(Start));
+    const auto refuse_length = [&](std::int64_t expected) {
+      throw std::runtime_error(
+          fmt::format("lossless: message {} of a slice of {} elements has {} bytes, expected {}",
+                      message, item.elements, bytes, expected));
+    };
+    Start start;
+    if (item.elements == 0) {
+      if (bytes != 0) refuse_length(0);
+      return start;
+    }
+    if (bytes < is_long) refuse_length(is_long);
+    std::memcpy(&start, item.messages[message], sizeof start);
+    const bool known_type = start.type == ValueType::kFloat32 ||
+                            start.type == ValueType::kFloat16 || start.type == ValueType::kBfloat16;
+    if (start.tag != kTag || start.zero != 0 || !known_type ||
+        start.elements != static_cast<std::uint32_t>(item.elements)) {
+      refuse(item, message);
+    }
+    const bool whole =
+        start.bytes == bytes || (bytes == most_bytes_of(item.elements) && start.bytes <= bytes);
+    if (start.bytes < is_long || !whole) refuse_length(start.bytes);
+    return start;
+  }
+
+  [[noreturn]] static void refuse(const DecodeItem& item, std::size_t message) {
+    throw std::runtime_error(
+        fmt::format("lossless: damaged message: message {} is none of a slice of {} elements",
+                    message, item.elements));
+  }
+
+  static void decode_slice(const DecodeItem& item, std::vector<Reading>& messages) {
+    const bool overwrites = item.mode == DecodeMode::kOverwrite;
+    if (overwrites && messages[0].type() == item.type) {
+      decode_in_place(item, messages[0]);
+    } else {
+      decode_in_fp32(item, messages);
+    }
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      if (!messages[i].at_end()) refuse(item, i);
+    }
+  }
+
+  static void decode_in_place(const DecodeItem& item, Reading& message) {
+    const std::int64_t most = chunk_elements(item.type);
+    for (std::int64_t first = 0; first < item.elements; first += most) {
+      auto* const values =
+          static_cast<std::uint8_t*>(item.values) + first * bytes_per_value(item.type);
+      if (!message.next(std::min(most, item.elements - first), values)) refuse(item, 0);
+    }
+  }
+
+  /// Through fp32, in parts of as many elements as two chunks of fp32 or one of 16 bits have.
+  static void decode_in_fp32(const DecodeItem& item, std::vector<Reading>& messages) {
+    const std::int64_t most = std::min(2 * kFloatsOfChunk, item.elements);
+    std::vector<float> sums(static_cast<std::size_t>(most)), read(sums.size());
+    std::vector<std::uint16_t> halves(sums.size());
+    const Divisor own = Divisor::of(item.own_divisor), sum = Divisor::of(item.sum_divisor);
+    const bool adds = item.mode == DecodeMode::kAdd;
+    for (std::int64_t first = 0; first < item.elements; first += most) {
+      const std::int64_t count = std::min(most, item.elements - first);
+      for (std::int64_t i = 0; adds && i < count; ++i) {
+        sums[static_cast<std::size_t>(i)] = own(load_value(item.values, item.type, first + i));
+      }
+      for (std::size_t m = 0; m < messages.size(); ++m) {
+        if (!read_part(messages[m], count, read.data(), halves.data())) refuse(item, m);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+          sums[i] = adds ? sums[i] + read[i] : read[i];
+        }
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float value = sums[static_cast<std::size_t>(i)];
+        store_value(item.values, item.type, first + i, adds ? sum(value) : value);
+      }
+    }
+  }
+
+  static bool read_part(Reading& message, std::int64_t count, float* to, std::uint16_t* halves) {
+    if (message.type() == ValueType::kFloat32) {
+      for (std::int64_t first = 0; first < count; first += kFloatsOfChunk) {
+        const std::int64_t some = std::min(kFloatsOfChunk, count - first);
+        if (!message.next(some, reinterpret_cast<std::uint8_t*>(to + first))) return false;
+      }
+      return true;
+    }
+    if (!message.next(count, reinterpret_cast<std::uint8_t*>(halves))) return false;
+    for (std::int64_t i = 0; i < count; ++i) to[i] = load_value(halves, message.type(), i);
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_codec() { return std::make_unique<LosslessCodec>(); }
+
+}  // namespace hipress::kernels::lossless

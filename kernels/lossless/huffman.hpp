@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+/// An entropy coder for bytes: canonical Huffman codes of at most 11 bits, in four streams that are
+/// coded and decoded side by side, since one alone waits for itself.
+///
+/// D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952. A decoder
+/// looks up 11 bits at a time and takes all symbols from them that are complete, at most four:
+/// bytes that cost 2.6 bits, as exponents of normal numbers do, come four to a step.
+namespace hipress::kernels::lossless {
+
+inline constexpr int kMaxCodeBits = 11;
+inline constexpr int kSymbols = 256;
+inline constexpr int kStreams = 4;
+/// Bytes behind the streams that may be read and written.
+inline constexpr std::int64_t kSlack = 8;
+
+/// Bits of each symbol's code; 0: it does not occur. A complete prefix code.
+using CodeLengths = std::array<std::uint8_t, kSymbols>;
+using Counts = std::array<std::uint32_t, kSymbols>;
+
+/// How often each byte occurs.
+Counts count_symbols(const std::uint8_t* symbols, std::int64_t count);
+
+/// The lengths of a Huffman code for symbols of which at least one occurs, cut off at kMaxCodeBits.
+CodeLengths code_lengths(const Counts& counts);
+
+/// Whether lengths are those of a complete prefix code of at most kMaxCodeBits.
+bool is_complete(const CodeLengths& lengths);
+
+/// The most bytes that `count` symbols come to, without kSlack.
+std::int64_t most_bytes(const Counts& counts, const CodeLengths& lengths);
+
+/// Stream k has symbols [k · ceil(count / 4), …): a quarter each, the last one what is left.
+struct Streams {
+  std::array<std::uint32_t, kStreams> bytes = {};
+  std::int64_t total() const {
+    std::int64_t sum = 0;
+    for (const std::uint32_t size : bytes) sum += size;
+    return sum;
+  }
+};
+
+/// Writes the streams one after the other, at most most_bytes() + kSlack bytes.
+Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const CodeLengths& lengths,
+                       std::uint8_t* to);
+
+/// Reads them; `from` has kSlack bytes behind the streams, and `symbols` room for kSlack more than
+/// `count`. False for streams that no encoder wrote; then some symbols may have been written.
+bool decode_symbols(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
+                    std::uint8_t* symbols, std::int64_t count);
+
+}  // namespace hipress::kernels::lossless

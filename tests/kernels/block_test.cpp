@@ -1,0 +1,188 @@
+// Quantisers of blocks: the reference's bits for every parameter, their error bounds, damage.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/codec/algorithm_list.hpp"
+#include "tests/kernels/reference.hpp"
+#include "tests/kernels/round_trip.hpp"
+
+namespace hipress::kernels {
+namespace {
+
+using namespace testing;
+
+const std::vector<std::string> kNames = {"int8block", "int4block", "fp8block"};
+
+std::string text_of(const std::string& name, const reference::Blocks& how) {
+  return name + "(block=" + std::to_string(how.block) +
+         ",rotate=" + std::to_string(static_cast<int>(how.rotate)) +
+         ",stochastic=" + std::to_string(static_cast<int>(how.stochastic)) + ")";
+}
+
+TEST_CASE("quantisers of blocks match the reference for every size, rotation and rounding") {
+  const DrawKey key{.seed = 4, .node = 2, .first_element = (std::int64_t{1} << 32) - 100};
+  for (const std::string& name : kNames) {
+    for (const std::int64_t block : {32, 96, 256, 2048}) {
+      for (const int choice : {0, 1, 2, 3}) {
+        const reference::Blocks how{block, choice % 2 == 1, choice / 2 == 1};
+        const std::string text = text_of(name, how);
+        for (const std::int64_t elements : {1, 31, 33, 250, 4097}) {
+          const std::vector<float> inputs = gaussian(elements, 6);
+          const reference::Encoded expected = reference::blocks(name, inputs, 3, key, how);
+          for (const Isa isa : available_isas()) {
+            INFO(describe(isa, text, elements, 0));
+            const auto codec = make_codec_for(text, isa);
+            const auto message = encode(*codec, inputs, 3, nullptr, key);
+            REQUIRE(message == expected.message);
+            REQUIRE(same_bits(decode(*codec, message, elements), expected.decoded));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a sum of several messages is the sum of what each decodes to, in their order") {
+  for (const char* text : {"int8block", "int4block(rotate=1)", "fp8block(block=96)"}) {
+    const std::int64_t elements = 777;
+    const std::vector<float> x = gaussian(elements, 1);
+    for (const Isa isa : available_isas()) {
+      const auto codec = make_codec_for(text, isa);
+      std::vector<std::vector<std::byte>> messages;
+      std::vector<float> expected = x;
+      for (float& value : expected) value = value / 3;
+      for (std::uint32_t peer = 0; peer < 5; ++peer) {
+        messages.push_back(encode(*codec, gaussian(elements, 10 + peer), 1, nullptr, {}));
+        const std::vector<float> decoded = decode(*codec, messages.back(), elements);
+        for (std::size_t i = 0; i < decoded.size(); ++i) expected[i] = expected[i] + decoded[i];
+      }
+      for (float& value : expected) value = value / 7;
+      INFO(to_string(isa) << ", " << text);
+      CHECK(same_bits(decode_add(*codec, messages, x, 3, 7), expected));
+    }
+  }
+}
+
+/// Values of very different sizes, block by block; zeros and denormals among them.
+std::vector<float> of_all_sizes(std::int64_t elements) {
+  std::vector<float> values = gaussian(elements, 9);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    values[i] = std::ldexp(values[i], static_cast<int>(i / 64 % 200) - 120);
+    if (i % 11 == 0) values[i] = 0;
+    if (i % 13 == 0) values[i] = static_cast<float>(i % 5) * FLT_TRUE_MIN;
+  }
+  return values;
+}
+
+TEST_CASE("an element is off by at most half a step, or a step with stochastic rounding") {
+  // The step is the block's largest magnitude (1e-30 if that is less) divided by the levels on one
+  // side; of E4M3, the distance of the two floats around the element: its power of two over 8, and
+  // at least 2^-9 times the scale. 2^-14 of it is what fp32 loses on the way.
+  constexpr std::int64_t kElements = 30011;
+  const std::vector<float> inputs = of_all_sizes(kElements);
+  for (const std::string& name : kNames) {
+    for (const bool stochastic : {false, true}) {
+      const auto codec = make_codec(text_of(name, {64, false, stochastic}));
+      const std::vector<float> decoded = round_trip(*codec, inputs);
+      for (std::int64_t i = 0; i < kElements; ++i) {
+        const std::int64_t first = i / 64 * 64, end = std::min(first + 64, kElements);
+        double most = 1e-30;
+        for (std::int64_t k = first; k < end; ++k) {
+          most = std::max(most, std::fabs(double{inputs[k]}));
+        }
+        double step = most / (name == "int4block" ? 7 : 127);
+        if (name == "fp8block") {
+          int exponent = 0;
+          std::frexp(std::fabs(inputs[i]) / (most / 448) * (1 + 1e-6), &exponent);
+          step = std::ldexp(most / 448, std::max(exponent - 4, -9));
+        }
+        const double bound = step * (stochastic ? 1 : 0.5) * (1 + 0x1p-14);
+        INFO(name << ", element " << i << ": " << inputs[i] << ", " << decoded[i]);
+        REQUIRE(std::fabs(double{decoded[i]} - inputs[i]) <= bound);
+      }
+    }
+  }
+}
+
+TEST_CASE("stochastic rounding is right on average") {
+  // 4000 draws of one value whose place between two levels is 0.3: the mean is off by at most 4
+  // standard deviations, step · sqrt(0.3 · 0.7 / 4000) each.
+  for (const std::string& name : kNames) {
+    const double levels = name == "int4block" ? 7 : name == "int8block" ? 127 : 448;
+    const auto value =
+        static_cast<float>((name == "fp8block" ? 16 * 1.3 - 4.8 + 1.6 : 2.3) / levels);
+    const double step = (name == "fp8block" ? 2 : 1) / levels;  // 17.6 lies between 16 and 18
+    std::vector<float> inputs(32, 0.0f);
+    inputs[0] = 1;
+    inputs[5] = value;
+    const auto codec = make_codec(text_of(name, {32, false, true}));
+    double sum = 0;
+    for (std::uint64_t step_number = 0; step_number < 4000; ++step_number) {
+      sum += round_trip(*codec, inputs, {.step = step_number})[5];
+    }
+    INFO(name);
+    CHECK(std::fabs(sum / 4000 - value) < 4 * step * std::sqrt(0.25 / 4000));
+  }
+}
+
+TEST_CASE("a rotation keeps lengths, is its own inverse, and spreads an outlier") {
+  for (const std::int64_t count : {1, 32, 96, 1000, 2048}) {
+    std::vector<float> values = gaussian(count, 2);
+    const std::vector<float> before = values;
+    reference::rotate(values.data(), count);
+    double length = 0, length_before = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      length += double{values[i]} * values[i];
+      length_before += double{before[i]} * before[i];
+    }
+    CHECK(length == Approx(length_before).epsilon(1e-5));
+    reference::rotate(values.data(), count);
+    for (std::size_t i = 0; i < values.size(); ++i) CHECK(std::fabs(values[i] - before[i]) < 1e-5);
+  }
+  // One value of 100 among 255 about 1: the step falls from 100/7 to about (100/16 + 3)/7.
+  std::vector<float> inputs = gaussian(256, 3);
+  inputs[77] = 100;
+  const auto error = [&](const char* text) {
+    const std::vector<float> decoded = round_trip(*make_codec(text), inputs);
+    double sum = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) sum += std::pow(decoded[i] - inputs[i], 2.0);
+    return sum;
+  };
+  const double plain = error("int4block(block=256,stochastic=0)");
+  CHECK(error("int4block(block=256,stochastic=0,rotate=1)") < plain / 2 + 40);
+  CHECK(error("int4block(block=256,stochastic=1,rotate=1)") <
+        error("int4block(block=256,stochastic=1)") / 10);
+}
+
+TEST_CASE("zeros stay zeros, and what is not finite makes the slice NaN") {
+  for (const std::string& name : kNames) {
+    for (const char* rotate : {"0", "1"}) {
+      const auto codec = make_codec(name + "(rotate=" + rotate + ")");
+      for (const float value : round_trip(*codec, std::vector<float>(1000, 0.0f))) {
+        CHECK(value == 0);
+      }
+      for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+        std::vector<float> inputs = gaussian(1000, 2);
+        inputs[999] = bad;
+        for (const float value : round_trip(*codec, inputs)) CHECK(std::isnan(value));
+      }
+    }
+  }
+}
+
+TEST_CASE("floats of blocks that no encoder writes are refused before anything is written") {
+  for (const std::string& name : kNames) {
+    const auto codec = make_codec(name);
+    auto message = encode(*codec, gaussian(1000, 1), 1, nullptr, {});
+    const float bad = INFINITY;
+    std::memcpy(&message[16 + 4], &bad, sizeof bad);  // of the second block
+    CHECK_THROWS_WITH(decode(*codec, message, 1000), Catch::Contains("damaged message"));
+  }
+}
+
+}  // namespace
+}  // namespace hipress::kernels
