@@ -38,6 +38,21 @@ foreach(case "synchronise;the reference's bits" "synchronise;kill;every wait nam
   endif()
 endforeach()
 
+# The program of docs/c-api.md, built as the page says.
+file(READ ${CMAKE_CURRENT_LIST_DIR}/../../docs/c-api.md page)
+string(REGEX MATCH "```c\n(.*)\n```" ignored "${page}")
+file(WRITE ${WORK_DIR}/average.c "${CMAKE_MATCH_1}\n")
+file(GLOB library ${WORK_DIR}/prefix/lib*/libhipress.so ${WORK_DIR}/prefix/lib/*/libhipress.so)
+cmake_path(GET library PARENT_PATH folder)
+separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS}")
+run(ignored ${c_compiler} ${flags} -I${WORK_DIR}/prefix/include/hipress ${WORK_DIR}/average.c -L${folder} -lhipress
+  -Wl,-rpath,${folder} -o ${WORK_DIR}/documented)
+file(MAKE_DIRECTORY ${WORK_DIR}/meeting)
+run(printed sh -c "'${WORK_DIR}/documented' 0 '${WORK_DIR}/meeting' & '${WORK_DIR}/documented' 1 '${WORK_DIR}/meeting' && wait $!")
+if(NOT printed STREQUAL "2\n2\n")
+  message(FATAL_ERROR "the program of docs/c-api.md printed '${printed}'")
+endif()
+
 # An installed compiler has its wrappers, and what they include, beside it.
 foreach(file kernels/compll/wrappers/pytorch.cpp kernels/codec/operator.hpp)
   if(NOT EXISTS ${WORK_DIR}/prefix/share/hipress/${file})
