@@ -30,6 +30,7 @@ struct Gradient {
   std::int64_t elements = 0;
   models::Dtype type = models::Dtype::kFloat32;
   std::vector<std::int64_t> shape = {};  ///< as models::Gradient::shape
+  double ready_s = 0;  ///< after the start of backward; bulk groups with a longest wait go by it
 };
 
 /// Gradients and a plan for them, ready to run on any rank.
@@ -41,7 +42,7 @@ struct Compiled {
   std::string fingerprint;
 };
 
-/// The gradients as a model, without times: bulk groups and all-reduces take them in this order,
+/// The gradients as a model: bulk groups and all-reduces take them in this order,
 /// which should be that in which backward completes them. io::InputError that names the gradient
 /// for no name, a name twice, a number of elements outside 1 … models::kMaxElements, or a shape of
 /// another number of elements.
@@ -82,6 +83,8 @@ class Work {
   void wait() const;
   /// Without waiting: whether wait() would return, or throw, at once.
   bool done() const;
+  /// Waits at most so long; whether it is done. Throws nothing of what the engine has failed with.
+  bool wait_until(transport::Clock::time_point at) const;
   /// Calls `then` once, with null or the error, when it is done: on a thread of the engine, or at
   /// once on this one. It must not throw, nor wait for other works, nor close the engine. It may
   /// submit.
@@ -139,6 +142,21 @@ class Engine {
   /// Not while another thread submits.
   void close() noexcept;
 
+  /// Ends the job on every rank, which are told that this one ended it and why; works that are
+  /// under way fail with that. Any thread may call it, also while others wait or submit.
+  void abort(const std::string& reason) noexcept;
+
+  /// Writes what encoders keep between iterations, and how many iterations each unit has had, to a
+  /// file that appears at once and complete. Waits for what is under way; std::logic_error if
+  /// members of a bulk group are submitted and others are not. Throws as Work::wait() if the engine
+  /// has failed, and as kernels::StateStore::save(). Not while another thread submits.
+  void save_state(const std::string& path);
+  /// Goes on where the engine was that wrote the file: what is averaged after it has the bits that
+  /// it would have had there. The engine must be of equal gradients, plan, ranks and seed. Waits
+  /// and throws as save_state(); throws as kernels::StateStore::restore(), and changes nothing
+  /// then.
+  void load_state(const std::string& path);
+
   const Compiled& compiled() const { return *compiled_; }
 
  private:
@@ -159,6 +177,10 @@ class Engine {
 
   void check(std::uint32_t gradient, const Tensor& tensor) const;
   void lay_out();
+  /// Returns when nothing is under way.
+  void require_idle();
+  /// A gradient's count of iterations, as the store keeps it.
+  float* count_of(std::uint32_t gradient);
   /// Takes units that have ended until the engine is closed, or fails.
   void take_ended();
   void end_unit(std::uint32_t unit);
