@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <future>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -48,8 +47,14 @@ models::Model model_of(std::vector<Gradient> gradients) {
                                        io::quote(gradient.name)));
     }
     require_shape(gradient);
+    if (!(gradient.ready_s >= 0 && gradient.ready_s <= models::kLongestTime_s)) {
+      throw io::InputError(fmt::format("gradient {}: it is ready after {} s; give 0 to {:g}",
+                                       io::quote(gradient.name), gradient.ready_s,
+                                       models::kLongestTime_s));
+    }
     model.gradients.push_back({.name = std::move(gradient.name),
                                .elements = gradient.elements,
+                               .ready_s = gradient.ready_s,
                                .dtype = gradient.type,
                                .shape = std::move(gradient.shape)});
   }
@@ -116,18 +121,16 @@ void Work::wait() const {
   if (state_->error) std::rethrow_exception(state_->error);
 }
 
-bool Work::wait_for(std::chrono::nanoseconds time) const {
-  if (!state_) throw std::logic_error("a Work that was not submitted is waited for");
-  std::unique_lock lock(state_->mutex);
-  if (!state_->changed.wait_for(lock, time, [this] { return state_->done; })) return false;
-  if (state_->error) std::rethrow_exception(state_->error);
-  return true;
-}
-
 bool Work::done() const {
   if (!state_) return false;
   const std::lock_guard lock(state_->mutex);
   return state_->done;
+}
+
+bool Work::wait_until(transport::Clock::time_point at) const {
+  if (!state_) throw std::logic_error("a Work that was not submitted is waited for");
+  std::unique_lock lock(state_->mutex);
+  return state_->changed.wait_until(lock, at, [this] { return state_->done; });
 }
 
 void Work::then(std::function<void(std::exception_ptr error)> callback) const {
@@ -144,6 +147,26 @@ void Work::then(std::function<void(std::exception_ptr error)> callback) const {
 // ------------------------------------------------------------------------------------- engine
 
 namespace {
+
+/// The role under which the store keeps a gradient's count of iterations: 64 bits as four numbers
+/// of 16 bits, lowest first, all of which a float holds exactly.
+constexpr std::uint32_t kCountRole = UINT32_MAX;
+constexpr int kCountDigits = 4;
+constexpr std::uint64_t kCountBase = 1 << 16;
+
+void write_count(std::uint64_t count, float* digits) {
+  for (int i = 0; i < kCountDigits; ++i, count /= kCountBase) {
+    digits[i] = static_cast<float>(count % kCountBase);
+  }
+}
+
+std::uint64_t read_count(const float* digits) {
+  std::uint64_t count = 0;
+  for (int i = kCountDigits - 1; i >= 0; --i) {
+    count = count * kCountBase + static_cast<std::uint64_t>(digits[i]);
+  }
+  return count;
+}
 
 const Compiled& fitting(const std::shared_ptr<const Compiled>& compiled,
                         const transport::Endpoint& endpoint) {
@@ -162,8 +185,6 @@ Engine::Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> co
                static_cast<std::uint32_t>(endpoint.rank())),
       device_(options.device) {
   lay_out();
-  if (!options.load_state.empty()) states_.load(options.load_state);
-  for (UnitState& unit : units_) unit.iteration = options.first_iteration;
   runtime_ = std::make_unique<Runtime>(
       endpoint_, program_, unit_memory_, states_,
       RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s, .pace = Pace::kUnit});
@@ -261,28 +282,6 @@ Work Engine::submit(std::uint32_t gradient, const Tensor& tensor) {
   return Work(std::move(state));
 }
 
-std::uint64_t Engine::iteration() const {
-  const std::lock_guard lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);
-  if (under_way_ > 0) throw std::logic_error("gradients are under way; wait for their Works first");
-  std::optional<std::uint64_t> all;
-  for (std::uint32_t u = 0; u < units_.size(); ++u) {
-    if (program_.layout().units[u].members.empty()) continue;
-    if (units_[u].submitted > 0 || all.value_or(units_[u].iteration) != units_[u].iteration) {
-      throw std::logic_error(fmt::format(
-          "gradients were submitted unequally often, such as {}: submit the others, too",
-          program_.layout().units[u].name));
-    }
-    all = units_[u].iteration;
-  }
-  return all.value_or(0);
-}
-
-void Engine::save_state(const std::string& path) {
-  iteration();  // what is not under way leaves its states alone
-  states_.save(path);
-}
-
 void Engine::copied(std::uint32_t gradient) {
   const std::uint32_t number = slots_[gradient].unit;
   UnitState& unit = units_[number];
@@ -378,6 +377,46 @@ void Engine::fail(std::exception_ptr error) {
     idle_.notify_all();
   }
   for (const auto& work : ended) work->end(error);
+}
+
+void Engine::abort(const std::string& reason) noexcept {
+  const int rank = endpoint_.rank();
+  endpoint_.abort(rank, reason);
+  runtime_->fail(std::make_exception_ptr(transport::PeerError(rank, reason)));
+}
+
+void Engine::require_idle() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return under_way_ == 0 || failure_; });
+  if (failure_) std::rethrow_exception(failure_);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i].work) continue;
+    throw std::logic_error(
+        fmt::format("gradient {} is submitted, and others of its bulk group are not: states are "
+                    "saved and loaded between iterations",
+                    io::quote(compiled_->model.gradients[i].name)));
+  }
+}
+
+float* Engine::count_of(std::uint32_t gradient) {
+  return states_.get(compiled_->model.gradients[gradient].name, kCountRole, kCountDigits, 1);
+}
+
+void Engine::save_state(const std::string& path) {
+  require_idle();
+  for (std::uint32_t g = 0; g < slots_.size(); ++g) {
+    write_count(units_[slots_[g].unit].iteration, count_of(g));
+  }
+  states_.save(path);
+}
+
+void Engine::load_state(const std::string& path) {
+  require_idle();
+  for (std::uint32_t g = 0; g < slots_.size(); ++g) count_of(g);
+  states_.restore(path);
+  for (std::uint32_t g = 0; g < slots_.size(); ++g) {
+    units_[slots_[g].unit].iteration = read_count(count_of(g));
+  }
 }
 
 void Engine::close() noexcept {

@@ -30,6 +30,7 @@ struct Gradient {
   std::int64_t elements = 0;
   models::Dtype type = models::Dtype::kFloat32;
   std::vector<std::int64_t> shape = {};  ///< as models::Gradient::shape
+  double ready_s = 0;  ///< after the start of backward; bulk groups with a longest wait go by it
 };
 
 /// Gradients and a plan for them, ready to run on any rank.
@@ -41,7 +42,7 @@ struct Compiled {
   std::string fingerprint;
 };
 
-/// The gradients as a model, without times: bulk groups and all-reduces take them in this order,
+/// The gradients as a model: bulk groups and all-reduces take them in this order,
 /// which should be that in which backward completes them. io::InputError that names the gradient
 /// for no name, a name twice, a number of elements outside 1 … models::kMaxElements, or a shape of
 /// another number of elements.
@@ -80,10 +81,10 @@ class Work {
   /// Returns when the tensor holds the mean over all ranks. Throws what the engine has failed with:
   /// transport::PeerError names the rank that is at fault.
   void wait() const;
-  /// The same, but returns false after so long: it is not done yet.
-  bool wait_for(std::chrono::nanoseconds time) const;
   /// Without waiting: whether wait() would return, or throw, at once.
   bool done() const;
+  /// Waits at most so long; whether it is done. Throws nothing of what the engine has failed with.
+  bool wait_until(transport::Clock::time_point at) const;
   /// Calls `then` once, with null or the error, when it is done: on a thread of the engine, or at
   /// once on this one. It must not throw, nor wait for other works, nor close the engine. It may
   /// submit.
@@ -105,10 +106,6 @@ struct EngineOptions {
   /// runtime's. They are copied through pinned memory: codecs run on the host's CPUs. Null: all
   /// tensors lie in the host's memory.
   Device* device = nullptr;
-  /// What save_state() wrote on this rank, and that engine's iteration() then: with the same
-  /// gradients and plan the engine goes on as that one would have. Empty: a new beginning.
-  std::string load_state;
-  std::uint64_t first_iteration = 0;
 };
 
 /// Synchronises gradients between ranks as they become ready: the library for programs that are
@@ -145,14 +142,22 @@ class Engine {
   /// Not while another thread submits.
   void close() noexcept;
 
-  const Compiled& compiled() const { return *compiled_; }
+  /// Ends the job on every rank, which are told that this one ended it and why; works that are
+  /// under way fail with that. Any thread may call it, also while others wait or submit.
+  void abort(const std::string& reason) noexcept;
 
-  /// How often every gradient has been submitted, first_iteration included. std::logic_error if
-  /// something is under way, or gradients were submitted unequally often.
-  std::uint64_t iteration() const;
-  /// Writes what encoders keep between iterations to a file, whole or not at all. std::logic_error
-  /// as iteration(); io::InputError if the file cannot be written.
+  /// Writes what encoders keep between iterations, and how many iterations each unit has had, to a
+  /// file that appears at once and complete. Waits for what is under way; std::logic_error if
+  /// members of a bulk group are submitted and others are not. Throws as Work::wait() if the engine
+  /// has failed, and as kernels::StateStore::save(). Not while another thread submits.
   void save_state(const std::string& path);
+  /// Goes on where the engine was that wrote the file: what is averaged after it has the bits that
+  /// it would have had there. The engine must be of equal gradients, plan, ranks and seed. Waits
+  /// and throws as save_state(); throws as kernels::StateStore::restore(), and changes nothing
+  /// then.
+  void load_state(const std::string& path);
+
+  const Compiled& compiled() const { return *compiled_; }
 
  private:
   /// A gradient on this rank.
@@ -172,6 +177,10 @@ class Engine {
 
   void check(std::uint32_t gradient, const Tensor& tensor) const;
   void lay_out();
+  /// Returns when nothing is under way.
+  void require_idle();
+  /// A gradient's count of iterations, as the store keeps it.
+  float* count_of(std::uint32_t gradient);
   /// Takes units that have ended until the engine is closed, or fails.
   void take_ended();
   void end_unit(std::uint32_t unit);
@@ -191,7 +200,7 @@ class Engine {
   std::mutex device_mutex_;  ///< while something is enqueued there
   std::unique_ptr<Runtime> runtime_;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable idle_;  ///< nothing is under way, or the engine has failed
   std::vector<Slot> slots_;       ///< per gradient
   std::vector<UnitState> units_;

@@ -102,7 +102,11 @@ std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, s
   if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
   std::vector<runtime::Gradient> all;
   for (const hipress_gradient& one : std::span(gradients, count)) {
-    all.push_back({text_of(one.name), one.elements, dtype_of(one.type), shape_of(one)});
+    all.push_back({.name = text_of(one.name),
+                   .elements = one.elements,
+                   .type = dtype_of(one.type),
+                   .shape = shape_of(one),
+                   .ready_s = one.ready_s});
   }
   return all;
 }
@@ -201,11 +205,8 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
   made->endpoint = connect_rank(options, *compiled);
   made->engine = std::make_unique<runtime::Engine>(
       *made->endpoint, compiled,
-      runtime::EngineOptions{.seed = options.seed,
-                             .timeout_s = options.timeout_s,
-                             .device = made->device.get(),
-                             .load_state = text_of(options.state),
-                             .first_iteration = options.iteration});
+      runtime::EngineOptions{
+          .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
   return made;
 }
 
@@ -265,6 +266,22 @@ hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient,
   });
 }
 
+hipress_status hipress_submit_many(hipress_engine* engine, size_t count, const uint32_t* gradients,
+                                   const hipress_tensor* tensors, hipress_work** works) {
+  if (works != nullptr) std::fill_n(works, count, nullptr);
+  const hipress_status fits = guarded([&] {
+    required(gradients, "gradients");
+    required(tensors, "tensors");
+    required(works, "works");
+  });
+  if (fits != HIPRESS_OK) return fits;
+  for (std::size_t i = 0; i < count; ++i) {
+    const hipress_status status = hipress_submit(engine, gradients[i], &tensors[i], &works[i]);
+    if (status != HIPRESS_OK) return status;
+  }
+  return HIPRESS_OK;
+}
+
 hipress_status hipress_wait(hipress_work* work) {
   return guarded([&] {
     const std::unique_ptr<hipress_work> owned(&required(work, "work"));
@@ -272,40 +289,56 @@ hipress_status hipress_wait(hipress_work* work) {
   });
 }
 
-hipress_status hipress_wait_for(hipress_work* work, double seconds, int* done) {
-  if (done != nullptr) *done = 1;
-  return guarded([&] {
-    const hipress_work& waited = required(work, "work");
-    int& is_done = required(done, "done");
-    if (!(seconds >= 0)) throw std::invalid_argument("seconds must not be negative");
-    constexpr double kLongest_s = 1e9;  // decades
-    const std::chrono::duration<double> time(std::min(seconds, kLongest_s));
-    bool ended = true;
-    try {
-      ended = waited.work.wait_for(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
-    } catch (...) {
-      delete work;
-      throw;
+hipress_status hipress_wait_all(hipress_work** works, size_t count, double seconds, int* done) {
+  if (done != nullptr) *done = 0;
+  const hipress_status fits = guarded([&] {
+    required(works, "works");
+    required(done, "done");
+    if (!(seconds >= 0)) {
+      throw std::invalid_argument(fmt::format("seconds is {}; give 0 or more", seconds));
     }
-    is_done = ended ? 1 : 0;
-    if (ended) delete work;
   });
+  if (fits != HIPRESS_OK) return fits;
+  const std::chrono::duration<double> longest(std::min(seconds, transport::kMaxTimeout_s));
+  const auto until =
+      transport::Clock::now() + std::chrono::duration_cast<transport::Clock::duration>(longest);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (works[i] != nullptr && !works[i]->work.wait_until(until)) return HIPRESS_OK;
+  }
+  *done = 1;
+  hipress_status first = HIPRESS_OK;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (works[i] == nullptr) continue;
+    if (first == HIPRESS_OK) {
+      first = hipress_wait(works[i]);
+    } else {
+      hipress_release(works[i]);
+    }
+    works[i] = nullptr;
+  }
+  return first;
 }
 
 int hipress_done(const hipress_work* work) { return work != nullptr && work->work.done() ? 1 : 0; }
 
 void hipress_release(hipress_work* work) { delete work; }
 
-hipress_status hipress_iteration(const hipress_engine* engine, uint64_t* iteration) {
-  return guarded(
-      [&] { required(iteration, "iteration") = required(engine, "engine").engine->iteration(); });
+hipress_status hipress_save_state(hipress_engine* engine, const char* path) {
+  return guarded([&] { required(engine, "engine").engine->save_state(&required(path, "path")); });
 }
 
-hipress_status hipress_save_state(hipress_engine* engine, const char* file) {
-  return guarded([&] {
-    required(file, "file");
-    required(engine, "engine").engine->save_state(file);
-  });
+hipress_status hipress_load_state(hipress_engine* engine, const char* path) {
+  return guarded([&] { required(engine, "engine").engine->load_state(&required(path, "path")); });
+}
+
+void hipress_abort(hipress_engine* engine, const char* reason) {
+  if (engine == nullptr) return;
+  try {
+    const int rank = engine->endpoint->rank();
+    engine->engine->abort(fmt::format("rank {} ended the job: {}", rank, text_of(reason)));
+  } catch (const std::exception&) {
+    engine->engine->abort({});  // no memory for words
+  }
 }
 
 void hipress_close(hipress_engine* engine) { delete engine; }

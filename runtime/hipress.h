@@ -60,6 +60,7 @@ typedef struct hipress_gradient {
   int dimensions;       /**< of `shape`, at most 16; 0: one dimension */
   const int64_t* shape; /**< outermost first, as in a framework; their product is `elements`. Copied. Null if there are
                              no dimensions */
+  double ready_s;       /**< after the start of backward; plans whose bulk groups have a longest wait go by it */
 } hipress_gradient;
 
 /** A place of the caller's own where ranks leave what the others find, such as a framework's key-value store: entries
@@ -73,7 +74,7 @@ typedef struct hipress_store {
   int64_t (*wait)(void* context, const char* name, double seconds, void* data, size_t capacity);
 } hipress_store;
 
-/** What a job is. All but `rank`, `store` and `state` is the same on every rank. Texts are copied. */
+/** What a job is. All but `rank` and `store` is the same on every rank. Texts are copied. */
 typedef struct hipress_options {
   size_t bytes;             /**< of this structure, as hipress_options_init() sets it */
   int rank;                 /**< from 0 to ranks - 1 */
@@ -95,8 +96,6 @@ typedef struct hipress_options {
   int device;               /**< the GPU on which tensors may lie, as CUDA counts; default -1: none */
   const hipress_store* store; /**< where ranks meet, instead of `rendezvous`, which then only names it in messages; used
                                    by hipress_open() alone; default null: none */
-  const char* state;        /**< a file of hipress_save_state(), of this rank; default null: a new beginning */
-  uint64_t iteration;       /**< hipress_iteration() of the engine that wrote it */
 } hipress_options;
 
 /** Values in memory that the caller lends until the work is done. */
@@ -126,12 +125,18 @@ HIPRESS_API hipress_status hipress_open(const hipress_options* options, const hi
 HIPRESS_API hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient, const hipress_tensor* tensor,
                                           hipress_work** work);
 
+/** Submits `count` gradients as hipress_submit() does one, in this order; for callers to whom a call is dear. After an
+ * error, `works` holds those that were submitted before it, and null from there on. */
+HIPRESS_API hipress_status hipress_submit_many(hipress_engine* engine, size_t count, const uint32_t* gradients,
+                                               const hipress_tensor* tensors, hipress_work** works);
+
 /** Waits until the tensor holds the mean over all ranks, and frees the work, whatever it returns. */
 HIPRESS_API hipress_status hipress_wait(hipress_work* work);
 
-/** Waits for at most so many seconds. `*done` is 0 if the work is not done by then; else it is 1, the call returns as
- * hipress_wait(), and frees the work. For a caller that must look after something else now and then. */
-HIPRESS_API hipress_status hipress_wait_for(hipress_work* work, double seconds, int* done);
+/** Waits at most `seconds` until `count` works are done; `*done` says whether they are. If so, frees them all, sets them
+ * to null, and returns what hipress_wait() would return of the first that failed. If not, frees none and returns
+ * HIPRESS_OK, so that the caller can look after its signals and call again. Works that are null are done. */
+HIPRESS_API hipress_status hipress_wait_all(hipress_work** works, size_t count, double seconds, int* done);
 
 /** 1 if hipress_wait() would return at once, else 0. */
 HIPRESS_API int hipress_done(const hipress_work* work);
@@ -139,14 +144,18 @@ HIPRESS_API int hipress_done(const hipress_work* work);
 /** Frees a work that nobody will wait for; what was submitted goes on. Null is nothing. */
 HIPRESS_API void hipress_release(hipress_work* work);
 
-/** How often every gradient has been submitted, options.iteration included, in `*iteration`. HIPRESS_INVALID while works
- * are under way, or if gradients were submitted unequally often. */
-HIPRESS_API hipress_status hipress_iteration(const hipress_engine* engine, uint64_t* iteration);
+/** Writes what encoders keep between iterations (residuals, factors, counts of iterations) to a file, which appears at
+ * once and complete. A checkpoint is such a file of every rank. Waits for what is under way. Not while another thread
+ * submits. */
+HIPRESS_API hipress_status hipress_save_state(hipress_engine* engine, const char* path);
 
-/** Writes what this rank's codecs keep between iterations (residuals, factors) to a file, whole or not at all: with it and
- * hipress_iteration() in its options, an engine of the same gradients, plan and ranks goes on with the same bits.
- * HIPRESS_INVALID as hipress_iteration(), or if the file cannot be written. */
-HIPRESS_API hipress_status hipress_save_state(hipress_engine* engine, const char* file);
+/** Goes on as the engine of this rank would have that wrote the file, bit for bit; it must have had equal gradients, plan,
+ * ranks and seed. HIPRESS_INVALID if the file does not fit, or is damaged; nothing has changed then. */
+HIPRESS_API hipress_status hipress_load_state(hipress_engine* engine, const char* path);
+
+/** Ends the job on every rank: what is under way fails, and all are told that this rank ended it, and why. Then
+ * hipress_close() does not wait. Any thread may call it, at any time before hipress_close(). Null is nothing. */
+HIPRESS_API void hipress_abort(hipress_engine* engine, const char* reason);
 
 /** Waits for what is under way, leaves the job, and frees the engine; works may still be waited for. Also after a
  * failure. Not while another thread uses the engine. Null is nothing. */

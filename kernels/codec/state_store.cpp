@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -195,7 +196,8 @@ void StateStore::save(const std::string& path) {
   });
 }
 
-void StateStore::load(const std::string& path) {
+std::map<StateStore::Key, StateStore::Arrays, std::less<>> StateStore::read(
+    const std::string& path) {
   Reader file(path);
   file.expect(kMagic, "is not a state file of this version (it does not begin with HPSTATE1)");
   if (file.number<std::uint32_t>() != kByteOrderMark) {
@@ -229,8 +231,41 @@ void StateStore::load(const std::string& path) {
   }
   file.expect(kEnd, "is damaged at its end");
   if (file.bytes_left() != 0) file.fail("is damaged: something follows its end");
+  return states;
+}
+
+void StateStore::load(const std::string& path) {
+  auto states = read(path);
   const std::lock_guard lock(mutex_);
   states_ = std::move(states);
+}
+
+void StateStore::restore(const std::string& path) {
+  constexpr const char* kRemedy = "load it under the plan, model and ranks that it was saved under";
+  const auto states = read(path);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, ours] : states_) {
+    const auto found = states.find(key);
+    if (found == states.end() || found->second.elements != ours.elements ||
+        found->second.arrays != ours.arrays) {
+      throw io::InputError(path, 0,
+                           fmt::format("has no state of gradient '{}', role {}, with {} arrays of "
+                                       "{} elements; {}",
+                                       key.first, key.second, ours.arrays, ours.elements, kRemedy));
+    }
+  }
+  for (const auto& [key, theirs] : states) {
+    if (states_.contains(key)) continue;
+    throw io::InputError(path, 0,
+                         fmt::format("holds a state of gradient '{}', role {}, that nothing here "
+                                     "keeps; {}",
+                                     key.first, key.second, kRemedy));
+  }
+  for (auto& [key, ours] : states_) {
+    settle(ours);  // what is owed is paid to what is overwritten
+    const std::vector<float>& values = states.find(key)->second.data;
+    std::copy(values.begin(), values.end(), ours.data.begin());
+  }
 }
 
 }  // namespace hipress::kernels

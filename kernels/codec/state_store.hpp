@@ -51,6 +51,11 @@ class StateStore {
   /// that is not finite (which no encoder leaves in a residual).
   void load(const std::string& path);
 
+  /// The same for a store that is in use: writes the file's values into the arrays that there are,
+  /// which stay in place. io::InputError too, and the store as it was, unless the file holds
+  /// exactly the gradients, roles and lengths of this store.
+  void restore(const std::string& path);
+
  private:
   /// A slice that encodes may leave half done.
   struct Open {
@@ -69,6 +74,8 @@ class StateStore {
   Arrays& arrays_of(std::string_view gradient, std::uint32_t role, std::int64_t elements,
                     int arrays);
   static void settle(Arrays& state);
+  /// A file's content; throws as load().
+  static std::map<Key, Arrays, std::less<>> read(const std::string& path);
 
   mutable std::mutex mutex_;
   std::map<Key, Arrays, std::less<>> states_;

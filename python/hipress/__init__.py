@@ -1,18 +1,47 @@
-"""Trains PyTorch models with gradients that are compressed as a plan says, and captures the timings from which
-``hipress-plan`` makes one.
+"""Trains with gradients that are synchronised as a plan of hipress-plan says.
 
     import hipress
-    ddp = torch.nn.parallel.DistributedDataParallel(model)
-    hipress.attach(ddp, plan="plan.yaml")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    hipress.attach(model, plan="plan.yaml")
 
-``hipress.capture(model)`` writes the model file for ``hipress-plan``; ``hipress.verify(ddp)`` lays one step beside plain
-DDP. Needs a PyTorch of 1.13 or later with ``torch.distributed``; everything goes through the C interface of
-``libhipress.so``, so that one package serves all versions.
+Everything is in libhipress.so; this package calls it, whatever the versions of Python and torch.
 """
 
-from hipress.capturing import capture
-from hipress.hook import Attached, attach
-from hipress.native import Engine, Gradient, HipressError, RankLost
-from hipress.verification import verify
+from hipress._engine import Error, InvalidRequest, RankLost
+from hipress._library import Gradient, LibraryError, library_path
 
-__all__ = ["Attached", "Engine", "Gradient", "HipressError", "RankLost", "attach", "capture", "verify"]
+__all__ = ["Error", "Gradient", "InvalidRequest", "LibraryError", "RankLost", "attach", "capture", "library_path", "verify"]
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError("hipress.attach, hipress.verify and hipress.capture need PyTorch: install Debian's python3-torch, or "
+                          f"torch from PyPI, for this interpreter ({error})") from error
+
+
+def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=30.0, seed=1, rendezvous=None,
+           network=None):
+    """Synchronises the gradients of a DistributedDataParallel as a plan says; see hipress._ddp.attach."""
+    _require_torch()
+    from hipress import _ddp
+
+    return _ddp.attach(ddp, plan, algorithm=algorithm, topology=topology, model=model, timeout=timeout, seed=seed,
+                       rendezvous=rendezvous, network=network)
+
+
+def verify(ddp, step=None, *, seed=0):
+    """Lays one step of an attached DistributedDataParallel beside plain DDP; see hipress._verify.verify."""
+    _require_torch()
+    from hipress import _verify
+
+    return _verify.verify(ddp, step, seed=seed)
+
+
+def capture(model, output="model.yaml", **options):
+    """Measures when a model's gradients are ready, and writes it as a model YAML; see hipress._capture.Capture."""
+    _require_torch()
+    from hipress import _capture
+
+    return _capture.Capture(model, output, **options)

@@ -1,0 +1,327 @@
+"""The communication hook of DistributedDataParallel."""
+
+import ctypes
+import os
+import pathlib
+import re
+import secrets
+import socket
+import tempfile
+import weakref
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from hipress import _library, _model_file
+from hipress._engine import Engine, Error, InvalidRequest
+from hipress._library import CTensor, Gradient
+from hipress._store import TorchStore
+
+_TYPES = {torch.float32: _library.FLOAT32, torch.float16: _library.FLOAT16, torch.bfloat16: _library.BFLOAT16}
+#: Hooks by the model that they are attached to.
+_hooks = weakref.WeakKeyDictionary()
+
+
+def hook_of(ddp: DistributedDataParallel) -> "Hook":
+    """The hook that attach() made. InvalidRequest if it did not."""
+    try:
+        return _hooks[ddp]
+    except KeyError:
+        raise InvalidRequest("this model has no hipress hook: call hipress.attach(model) first") from None
+
+
+def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=30.0, seed=1, rendezvous=None,
+           network=None) -> "Hook":
+    """Synchronises the gradients of a DistributedDataParallel as a plan says, and returns the hook, which holds what a checkpoint
+    needs (state_dict, load_state_dict) and ends with close(), or with the process. Every rank calls it, before the first step.
+
+    plan        a file of hipress-plan, or none, all, or an algorithm such as fp16 or powersgd(rank=4)
+    algorithm   of plan entries that are compressed but name none
+    topology    ring, ps or allreduce; default: the plan file's, or ring
+    model       the model YAML that the plan was made of, as hipress.capture writes it: bulk groups then see its ready times
+    timeout     seconds without progress after which the job has failed
+    seed        of random draws
+    rendezvous  where ranks meet: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
+    network     network interface or address to use; default: loopback on one machine, else GLOO_SOCKET_IFNAME, else the
+                address from which MASTER_ADDR is reached
+
+    Gradients are averaged as DDP does. InvalidRequest for what cannot be synchronised, RankLost if another rank fails."""
+    if not isinstance(ddp, DistributedDataParallel):
+        raise InvalidRequest(f"hipress.attach takes a DistributedDataParallel, got {type(ddp).__name__}: wrap the model first")
+    if ddp in _hooks:
+        raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook")
+    plan, algorithm = str(plan), str(algorithm)
+    parameters = _parameters_of(ddp)
+    order = _model_file.ready_times(model) if model is not None else {}
+    gradients = _gradients_of(parameters, order)
+    device = _device_of(parameters)
+    job = _Job.agree(ddp.process_group, gradients, plan, algorithm, topology or _topology_of(plan), seed, rendezvous, network)
+    engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=float(timeout),
+                    seed=seed, device=device, **job.options)
+    job.opened()
+    hook = Hook(engine, {id(parameter): number for number, parameter in
+                         enumerate(parameters[gradient.name] for gradient in gradients)}, job, device)
+    ddp.register_comm_hook(hook, synchronise)
+    _hooks[ddp] = hook
+    return hook
+
+
+def synchronise(state, bucket):
+    """What DDP calls with every bucket. (It finds the argument by its name.)"""
+    return state.synchronise(bucket)
+
+
+def _parameters_of(ddp) -> dict:
+    """What DDP synchronises, by name, in the order of the module."""
+    ignored = getattr(ddp, "parameters_to_ignore", ())
+    parameters = {name: parameter for name, parameter in ddp.module.named_parameters()
+                  if parameter.requires_grad and name not in ignored and parameter.numel() > 0}
+    for name, parameter in parameters.items():
+        if parameter.dtype not in _TYPES:
+            raise InvalidRequest(f"parameter '{name}' is of {str(parameter.dtype).removeprefix('torch.')}; hipress synchronises "
+                                 "float32, float16 and bfloat16: convert the model")
+    for module_name, module in ddp.module.named_modules():
+        if getattr(module, "sparse", False) is True and isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+            raise InvalidRequest(f"module '{module_name}' has sparse gradients, which hipress does not synchronise: make it with "
+                                 "sparse=False")
+    return parameters
+
+
+def _gradients_of(parameters: dict, ready_s: dict) -> list:
+    """In the order in which they become ready: that of a captured model, or else from the last parameter to the first."""
+    unknown = sorted(set(ready_s) ^ set(parameters)) if ready_s else []
+    if unknown:
+        where = "the model file" if unknown[0] in ready_s else "the model"
+        raise InvalidRequest(f"the model file is of another model: only {where} has '{unknown[0]}'")
+    names = list(ready_s) if ready_s else list(reversed(parameters))
+    return [Gradient(name, tuple(parameters[name].shape), _TYPES[parameters[name].dtype], ready_s.get(name, 0.0))
+            for name in names]
+
+
+def _device_of(parameters: dict) -> int:
+    """The number of the GPU that all are on; -1: they are on the host."""
+    devices = {parameter.device for parameter in parameters.values()}
+    if len(devices) > 1:
+        raise InvalidRequest("the parameters are on several devices (" + ", ".join(sorted(map(str, devices))) +
+                             "); hipress takes models on one")
+    device = devices.pop() if devices else torch.device("cpu")
+    if device.type == "cpu":
+        return -1
+    if device.type != "cuda":
+        raise InvalidRequest(f"the parameters are on {device}; hipress takes the host and CUDA")
+    return device.index if device.index is not None else torch.cuda.current_device()
+
+
+def _topology_of(plan: str) -> str:
+    """That of a plan file, which a job must agree with."""
+    if plan.endswith((".yaml", ".yml")) and os.path.isfile(plan):
+        found = re.search(r"^topology: *[\"']?(\w+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
+        if found:
+            return found[1]
+    return "ring"
+
+
+def _machine() -> str:
+    """The same for all processes that share this kernel and this /tmp."""
+    try:
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()} {boot}"
+
+
+def _own_address() -> str:
+    """The address from which this machine reaches MASTER_ADDR. InvalidRequest if that is not known."""
+    master = os.environ.get("MASTER_ADDR")
+    if not master:
+        raise InvalidRequest("the ranks are on several machines: say which network they use, with network='eth0' or its address, by "
+                             "GLOO_SOCKET_IFNAME, or by MASTER_ADDR")
+    with socket.socket(socket.AF_INET6 if ":" in master else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((master, 9))  # which sends nothing
+        return probe.getsockname()[0]
+
+
+class _Job:
+    """What ranks agree on before they meet, by DDP's own process group."""
+
+    def __init__(self, group, topology: str, options: dict, store):
+        self.group, self.topology, self.options = group, topology, options
+        self._store = store  # lent to the library while the engine is opened
+
+    @property
+    def rank(self) -> int:
+        return self.options["rank"]
+
+    @property
+    def ranks(self) -> int:
+        return self.options["ranks"]
+
+    @classmethod
+    def agree(cls, group, gradients, plan, algorithm, topology, seed, rendezvous, network) -> "_Job":
+        rank, ranks = dist.get_rank(group), dist.get_world_size(group)
+        mine = {"machine": _machine(),
+                "same": {"plan": plan, "algorithm": algorithm, "topology": topology, "seed": seed, "rendezvous": rendezvous,
+                         "gradients": [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in gradients]}}
+        if not gradients:
+            raise InvalidRequest("the model has no parameters that DDP synchronises")
+        all_ranks = [None] * ranks
+        dist.all_gather_object(all_ranks, mine, group=group)
+        for other, theirs in enumerate(all_ranks):
+            for key, value in theirs["same"].items():
+                if value != all_ranks[0]["same"][key]:
+                    raise InvalidRequest(f"rank {other} calls hipress.attach with {_difference(key, value, all_ranks[0]['same'][key])}"
+                                         "; all ranks must ask for the same")
+        one_machine = len({theirs["machine"] for theirs in all_ranks}) == 1
+        options = {"rank": rank, "ranks": ranks, "network": network or ""}
+        if ranks == 1:
+            return cls(group, topology, {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None)
+        if not one_machine:
+            options["network"] = network or os.environ.get("GLOO_SOCKET_IFNAME") or _own_address()
+        shared = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if rank == 0 else None]
+        first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0
+        dist.broadcast_object_list(shared, src=first, group=group)
+        options["secret"], options["job"] = shared[0]
+        store = None
+        if rendezvous is None:
+            store = TorchStore(f"hipress/{options['job']}")
+            options["store"] = ctypes.pointer(store.c)
+        else:
+            options["rendezvous"] = rendezvous
+        return cls(group, topology, options, store)
+
+    def opened(self) -> None:
+        """Returns when all ranks have met."""
+        if self.ranks > 1:
+            dist.all_gather_object([None] * self.ranks, None, group=self.group)
+
+
+def _difference(key: str, theirs, first) -> str:
+    if key != "gradients":
+        return f"{key}={theirs!r}, rank 0 with {first!r}"
+    for mine, other in zip(theirs, first):
+        if mine != other:
+            return f"gradient {mine[0]} of shape {list(mine[1])} and {mine[2]}, rank 0 with {other[0]} of {list(other[1])} and {other[2]}"
+    return f"{len(theirs)} gradients, rank 0 with {len(first)}"
+
+
+class _Layout:
+    """The gradients of one bucket as C arrays: what is submitted in one call."""
+
+    def __init__(self, bucket, numbers: dict, on_device: bool):
+        buffer = bucket.buffer()
+        if buffer.layout != torch.strided:
+            raise InvalidRequest("a bucket has sparse gradients, which hipress does not synchronise: make embeddings with sparse=False")
+        self.base = buffer.data_ptr()
+        type = _TYPES.get(buffer.dtype)
+        if type is None:
+            raise InvalidRequest(f"a bucket is of {buffer.dtype}; hipress synchronises float32, float16 and bfloat16")
+        views = [(numbers[id(parameter)], view) for parameter, view in zip(bucket.parameters(), bucket.gradients())
+                 if view.numel() > 0]
+        self.count = len(views)
+        self.numbers = (ctypes.c_uint32 * self.count)(*(number for number, _ in views))
+        self.tensors = (CTensor * self.count)()
+        for tensor, (_, view) in zip(self.tensors, views):
+            tensor.data, tensor.elements, tensor.type = view.data_ptr(), view.numel(), type
+            tensor.on_device = int(on_device)
+
+    def move(self, base: int) -> None:
+        """The bucket's memory lies there now."""
+        if base == self.base:
+            return
+        for tensor in self.tensors:
+            tensor.data += base - self.base
+        self.base = base
+
+
+class Hook:
+    """Synchronises the buckets of one DDP. Made by attach()."""
+
+    def __init__(self, engine: Engine, numbers: dict, job: _Job, device: int):
+        self.engine = engine
+        self._numbers = numbers  #: of gradients, by the identity of their parameters, which DDP keeps alive
+        self._job = job
+        self._device = device
+        self._layouts = {}
+        self._pending = []
+        self._failure = None
+
+    def synchronise(self, bucket):
+        """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return self._synchronise(bucket)
+        except Error as error:
+            self._end(error)
+            raise
+        except BaseException as error:
+            self.engine.abort(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+            self._end(Error(f"the job was ended by {type(error).__name__}"))
+            raise
+
+    def _synchronise(self, bucket):
+        key = tuple(map(id, bucket.parameters()))
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = _Layout(bucket, self._numbers, self._device >= 0)
+        buffer = bucket.buffer()
+        layout.move(buffer.data_ptr())
+        future = self._future()
+        if self._device >= 0:
+            event = torch.cuda.Event()
+            event.record()
+            for tensor in layout.tensors:
+                tensor.event = event.cuda_event
+            self._pending.append((future, buffer, event))
+        else:
+            self._pending.append((future, buffer, None))
+        self.engine.submit(layout.count, layout.numbers, layout.tensors)
+        if bucket.is_last():
+            self.engine.wait()
+            pending, self._pending = self._pending, []
+            for done, mean, _ in pending:
+                done.set_result(mean)
+        return future
+
+    def _future(self):
+        if self._device < 0:
+            return torch.futures.Future()
+        return torch.futures.Future(devices=[torch.device("cuda", self._device)])
+
+    def _end(self, error: Error) -> None:
+        """After a failure: every later step raises it again."""
+        self._failure = error
+        self._pending = []
+        self.engine.close()
+
+    def state_dict(self) -> dict:
+        """What this rank's compression keeps between steps: residuals, factors, and counts of steps that random draws depend on.
+        Each rank has its own, and puts it into its own checkpoint; a job that goes on with them has the bits of one that was never
+        interrupted. Call it between steps."""
+        with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+            path = os.path.join(folder, "state")
+            self.engine.save_state(path)
+            state = torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
+        return {"rank": self._job.rank, "ranks": self._job.ranks, "state": state}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Goes on from what state_dict() of this rank returned, under the same plan, model, seed and number of ranks.
+        InvalidRequest in words for any other, such as after a change of the number of ranks: do not load it then, and residuals
+        begin with zeros."""
+        for key, mine in (("ranks", self._job.ranks), ("rank", self._job.rank)):
+            if state[key] != mine:
+                what = f"a job of {state[key]} ranks" if key == "ranks" else f"rank {state[key]}"
+                here = f"{mine} ranks" if key == "ranks" else f"rank {mine}"
+                raise InvalidRequest(f"the state is of {what}, and this is {here}: residuals belong to one rank of one job; load each "
+                                     "rank's own, or, with another number of ranks, none, and begin with zeros")
+        with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+            path = os.path.join(folder, "state")
+            pathlib.Path(path).write_bytes(state["state"].cpu().numpy().tobytes())
+            self.engine.load_state(path)
+
+    def close(self) -> None:
+        """Leaves the job and ends all threads; steps after it raise."""
+        if self._failure is None:
+            self._failure = Error("the hook was closed")
+        self.engine.close()

@@ -1,0 +1,129 @@
+"""The engine of hipress.h as a Python object."""
+
+import ctypes
+import weakref
+
+from hipress import _library
+from hipress._library import CGradient, COptions, library
+
+#: A wait in the library returns this often, so that Python can look after its signals.
+LOOK_S = 0.1
+
+
+class Error(RuntimeError):
+    """A synchronisation failed on this rank."""
+
+
+class InvalidRequest(Error, ValueError):
+    """An argument is wrong; nothing has happened."""
+
+
+class RankLost(Error):
+    """A rank no longer takes part; `rank` is its number."""
+
+    def __init__(self, message: str, rank: int):
+        super().__init__(message)
+        self.rank = rank
+
+
+def check(status: int) -> None:
+    """Raises what a status that is not HIPRESS_OK means."""
+    if status == _library.OK:
+        return
+    text = library().hipress_last_error().decode(errors="replace")
+    if status == _library.LOST:
+        raise RankLost(text, library().hipress_culprit())
+    if status == _library.INVALID:
+        raise InvalidRequest(text)
+    raise Error(text)
+
+
+def _described(gradients: list) -> tuple:
+    """A C array of the gradients, and what must live as long."""
+    shapes = [(ctypes.c_int64 * len(one.shape))(*one.shape) for one in gradients]
+    array = (CGradient * len(gradients))()
+    for place, one, shape in zip(array, gradients, shapes):
+        place.name = one.name.encode()
+        place.elements, place.type, place.ready_s = one.elements, one.type, one.ready_s
+        place.dimensions = len(one.shape)
+        if one.shape:
+            place.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+    return array, shapes
+
+
+class Engine:
+    """Averages gradients over ranks. All ranks make it together, of equal gradients and options; a gradient's place in the list
+    is its number. Options are those of hipress_options: rank, ranks, plan, strategy, algorithm, transport, rendezvous, network,
+    job, secret, timeout_s, seed, device."""
+
+    def __init__(self, gradients: list, **options):
+        lib = library()
+        filled = COptions()
+        lib.hipress_options_init(ctypes.byref(filled))
+        for name, value in options.items():
+            setattr(filled, name, value.encode() if isinstance(value, str) else value)
+        if "secret" in options:
+            filled.secret_bytes = len(options["secret"])
+        array, self._shapes = _described(gradients)
+        handle = ctypes.c_void_p()
+        check(lib.hipress_open(ctypes.byref(filled), array, len(gradients), ctypes.byref(handle)))
+        self.gradients = list(gradients)
+        self._handle = handle
+        self._works = (ctypes.c_void_p * len(gradients))()
+        self._submitted = 0
+        # Also when the interpreter ends: a thread of the engine must not outlive it.
+        self._finalizer = weakref.finalize(self, Engine._close, handle, self._works)
+
+    @staticmethod
+    def _close(handle: ctypes.c_void_p, works) -> None:
+        if handle:
+            library().hipress_close(handle)
+        handle.value = None
+        for i, work in enumerate(works):
+            if work:
+                library().hipress_release(work)
+                works[i] = None
+
+    def submit(self, count: int, numbers, tensors) -> None:
+        """Submits `count` gradients of C arrays: their numbers, and CTensors, whose memory is lent until wait() has returned."""
+        place = ctypes.byref(self._works, self._submitted * ctypes.sizeof(ctypes.c_void_p))
+        if self._submitted + count > len(self.gradients):
+            raise InvalidRequest(f"{self._submitted + count} gradients are submitted and not waited for; there are "
+                                 f"{len(self.gradients)}: an iteration before this one was not completed")
+        status = library().hipress_submit_many(self._handle, count, numbers, tensors, place)
+        self._submitted += count
+        check(status)
+
+    def wait(self) -> None:
+        """Waits until all that was submitted is averaged. Signals are looked after meanwhile."""
+        done = ctypes.c_int()
+        wait_all = library().hipress_wait_all
+        while True:
+            status = wait_all(self._works, self._submitted, LOOK_S, ctypes.byref(done))
+            if done.value or status != _library.OK:
+                self._submitted = 0
+                check(status)
+                return
+
+    def save_state(self, path: str) -> None:
+        """Writes what this rank's encoders keep between iterations to a file."""
+        check(library().hipress_save_state(self._handle, path.encode()))
+
+    def load_state(self, path: str) -> None:
+        """Goes on as the engine would have that wrote the file."""
+        check(library().hipress_load_state(self._handle, path.encode()))
+
+    def abort(self, reason: str) -> None:
+        """Ends the job on every rank, and says why."""
+        library().hipress_abort(self._handle, reason.encode())
+
+    def close(self) -> None:
+        """Leaves the job and ends all threads. Calls after the first do nothing."""
+        self._finalizer()
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+
+__all__ = ["Engine", "Error", "InvalidRequest", "RankLost", "check"]

@@ -1,0 +1,142 @@
+"""libhipress.so and the structures of hipress.h, by ctypes."""
+
+import ctypes
+import os
+import pathlib
+
+#: The library to load instead of the installed one: a path.
+LIBRARY_VARIABLE = "HIPRESS_LIBRARY"
+
+OK, FAILED, INVALID, LOST = range(4)
+FLOAT32, FLOAT16, BFLOAT16 = range(3)
+TYPE_NAMES = ("float32", "float16", "bfloat16")
+
+
+class LibraryError(ImportError):
+    """libhipress.so is missing, or is of another version than this package."""
+
+
+class CGradient(ctypes.Structure):
+    """hipress_gradient."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("elements", ctypes.c_int64), ("type", ctypes.c_int), ("dimensions", ctypes.c_int),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("ready_s", ctypes.c_double)]
+
+
+#: Functions of hipress_store.
+StoreAdd = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
+StoreWait = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_double, ctypes.c_void_p, ctypes.c_size_t)
+
+
+class CStore(ctypes.Structure):
+    """hipress_store."""
+
+    _fields_ = [("context", ctypes.c_void_p), ("add", StoreAdd), ("wait", StoreWait)]
+
+
+class COptions(ctypes.Structure):
+    """hipress_options."""
+
+    _fields_ = [("bytes", ctypes.c_size_t), ("rank", ctypes.c_int), ("ranks", ctypes.c_int), ("plan", ctypes.c_char_p),
+                ("strategy", ctypes.c_char_p), ("algorithm", ctypes.c_char_p), ("transport", ctypes.c_char_p),
+                ("rendezvous", ctypes.c_char_p), ("network", ctypes.c_char_p), ("job", ctypes.c_char_p),
+                ("secret", ctypes.c_char_p), ("secret_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
+                ("seed", ctypes.c_uint64), ("device", ctypes.c_int), ("store", ctypes.POINTER(CStore))]
+
+
+class CTensor(ctypes.Structure):
+    """hipress_tensor."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("elements", ctypes.c_int64), ("type", ctypes.c_int), ("on_device", ctypes.c_int),
+                ("event", ctypes.c_void_p)]
+
+
+class Gradient:
+    """A gradient that every rank submits once per iteration: `name` as in plans, `shape` from the outermost dimension (none: a
+    scalar), `type` one of FLOAT32, FLOAT16, BFLOAT16, `ready_s` seconds after backward began (0: not known)."""
+
+    __slots__ = ("name", "ready_s", "shape", "type")
+
+    def __init__(self, name: str, shape: tuple, type: int = FLOAT32, ready_s: float = 0.0):
+        self.name, self.shape, self.type, self.ready_s = name, tuple(shape), type, ready_s
+
+    @property
+    def elements(self) -> int:
+        product = 1
+        for dimension in self.shape:
+            product *= dimension
+        return product
+
+
+#: Functions: what they return, what they take. Older libraries lack the later ones.
+_POINTER = ctypes.c_void_p
+_FUNCTIONS = {
+    "hipress_options_init": (None, [_POINTER]),
+    "hipress_open": (ctypes.c_int, [ctypes.POINTER(COptions), ctypes.POINTER(CGradient), ctypes.c_size_t,
+                                    ctypes.POINTER(_POINTER)]),
+    "hipress_submit_many": (ctypes.c_int, [_POINTER, ctypes.c_size_t, _POINTER, _POINTER, _POINTER]),
+    "hipress_wait_all": (ctypes.c_int, [_POINTER, ctypes.c_size_t, ctypes.c_double, ctypes.POINTER(ctypes.c_int)]),
+    "hipress_release": (None, [_POINTER]),
+    "hipress_save_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
+    "hipress_load_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
+    "hipress_abort": (None, [_POINTER, ctypes.c_char_p]),
+    "hipress_close": (None, [_POINTER]),
+    "hipress_last_error": (ctypes.c_char_p, []),
+    "hipress_culprit": (ctypes.c_int, []),
+}
+
+
+def library_path() -> pathlib.Path:
+    """The library that this package loads: what HIPRESS_LIBRARY says, or that which was installed with it. LibraryError if there
+    is none."""
+    named = os.environ.get(LIBRARY_VARIABLE)
+    if named:
+        if not pathlib.Path(named).is_file():
+            raise LibraryError(f"{LIBRARY_VARIABLE} is '{named}', and there is no such file")
+        return pathlib.Path(named)
+    package = pathlib.Path(__file__).resolve().parent
+    places = [package / "libhipress.so"]
+    try:
+        from hipress._installed import LIBRARY
+        places.append((package / LIBRARY).resolve())
+    except ImportError:
+        pass
+    for place in places:
+        if place.is_file():
+            return place
+    raise LibraryError(f"libhipress.so is not beside this package ({', '.join(map(str, places))}): install both with "
+                       f"`pip install .` or `cmake --install`, or set {LIBRARY_VARIABLE} to the one of your build")
+
+
+def _load() -> ctypes.CDLL:
+    path = library_path()
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise LibraryError(f"{path} cannot be loaded: {error}") from error
+    remedy = "install this package and libhipress.so of one version, with `pip install .` or `cmake --install`"
+    for name, (result, arguments) in _FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(f"{path} is of another version than this package (it lacks {name}): {remedy}") from None
+        function.restype, function.argtypes = result, arguments
+    # Its own structure may be larger than ours.
+    room = ctypes.create_string_buffer(4096)
+    library.hipress_options_init(room)
+    found = COptions.from_buffer(room).bytes
+    if found != ctypes.sizeof(COptions):
+        raise LibraryError(f"{path} is of another version than this package (its hipress_options has {found} bytes, and "
+                           f"{ctypes.sizeof(COptions)} were expected): {remedy}")
+    return library
+
+
+_loaded = None
+
+
+def library() -> ctypes.CDLL:
+    """The library, loaded at the first call. LibraryError if it is missing, or of another version."""
+    global _loaded
+    if _loaded is None:
+        _loaded = _load()
+    return _loaded
