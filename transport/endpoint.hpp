@@ -144,9 +144,6 @@ struct JobOptions {
   /// "file:///shared/folder", "redis://host:port", "rediss://host:port" (TLS), or "local:NAME"
   /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
   std::string rendezvous;
-  /// Where ranks meet instead, if it is given: `rendezvous` is then no more than its name in
-  /// messages.
-  std::shared_ptr<Store> store = nullptr;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
   /// A rank that dies or stalls ends the job on every rank within so long: one that is silent for
   /// half of it is dead. Also the longest wait for a rank to connect, or to send what is awaited.
