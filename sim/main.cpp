@@ -403,7 +403,7 @@ int run_single(int argc, char** argv) {
           "Predicts one iteration of a plan: when every gradient is synchronised, and what that "
           "waits for.\nMany at once, to CSV: hipress-sim sweep SPEC.yaml --output FILE.csv (see "
           "hipress-sim sweep --help).\nA graph that --export-chakra wrote: hipress-sim --chakra "
-          "FOLDER (see hipress-sim --chakra --help).",
+          "FOLDER (see hipress-sim --chakra FOLDER --help).",
       .example =
           "hipress-sim --input vgg19 --plan all --topology RING --nnodes 8 --algorithm onebit"};
   return io::run_tool(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 
@@ -160,10 +161,15 @@ void ProfilerTrace::add_operator(const ProfilerEvent& event) {
 }
 
 void ProfilerTrace::find_launches() {
-  std::ranges::sort(calls_, {}, &Call::correlation);
+  const auto key = [](const Call& call) { return std::pair(call.correlation, call.start_ns); };
+  std::ranges::sort(calls_, {}, key);
   for (Activity& activity : activities_) {
-    const auto call =
-        std::ranges::lower_bound(calls_, activity.correlation, {}, &Call::correlation);
+    // The last call before it, should numbers come again; clocks may differ by a little.
+    const std::pair at(activity.correlation, activity.time.begin);
+    auto call = std::ranges::upper_bound(calls_, at, {}, key);
+    const bool is_before =
+        call != calls_.begin() && std::prev(call)->correlation == activity.correlation;
+    if (is_before) --call;
     if (call == calls_.end() || call->correlation != activity.correlation) continue;
     activity.launch_ns = call->start_ns;
     activity.thread = call->thread;

@@ -135,7 +135,7 @@ TEST_CASE("The documented example simulates what was exported") {
   REQUIRE(
       place.run("hipress-sim --input lstm --plan all --nnodes 3 --export-chakra graph").status ==
       0);
-  const ToolRun run = place.run(planner::documented_example(place, "hipress-sim --chakra"));
+  const ToolRun run = place.run(planner::documented_example(place, "hipress-sim --chakra graph"));
   CAPTURE(run.err);
   CHECK(run.status == 0);
   CHECK_THAT(run.out, Contains("every task starts and ends as exported"));
