@@ -226,12 +226,14 @@ class Operator {
 
   void check(const DeclaredParameter& parameter, double value) const {
     if (value >= parameter.least && value <= parameter.most &&
-        (!parameter.whole || value == std::floor(value))) {
+        (!parameter.whole || value == std::floor(value)) &&
+        (parameter.multiple <= 1 || std::fmod(value, parameter.multiple) == 0)) {
       return;
     }
     refuse(parameter.name, "=", value, " is out of range; it takes ",
            parameter.whole ? "whole numbers" : "numbers", " from ", parameter.least, " to ",
-           parameter.most);
+           parameter.most,
+           parameter.multiple > 1 ? text_of(", multiples of ", parameter.multiple) : std::string());
   }
 
   static std::size_t index(const CompiledAlgorithm& program, std::string_view name) {

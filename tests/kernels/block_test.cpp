@@ -81,7 +81,7 @@ std::vector<float> of_all_sizes(std::int64_t elements) {
 TEST_CASE("an element is off by at most half a step, or a step with stochastic rounding") {
   // The step is the block's largest magnitude (1e-30 if that is less) divided by the levels on one
   // side; of E4M3, the distance of the two floats around the element: its power of two over 8, and
-  // at least 2^-9 times the scale. 2^-14 of it is what fp32 loses on the way.
+  // at least 2^-9 times the scale. 2^-13 of it is what fp32 loses on the way.
   constexpr std::int64_t kElements = 30011;
   const std::vector<float> inputs = of_all_sizes(kElements);
   for (const std::string& name : kNames) {
@@ -100,7 +100,7 @@ TEST_CASE("an element is off by at most half a step, or a step with stochastic r
           std::frexp(std::fabs(inputs[i]) / (most / 448) * (1 + 1e-6), &exponent);
           step = std::ldexp(most / 448, std::max(exponent - 4, -9));
         }
-        const double bound = step * (stochastic ? 1 : 0.5) * (1 + 0x1p-14);
+        const double bound = step * (stochastic ? 1 : 0.5) * (1 + 0x1p-13);
         INFO(name << ", element " << i << ": " << inputs[i] << ", " << decoded[i]);
         REQUIRE(std::fabs(double{decoded[i]} - inputs[i]) <= bound);
       }
@@ -153,7 +153,7 @@ TEST_CASE("a rotation keeps lengths, is its own inverse, and spreads an outlier"
     return sum;
   };
   const double plain = error("int4block(block=256,stochastic=0)");
-  CHECK(error("int4block(block=256,stochastic=0,rotate=1)") < plain / 2 + 40);
+  CHECK(error("int4block(block=256,stochastic=0,rotate=1)") < plain / 2);
   CHECK(error("int4block(block=256,stochastic=1,rotate=1)") <
         error("int4block(block=256,stochastic=1)") / 10);
 }

@@ -33,7 +33,6 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const Codec& codec = *codecs[data[0] % codecs.size()];
   const std::int64_t elements = data[1] + 256 * (data[2] % 8);
   const bool adds = data[3] % 2 != 0;
-  // The right message, with the fuzzer's bytes in the place of its first ones; or only those.
   // Of 600 elements and more, exponents that are worth a code.
   std::vector<float> values(static_cast<std::size_t>(elements), 0.5f);
   for (std::size_t i = 0; i < values.size(); i += 3) values[i] = static_cast<float>(i % 50);
@@ -55,6 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   item.message_bytes = &used;
   codec.encode({&item, 1});
   const auto right = static_cast<std::size_t>(used);
+  // The right message, with the fuzzer's bytes in the place of its first ones; or only those.
   const std::size_t bytes = data[3] % 4 < 2 ? right : given;
   const Aligned message(bytes);
   std::memcpy(message.data, whole.data, std::min(bytes, right));

@@ -137,6 +137,26 @@ TEST_CASE("a message is refused that says what cannot be") {
   CHECK_THROWS_WITH(decode(*codec, damaged(lengths + 128, 4), 5000), Contains("damaged message"));
 }
 
+TEST_CASE("whatever is damaged in a coded message, nothing is written outside of the slice") {
+  // decode() of the tests guards both sides of the slice.
+  std::mt19937 generator(9);
+  const auto codec = lossless::make_codec();
+  int refused = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    const auto elements = static_cast<std::int64_t>(600 + generator() % 3000);
+    auto message = encode(*codec, gaussian(elements, 1), 1, nullptr, {});
+    for (int flips = 1 + static_cast<int>(generator() % 4); flips > 0; --flips) {
+      message[generator() % message.size()] ^= std::byte(1 << generator() % 8);
+    }
+    try {
+      decode(*codec, message, elements);
+    } catch (const std::runtime_error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 50);
+}
+
 TEST_CASE("a code is complete, and no longer than it may be") {
   std::mt19937 generator(3);
   for (int trial = 0; trial < 300; ++trial) {
