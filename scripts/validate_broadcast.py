@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import pathlib
 import statistics
+import subprocess
 import sys
 
 import whole_file
@@ -28,6 +29,7 @@ from validation.ranks import Launcher
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANK = ROOT / "scripts/validation/broadcast_rank.py"
+WEIGHTS = RANK.with_name("weights.py")
 GLOO, RAW = "gloo", "none"
 #: Of weights, relative to nothing: what matters to a lossless codec is how exponents are distributed.
 DEVIATION = 0.02
@@ -132,18 +134,17 @@ class BroadcastBench(Bench):
 
     def write_weights(self, nnodes: int) -> pathlib.Path:
         """A folder for hipress-exec --gradients: weights on node 0, zeros elsewhere."""
-        try:
-            import numpy
-        except ImportError:
-            raise Unavailable("--lossless needs numpy (Debian package python3-numpy)") from None
         folder = self.output / f"weights_{nnodes}"
-        numbers = numpy.random.default_rng(1).standard_normal(self.size // 2, dtype=numpy.float32) * numpy.float32(DEVIATION)
-        bits = numbers.view(numpy.uint32)
-        bits += 0x7FFF + ((bits >> 16) & 1)  # to the nearest, ties to even
-        bits &= 0xFFFF0000
+        elements = self.size // 2
         for rank in range(nnodes):
-            (folder / f"rank{rank}").mkdir(parents=True, exist_ok=True)
-            (numbers if rank == 0 else numpy.zeros_like(numbers)).tofile(folder / f"rank{rank}/0.f32")
+            path = folder / f"rank{rank}/0.f32"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as zeros:
+                zeros.truncate(4 * elements)
+        command = [self.python, "-B", WEIGHTS, str(elements), str(DEVIATION), folder / "rank0/0.f32"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Unavailable(f"no weights were made (Debian package python3-numpy): {done.stderr.strip()}")
         return folder
 
     def run_gloo(self, result: Result) -> None:
@@ -166,10 +167,9 @@ class BroadcastBench(Bench):
         result.predicted.append(report)
         result.verified &= report["verified"]
 
-    def run_nodes(self, case: Case, ways: list[Way], codecs: list[str]) -> list[Result]:
+    def run_nodes(self, case: Case, ways: list[Way], codecs: list[str], weights: pathlib.Path | None) -> list[Result]:
         """All ways, to and fro, so that none is always the one run last, longest after the profile."""
         results = [Result(way, case.nnodes) for way in ways]
-        weights = self.write_weights(case.nnodes) if any(way.dtype != "float32" for way in ways) else None
         for number in range(self.plan.rounds):
             profile = self.profile(case, codecs)
             for result in results if number % 2 == 0 else reversed(results):
@@ -206,10 +206,11 @@ def measure(bench: BroadcastBench, options: argparse.Namespace) -> list[Result]:
     codecs = [*options.codecs, *(["bf16", options.lossless] if options.lossless else [])]
     for nnodes in options.nnodes:
         case = Case("broadcast", "chain", RAW, nnodes, options.rate)
+        weights = bench.write_weights(nnodes) if options.lossless else None
         with Network(nnodes) as network:
             on_network = bench.on(network)
             on_network.profile_links(network, case)
-            of_nodes = on_network.run_nodes(case, ways_of(options), codecs)
+            of_nodes = on_network.run_nodes(case, ways_of(options), codecs, weights)
         for result in of_nodes:
             print(format_row(result, of_nodes[0].measured_s), flush=True)
         results += of_nodes
