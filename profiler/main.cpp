@@ -348,6 +348,11 @@ std::function<hipress::costs::Probes()> probe_of(const Arguments& arguments,
   };
 }
 
+bool is_lossless(const std::string& algorithm) {
+  const hipress::kernels::AlgorithmRow* const row = hipress::kernels::find_algorithm(algorithm);
+  return row != nullptr && row->lossless;
+}
+
 /// What to measure: the lists that are given, or all.
 std::vector<std::string> algorithms_of(const Arguments& arguments) {
   using namespace hipress::kernels;
@@ -355,7 +360,10 @@ std::vector<std::string> algorithms_of(const Arguments& arguments) {
   for (const std::string& list : arguments.algorithms) {
     for (std::string& name : split_algorithms(list)) names.push_back(std::move(name));
   }
-  return names.empty() ? split_algorithms(algorithm_names()) : names;
+  if (!names.empty()) return names;
+  names = split_algorithms(algorithm_names());
+  if (arguments.device == "cuda") std::erase_if(names, is_lossless);  // which runs on CPUs only
+  return names;
 }
 
 /// The numbers of a sample; none without one. io::InputError for a file that holds none.
@@ -372,11 +380,6 @@ std::vector<float> read_sample(const std::string& path) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
-}
-
-bool is_lossless(const std::string& algorithm) {
-  const hipress::kernels::AlgorithmRow* const row = hipress::kernels::find_algorithm(algorithm);
-  return row != nullptr && row->lossless;
 }
 
 /// Puts what the sample comes to into every row of an algorithm whose messages vary. io::InputError

@@ -311,7 +311,13 @@ class BlockDecoder {
       const Divisor& sum = i + 1 == messages ? sum_ : none;
       const Reader read = reader(i, block);
       if (read.non_finite) {
-        fill(values, count, not_a_number());
+        add(
+            [](int, int) __attribute__((always_inline)) {
+              Word<F> nothing;
+              for (F& part : nothing.part) part = broadcast<F>(not_a_number());
+              return nothing;
+            },
+            values, count, own, sum);
       } else if (algorithm_.rotates()) {
         alignas(64) float decoded[kMaxBlock];
         write(read, decoded, count, false);

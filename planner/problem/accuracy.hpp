@@ -30,8 +30,8 @@ struct AccuracyOrder {
   /// Whether it is a program whose place is only assumed.
   bool is_assumed(std::string_view name) const;
 
-  /// The algorithms that are not coarser than `coarsest` ("none": raw alone), in their order; of
-  /// those of its place that have a rank, if it has one too, those of its rank or more.
+  /// The algorithms that are not coarser than `coarsest` ("none": raw, and lossless ones), in their
+  /// order; of those of its place that have a rank, if it has one too, those of its rank or more.
   std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
                                        std::string_view coarsest) const;
 };
