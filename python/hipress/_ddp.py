@@ -247,6 +247,12 @@ class Hook:
         self._pending = []
         self._failure = None
 
+    @property
+    def failure(self):
+        """What the hook has failed with, such as a RankLost; None: it has not. (Of what a hook raises, torch gives backward() the
+        name and the text, as a RuntimeError.)"""
+        return self._failure
+
     def synchronise(self, bucket):
         """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures."""
         if self._failure is not None:

@@ -1,0 +1,134 @@
+"""A captured model, as file and by its readers."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import ranks
+
+if ranks.MISSING is None:
+    import hipress
+    import torch
+    from hipress import _model_file
+
+SCRIPT = """
+import sys, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(), torch.nn.Linear(30, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loss_of = torch.nn.CrossEntropyLoss()
+for step in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    loss_of(model(torch.randn(16, 20)), torch.randint(4, (16,))).backward()
+    optimizer.step()
+"""
+
+
+def setUpModule() -> None:
+    ranks.require_torch()
+
+
+class Slow(torch.autograd.Function if ranks.MISSING is None else object):
+    """Its backward takes 20 ms at least."""
+
+    @staticmethod
+    def forward(ctx, values):
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        import time
+        time.sleep(0.02)
+        return gradient
+
+
+class Captured(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name, "model.yaml")
+
+    def test_times_are_those_of_backward(self):
+        first, second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 2)
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second, self.unused = first, second, torch.nn.Linear(2, 2)
+
+            def forward(self, values):
+                return self.second(Slow.apply(self.first(values)))
+
+        model = Model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with hipress.capture(model, self.path, optimizer=optimizer):
+            for _ in range(4):
+                optimizer.zero_grad()
+                model(torch.ones(5, 8)).sum().backward()
+                optimizer.step()
+        text = self.path.read_text()
+        times = _model_file.ready_times(self.path)
+        self.assertEqual(set(times), {name for name, _ in model.named_parameters()})
+        # Backward reaches the second layer before the sleep of 20 ms, the first after it.
+        names = list(times)
+        self.assertLess(max(names.index(f"second.{kind}") for kind in ("weight", "bias")),
+                        min(names.index(f"first.{kind}") for kind in ("weight", "bias")))
+        self.assertGreaterEqual(times["first.weight"] - times["second.weight"], 0.019)
+        self.assertIn("# without a gradient in these steps: unused.weight", text)
+        self.assertIn("batch: 5\n", text)
+        self.assertIn("# optimizer: ", text)
+        self.assertIn("shape: [2, 8]", text)
+        self.assertNotIn("_on_ready", str(model._forward_pre_hooks))
+        self.assertNotIn("step", vars(optimizer))
+
+    def test_hooks_are_gone_and_nothing_is_written_after_an_error(self):
+        model = torch.nn.Linear(3, 3)
+        with self.assertRaisesRegex(RuntimeError, "mine"):
+            with hipress.capture(model, self.path):
+                raise RuntimeError("mine")
+        self.assertFalse(self.path.exists())
+        self.assertFalse(model._forward_hooks)
+
+    def test_too_few_steps_are_an_error(self):
+        model = torch.nn.Linear(3, 3)
+        with self.assertRaisesRegex(ValueError, "run more steps"):
+            with hipress.capture(model, self.path):
+                model(torch.ones(1, 3)).sum().backward()
+        self.assertFalse(self.path.exists())
+
+    def test_a_script_is_captured_as_it_is_and_planned_for(self):
+        script = pathlib.Path(self.folder.name, "train.py")
+        script.write_text(SCRIPT)
+        done = subprocess.run([sys.executable, "-B", "-m", "hipress.capture", "--output", self.path, script, "6"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, f"hipress.capture: wrote {self.path}\n"))
+        text = self.path.read_text()
+        self.assertEqual(len(re.findall(r"^- \{name: ", text, re.MULTILINE)), 4)
+        self.assertIn("# optimizer: ", text)
+        tools = os.environ.get("HIPRESS_TOOLS")
+        if not tools:
+            return
+        planned = subprocess.run([f"{tools}/hipress-plan", "--input", self.path, "--nnodes", "2", "--output",
+                                  self.path.with_name("plan.yaml"), "--json"], capture_output=True, text=True, check=False)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+
+    def test_a_script_that_trains_nothing(self):
+        script = pathlib.Path(self.folder.name, "train.py")
+        script.write_text("print('nothing')")
+        done = subprocess.run([sys.executable, "-B", "-m", "hipress.capture", "--output", self.path, script],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("trained no model", done.stderr)
+
+    def test_a_file_of_another_form_is_an_error_with_its_line(self):
+        self.path.write_text("name: x\ngradients:\n- {name: a, elements: 4, ready: 5us}\n- name: b\n  elements: 3\n")
+        with self.assertRaisesRegex(ValueError, r"model.yaml:4: expected a gradient"):
+            _model_file.ready_times(self.path)
+
+
+if __name__ == "__main__":
+    unittest.main()

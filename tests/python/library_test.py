@@ -1,0 +1,108 @@
+"""The package without torch: how the library is found, and what its absence and its other versions say."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from hipress import _engine, _library
+
+CODE = "import hipress._library as l; l.library()"
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-B", "-c", code], env={**os.environ, **environment}, capture_output=True, text=True,
+                          check=False)
+
+
+class Library(unittest.TestCase):
+    def test_a_library_that_is_not_there(self):
+        done = run(CODE, HIPRESS_LIBRARY="/nowhere/libhipress.so")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("HIPRESS_LIBRARY is '/nowhere/libhipress.so', and there is no such file", done.stderr)
+
+    def test_a_file_that_is_no_library(self):
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            file.write(b"not a library")
+            file.flush()
+            done = run(CODE, HIPRESS_LIBRARY=file.name)
+        self.assertIn(f"LibraryError: {file.name} cannot be loaded", done.stderr.replace("hipress._library.", ""))
+
+    def test_a_library_of_another_kind(self):
+        with open("/proc/self/maps") as maps:
+            found = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
+        done = run(CODE, HIPRESS_LIBRARY=found)
+        self.assertIn("is of another version than this package (it lacks hipress_options_init)", done.stderr)
+
+    def test_structures_of_another_size(self):
+        class Smaller(ctypes.Structure):
+            _fields_ = _library.COptions._fields_[:-1]
+
+        with mock.patch.object(_library, "COptions", Smaller):
+            with self.assertRaisesRegex(_library.LibraryError, r"its hipress_options has \d+ bytes, and \d+ were expected"):
+                _library._load()
+
+    def test_the_package_is_imported_without_torch(self):
+        done = run("import sys; sys.modules['torch'] = None\nimport hipress\nhipress.attach(None)")
+        self.assertIn("ImportError: hipress.attach, hipress.verify and hipress.capture need PyTorch", done.stderr)
+
+
+class EngineAlone(unittest.TestCase):
+    """One rank: the mean is what it submits."""
+
+    def engine(self, plan="none", job="alone"):
+        gradients = [_library.Gradient("a", (20, 5)), _library.Gradient("b", (3,))]
+        return _engine.Engine(gradients, plan=plan, transport="memory", rendezvous=f"local:library-test-{job}")
+
+    @staticmethod
+    def average(engine, values):
+        arrays = [(ctypes.c_float * len(one))(*one) for one in values]
+        tensors = (_library.CTensor * len(arrays))()
+        for tensor, array in zip(tensors, arrays):
+            tensor.data, tensor.elements = ctypes.addressof(array), len(array)
+        engine.submit(len(arrays), (ctypes.c_uint32 * len(arrays))(*range(len(arrays))), tensors)
+        engine.wait()
+        return [list(array) for array in arrays]
+
+    def test_means_and_a_second_iteration(self):
+        engine = self.engine()
+        for _ in range(2):
+            self.assertEqual(self.average(engine, [[1.5] * 100, [1, 2, 3]]), [[1.5] * 100, [1, 2, 3]])
+        engine.close()
+        engine.close()
+        self.assertTrue(engine.closed)
+
+    def test_errors_are_in_words(self):
+        with self.assertRaisesRegex(_engine.InvalidRequest, "no-such-plan"):
+            self.engine("no-such-plan")
+        engine = self.engine()
+        with self.assertRaisesRegex(_engine.InvalidRequest, "'a'.*the tensor has 99 elements"):
+            self.average(engine, [[1.0] * 99, [1, 2, 3]])
+        engine.abort("enough")
+        engine.close()
+
+    def test_a_state_goes_to_a_file_and_back(self):
+        first = self.engine("onebit", "first")
+        values = [[float(i % 7) - 2 for i in range(100)], [1, -2, 4]]
+        self.average(first, values)
+        with tempfile.TemporaryDirectory() as folder:
+            first.save_state(f"{folder}/state")
+            second = self.engine("onebit", "second")
+            second.load_state(f"{folder}/state")
+            self.assertEqual(self.average(first, values), self.average(second, values))
+            # Without the residual it would be another mean.
+            third = self.engine("onebit", "third")
+            self.assertNotEqual(self.average(third, values), self.average(second, values))
+            with self.assertRaisesRegex(_engine.InvalidRequest, "load it under the plan"):
+                self.engine("none", "fourth").load_state(f"{folder}/state")
+            with open(f"{folder}/state", "r+b") as file:
+                file.truncate(40)
+            with self.assertRaisesRegex(_engine.InvalidRequest, "state"):
+                second.load_state(f"{folder}/state")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,422 @@
+"""DDP with a plan, on two to four ranks of this machine: weights, options of DDP, checkpoints, failures."""
+
+import os
+import pathlib
+import signal
+import tempfile
+import time
+import unittest
+
+import ranks
+from ranks import data, network, run, train, weights, wrapped
+
+if ranks.MISSING is None:
+    import hipress
+    import torch
+    import torch.distributed as dist
+
+#: One of every kind: raw, cast, quantised with and without residual, drawn, sparse, low rank of two and of one stage.
+ALGORITHMS = ("none", "fp16", "bf16", "onebit", "tbq", "terngrad", "dgc", "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)",
+              "rsketch(rank=2)", "int8block", "fp8block")
+STEPS = 6
+
+
+def setUpModule() -> None:
+    ranks.require_torch()
+
+
+def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False):
+    """Weights after some steps; plan None: plain DDP."""
+    ddp = wrapped(network(), **(options or {}))
+    if plan is not None:
+        hook = hipress.attach(ddp, plan, **(attach or {}))
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9), rank, range(steps), accumulate)
+    if plan is not None:
+        hook.close()
+    return weights(ddp.module)
+
+
+def ring_reference(size, steps):
+    """Weights of all ranks after training in one process, with means in the order in which a ring adds: a gradient has as many
+    partitions as ranks, of elements rounded up to 32; partition k of gradient g begins at rank (g + k) mod N, every next rank
+    adds its own, and the last divides by N."""
+    module = network()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    parameters = list(module.parameters())
+    for step in range(steps):
+        local = []
+        for rank in range(size):
+            optimizer.zero_grad()
+            values, classes = data(rank, step)
+            torch.nn.functional.cross_entropy(module(values), classes).backward()
+            local.append([parameter.grad.clone().flatten() for parameter in parameters])
+        for number, parameter in enumerate(reversed(parameters)):
+            place = len(parameters) - 1 - number
+            parts = [gradients[place] for gradients in local]
+            mean = torch.empty_like(parts[0])
+            length = -(-(-(-mean.numel() // size)) // 32) * 32
+            for k in range(size):
+                cut = slice(k * length, min(mean.numel(), (k + 1) * length))
+                total = parts[(number + k) % size][cut].clone()
+                for hop in range(1, size):
+                    total += parts[(number + k + hop) % size][cut]
+                mean[cut] = total / size
+            parameter.grad = mean.view_as(parameter)
+        optimizer.step()
+    return weights(module)
+
+
+class Weights(unittest.TestCase):
+    def assert_equal(self, ours, theirs) -> None:
+        self.assertEqual(ours.keys(), theirs.keys())
+        for name in ours:
+            self.assertTrue(torch.equal(ours[name], theirs[name]), f"{name}: {(ours[name] - theirs[name]).abs().max()}")
+
+    def test_two_ranks_have_the_bits_of_plain_ddp(self):
+        plain = run(2, trained, None)
+        for topology in ("ring", "ps", "allreduce"):
+            with self.subTest(topology=topology):
+                for mine, theirs in zip(run(2, trained, "none", None, {"topology": topology}), plain):
+                    self.assert_equal(mine, theirs)
+
+    def test_more_ranks_have_the_bits_of_a_serial_ring(self):
+        for size in (3, 4):
+            with self.subTest(size=size):
+                expected = ring_reference(size, STEPS)
+                all_ranks = run(size, trained, "none")
+                for mine in all_ranks:
+                    self.assert_equal(mine, expected)
+                # DDP adds in another order. A mean of N floats is off by at most (N - 1) roundings of 2^-24 of the sum of the
+                # absolute values; six steps of rate 0.1 and momentum 0.9 through a smooth network enlarge that by less than 1000.
+                for name, theirs in run(size, trained, None)[0].items():
+                    bound = 1000 * (size - 1) * 2.0**-24
+                    self.assertLess((all_ranks[0][name] - theirs).abs().max().item(), bound, name)
+
+    def test_ranks_stay_equal_with_every_algorithm(self):
+        plain = run(2, trained, None)[0]
+        for plan in ALGORITHMS:
+            with self.subTest(plan=plan):
+                first, *others = run(3, trained, plan)
+                for other in others:
+                    self.assert_equal(first, other)
+                for name, value in first.items():
+                    self.assertTrue(torch.isfinite(value).all(), name)
+                if plan != "none":
+                    self.assertFalse(all(torch.equal(first[name], plain[name]) for name in first))
+
+    def test_options_of_ddp_change_nothing(self):
+        for options in ({"find_unused_parameters": True}, {"static_graph": True}, {"gradient_as_bucket_view": True},
+                        {"bucket_cap_mb": 0.01}):
+            with self.subTest(options=options):
+                plain = run(2, trained, None, options)[0]
+                for mine in run(2, trained, "none", options):
+                    self.assert_equal(mine, plain)
+
+    def test_gradients_accumulate_under_no_sync(self):
+        plain = run(2, trained, None, None, None, STEPS, True)[0]
+        for mine in run(2, trained, "none", None, None, STEPS, True):
+            self.assert_equal(mine, plain)
+
+
+class Half(torch.nn.Module if ranks.MISSING is None else object):
+    """One parameter in fp16: a CPU of torch 1.13 multiplies no matrices of these."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(3, 8, dtype=torch.float16))
+
+    def forward(self, values):
+        return self.weight.float() * values
+
+
+class Partly(torch.nn.Module if ranks.MISSING is None else object):
+    """Uses its second branch in every other step."""
+
+    def __init__(self):
+        super().__init__()
+        self.always, self.sometimes = network(1), network(2)
+        self.step = 0
+
+    def forward(self, values):
+        self.step += 1
+        out = self.always(values)
+        return out + self.sometimes(values) if self.step % 2 else out
+
+
+def train_partly(rank, plan):
+    ddp = wrapped(Partly(), find_unused_parameters=True)
+    if plan is not None:
+        hipress.attach(ddp, plan)
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(4))
+    return weights(ddp.module)
+
+
+def train_two_models(rank, plan):
+    models = [wrapped(network(seed)) for seed in (1, 2)]
+    for ddp in models:
+        if plan is not None:
+            hipress.attach(ddp, plan)
+    optimizers = [torch.optim.SGD(ddp.parameters(), lr=0.1) for ddp in models]
+    for step in range(4):
+        losses = []
+        for ddp, optimizer in zip(models, optimizers):
+            optimizer.zero_grad()
+            values, classes = data(rank, step)
+            losses.append(torch.nn.functional.cross_entropy(ddp(values), classes))
+        for loss in reversed(losses):
+            loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    return [weights(ddp.module) for ddp in models]
+
+
+def train_halves(rank):
+    """The mean gradient of a model in half precision."""
+    ddp = wrapped(Half())
+    hipress.attach(ddp, "none")
+    ddp(torch.full((3, 8), float(2 * rank + 2))).sum().backward()
+    return ddp.module.weight.grad.float()
+
+
+class Models(unittest.TestCase):
+    def test_parameters_that_a_step_does_not_use(self):
+        for mine, theirs in zip(run(2, train_partly, "none"), run(2, train_partly, None)):
+            for name in mine:
+                self.assertTrue(torch.equal(mine[name], theirs[name]), name)
+
+    def test_several_models_in_one_process(self):
+        for mine, theirs in zip(run(2, train_two_models, "none"), run(2, train_two_models, None)):
+            for ours, plain in zip(mine, theirs):
+                for name in ours:
+                    self.assertTrue(torch.equal(ours[name], plain[name]), name)
+
+    def test_half_precision(self):
+        # Each rank's gradient is 2 (rank + 1), so the mean over 3 ranks is 4.
+        for gradient in run(3, train_halves):
+            self.assertTrue(torch.equal(gradient, torch.full((3, 8), 4.0)))
+
+
+def train_in_two_parts(rank, plan, path, resume):
+    """All six steps, or the last three after those of a checkpoint of the first three."""
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp, plan)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
+    if resume:
+        checkpoint = torch.load(f"{path}/{rank}.pt")
+        ddp.module.load_state_dict(checkpoint["model"])
+        optimizer.load_state_dict(checkpoint["optimizer"])
+        hook.load_state_dict(checkpoint["hipress"])
+    else:
+        train(ddp, optimizer, rank, range(3))
+        torch.save({"model": ddp.module.state_dict(), "optimizer": optimizer.state_dict(), "hipress": hook.state_dict()},
+                   f"{path}/{rank}.pt")
+    train(ddp, optimizer, rank, range(3, 6))
+    return weights(ddp.module)
+
+
+def load_elsewhere(rank, path):
+    """What loading a state of other ranks says."""
+    hook = hipress.attach(wrapped(network()), "onebit")
+    said = []
+    for number in (0, 1):
+        try:
+            hook.load_state_dict(torch.load(f"{path}/{number}.pt")["hipress"])
+            said.append("loaded")
+        except hipress.InvalidRequest as error:
+            said.append(str(error))
+    return said
+
+
+def load_other_plan(rank, path):
+    hook = hipress.attach(wrapped(network()), "dgc")
+    try:
+        hook.load_state_dict(torch.load(f"{path}/{rank}.pt")["hipress"])
+    except hipress.InvalidRequest as error:
+        return str(error)
+    return "loaded"
+
+
+class Checkpoints(unittest.TestCase):
+    def test_a_job_goes_on_with_the_same_bits(self):
+        for plan in ("none", "onebit", "dgc", "terngrad", "powersgd(rank=2)", "acpsgd(rank=2)", "rsketch(rank=2)"):
+            with self.subTest(plan=plan), tempfile.TemporaryDirectory() as path:
+                whole = run(2, train_in_two_parts, plan, path, False)
+                resumed = run(2, train_in_two_parts, plan, path, True)
+                for mine, theirs in zip(resumed, whole):
+                    for name in mine:
+                        self.assertTrue(torch.equal(mine[name], theirs[name]), name)
+
+    def test_states_of_other_jobs_are_refused(self):
+        with tempfile.TemporaryDirectory() as path:
+            run(2, train_in_two_parts, "onebit", path, False)
+            said = run(2, load_elsewhere, path)
+            self.assertEqual(said[0][0], "loaded")
+            self.assertIn("of rank 1, and this is rank 0", said[0][1])
+            self.assertIn("of rank 0, and this is rank 1", said[1][0])
+            for text in run(3, load_elsewhere, path)[2]:
+                self.assertIn("a job of 2 ranks, and this is 3 ranks", text)
+            for text in run(2, load_other_plan, path):
+                self.assertIn("load it under the plan", text)
+
+
+def train_until_stopped(rank, path):
+    """Trains until rank 1 is stopped from outside; what this rank then raises, raises in the next step, and keeps."""
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp, timeout=20)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, rank, range(3))
+    pathlib.Path(path, str(rank)).touch()
+    try:
+        while True:
+            train(ddp, optimizer, rank, range(3, 4))
+    except KeyboardInterrupt:  # between two hooks
+        return "KeyboardInterrupt", None, "", hook.engine.closed
+    except RuntimeError as error:  # what a hook raises comes from backward as one, with its name and text
+        again = ""
+        try:
+            train(ddp, optimizer, rank, range(4, 5))
+        except RuntimeError as second:
+            again = str(second)
+        return str(error), getattr(hook.failure, "rank", None), again, hook.engine.closed
+
+
+def threads() -> int:
+    """The kernel's, of this process."""
+    return len(os.listdir("/proc/self/task"))
+
+
+class Failures(unittest.TestCase):
+    def stop_rank_1(self, number):
+        with tempfile.TemporaryDirectory() as path:
+            job = ranks.Job(3, train_until_stopped, path)
+            end = time.monotonic() + ranks.DEADLINE_S
+            while len(os.listdir(path)) < 3 and time.monotonic() < end:
+                time.sleep(0.05)
+            job.signal(1, number)
+            outcomes = job.outcomes()
+        for rank in (0, 2):
+            succeeded, result = outcomes[rank]
+            self.assertTrue(succeeded, result)
+            said, culprit, again, closed = result
+            self.assertEqual(culprit, 1, said)
+            self.assertIn("RankLost: rank 1", said)
+            self.assertIn("rank 1", again)
+            self.assertTrue(closed)
+        return outcomes[1]
+
+    def test_a_rank_that_is_killed_is_named_by_the_others(self):
+        self.assertEqual(self.stop_rank_1(signal.SIGKILL), (False, None))
+
+    def test_an_interrupt_of_one_rank_ends_all(self):
+        succeeded, result = self.stop_rank_1(signal.SIGINT)
+        self.assertTrue(succeeded, result)
+        self.assertIn("KeyboardInterrupt", result[0])
+
+
+def count_threads(rank):
+    ddp = wrapped(network())
+    before = threads()
+    hook = hipress.attach(ddp, "onebit")
+    during = threads()
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(2))
+    dist.barrier()
+    hook.close()
+    return before, during, threads()
+
+
+def refusals(rank):
+    """What is said of models and calls that make no sense."""
+    said = {}
+
+    def refused(name, call):
+        try:
+            call()
+            said[name] = "accepted"
+        except hipress.InvalidRequest as error:
+            said[name] = str(error)
+
+    refused("no ddp", lambda: hipress.attach(network()))
+    refused("double", lambda: hipress.attach(wrapped(network().double())))
+    refused("sparse", lambda: hipress.attach(wrapped(torch.nn.Embedding(10, 4, sparse=True))))
+    refused("other plans", lambda: hipress.attach(wrapped(network()), "onebit" if rank else "none"))
+    refused("no plan", lambda: hipress.attach(wrapped(network()), "nothing-of-this-name"))
+    ddp = wrapped(network())
+    refused("verify", lambda: hipress.verify(ddp))
+    hipress.attach(ddp)
+    refused("twice", lambda: hipress.attach(ddp))
+    return said
+
+
+class Attach(unittest.TestCase):
+    def test_no_thread_is_left(self):
+        for before, during, after in run(2, count_threads):
+            self.assertGreater(during, before)
+            self.assertEqual(after, before)
+
+    def test_what_cannot_be_synchronised_is_refused_in_words(self):
+        for said in run(2, refusals):
+            for name, words in (("no ddp", "wrap the model first"), ("double", "float64"), ("sparse", "sparse=False"),
+                                ("other plans", "rank 1 calls hipress.attach with plan='onebit', rank 0 with 'none'"),
+                                ("no plan", "nothing-of-this-name"), ("verify", "call hipress.attach(model) first"),
+                                ("twice", "a model takes one hook")):
+                self.assertIn(words, said[name], name)
+
+    def test_a_plan_file_of_a_captured_model(self):
+        with tempfile.TemporaryDirectory() as path:
+            # Bulk groups of what is ready within 1 ms: another grouping than without times, and the same bits as DDP's.
+            names = [name for name, _ in reversed(list(network().named_parameters()))]
+            sizes = dict(network().named_parameters())
+            with open(f"{path}/model.yaml", "w") as file:
+                file.write("name: small\ngradients:\n" + "".join(
+                    f"- {{name: {name}, elements: {sizes[name].numel()}, ready: {3 * i}ms}}\n" for i, name in enumerate(names)))
+            with open(f"{path}/plan.yaml", "w") as file:
+                file.write("schema: hipress.plan/1\nmodel: small\ntopology: ps\nnodes: 2\nbulk: {threshold: 64KiB, wait: 4ms}\n"
+                           "gradients:\n" + "".join(
+                               f"  - {{name: {name}, elements: {sizes[name].numel()}, algorithm: none, K: 2}}\n" for name in names))
+            plain = run(2, trained, None)[0]
+            for mine in run(2, trained, f"{path}/plan.yaml", None, {"model": f"{path}/model.yaml"}):
+                for name in mine:
+                    self.assertTrue(torch.equal(mine[name], plain[name]), name)
+
+
+def verified(rank, plan, with_step):
+    ddp = wrapped(network())
+    hipress.attach(ddp, plan)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, rank, range(2))
+
+    def step():
+        values, classes = data(rank, 7)
+        torch.nn.functional.cross_entropy(ddp(values), classes).backward()
+
+    found = hipress.verify(ddp, step if with_step else None)
+    train(ddp, optimizer, rank, range(2, 4))
+    return found, str(found), weights(ddp.module)
+
+
+def trained_plainly(rank, plan):
+    """As verified(), without verify()."""
+    ddp = wrapped(network())
+    hipress.attach(ddp, plan)
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(4))
+    return weights(ddp.module)
+
+
+class Verify(unittest.TestCase):
+    def test_uncompressed_has_the_bits_of_ddp(self):
+        for with_step in (False, True):
+            for found, table, _ in run(2, verified, "none", with_step):
+                self.assertTrue(found.equal and found.agreed, table)
+                self.assertEqual(table.count("\n"), 6)
+
+    def test_compressed_differs_on_all_ranks_alike_and_leaves_no_trace(self):
+        expected = run(2, trained_plainly, "onebit")
+        for (found, table, after), undisturbed in zip(run(2, verified, "onebit", True), expected):
+            self.assertTrue(found.agreed, table)
+            self.assertFalse(found.equal)
+            for name in after:
+                self.assertTrue(torch.equal(after[name], undisturbed[name]), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
