@@ -31,3 +31,9 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hipressConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hipressConfig.cmake ${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress)
+
+# The Python package, which finds the library from there; a wheel brings its own copy.
+if(NOT SKBUILD)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/python
+          FILES_MATCHING PATTERN "*.py")
+endif()

@@ -151,7 +151,7 @@ def average(ddp: DistributedDataParallel, options: argparse.Namespace) -> None:
         ddp.register_comm_hook(state, one_bucket_at_a_time)
     elif options.average == "hipress":
         import hipress
-        hipress.attach(ddp, options.plan, strategy=options.strategy)
+        hipress.attach(ddp, options.plan, topology=options.topology)
 
 
 def train(options: argparse.Namespace) -> None:
@@ -206,7 +206,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", choices=sorted(TASKS), default="digits")
     parser.add_argument("--average", choices=["ddp", "fp16", "powersgd", "hipress"], default="ddp")
     parser.add_argument("--plan", default="none", help="of hipress: a plan file, none, all or an algorithm (default: %(default)s)")
-    parser.add_argument("--strategy", default="ring", help="of hipress, where the plan does not say (default: %(default)s)")
+    parser.add_argument("--topology", help="of hipress: ring, ps or allreduce (default: the plan file's, or ring)")
     parser.add_argument("--rank", type=int, default=4, help="of powersgd (default: %(default)s)")
     parser.add_argument("--batched", action="store_true", help="powersgd: tensors of one shape are one")
     parser.add_argument("--ranks", type=int, default=2, help="to start here, unless torchrun has (default: %(default)s)")
@@ -227,6 +227,8 @@ def main() -> None:
     if "RANK" in os.environ:  # torchrun's
         dist.init_process_group("gloo")
         train(options)
+    elif options.ranks == 1:
+        as_rank(0, free_port(), options)
     else:
         torch.multiprocessing.spawn(as_rank, (free_port(), options), options.ranks)
 

@@ -1,0 +1,14 @@
+"""The command-line tools of an installed package."""
+
+import os
+import pathlib
+import sys
+
+
+def main() -> None:
+    """Becomes the tool of the name by which it was called."""
+    name = pathlib.Path(sys.argv[0]).name
+    tool = pathlib.Path(__file__).resolve().parent / "bin" / name
+    if not tool.exists():
+        sys.exit(f"{name}: {tool} is not there: install the package again with pip")
+    os.execv(tool, [name, *sys.argv[1:]])
