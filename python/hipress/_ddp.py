@@ -43,7 +43,7 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
     timeout     seconds without progress after which the job has failed
     seed        of random draws
     rendezvous  where ranks meet: file:///shared/folder or redis://host:port; default, on one machine: a temporary folder
-    network     network interface or address to use; default: loopback on one machine, else GLOO_SOCKET_IFNAME
+    network     network interface or address to use; default: GLOO_SOCKET_IFNAME, or, on one machine, loopback
 
     Gradients are averaged as DDP does. InvalidRequest for what cannot be synchronised, RankLost if another rank fails."""
     if not isinstance(ddp, DistributedDataParallel):
@@ -162,14 +162,13 @@ class _Job:
                     raise InvalidRequest(f"rank {other} calls hipress.attach with {_difference(key, value, all_ranks[0]['same'][key])}"
                                          "; all ranks must ask for the same")
         one_machine = len({theirs["machine"] for theirs in all_ranks}) == 1
-        options = {"rank": rank, "ranks": ranks, "network": network or ""}
+        options = {"rank": rank, "ranks": ranks, "network": network or os.environ.get("GLOO_SOCKET_IFNAME", "")}
         if ranks == 1:
             return cls(group, topology, {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None)
         if not one_machine:
             if rendezvous is None:
                 raise InvalidRequest("the ranks are on several machines: say where they meet, with rendezvous='file:///folder "
                                      "that all machines share' or 'redis://host:port'")
-            options["network"] = network or os.environ.get("GLOO_SOCKET_IFNAME", "")
             if not options["network"]:
                 raise InvalidRequest("the ranks are on several machines: say which network they use, with network='eth0' or its "
                                      "address, or by GLOO_SOCKET_IFNAME")
