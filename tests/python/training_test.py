@@ -36,8 +36,8 @@ def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False
     return weights(ddp.module)
 
 
-def ring_reference(size, steps):
-    """Weights of all ranks after training in one process, with means in the order in which a ring adds: a gradient has as many
+def ring_reference(_rank, size, steps):
+    """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with means in the order in which a ring adds: a gradient has as many
     partitions as ranks, of elements rounded up to 32; partition k of gradient g begins at rank (g + k) mod N, every next rank
     adds its own, and the last divides by N."""
     module = network()
@@ -82,7 +82,7 @@ class Weights(unittest.TestCase):
     def test_more_ranks_have_the_bits_of_a_serial_ring(self):
         for size in (3, 4):
             with self.subTest(size=size):
-                expected = ring_reference(size, STEPS)
+                expected = run(1, ring_reference, size, STEPS)[0]
                 all_ranks = run(size, trained, "none")
                 for mine in all_ranks:
                     self.assert_equal(mine, expected)
@@ -93,7 +93,7 @@ class Weights(unittest.TestCase):
                     self.assertLess((all_ranks[0][name] - theirs).abs().max().item(), bound, name)
 
     def test_ranks_stay_equal_with_every_algorithm(self):
-        plain = run(2, trained, None)[0]
+        raw = run(3, trained, "none")[0]
         for plan in ALGORITHMS:
             with self.subTest(plan=plan):
                 first, *others = run(3, trained, plan)
@@ -101,8 +101,7 @@ class Weights(unittest.TestCase):
                     self.assert_equal(first, other)
                 for name, value in first.items():
                     self.assertTrue(torch.isfinite(value).all(), name)
-                if plan != "none":
-                    self.assertFalse(all(torch.equal(first[name], plain[name]) for name in first))
+                self.assertEqual(all(torch.equal(first[name], raw[name]) for name in first), plan == "none")
 
     def test_options_of_ddp_change_nothing(self):
         for options in ({"find_unused_parameters": True}, {"static_graph": True}, {"gradient_as_bucket_view": True},
@@ -300,7 +299,7 @@ class Failures(unittest.TestCase):
             said, culprit, again, closed = result
             self.assertEqual(culprit, 1, said)
             self.assertIn("RankLost: rank 1", said)
-            self.assertIn("rank 1", again)
+            self.assertRegex(again, "rank 1|prior iteration")  # the hook's error, or DDP's own before it
             self.assertTrue(closed)
         return outcomes[1]
 
