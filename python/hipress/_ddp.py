@@ -63,6 +63,7 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
     hook = Hook(engine, {id(parameter): number for number, parameter in
                          enumerate(parameters[gradient.name] for gradient in gradients)}, job, device)
     ddp.register_comm_hook(hook, synchronise)
+    ddp.register_forward_pre_hook(hook.refuse_after_failure)
     _hooks[ddp] = hook
     return hook
 
@@ -251,6 +252,11 @@ class Hook:
         """What the hook has failed with, such as a RankLost; None: it has not. (Of what a hook raises, torch gives backward() the
         name and the text, as a RuntimeError.)"""
         return self._failure
+
+    def refuse_after_failure(self, _module, _inputs) -> None:
+        """Raises what the hook has failed with before a forward pass in which DDP would complain of its own state."""
+        if self._failure is not None and torch.is_grad_enabled():
+            raise self._failure
 
     def synchronise(self, bucket):
         """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures."""

@@ -17,7 +17,7 @@ if ranks.MISSING is None:
 
 #: One of every kind: raw, cast, quantised with and without residual, drawn, sparse, low rank of two and of one stage.
 ALGORITHMS = ("none", "fp16", "bf16", "onebit", "tbq", "terngrad", "dgc", "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)",
-              "rsketch(rank=2)", "int8block", "fp8block")
+              "rsketch(rank=2)")
 STEPS = 6
 
 
@@ -299,7 +299,7 @@ class Failures(unittest.TestCase):
             said, culprit, again, closed = result
             self.assertEqual(culprit, 1, said)
             self.assertIn("RankLost: rank 1", said)
-            self.assertRegex(again, "rank 1|prior iteration")  # the hook's error, or DDP's own before it
+            self.assertIn("rank 1", again)
             self.assertTrue(closed)
         return outcomes[1]
 
