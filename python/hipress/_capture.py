@@ -58,11 +58,12 @@ class Capture:
     output     file to write; None: `text()` alone
     optimizer  whose step() is timed too
     batch      size of a batch; default: the first dimension of the model's first tensor
-    warmup     steps at the beginning that are left out"""
+    warmup     steps at the beginning that are left out
+    steps      how many are measured after those, at most; None: all"""
 
-    def __init__(self, model, output="model.yaml", *, optimizer=None, batch=None, warmup=2, name=None):
+    def __init__(self, model, output="model.yaml", *, optimizer=None, batch=None, warmup=2, steps=None, name=None):
         self.model = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-        self.output, self.optimizer, self.batch, self.warmup = output, optimizer, batch, warmup
+        self.output, self.optimizer, self.batch, self.warmup, self.steps = output, optimizer, batch, warmup, steps
         self.name = name or type(self.model).__name__
         self.parameters = {name: parameter for name, parameter in self.model.named_parameters()
                            if parameter.requires_grad and parameter.numel() > 0}
@@ -113,6 +114,8 @@ class Capture:
     def _on_forward(self, _module, inputs) -> None:
         if not torch.is_grad_enabled():
             return
+        if self.steps is not None and len(self._steps) > self.warmup + self.steps:
+            self._steps.pop()  # what this one would replace: marks of all later steps go into one
         batch = next((tensor.shape[0] for tensor in inputs if isinstance(tensor, torch.Tensor) and tensor.dim() > 0), 0)
         self._steps.append(_Step(self._clock.mark(), batch))
 
@@ -150,6 +153,7 @@ class Capture:
     def text(self) -> str:
         """The model YAML. ValueError if no step was complete after the warm-up."""
         whole = [step for step in self._steps if step.backward is not None and step.ready][self.warmup:]
+        whole = whole[:self.steps]
         if not whole:
             raise ValueError(f"no step after the {self.warmup} of the warm-up called the model and backward: run more steps, or "
                              "give a smaller warmup")

@@ -63,6 +63,7 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
     hook = Hook(engine, {id(parameter): number for number, parameter in
                          enumerate(parameters[gradient.name] for gradient in gradients)}, job, device)
     ddp.register_comm_hook(hook, synchronise)
+    ddp.register_forward_pre_hook(hook.refuse_after_failure)
     _hooks[ddp] = hook
     return hook
 
@@ -173,11 +174,11 @@ class _Job:
                     raise InvalidRequest(f"rank {other} calls hipress.attach with {_difference(key, value, all_ranks[0]['same'][key])}"
                                          "; all ranks must ask for the same")
         one_machine = len({theirs["machine"] for theirs in all_ranks}) == 1
-        options = {"rank": rank, "ranks": ranks, "network": network or ""}
+        options = {"rank": rank, "ranks": ranks, "network": network or os.environ.get("GLOO_SOCKET_IFNAME", "")}
         if ranks == 1:
             return cls(group, topology, {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None)
         if not one_machine:
-            options["network"] = network or os.environ.get("GLOO_SOCKET_IFNAME") or _own_address()
+            options["network"] = options["network"] or _own_address()
         shared = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if rank == 0 else None]
         first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0
         dist.broadcast_object_list(shared, src=first, group=group)
@@ -245,6 +246,17 @@ class Hook:
         self._layouts = {}
         self._pending = []
         self._failure = None
+
+    @property
+    def failure(self):
+        """What the hook has failed with, such as a RankLost; None: it has not. (Of what a hook raises, torch gives backward() the
+        name and the text, as a RuntimeError.)"""
+        return self._failure
+
+    def refuse_after_failure(self, _module, _inputs) -> None:
+        """Raises what the hook has failed with before a forward pass in which DDP would complain of its own state."""
+        if self._failure is not None and torch.is_grad_enabled():
+            raise self._failure
 
     def synchronise(self, bucket):
         """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures."""

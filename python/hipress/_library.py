@@ -95,16 +95,15 @@ def library_path() -> pathlib.Path:
             raise LibraryError(f"{LIBRARY_VARIABLE} is '{named}', and there is no such file")
         return pathlib.Path(named)
     package = pathlib.Path(__file__).resolve().parent
-    places = [package / "libhipress.so"]
-    try:
-        from hipress._installed import LIBRARY
-        places.append((package / LIBRARY).resolve())
-    except ImportError:
-        pass
+    # A wheel has everything in the package; `cmake --install` has it in PREFIX/share/hipress/python/hipress, and the library in
+    # PREFIX/lib, or what the system has instead of that.
+    prefixes = [package, *package.parents[3:4]]
+    folders = [folder for prefix in prefixes for folder in (prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu")))]
+    places = [folder / "libhipress.so" for folder in folders]
     for place in places:
         if place.is_file():
             return place
-    raise LibraryError(f"libhipress.so is not beside this package ({', '.join(map(str, places))}): install both with "
+    raise LibraryError(f"libhipress.so is not there ({', '.join(map(str, places))}): install it and this package with "
                        f"`pip install .` or `cmake --install`, or set {LIBRARY_VARIABLE} to the one of your build")
 
 

@@ -1,4 +1,4 @@
-"""python -m hipress.capture [--output model.yaml] [--warmup 2] train.py ARGUMENTS…
+"""python -m hipress.capture [--output model.yaml] [--steps 20] train.py ARGUMENTS…
 
 Runs a training script as it is, and writes a model YAML of the first model that it trains: shapes, ready times, forward and
 optimiser times. See hipress.capture for what is measured."""
@@ -11,8 +11,8 @@ import sys
 class FirstTrained:
     """Captures the first module that is called with parameters to train; DistributedDataParallel is looked into."""
 
-    def __init__(self, output: str, warmup: int):
-        self.output, self.warmup = output, warmup
+    def __init__(self, output: str, **options):
+        self.output, self.options = output, options
         self.capture = None
         self.optimizers = []
 
@@ -38,7 +38,7 @@ class FirstTrained:
             return
         if not any(parameter.requires_grad for parameter in module.parameters()):
             return
-        self.capture = Capture(module, self.output, warmup=self.warmup)
+        self.capture = Capture(module, self.output, **self.options)
         self.capture.start()
         own = {id(parameter) for parameter in module.parameters()}
         for optimizer in self.optimizers:
@@ -53,10 +53,11 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", default="model.yaml", help="file to write (default: %(default)s)")
     parser.add_argument("--warmup", type=int, default=2, help="steps that are left out at the beginning (default: %(default)s)")
+    parser.add_argument("--steps", type=int, help="steps that are measured after those, at most (default: all)")
     parser.add_argument("script", help="training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     options = parser.parse_args()
-    first = FirstTrained(options.output, options.warmup)
+    first = FirstTrained(options.output, warmup=options.warmup, steps=options.steps)
     first.install()
     sys.argv = [options.script, *options.arguments]
     try:

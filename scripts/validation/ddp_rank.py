@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """One rank of PyTorch's DistributedDataParallel over gloo, with made-up gradients that become ready when a file says.
 
-Needs torch. Started by validate_ddp.py and validate_lowrank.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints
+Needs torch. Started by validate_ddp.py, validate_lowrank.py and validate_training.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints
 one JSON object. With --powersgd, PyTorch's powerSGD_hook compresses: gradients are then random ones, as of constant ones all
-factors but the first are nothing, and what comes out is not checked.
+factors but the first are nothing, and what comes out is not checked. The same holds for plans that compress. With --fp16 PyTorch's
+fp16_compress_hook compresses, with --plan the hook of hipress, whose gradients are named weights.0, weights.1 and so on in the order
+of forward.
 """
 
 import argparse
@@ -16,7 +18,7 @@ import time
 
 import torch
 import torch.distributed
-from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -105,6 +107,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, required=True)
     parser.add_argument("--powersgd", type=int, metavar="RANK", help="compress with powerSGD_hook; the first two iterations are not")
     parser.add_argument("--batched", action="store_true", help="with it, tensors of one shape are one")
+    parser.add_argument("--fp16", action="store_true", help="compress with fp16_compress_hook")
+    parser.add_argument("--plan", metavar="FILE", help="synchronise with hipress, as this plan says")
+    parser.add_argument("--timings", metavar="FILE", help="of hipress: the model YAML that the plan was made of")
     parser.add_argument("--bucket-mb", type=float, help="of DDP's buckets but the first; default: DDP's")
     parser.add_argument("--rendezvous", required=True, help="file:///folder that all ranks share")
     parser.add_argument("--interface", help="address; taken for that of the network's interface")
@@ -122,7 +127,15 @@ def main() -> int:
     described = json.loads(options.model.read_text())
     torch.manual_seed(rank)
     buckets = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
-    model = DistributedDataParallel(Model(described["gradients"], float(rank), options.powersgd is not None), **buckets)
+    random = options.powersgd is not None or options.plan is not None
+    model = DistributedDataParallel(Model(described["gradients"], float(rank), random), **buckets)
+    if options.plan is not None:
+        import hipress
+
+        hipress.attach(model, options.plan, model=options.timings, rendezvous=options.rendezvous, network=INTERFACE,
+                       timeout=60)
+    elif options.fp16:
+        model.register_comm_hook(torch.distributed.group.WORLD, default_hooks.fp16_compress_hook)
     if options.powersgd is not None:
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=options.powersgd, start_powerSGD_iter=2,
                                             batch_tensors_with_same_shape=options.batched)
@@ -132,7 +145,7 @@ def main() -> int:
     seconds = torch.tensor([iterate(model, described["forward_s"]) for _ in range(options.iterations)],
                            dtype=torch.float64)
     mean = (size - 1) / 2  # of the ranks' values 0, 1, …
-    verified = options.powersgd is not None or all(bool(torch.all(weight.grad == mean)) for weight in model.module.weights)
+    verified = random or all(bool(torch.all(weight.grad == mean)) for weight in model.module.weights)
     torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MAX)
     if rank == 0:
         buckets = model._get_ddp_logging_data()["rebuilt_bucket_sizes"]

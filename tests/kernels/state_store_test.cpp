@@ -203,5 +203,34 @@ TEST_CASE("a folder that cannot be written to is an error") {
   CHECK_THROWS_AS(store.save("/nonexistent/folder/state"), io::InputError);
 }
 
+TEST_CASE("state store: a file is restored into arrays that stay in place") {
+  const TemporaryFile file("state");
+  StateStore saved;
+  fill(saved);
+  saved.save(file.path());
+  StateStore store;
+  float* const first = store.get("conv1.weight", 0, 5, 2);
+  float* const second = store.get("conv1.weight", 1, 3, 1);
+  SECTION("of the same gradients") {
+    store.get("empty", 0, 0, 1);
+    store.restore(file.path());
+    for (int i = 0; i < 10; ++i) CHECK(first[i] == static_cast<float>(i) / 8);
+    for (int i = 0; i < 3; ++i) CHECK(second[i] == -static_cast<float>(i));
+    CHECK(store.get("conv1.weight", 0, 5, 2) == first);
+  }
+  SECTION("not with one more in the file") {
+    CHECK_THROWS_WITH(store.restore(file.path()),
+                      Contains("'empty', role 0") && Contains("nothing here keeps"));
+    CHECK(first[9] == 0);
+  }
+  SECTION("not with one more in the store, or one of another length") {
+    store.get("empty", 0, 0, 1);
+    store.get("conv1.weight", 2, 5, 2);
+    CHECK_THROWS_WITH(store.restore(file.path()),
+                      Contains("has no state of gradient 'conv1.weight', role 2, with 2 arrays"));
+    CHECK(first[9] == 0);
+  }
+}
+
 }  // namespace
 }  // namespace hipress::kernels

@@ -1,7 +1,6 @@
 """The package without torch: how the library is found, and what its absence and its other versions say."""
 
 import ctypes
-import ctypes.util
 import os
 import subprocess
 import sys
@@ -33,10 +32,10 @@ class Library(unittest.TestCase):
         self.assertIn(f"LibraryError: {file.name} cannot be loaded", done.stderr.replace("hipress._library.", ""))
 
     def test_a_library_of_another_kind(self):
-        path = ctypes.util.find_library("m")
-        found = next(line.split()[-1] for line in open("/proc/self/maps") if "/libm.so" in line or "/libc.so" in line)
+        with open("/proc/self/maps") as maps:
+            found = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
         done = run(CODE, HIPRESS_LIBRARY=found)
-        self.assertIn("is of another version than this package (it lacks hipress_options_init)", done.stderr, path)
+        self.assertIn("is of another version than this package (it lacks hipress_options_init)", done.stderr)
 
     def test_structures_of_another_size(self):
         class Smaller(ctypes.Structure):

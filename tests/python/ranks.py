@@ -3,6 +3,7 @@
 import datetime
 import multiprocessing
 import os
+import pickle
 import signal
 import tempfile
 import time
@@ -26,18 +27,15 @@ def require_torch() -> None:
         raise unittest.SkipTest(MISSING)
 
 
-class Died(Exception):
-    """A rank ended without a result; `results` has those of the others (None: none)."""
-
-
 def _rank(function, rank, ranks, folder, arguments, pipe) -> None:
     torch.set_num_threads(1)
     try:
         dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=ranks,
                                 timeout=datetime.timedelta(seconds=DEADLINE_S))
-        pipe.send((True, function(rank, *arguments)))
+        # As bytes: torch would make tensors of a pipe shared memory, which ends with this process.
+        pipe.send_bytes(pickle.dumps((True, function(rank, *arguments))))
     except BaseException:  # whatever ended the rank is its result
-        pipe.send((False, traceback.format_exc()))
+        pipe.send_bytes(pickle.dumps((False, traceback.format_exc())))
     finally:
         pipe.close()
 
@@ -68,7 +66,7 @@ class Job:
                 if not pipe.poll(max(0.0, end - time.monotonic())):
                     raise TimeoutError(f"a rank has not ended in {DEADLINE_S} s")
                 try:
-                    found.append(pipe.recv())
+                    found.append(pickle.loads(pipe.recv_bytes()))
                 except EOFError:
                     found.append((False, None))
             for process in self.processes:

@@ -1,7 +1,9 @@
 """DDP with a plan, on two to four ranks of this machine: weights, options of DDP, checkpoints, failures."""
 
+import os
+import pathlib
 import signal
-import threading
+import tempfile
 import time
 import unittest
 
@@ -15,7 +17,7 @@ if ranks.MISSING is None:
 
 #: One of every kind: raw, cast, quantised with and without residual, drawn, sparse, low rank of two and of one stage.
 ALGORITHMS = ("none", "fp16", "bf16", "onebit", "tbq", "terngrad", "dgc", "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)",
-              "rsketch(rank=2)", "int8block", "fp8block")
+              "rsketch(rank=2)")
 STEPS = 6
 
 
@@ -34,8 +36,8 @@ def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False
     return weights(ddp.module)
 
 
-def ring_reference(size, steps):
-    """Weights of all ranks after training in one process, with means in the order in which a ring adds: a gradient has as many
+def ring_reference(_rank, size, steps):
+    """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with means in the order in which a ring adds: a gradient has as many
     partitions as ranks, of elements rounded up to 32; partition k of gradient g begins at rank (g + k) mod N, every next rank
     adds its own, and the last divides by N."""
     module = network()
@@ -80,7 +82,7 @@ class Weights(unittest.TestCase):
     def test_more_ranks_have_the_bits_of_a_serial_ring(self):
         for size in (3, 4):
             with self.subTest(size=size):
-                expected = ring_reference(size, STEPS)
+                expected = run(1, ring_reference, size, STEPS)[0]
                 all_ranks = run(size, trained, "none")
                 for mine in all_ranks:
                     self.assert_equal(mine, expected)
@@ -91,7 +93,7 @@ class Weights(unittest.TestCase):
                     self.assertLess((all_ranks[0][name] - theirs).abs().max().item(), bound, name)
 
     def test_ranks_stay_equal_with_every_algorithm(self):
-        plain = run(2, trained, None)[0]
+        raw = run(3, trained, "none")[0]
         for plan in ALGORITHMS:
             with self.subTest(plan=plan):
                 first, *others = run(3, trained, plan)
@@ -99,8 +101,7 @@ class Weights(unittest.TestCase):
                     self.assert_equal(first, other)
                 for name, value in first.items():
                     self.assertTrue(torch.isfinite(value).all(), name)
-                if plan != "none":
-                    self.assertFalse(all(torch.equal(first[name], plain[name]) for name in first))
+                self.assertEqual(all(torch.equal(first[name], raw[name]) for name in first), plan == "none")
 
     def test_options_of_ddp_change_nothing(self):
         for options in ({"find_unused_parameters": True}, {"static_graph": True}, {"gradient_as_bucket_view": True},
@@ -114,6 +115,17 @@ class Weights(unittest.TestCase):
         plain = run(2, trained, None, None, None, STEPS, True)[0]
         for mine in run(2, trained, "none", None, None, STEPS, True):
             self.assert_equal(mine, plain)
+
+
+class Half(torch.nn.Module if ranks.MISSING is None else object):
+    """One parameter in fp16: a CPU of torch 1.13 multiplies no matrices of these."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(3, 8, dtype=torch.float16))
+
+    def forward(self, values):
+        return self.weight.float() * values
 
 
 class Partly(torch.nn.Module if ranks.MISSING is None else object):
@@ -158,10 +170,10 @@ def train_two_models(rank, plan):
 
 
 def train_halves(rank):
-    """A model in half precision: three ranks' gradients, and what came out."""
-    ddp = wrapped(torch.nn.Linear(8, 3).to(torch.bfloat16))
+    """The mean gradient of a model in half precision."""
+    ddp = wrapped(Half())
     hipress.attach(ddp, "none")
-    ddp(torch.full((2, 8), float(rank + 1), dtype=torch.bfloat16)).sum().backward()
+    ddp(torch.full((3, 8), float(2 * rank + 2))).sum().backward()
     return ddp.module.weight.grad.float()
 
 
@@ -178,7 +190,7 @@ class Models(unittest.TestCase):
                     self.assertTrue(torch.equal(ours[name], plain[name]), name)
 
     def test_half_precision(self):
-        # Two samples of rank + 1 in every input: each rank's gradient is 2 (rank + 1), so the mean over 3 ranks is 4.
+        # Each rank's gradient is 2 (rank + 1), so the mean over 3 ranks is 4.
         for gradient in run(3, train_halves):
             self.assertTrue(torch.equal(gradient, torch.full((3, 8), 4.0)))
 
@@ -225,7 +237,6 @@ def load_other_plan(rank, path):
 
 class Checkpoints(unittest.TestCase):
     def test_a_job_goes_on_with_the_same_bits(self):
-        import tempfile
         for plan in ("none", "onebit", "dgc", "terngrad", "powersgd(rank=2)", "acpsgd(rank=2)", "rsketch(rank=2)"):
             with self.subTest(plan=plan), tempfile.TemporaryDirectory() as path:
                 whole = run(2, train_in_two_parts, plan, path, False)
@@ -235,7 +246,6 @@ class Checkpoints(unittest.TestCase):
                         self.assertTrue(torch.equal(mine[name], theirs[name]), name)
 
     def test_states_of_other_jobs_are_refused(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as path:
             run(2, train_in_two_parts, "onebit", path, False)
             said = run(2, load_elsewhere, path)
@@ -248,76 +258,58 @@ class Checkpoints(unittest.TestCase):
                 self.assertIn("load it under the plan", text)
 
 
-def stop_at_step_3(rank, plan, timeout, path):
-    """Trains until a rank is stopped from outside; what this rank then raises."""
+def train_until_stopped(rank, path):
+    """Trains until rank 1 is stopped from outside; what this rank then raises, raises in the next step, and keeps."""
     ddp = wrapped(network())
-    hook = hipress.attach(ddp, plan, timeout=timeout)
+    hook = hipress.attach(ddp, timeout=20)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     train(ddp, optimizer, rank, range(3))
-    open(f"{path}/{rank}", "w").close()
-    began = time.monotonic()
+    pathlib.Path(path, str(rank)).touch()
     try:
         while True:
-            if rank == 1:
-                train(ddp, optimizer, rank, range(3, 4))
-                time.sleep(0.01)
-            else:
-                train(ddp, optimizer, rank, range(3, 4))
-    except KeyboardInterrupt:
-        return ("interrupted", rank, [thread.name for thread in threading.enumerate()], hook.engine.closed)
-    except hipress.RankLost as error:
+            train(ddp, optimizer, rank, range(3, 4))
+    except KeyboardInterrupt:  # between two hooks
+        return "KeyboardInterrupt", None, "", hook.engine.closed
+    except RuntimeError as error:  # what a hook raises comes from backward as one, with its name and text
         again = ""
         try:
             train(ddp, optimizer, rank, range(4, 5))
-        except (hipress.Error, RuntimeError) as second:
+        except RuntimeError as second:
             again = str(second)
-        return (str(error), error.rank, again, hook.engine.closed, time.monotonic() - began, threads())
+        return str(error), getattr(hook.failure, "rank", None), again, hook.engine.closed
 
 
 def threads() -> int:
-    """Of the kernel, of this process, that are the engine's: what there is beside those of a torch that has none."""
-    import os
-    names = []
-    for task in os.listdir("/proc/self/task"):
-        try:
-            names.append(open(f"/proc/self/task/{task}/comm").read().strip())
-        except OSError:
-            pass
-    return len(names)
+    """The kernel's, of this process."""
+    return len(os.listdir("/proc/self/task"))
 
 
 class Failures(unittest.TestCase):
-    def stop(self, number, plan="none"):
-        import os
-        import tempfile
+    def stop_rank_1(self, number):
         with tempfile.TemporaryDirectory() as path:
-            job = ranks.Job(3, stop_at_step_3, plan, 20.0, path)
+            job = ranks.Job(3, train_until_stopped, path)
             end = time.monotonic() + ranks.DEADLINE_S
             while len(os.listdir(path)) < 3 and time.monotonic() < end:
                 time.sleep(0.05)
             job.signal(1, number)
-            return job.outcomes()
-
-    def test_a_rank_that_is_killed_is_named_by_the_others(self):
-        outcomes = self.stop(signal.SIGKILL)
-        self.assertEqual(outcomes[1], (False, None))
+            outcomes = job.outcomes()
         for rank in (0, 2):
             succeeded, result = outcomes[rank]
             self.assertTrue(succeeded, result)
-            said, culprit, again, closed, _, _ = result
+            said, culprit, again, closed = result
             self.assertEqual(culprit, 1, said)
-            self.assertIn("rank 1", said)
+            self.assertIn("RankLost: rank 1", said)
             self.assertIn("rank 1", again)
             self.assertTrue(closed)
+        return outcomes[1]
+
+    def test_a_rank_that_is_killed_is_named_by_the_others(self):
+        self.assertEqual(self.stop_rank_1(signal.SIGKILL), (False, None))
 
     def test_an_interrupt_of_one_rank_ends_all(self):
-        outcomes = self.stop(signal.SIGINT)
-        for rank, (succeeded, result) in enumerate(outcomes):
-            self.assertTrue(succeeded, result)
-            if rank == 1:
-                self.assertEqual(result[0], "interrupted")
-            else:
-                self.assertEqual(result[1], 1, result[0])
+        succeeded, result = self.stop_rank_1(signal.SIGINT)
+        self.assertTrue(succeeded, result)
+        self.assertIn("KeyboardInterrupt", result[0])
 
 
 def count_threads(rank):
@@ -369,7 +361,6 @@ class Attach(unittest.TestCase):
                 self.assertIn(words, said[name], name)
 
     def test_a_plan_file_of_a_captured_model(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as path:
             # Bulk groups of what is ready within 1 ms: another grouping than without times, and the same bits as DDP's.
             names = [name for name, _ in reversed(list(network().named_parameters()))]
@@ -402,6 +393,14 @@ def verified(rank, plan, with_step):
     return found, str(found), weights(ddp.module)
 
 
+def trained_plainly(rank, plan):
+    """As verified(), without verify()."""
+    ddp = wrapped(network())
+    hipress.attach(ddp, plan)
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(4))
+    return weights(ddp.module)
+
+
 class Verify(unittest.TestCase):
     def test_uncompressed_has_the_bits_of_ddp(self):
         for with_step in (False, True):
@@ -410,12 +409,12 @@ class Verify(unittest.TestCase):
                 self.assertEqual(table.count("\n"), 6)
 
     def test_compressed_differs_on_all_ranks_alike_and_leaves_no_trace(self):
-        expected = run(2, trained, "onebit", None, None, 4)
-        del expected
-        for found, table, _ in run(2, verified, "onebit", True):
+        expected = run(2, trained_plainly, "onebit")
+        for (found, table, after), undisturbed in zip(run(2, verified, "onebit", True), expected):
             self.assertTrue(found.agreed, table)
             self.assertFalse(found.equal)
-            self.assertIn("NO" if not found.agreed else "no", table)
+            for name in after:
+                self.assertTrue(torch.equal(after[name], undisturbed[name]), name)
 
 
 if __name__ == "__main__":

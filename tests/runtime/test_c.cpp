@@ -1,6 +1,10 @@
 // The C interface, from two threads that are the ranks of a job. tests/package has a C program of
 // its own.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -161,4 +165,116 @@ TEST_CASE("C: works are waited for, asked, or let go") {
   CHECK(hipress_done(work) == 1);
   CHECK(hipress_wait(work) == HIPRESS_OK);
   CHECK(values == std::vector<float>(100, 1.0f));
+}
+
+namespace {
+
+/// A rank alone that compresses with onebit, whose residuals make every mean depend on those
+/// before.
+hipress_engine* open_alone(const char* rendezvous, const char* plan = "onebit") {
+  hipress_options options = options_of(0, 1, rendezvous);
+  options.transport = "memory";
+  options.plan = plan;
+  hipress_engine* engine = nullptr;
+  REQUIRE(hipress_open(&options, kGradients, 2, &engine) == HIPRESS_OK);
+  return engine;
+}
+
+/// One iteration of both gradients by one call each for submitting and waiting; a's mean.
+std::vector<float> average_many(hipress_engine* engine) {
+  std::vector<float> a(100);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 2;
+  std::vector<std::uint16_t> b(3, 0x3f80);
+  const std::uint32_t numbers[] = {1, 0};
+  const hipress_tensor tensors[] = {{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr},
+                                    {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}};
+  hipress_work* works[2] = {};
+  REQUIRE(hipress_submit_many(engine, 2, numbers, tensors, works) == HIPRESS_OK);
+  int done = 0;
+  REQUIRE(hipress_wait_all(works, 2, 30, &done) == HIPRESS_OK);
+  REQUIRE(done == 1);
+  CHECK(works[0] == nullptr);
+  CHECK(works[1] == nullptr);
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("C: an engine goes on where another left off") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("hipress-state-{}", ::getpid()))
+          .string();
+  hipress_engine* const first = open_alone("local:test-c-state-1");
+  average_many(first);
+  REQUIRE(hipress_save_state(first, path.c_str()) == HIPRESS_OK);
+  const std::vector<float> expected = average_many(first);
+  hipress_engine* const second = open_alone("local:test-c-state-2");
+  REQUIRE(hipress_load_state(second, path.c_str()) == HIPRESS_OK);
+  CHECK(average_many(second) == expected);
+  hipress_engine* const third = open_alone("local:test-c-state-3");
+  CHECK(average_many(third) != expected);  // without the residual
+
+  hipress_engine* const raw = open_alone("local:test-c-state-4", "none");
+  CHECK(hipress_load_state(raw, path.c_str()) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("nothing here keeps") && Contains("load it under the plan"));
+  std::filesystem::resize_file(path, 50);
+  CHECK(hipress_load_state(second, path.c_str()) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains(path));
+  CHECK(hipress_load_state(second, nullptr) == HIPRESS_INVALID);
+  CHECK(hipress_save_state(nullptr, path.c_str()) == HIPRESS_INVALID);
+  CHECK(average_many(second) == average_many(first));  // refused files have changed nothing
+  for (hipress_engine* const engine : {first, second, third, raw}) hipress_close(engine);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("C: many gradients are submitted and waited for in one call") {
+  hipress_engine* const engine = open_alone("local:test-c-many", "none");
+  std::vector<float> a(100, 1.0f);
+  const std::uint32_t numbers[] = {0, 7};
+  const hipress_tensor tensor = {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr};
+  const hipress_tensor tensors[] = {tensor, tensor};
+  hipress_work* works[2] = {};
+  CHECK(hipress_submit_many(engine, 2, numbers, tensors, works) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("gradient 7"));
+  CHECK(works[0] != nullptr);  // which was submitted
+  CHECK(works[1] == nullptr);
+  int done = 0;
+  CHECK(hipress_wait_all(works, 2, -1, &done) == HIPRESS_INVALID);
+  CHECK(hipress_wait_all(works, 2, 30, nullptr) == HIPRESS_INVALID);
+  CHECK(hipress_wait_all(works, 2, 30, &done) == HIPRESS_OK);
+  CHECK(done == 1);
+  CHECK(hipress_submit_many(engine, 2, numbers, nullptr, works) == HIPRESS_INVALID);
+  CHECK(last_error() == "tensors is null");
+  hipress_close(engine);
+}
+
+TEST_CASE("C: a rank that ends the job is named by the others, with its reason") {
+  std::string said;
+  int culprit = -1;
+  const auto run = [&](int rank) {
+    const hipress_options options = options_of(rank, 2, "local:test-c-abort");
+    hipress_engine* engine = nullptr;
+    if (hipress_open(&options, kGradients, 2, &engine) != HIPRESS_OK) return;
+    if (rank == 1) {
+      hipress_abort(engine, "it is interrupted");
+      hipress_close(engine);
+      return;
+    }
+    std::vector<float> a(100, 1.0f);
+    const hipress_tensor tensor = {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr};
+    hipress_work* work = nullptr;
+    hipress_status status = hipress_submit(engine, 0, &tensor, &work);
+    if (status == HIPRESS_OK) status = hipress_wait(work);
+    if (status == HIPRESS_LOST) {
+      said = last_error();
+      culprit = hipress_culprit();
+    }
+    hipress_close(engine);
+  };
+  std::thread other([&] { run(1); });
+  run(0);
+  other.join();
+  CHECK(culprit == 1);
+  CHECK_THAT(said, Contains("rank 1") && Contains("it is interrupted"));
+  hipress_abort(nullptr, "nothing");
 }

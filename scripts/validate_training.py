@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Lays training with a plan beside PyTorch's DistributedDataParallel, with its fp16 and its powerSGD hook, on networks of known speed made
+of network namespaces on this machine; and what was predicted from one capture on the machine beside what was measured.
+
+The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. Each is captured once, alone. Then in
+every cell, which is a model, a number of ranks and a rate, hipress-plan plans for the captured model and the profiled network, and
+the ranks run. Paced ranks make their gradients up, ready when the capture says, as this machine has fewer cores than there are
+ranks; real ones compute (--compute real), and their final losses are compared. Needs a release build and a python3 with torch; without
+it, or without the right to make namespaces, it says "skipped: ..." and exits with 0.
+"""
+
+import argparse
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+import whole_file
+from options import at_least
+from validate_ddp import RANK, python_with_torch, some_of
+from validation import command
+from validation.cases import Case, gradients_of
+from validation.conditions import taken_between
+from validation.evaluation import quantile
+from validation.measurement import ONCE, Bench, Plan, links_of
+from validation.network import INTERFACE, Network, remove_leftovers
+from validation.ranks import Launcher, ToolError
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TRAIN = ROOT / "examples/train.py"
+MODELS = ("digits", "text")
+NODES = (2, 4)
+RATES = (200, 1000)
+COMPUTE = ("paced", "real")
+#: What DDP runs with, and the arguments of the paced and of the real rank.
+DDP = {"ddp": ([], ["--average", "ddp"]), "ddp+fp16": (["--fp16"], ["--average", "fp16"]),
+       **{f"ddp+powersgd {rank}": (["--powersgd", str(rank)], ["--average", "powersgd", "--rank", str(rank)]) for rank in (1, 2, 4)}}
+#: What a plan may compress with.
+ALGORITHMS = "fp16,onebit,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
+#: A plan this much slower than the best counts as the best.
+TIE = 0.02
+CAPTURED_STEPS = 12
+
+HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ours':>9} {'error':>7} {'bytes':>7} {'best of DDP':>22} {'DDP/ours':>8}"
+
+
+def say(text: str) -> None:
+    print(f"validate_training: {text}", file=sys.stderr, flush=True)
+
+
+def paced_names(text: str) -> str:
+    """A captured model whose gradients are named as those of a paced rank: by their place in forward."""
+    count = len(re.findall(r"^- \{name: ", text, re.MULTILINE))
+    numbers = iter(range(count - 1, -1, -1))
+    return re.sub(r"^- \{name: .*?, elements:", lambda _: f"- {{name: weights.{next(numbers)}, elements:", text, flags=re.MULTILINE)
+
+
+def without_comments(text: str) -> str:
+    """As scripts read models: no comments, and forward in ms."""
+    text = re.sub(r"  #.*$|^#.*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"^forward: ([\d.]+)us", lambda found: f"forward: {float(found[1]) / 1e3:.6f}ms", text, flags=re.MULTILINE)
+
+
+def by_bandwidth(model: dict, nnodes: int, rate: int) -> float:
+    """Seconds of an iteration by bytes over bandwidth: computation, and then all fp32 gradients around a ring."""
+    size_bytes = 4 * sum(gradient["elements"] for gradient in model["gradients"])
+    last_s = max(gradient["ready_s"] for gradient in model["gradients"])
+    return model["forward_s"] + last_s + 2 * (nnodes - 1) / nnodes * size_bytes / (rate * 1e6 / 8)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A model on so many ranks at a rate: seconds of each step, of ours and of DDP, and what was predicted."""
+
+    model: str
+    nnodes: int
+    rate: int
+    compute: str
+    predicted_s: float
+    bandwidth_s: float
+    ours: list  #: seconds
+    ddp: dict  #: {name: seconds}
+    losses: dict  #: of real ranks: {name: final loss}
+    disturbed: bool
+
+    @property
+    def ours_s(self) -> float:
+        return statistics.median(self.ours)
+
+    @property
+    def error(self) -> float:
+        return self.predicted_s / self.ours_s - 1
+
+    @property
+    def bandwidth_error(self) -> float:
+        return self.bandwidth_s / self.ours_s - 1
+
+    @property
+    def best(self) -> str:
+        return min(self.ddp, key=lambda name: statistics.median(self.ddp[name]))
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(self.ddp[self.best]) / self.ours_s
+
+    @property
+    def wins(self) -> bool:
+        return self.ratio >= 1 - TIE
+
+    def to_json(self) -> dict:
+        return {**dataclasses.asdict(self), "ours_s": self.ours_s, "error": self.error, "bandwidth_error": self.bandwidth_error,
+                "best": self.best, "ratio": self.ratio, "wins": self.wins}
+
+
+def format_row(cell: Cell) -> str:
+    best_s = statistics.median(cell.ddp[cell.best])
+    losses = "".join(f" {name} {loss:.3f}" for name, loss in cell.losses.items())
+    return (f"{cell.model:7} {cell.nnodes:2} {cell.rate:5} {cell.compute:7} {cell.predicted_s * 1e3:7.1f} ms {cell.ours_s * 1e3:6.1f} ms "
+            f"{cell.error * 100:+6.1f}% {cell.bandwidth_error * 100:+6.0f}% {cell.best:>12} {best_s * 1e3:6.1f} ms {cell.ratio:8.2f}"
+            f"{' disturbed' if cell.disturbed else ''}{f'; final loss:{losses}' if losses else ''}")
+
+
+@dataclasses.dataclass
+class TrainingBench(Bench):
+    """Our links are those of the default transport."""
+
+    python: pathlib.Path = pathlib.Path("python3")
+    iterations: int = 12
+    steps: int = 60
+
+    def capture(self, model: str) -> pathlib.Path:
+        """Once, alone on the machine."""
+        path = self.output / f"captured_{model}.yaml"
+        if self.keep_profiles and path.exists():
+            return path
+        done = subprocess.run([self.python, "-B", "-m", "hipress.capture", "--steps", str(CAPTURED_STEPS), "--output", path, TRAIN, "--model",
+                               model, "--ranks", "1", "--steps", str(CAPTURED_STEPS + 4)],
+                              env={name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"}, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ToolError(f"hipress.capture of {TRAIN} --model {model}: exit status {done.returncode}\n{done.stderr.strip()}")
+        return path
+
+    def profile(self, case: Case) -> pathlib.Path:
+        """Links from this network, kernels of the machine."""
+        path = self.output / f"profile_{case.rate}_{case.nnodes}_kernels.yaml"
+        if not (self.keep_profiles and path.exists()):
+            alone = dataclasses.replace(self.launcher, network=None)
+            alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", ALGORITHMS, "--output", path, "--base",
+                      self.profile_path(links_of(case)), "--anew", "kernels")
+        return path
+
+    def plan_for(self, case: Case, model: pathlib.Path) -> tuple[pathlib.Path, float]:
+        """A plan, and its predicted iteration."""
+        plan = self.output / f"plan_{model.stem}_{case.nnodes}_{case.rate}.yaml"
+        alone = dataclasses.replace(self.launcher, network=None, real_time=False)
+        report = alone.run_json(case.nnodes, "hipress-plan", "--input", model, "--topology", "ring", "--profile", self.profile(case),
+                                "--algorithm", ALGORITHMS, "--search", "timeline", "--output", plan)
+        return plan, report["predicted_iteration_s"]
+
+    def run_cell(self, case: Case, compute: str) -> Cell:
+        captured = self.capture(case.model).read_text()
+        model = self.output / f"{case.model}_{compute}.yaml"
+        model.write_text(without_comments(paced_names(captured) if compute == "paced" else captured))
+        described = gradients_of(model.read_text())
+        model.with_suffix(".json").write_text(json.dumps(described))
+        plan, predicted_s = self.plan_for(case, model)
+        measured, losses = {}, {}
+
+        def measure() -> None:
+            runs = {"ours": (["--plan", plan, "--timings", model], ["--average", "hipress", "--plan", plan, "--timings", model]), **DDP}
+            for name, (paced, real) in runs.items():
+                if compute == "paced":
+                    measured[name] = self.run_paced(case, model.with_suffix(".json"), paced)
+                else:
+                    measured[name], losses[name] = self.run_real(case, real)
+
+        _, disturbed = self.undisturbed(measure, taken_between)
+        return Cell(case.model, case.nnodes, case.rate, compute, predicted_s, by_bandwidth(described, case.nnodes, case.rate),
+                    measured.pop("ours"), measured, losses, disturbed)
+
+    def run_paced(self, case: Case, model: pathlib.Path, arguments: list) -> list[float]:
+        ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
+        return ranks.run_json(case.nnodes, self.python.name, "-B", RANK, "--model", model, "--warmups", 4, "--iterations",
+                              self.iterations, *arguments)["iterations_s"]
+
+    def run_real(self, case: Case, arguments: list) -> tuple[list[float], float]:
+        """Seconds of each step, and the mean loss of the last 20."""
+        log = self.output / "losses.csv"
+        ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
+        ranks.run(case.nnodes, self.python.name, "-B", TRAIN, "--model", case.model, "--steps", self.steps, "--log", log, *arguments)
+        with log.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        ends = [float(row["seconds"]) for row in rows]
+        steps = [end - begin for begin, end in zip(ends, ends[1:])][4:]
+        return steps, statistics.fmean(float(row["loss"]) for row in rows[-20:])
+
+
+def measure(bench: TrainingBench, options: argparse.Namespace) -> list[Cell]:
+    cells = []
+    for model in options.models:
+        bench.capture(model)
+    for nnodes in options.nnodes:
+        with Network(nnodes) as network:
+            for rate in options.rates:
+                cases = [Case(model, "ring", "fp16", nnodes, rate) for model in options.models]
+                on_network = bench.on(network)
+                on_network.profile_links(network, cases[0])
+                for case in cases:
+                    for compute in options.compute:
+                        cells.append(on_network.run_cell(case, compute))
+                        print(format_row(cells[-1]), flush=True)
+    return cells
+
+
+def summary(cells: list[Cell]) -> str:
+    """Of the cells of one kind of computation."""
+    errors, naive = [abs(cell.error) for cell in cells], [abs(cell.bandwidth_error) for cell in cells]
+    return (f"{cells[0].compute}: best, or within {TIE * 100:.0f} % of it, in {sum(cell.wins for cell in cells)} of {len(cells)} cells; "
+            f"error of the prediction: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %; of bytes "
+            f"over bandwidth: median {statistics.median(naive) * 100:.1f} %, p90 {quantile(naive, 0.9) * 100:.1f} %")
+
+
+def finish(options: argparse.Namespace, cells: list[Cell]) -> int:
+    for compute in options.compute:
+        print(summary([cell for cell in cells if cell.compute == compute]))
+    if options.json:
+        whole_file.write_json(options.json, {"cells": [cell.to_json() for cell in cells]})
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=some_of(MODELS, str), default=list(MODELS), help=f"comma-separated: {', '.join(MODELS)}")
+    parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")
+    parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 1000 (Mbit/s)")
+    parser.add_argument("--compute", type=some_of(COMPUTE, str), default=["paced"], help="comma-separated: paced, real (default: paced)")
+    parser.add_argument("--iterations", type=at_least(1), default=TrainingBench.iterations, help="measured of paced ranks")
+    parser.add_argument("--steps", type=at_least(30), default=TrainingBench.steps, help="of real ranks")
+    parser.add_argument("--again", type=at_least(0), default=1,
+                        help="how often a cell is measured again at most because other programs were busy")
+    parser.add_argument("--resume", action="store_true", help="keep the captures and profiles that a run before this left")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_training", help="folder of profiles and plans")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace, real_time: bool) -> int:
+    options.output = whole_file.prepare(options.output, options.json)
+    python = python_with_torch()
+    remove_leftovers()
+    tools = options.tools.resolve()
+    os.environ.update(PYTHONPATH=str(ROOT / "python"), HIPRESS_LIBRARY=str(tools.parent / "runtime/libhipress.so"),
+                      GLOO_SOCKET_IFNAME=INTERFACE)
+    bench = TrainingBench(Launcher(tools, None, real_time), ROOT / "models", options.output, Plan(again=options.again), say,
+                          options.resume, python=python, iterations=options.iterations, steps=options.steps)
+    print(HEADER, flush=True)
+    return finish(options, measure(bench, options))
+
+
+def main() -> int:
+    options = parse_arguments()
+    return command.run(lambda real_time: run(options, real_time), say)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Tests of scripts/validate_training.py: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test says.
+No rights needed.
+
+Usage: validate_training_test.py
+"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import validate_training  # noqa: E402  (found through the path above)
+
+#: `ip netns exec NAME command` runs the command; all else succeeds.
+FAKE_IP = """#!/bin/sh
+if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
+"""
+
+FAKE_TOOL = """#!{python}
+import json, pathlib, sys
+pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("made")
+print(json.dumps({{"predicted_iteration_s": 0.105}}))
+"""
+
+#: In seconds, ours 0.1 and the best of DDP 0.12.
+FAKE_PYTHON = """#!{python}
+import json, os, pathlib, sys
+words = sys.argv[1:]
+if words[0] == "-c":
+    sys.exit("NO_TORCH" in os.environ)
+if "hipress.capture" in words:
+    assert "GLOO_SOCKET_IFNAME" not in os.environ
+    pathlib.Path(words[words.index("--output") + 1]).write_text(open({captured!r}).read())
+    sys.exit(0)
+assert os.environ["GLOO_SOCKET_IFNAME"] == "eth0" and "--rendezvous" in words
+seconds = 0.1 if "--plan" in words else 0.12 if "--powersgd" in words or "powersgd" in words else 0.2
+if "--log" in words:
+    with open(words[words.index("--log") + 1], "w") as log:
+        log.write("average,step,seconds,loss\\n" + "".join(f"x,{{i}},{{i * seconds}},2.5\\n" for i in range(30)))
+if os.environ["RANK"] == "0":
+    print(json.dumps({{"iterations_s": [seconds] * 3}}))
+"""
+
+CAPTURED = """# Written by hipress.capture.
+name: Small
+dtype: float32
+forward: 2000.0us  # 1900.0us to 2100.0us
+# optimizer: 10.0us, 9.0us to 11.0us
+gradients:  # in backward order
+- {name: last.bias, elements: 10, ready: 5.0us, shape: [10]}  # 4.0us to 6.0us
+- {name: "odd, name", elements: 1000000, ready: 3000.0us, shape: [1000, 1000]}  # 1.0us to 2.0us
+"""
+
+
+class TrainingTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        captured = self.folder / "captured.yaml"
+        captured.write_text(CAPTURED)
+        for name, text in (("ip", FAKE_IP), ("tc", "#!/bin/sh\n"), ("hipress-plan", FAKE_TOOL), ("hipress-profile", FAKE_TOOL),
+                           ("python_with_torch", FAKE_PYTHON)):
+            tool = self.folder / "bin" / name
+            tool.parent.mkdir(exist_ok=True)
+            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable, captured=str(captured)))
+            tool.chmod(0o755)
+
+    def run_script(self, *arguments, **environment):
+        out, err = io.StringIO(), io.StringIO()
+        words = ["validate_training.py", "--tools", str(self.folder / "bin"), "--output", str(self.folder / "out"), *arguments]
+        with mock.patch.object(sys, "argv", words), \
+                mock.patch.dict(os.environ, {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", **environment}), \
+                mock.patch("validate_ddp.PYTHONS", (str(self.folder / "bin/python_with_torch"),)), \
+                mock.patch("validation.command.real_time_allowed", return_value=False), \
+                mock.patch("validation.command.stop_as_exceptions"), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = validate_training.main()
+            except SystemExit as ended:
+                status = ended.code
+        return status, out.getvalue(), err.getvalue()
+
+    def test_cells_are_measured_and_summed_up(self):
+        report = self.folder / "report.json"
+        status, out, err = self.run_script("--models", "text", "--nnodes", "2", "--compute", "paced,real", "--steps", "30", "--json", str(report))
+        self.assertEqual(status, 0, err)
+        cells = json.loads(report.read_text())["cells"]
+        self.assertEqual([(cell["rate"], cell["compute"]) for cell in cells],
+                         [(200, "paced"), (200, "real"), (1000, "paced"), (1000, "real")])
+        first = cells[0]
+        # Predicted 0.105 s, measured 0.1; bytes over bandwidth: 2 ms forward, 3 ms backward, and of 2 ranks each sends 4.00004 MB
+        # over 25 MB/s once: 160.0016 ms.
+        self.assertAlmostEqual(first["error"], 0.05)
+        self.assertAlmostEqual(first["bandwidth_s"], 0.005 + 4.00004e6 / 25e6)
+        self.assertTrue(first["best"].startswith("ddp+powersgd"))
+        self.assertAlmostEqual(first["ratio"], 1.2)
+        self.assertEqual(cells[1]["losses"]["ours"], 2.5)
+        self.assertIn("paced: best, or within 2 % of it, in 2 of 2 cells; error of the prediction: median 5.0 %", out)
+        self.assertIn("real: best, or within 2 % of it, in 2 of 2 cells", out)
+
+    def test_paced_gradients_have_the_names_of_their_ranks(self):
+        text = validate_training.without_comments(validate_training.paced_names(CAPTURED))
+        self.assertIn("- {name: weights.1, elements: 10, ready: 5.0us, shape: [10]}\n", text)
+        self.assertIn("- {name: weights.0, elements: 1000000, ready: 3000.0us, shape: [1000, 1000]}\n", text)
+        self.assertIn("forward: 2.000000ms\n", text)
+        self.assertNotIn("#", text)
+
+    def test_without_torch_it_is_skipped(self):
+        status, out, _ = self.run_script(NO_TORCH="1")
+        self.assertEqual(status, 0)
+        self.assertIn("skipped: no python3 has torch", out)
+
+    def test_what_there_is_not_is_refused(self):
+        for arguments in (("--models", "vgg"), ("--rates", "5"), ("--compute", "imagined"), ("--steps", "5")):
+            self.assertEqual(self.run_script(*arguments)[0], 2, arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()
