@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kStep = std::size_t{64} << 10;
-constexpr int kLongestValueSteps = 256;  // of kStep: 16 MiB
+constexpr std::int64_t kLongestValue = std::int64_t{16} << 20;  // bytes
 
 /// The characters of a stream, for the parser. It counts what goes by between two values, since the
 /// parser keeps all of it.
@@ -32,12 +32,12 @@ class Characters {
   void advance() {
     if (++at_ == end_) refill();
   }
-  void value_ended() { steps_ = 0; }
+  void value_ended() { value_began_ = read_; }
   std::int64_t position() const { return read_ - (end_ - at_); }
 
  private:
   void refill() {
-    if (++steps_ > kLongestValueSteps) {
+    if (read_ - value_began_ > kLongestValue) {
       throw io::InputError(bytes_.name(), 0,
                            fmt::format("has a value of more than 16 MiB before byte {}: this is no "
                                        "trace of PyTorch",
@@ -54,7 +54,7 @@ class Characters {
   const char* at_ = nullptr;
   const char* end_ = nullptr;
   std::int64_t read_ = 0;
-  int steps_ = 0;
+  std::int64_t value_began_ = 0;  // about where: bytes read when the last one ended
 };
 
 /// What the parser takes: two of them, of which the one without characters is the end.

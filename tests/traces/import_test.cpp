@@ -280,6 +280,8 @@ TEST_CASE("Both forms of events are read, in any order and in pieces of any size
   add_step(events, 1000, 2, 30, {{2, 5}, {20}});
   const models::Model expected = model_of_text(text_of(events)).model;
   std::reverse(events.begin(), events.end());
+  events.push_back(
+      operation("a value that is longer than a piece " + std::string(5000, 'x'), 1, 1));
   const std::string text = events.dump(1);
   for (const std::size_t piece : {1, 7, 4096}) {
     std::vector<std::string> diagnostics;
