@@ -147,7 +147,7 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   }
   SECTION("an unknown key") {
     CHECK(with("- {name: a, elements: 100, algorithm: none, k: 1}\n") ==
-          "p.yaml:5: unknown key 'gradients[0].k' (known: name, elements, algorithm, K)");
+          "p.yaml:5: unknown key 'gradients[0].k' (known: name, elements, algorithm, K, dtype)");
   }
   SECTION("K = 0") {
     CHECK(with("- {name: a, elements: 100, algorithm: none, K: 0}\n") ==
