@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "casync/folding.hpp"
@@ -13,6 +15,7 @@
 #include "planner/bound/costs.hpp"
 #include "plans/lossless.hpp"
 #include "plans/plan_builder.hpp"
+#include "sim/simulator.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -56,38 +59,31 @@ class Candidates {
     plan_.root = problem.root;
     plan_.gpus_per_node = problem.machines.cluster.gpus_per_node;
     find_forms();
-  }
-
-  /// The best of the counts; none where not one was simulated.
-  std::optional<BroadcastChoice> best(std::int64_t& evaluations) {
-    struct Candidate {
-      ChunkCount count;
-      double least = 0, estimate = 0;
-    };
-    std::vector<Candidate> candidates;
     for (const ChunkCount& count : counts()) {
       cut(count);
-      candidates.push_back({count, least(), estimate()});
+      candidates_.push_back({count, least(), estimate()});
     }
-    std::ranges::stable_sort(candidates, {}, &Candidate::estimate);
-    choice_.counts = static_cast<std::int64_t>(candidates.size());
+    std::ranges::stable_sort(candidates_, {}, &Candidate::estimate);
+    choice_.counts = static_cast<std::int64_t>(candidates_.size());
+  }
+
+  /// Seconds that the most promising count takes, about.
+  double estimate_s() const { return candidates_.front().estimate * kSecondsPerPicosecond; }
+
+  /// The best of the counts, of which those are left out that are no faster than `best_of_all_s`,
+  /// the best so far, but for the most promising; none where not one was simulated.
+  std::optional<BroadcastChoice> best(std::int64_t& evaluations, double& best_of_all_s) {
     choice_.proven = true;
     std::optional<double> best_s;
-    for (const Candidate& candidate : candidates) {
+    for (const Candidate& candidate : candidates_) {
       const double least_s = candidate.least * kSlack * kSecondsPerPicosecond;
-      if (best_s && least_s >= *best_s) continue;
+      if (best_s && least_s >= best_of_all_s) continue;
       cut(candidate.count);
-      const bool too_large = casync::whole_tasks(problem_.model, plan_) > kMostTasks;
-      const auto& budget = problem_.machines.budget;
-      if (too_large || evaluations <= 0 || (budget && best_s && budget->over())) {
-        choice_.proven = false;
-        continue;
-      }
-      const double seconds = simulated_iteration_s(problem_.model, plan_, problem_.machines);
-      --evaluations;
-      ++choice_.simulations;
-      if (best_s && seconds >= *best_s) continue;
-      best_s = choice_.seconds = seconds;
+      const std::optional<double> seconds = simulated(evaluations);
+      if (!seconds) choice_.proven = false;
+      if (!seconds || (best_s && *seconds >= *best_s)) continue;
+      best_s = choice_.seconds = *seconds;
+      best_of_all_s = std::min(best_of_all_s, *seconds);
       choice_.chunks = candidate.count.chunks;
       choice_.chunk_elements = candidate.count.elements;
     }
@@ -102,6 +98,27 @@ class Candidates {
   }
 
  private:
+  /// A chunk count, and picoseconds that it takes: at the least, and about.
+  struct Candidate {
+    ChunkCount count;
+    double least = 0, estimate = 0;
+  };
+
+  /// Seconds that the plan takes; none if there is no time or room for that.
+  std::optional<double> simulated(std::int64_t& evaluations) {
+    const auto& budget = problem_.machines.budget;
+    if (evaluations <= 0 || (budget && budget->over())) return std::nullopt;
+    if (casync::whole_tasks(problem_.model, plan_) > kMostTasks) return std::nullopt;
+    try {
+      const double seconds = simulated_iteration_s(problem_.model, plan_, problem_.machines);
+      --evaluations;
+      ++choice_.simulations;
+      return seconds;
+    } catch (const sim::Stopped&) {
+      return std::nullopt;
+    }
+  }
+
   std::vector<ChunkCount> counts() const {
     const std::int64_t elements = largest(problem_.model).elements;
     if (!problem_.chunks) return chunk_counts(elements);
@@ -205,7 +222,8 @@ class Candidates {
   const LeastMessage message_;
   const casync::Wire wire_;
   casync::Plan plan_;
-  std::vector<Form> forms_;  ///< by place in plan_.algorithms, to which they point
+  std::vector<Form> forms_;            ///< by place in plan_.algorithms, to which they point
+  std::vector<Candidate> candidates_;  ///< the most promising first
   BroadcastChoice choice_;
 };
 
@@ -294,24 +312,35 @@ std::vector<std::string> lossless_algorithms(const costs::Profile& profile,
 BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
   check(problem);
   require_slices(problem.algorithms);
-  std::int64_t evaluations = problem.evaluations;
-  BroadcastResult result;
   std::vector<std::string> algorithms = {""};
   algorithms.insert(algorithms.end(), problem.algorithms.begin(), problem.algorithms.end());
+  std::vector<std::unique_ptr<Candidates>> all;
   for (const std::string& algorithm : algorithms) {
     for (const std::string& strategy : strategies_of(problem)) {
-      Candidates candidates(problem, strategy, algorithm);
-      const std::optional<BroadcastChoice> found = candidates.best(evaluations);
-      if (!found) continue;
-      result.choices.push_back(*found);
-      if (result.choices.size() > 1 && found->seconds >= result.best.seconds) continue;
-      result.best = *found;
-      result.plan = candidates.plan_of(*found);
+      all.push_back(std::make_unique<Candidates>(problem, strategy, algorithm));
     }
+  }
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->estimate_s(); });
+
+  std::int64_t evaluations = problem.evaluations;
+  double best_s = std::numeric_limits<double>::infinity();
+  std::vector<std::optional<BroadcastChoice>> found(all.size());
+  for (const std::size_t i : order) found[i] = all[i]->best(evaluations, best_s);
+
+  BroadcastResult result;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    result.proven = result.proven && found[i] && found[i]->proven;
+    if (!found[i]) continue;
+    result.choices.push_back(*found[i]);
+    if (result.choices.size() > 1 && found[i]->seconds >= result.best.seconds) continue;
+    result.best = *found[i];
+    result.plan = all[i]->plan_of(*found[i]);
   }
   if (result.choices.empty()) {
     throw io::InputError(
-        "no plan was simulated: give larger --evaluations, fewer nodes, or --chunks");
+        "no plan was simulated: give a larger --budget or --evaluations, fewer nodes, or --chunks");
   }
   return result;
 }

@@ -170,12 +170,23 @@ void print_json(const Broadcast& broadcast, const BroadcastResult& found,
                {"tensors", broadcast.model.gradients.size()},
                {"elements", models::total_elements(broadcast.model)}};
   json.update(to_json(found.best));
+  json["proven"] = found.proven;
   json["predicted_s_p10"] = range ? Json(range->p10_s) : Json();
   json["predicted_s_p90"] = range ? Json(range->p90_s) : Json();
   json["choices"] = Json::array();
   for (const BroadcastChoice& choice : found.choices) json["choices"].push_back(to_json(choice));
   json["output"] = broadcast.output;
   fmt::print(std::cout, "{}\n", json.dump());
+}
+
+/// What is known of other chunk counts.
+std::string note(const BroadcastResult& found, const BroadcastChoice& choice) {
+  if (!choice.proven) {
+    return fmt::format("{} of {} chunk counts simulated", choice.simulations, choice.counts);
+  }
+  const bool is_plan =
+      choice.strategy == found.best.strategy && choice.algorithm == found.best.algorithm;
+  return is_plan ? fmt::format("the best of all {} chunk counts", choice.counts) : "";
 }
 
 void print_report(const Broadcast& broadcast, const BroadcastResult& found,
@@ -195,10 +206,7 @@ void print_report(const Broadcast& broadcast, const BroadcastResult& found,
   fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}\n", "topology", "codec", "chunks", "time");
   for (const BroadcastChoice& choice : found.choices) {
     fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}  {}\n", choice.strategy, codec_name(choice),
-               choice.chunks, io::format_duration(choice.seconds),
-               choice.proven ? fmt::format("the best of all {} chunk counts", choice.counts)
-                             : fmt::format("the best of {} of {} chunk counts", choice.simulations,
-                                           choice.counts));
+               choice.chunks, io::format_duration(choice.seconds), note(found, choice));
   }
   fmt::print(std::cout, "{}: written\n", broadcast.output);
 }

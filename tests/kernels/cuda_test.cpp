@@ -29,6 +29,7 @@ bool has_gpu() {
 
 TEST_CASE("CUDA codecs can be made without a GPU") {
   for (const AlgorithmRow& row : algorithms()) {
+    if (row.lossless) continue;  // for CPUs only
     const auto codec = make_codec(row.name, Device::kCuda);
     CHECK(codec->encoded_bytes(33) == make_codec(row.name)->encoded_bytes(33));
   }
