@@ -142,6 +142,7 @@ void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& o
   if (codec->traits().error_feedback) {
     add("encode_ef", [&] { work.encode(*codec, work.residual.data()); });
   }
+  work.encode(*codec, nullptr);  // what is decoded, should no encode have been asked for
   add("decode", [&] { work.decode(*codec, kernels::DecodeMode::kOverwrite); });
   add("decode_add", [&] { work.decode(*codec, kernels::DecodeMode::kAdd); });
 }

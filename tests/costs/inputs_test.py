@@ -168,7 +168,7 @@ class Inputs(unittest.TestCase):
         self.assertEqual(done.stderr.count("gives up is not known"), 1)
         done = self.plan(*words, "--accuracy", "signs.pse=onebit")
         self.assertNotIn("gives up is not known", done.stderr)
-        done = self.plan(*words[:-4], "--algorithm", "signs.pse,fp16", "--accuracy", "signs.pse=3", "--coarsest", "terngrad")
+        done = self.plan(*words[:-4], "--algorithm", "signs.pse,fp16", "--accuracy", "signs.pse=4", "--coarsest", "terngrad")
         self.assertNotIn("signs.pse", (self.folder / "plan.yaml").read_text())
         refused = self.run_tool("hipress-plan", *words, "--accuracy", "signs.pse=9")
         self.assertEqual(refused.returncode, 2)
