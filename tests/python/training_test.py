@@ -15,9 +15,9 @@ if ranks.MISSING is None:
     import torch
     import torch.distributed as dist
 
-#: One of every kind: raw, cast, quantised with and without residual, drawn, sparse, low rank of two and of one stage.
-ALGORITHMS = ("none", "fp16", "bf16", "onebit", "tbq", "terngrad", "dgc", "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)",
-              "rsketch(rank=2)")
+#: All: raw, cast, lossless, quantised with and without residual or by blocks, drawn, sparse, low rank of two and of one stage.
+ALGORITHMS = ("none", "fp16", "bf16", "lossless", "int8block", "int4block", "fp8block", "onebit", "tbq", "terngrad", "dgc",
+              "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)", "rsketch(rank=2)")
 STEPS = 6
 
 
