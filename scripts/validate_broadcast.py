@@ -280,12 +280,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=at_least(1), default=3, help="of all ways (default: %(default)s)")
     parser.add_argument("--iterations", type=at_least(1), default=BroadcastBench.iterations,
                         help="measured of each way in a round (default: %(default)s)")
-    parser.add_argument("--again", type=at_least(0), default=1,
-                        help="how often a way is measured again at most because other programs were busy")
-    parser.add_argument("--resume", action="store_true", help="keep the profiles of links that a run before this left")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_broadcast", help="folder of profiles")
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    command.add_options(parser, ROOT, "validation_broadcast", of="way")
     return parser.parse_args()
 
 

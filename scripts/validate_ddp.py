@@ -184,12 +184,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")
     parser.add_argument("--rate", type=at_least(1), default=200, help="Mbit/s each way of every host")
     parser.add_argument("--iterations", type=at_least(1), default=DdpBench.iterations, help="measured of each case")
-    parser.add_argument("--again", type=at_least(0), default=Plan.again,
-                        help="how often a case is measured again at most because other programs were busy")
-    parser.add_argument("--resume", action="store_true", help="keep the profiles that a run before this left")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_ddp", help="folder of profiles")
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    command.add_options(parser, ROOT, "validation_ddp", kept="profiles")
     return parser.parse_args()
 
 

@@ -205,12 +205,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--topology", default="ring", help="of our plans: ring, ps or best (default: %(default)s)")
     parser.add_argument("--rank", type=at_least(1), default=LowRankBench.rank, help="of the factors (default: %(default)s)")
     parser.add_argument("--iterations", type=at_least(1), default=LowRankBench.iterations, help="measured of each case")
-    parser.add_argument("--again", type=at_least(0), default=1,
-                        help="how often a case is measured again at most because other programs were busy")
-    parser.add_argument("--resume", action="store_true", help="keep the profiles of links that a run before this left")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_lowrank", help="folder of profiles")
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    command.add_options(parser, ROOT, "validation_lowrank")
     return parser.parse_args()
 
 

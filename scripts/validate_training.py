@@ -241,12 +241,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--compute", type=some_of(COMPUTE, str), default=["paced"], help="comma-separated: paced, real (default: paced)")
     parser.add_argument("--iterations", type=at_least(1), default=TrainingBench.iterations, help="measured of paced ranks")
     parser.add_argument("--steps", type=at_least(30), default=TrainingBench.steps, help="of real ranks")
-    parser.add_argument("--again", type=at_least(0), default=1,
-                        help="how often a cell is measured again at most because other programs were busy")
-    parser.add_argument("--resume", action="store_true", help="keep the captures and profiles that a run before this left")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_training", help="folder of profiles and plans")
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    command.add_options(parser, ROOT, "validation_training", of="cell", kept="captures and profiles")
     return parser.parse_args()
 
 

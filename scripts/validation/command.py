@@ -1,15 +1,29 @@
 """What commands that measure on such networks have in common: how they are scheduled, stopped, skipped and refused."""
 
+import argparse
 import contextlib
+import pathlib
 import signal
 from collections.abc import Callable
 
+from options import at_least
 from whole_file import Unwritable
 
 from .cases import ConditionError
 from .network import CommandError, Unavailable
 from .ranks import ToolError, awake, come_before_ranks, real_time_allowed, reserved_memory, short_turns
 from .results import ResultsError
+
+
+def add_options(parser: argparse.ArgumentParser, root: pathlib.Path, folder: str, of: str = "case", kept: str = "profiles of links") -> None:
+    """Those that commands beside PyTorch share: --again of each `of`, --resume with what is `kept`, --json, --output (build/`folder`
+    of the project's `root`) and --tools."""
+    parser.add_argument("--again", type=at_least(0), default=1,
+                        help=f"how often a {of} is measured again at most because other programs were busy (default: %(default)s)")
+    parser.add_argument("--resume", action="store_true", help=f"keep the {kept} that a run before this left")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
+    parser.add_argument("--output", type=pathlib.Path, default=root / "build" / folder, help="folder of profiles and plans")
+    parser.add_argument("--tools", type=pathlib.Path, default=root / "build/release/bin", help="folder of the tools")
 
 
 def stop(number: int, _frame: object) -> None:
