@@ -10,6 +10,7 @@ behind -- goes to hipress-plan (--gpus-per-node 8). Exit status 1 if the tool fa
 """
 
 import argparse
+import itertools
 import json
 import math
 import pathlib
@@ -35,30 +36,33 @@ class PlanError(Exception):
 
 
 def times_of(options: argparse.Namespace, size: int) -> dict[tuple[str, str], float]:
-    """Seconds by (strategy, codec)."""
+    """Seconds by (strategy, codec); without those that hipress-plan found to be slower than another, whatever their count."""
     times = {}
     with tempfile.TemporaryDirectory() as folder:
-        for topology in ("best", "chain_p2p"):
+        for topology, codecs in itertools.product(COLOURS, dict.fromkeys(("none", options.codecs))):
             command = [str(options.tools / "hipress-plan"), "--job", "broadcast", "--bytes", f"{size}B", "--nnodes",
-                       str(options.nnodes), "--topology", topology, "--algorithm", options.codecs, "--profile", options.profile,
+                       str(options.nnodes), "--topology", topology, "--algorithm", codecs, "--profile", options.profile,
                        "--network", "port", "--output", f"{folder}/plan.yaml", "--json", *options.options]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise PlanError(f"{' '.join(command)}: {done.stderr.strip()}", 2 if done.returncode == 2 else 1)
             for choice in json.loads(done.stdout)["choices"]:
-                times[choice["topology"], choice["algorithm"]] = choice["predicted_s"]
+                if choice.get("proven", True):  # else another was faster, and not all counts were tried
+                    times[choice["topology"], choice["algorithm"]] = choice["predicted_s"]
     return times
 
 
 def break_even(sizes: list[int], first: list[float], second: list[float]) -> float | None:
     """The size from which the first takes less time for good, between two sizes on a logarithmic scale; the least size if it
-    always does, None if it does not in the end."""
+    always does, None if it does not in the end. Infinite times are unknown ones, longer than the other's."""
     faster = [a < b for a, b in zip(first, second)]
     if not faster[-1]:
         return None
     last = max((i for i, is_faster in enumerate(faster) if not is_faster), default=-1)
     if last < 0:
         return sizes[0]
+    if not all(math.isfinite(times[i]) for times in (first, second) for i in (last, last + 1)):
+        return sizes[last + 1]
     ratios = [math.log(first[i] / second[i]) for i in (last, last + 1)]
     share = ratios[0] / (ratios[0] - ratios[1])
     return sizes[last] * (sizes[last + 1] / sizes[last]) ** share
@@ -90,7 +94,7 @@ def draw(options: argparse.Namespace, sizes: list[int], lines: dict[tuple[str, s
     for (strategy, codec), seconds in lines.items():
         if strategy == "chain_p2p" and codec == "none":
             continue  # without codecs it is the chain
-        axes.plot([size / 1e6 for size in sizes], [time / (unit * size) for time, size in zip(seconds, sizes)],
+        axes.plot([size / 1e6 for size in sizes], [time / (unit * size) for time, size in zip(seconds, sizes)],  # inf: a gap
                   color=COLOURS.get(strategy), linestyle=STYLES[codecs.index(codec) % len(STYLES)],
                   label=strategy if codec == "none" else f"{strategy}, {codec}")
     axes.set_xscale("log")
@@ -108,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
     lines: dict[tuple[str, str], list[float]] = {}
     for size in SIZES:
         for key, seconds in times_of(options, size).items():
-            lines.setdefault(key, []).append(seconds)
+            lines.setdefault(key, [math.inf] * len(SIZES))[SIZES.index(size)] = seconds
     for line in break_evens(SIZES, lines):
         print(line)
     draw(options, SIZES, lines)

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "casync/folding.hpp"
@@ -65,29 +66,28 @@ class Candidates {
     }
     std::ranges::stable_sort(candidates_, {}, &Candidate::estimate);
     choice_.counts = static_cast<std::int64_t>(candidates_.size());
+    choice_.proven = true;
   }
 
   /// Seconds that the most promising count takes, about.
   double estimate_s() const { return candidates_.front().estimate * kSecondsPerPicosecond; }
 
-  /// The best of the counts, of which those are left out that are no faster than `best_of_all_s`,
-  /// the best so far, but for the most promising; none where not one was simulated.
-  std::optional<BroadcastChoice> best(std::int64_t& evaluations, double& best_of_all_s) {
-    choice_.proven = true;
-    std::optional<double> best_s;
-    for (const Candidate& candidate : candidates_) {
-      const double least_s = candidate.least * kSlack * kSecondsPerPicosecond;
-      if (best_s && least_s >= best_of_all_s) continue;
-      cut(candidate.count);
-      const std::optional<double> seconds = simulated(evaluations);
-      if (!seconds) choice_.proven = false;
-      if (!seconds || (best_s && *seconds >= *best_s)) continue;
-      best_s = choice_.seconds = *seconds;
-      best_of_all_s = std::min(best_of_all_s, *seconds);
-      choice_.chunks = candidate.count.chunks;
-      choice_.chunk_elements = candidate.count.elements;
+  /// Simulates the most promising count.
+  void try_first(std::int64_t& evaluations) { try_one(candidates_.front(), evaluations); }
+
+  /// Simulates all others that may be faster than the best of them so far.
+  void try_others(std::int64_t& evaluations) {
+    for (const Candidate& candidate : std::span(candidates_).subspan(1)) {
+      try_one(candidate, evaluations);
     }
-    if (!best_s) return std::nullopt;
+  }
+
+  /// Seconds of the best so far; infinity if none was simulated.
+  double best_s() const { return best_s_.value_or(std::numeric_limits<double>::infinity()); }
+
+  /// The best of the counts; none where not one was simulated.
+  std::optional<BroadcastChoice> best() const {
+    if (!best_s_) return std::nullopt;
     return choice_;
   }
 
@@ -103,6 +103,18 @@ class Candidates {
     ChunkCount count;
     double least = 0, estimate = 0;
   };
+
+  void try_one(const Candidate& candidate, std::int64_t& evaluations) {
+    const double least_s = candidate.least * kSlack * kSecondsPerPicosecond;
+    if (best_s_ && least_s >= *best_s_) return;
+    cut(candidate.count);
+    const std::optional<double> seconds = simulated(evaluations);
+    if (!seconds) choice_.proven = false;
+    if (!seconds || (best_s_ && *seconds >= *best_s_)) return;
+    best_s_ = choice_.seconds = *seconds;
+    choice_.chunks = candidate.count.chunks;
+    choice_.chunk_elements = candidate.count.elements;
+  }
 
   /// Seconds that the plan takes; none if there is no time or room for that.
   std::optional<double> simulated(std::int64_t& evaluations) {
@@ -225,6 +237,7 @@ class Candidates {
   std::vector<Form> forms_;            ///< by place in plan_.algorithms, to which they point
   std::vector<Candidate> candidates_;  ///< the most promising first
   BroadcastChoice choice_;
+  std::optional<double> best_s_;
 };
 
 void check(const BroadcastProblem& problem) {
@@ -324,10 +337,13 @@ BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->estimate_s(); });
 
+  // One of each first, so that a budget that runs out is not spent on a slow one's counts.
   std::int64_t evaluations = problem.evaluations;
-  double best_s = std::numeric_limits<double>::infinity();
-  std::vector<std::optional<BroadcastChoice>> found(all.size());
-  for (const std::size_t i : order) found[i] = all[i]->best(evaluations, best_s);
+  for (const std::size_t i : order) all[i]->try_first(evaluations);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->best_s(); });
+  for (const std::size_t i : order) all[i]->try_others(evaluations);
+  std::vector<std::optional<BroadcastChoice>> found;
+  for (const auto& candidates : all) found.push_back(candidates->best());
 
   BroadcastResult result;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -25,8 +25,8 @@ struct BroadcastProblem {
   std::int64_t evaluations = INT64_MAX;     ///< simulations; fewer: chunk counts by estimate
 };
 
-/// The best chunk count that was simulated for one strategy and algorithm. Of several tensors it is
-/// the largest one's: the others are cut into chunks as long.
+/// The best chunk count for one strategy and algorithm. Of several tensors it is the largest one's:
+/// the others are cut into chunks as long.
 struct BroadcastChoice {
   std::string strategy;
   std::string algorithm;  ///< empty: raw
@@ -35,7 +35,7 @@ struct BroadcastChoice {
   double seconds = 0;
   std::int64_t counts = 0;       ///< chunk counts that make different chunks
   std::int64_t simulations = 0;  ///< of them
-  bool proven = false;           ///< no count that was left out takes less than the plan
+  bool proven = false;           ///< no chunk count takes less
 };
 
 struct BroadcastResult {
@@ -45,11 +45,12 @@ struct BroadcastResult {
   bool proven = true;  ///< no strategy, algorithm and chunk count of the problem's is faster
 };
 
-/// The fastest plan. Strategies, algorithms and chunk counts are simulated in the order of
-/// estimates; left out is whatever takes, by its bound (casync::Strategy::spread), no less than the
-/// best so far: the best of all, unless evaluations or the machines' budget ran out. InputError for
-/// a root that is no node, a single node, more chunks than can hold 32 elements, a strategy that is
-/// none of broadcasts, an algorithm that the profile has no costs for, or none at all in time.
+/// The fastest plan. Of each strategy and algorithm the most promising count is simulated first,
+/// then the others in the order of estimates, and counts are left out that take, by their bound
+/// (casync::Strategy::spread), no less than the best of the same: the best of all, unless
+/// evaluations or the machines' budget ran out. InputError for a root that is no node, a single
+/// node, more chunks than can hold 32 elements, a strategy that is none of broadcasts, an algorithm
+/// that the profile has no costs for, or none at all in time.
 BroadcastResult plan_broadcast(const BroadcastProblem& problem);
 
 /// The names of an algorithm list that lose bits of the model's tensors.

@@ -180,13 +180,10 @@ void print_json(const Broadcast& broadcast, const BroadcastResult& found,
 }
 
 /// What is known of other chunk counts.
-std::string note(const BroadcastResult& found, const BroadcastChoice& choice) {
-  if (!choice.proven) {
-    return fmt::format("{} of {} chunk counts simulated", choice.simulations, choice.counts);
-  }
-  const bool is_plan =
-      choice.strategy == found.best.strategy && choice.algorithm == found.best.algorithm;
-  return is_plan ? fmt::format("the best of all {} chunk counts", choice.counts) : "";
+std::string note(const BroadcastChoice& choice) {
+  return choice.proven
+             ? fmt::format("the best of all {} chunk counts", choice.counts)
+             : fmt::format("the best of {} of {} chunk counts", choice.simulations, choice.counts);
 }
 
 void print_report(const Broadcast& broadcast, const BroadcastResult& found,
@@ -206,7 +203,7 @@ void print_report(const Broadcast& broadcast, const BroadcastResult& found,
   fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}\n", "topology", "codec", "chunks", "time");
   for (const BroadcastChoice& choice : found.choices) {
     fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}  {}\n", choice.strategy, codec_name(choice),
-               choice.chunks, io::format_duration(choice.seconds), note(found, choice));
+               choice.chunks, io::format_duration(choice.seconds), note(choice));
   }
   fmt::print(std::cout, "{}: written\n", broadcast.output);
 }
