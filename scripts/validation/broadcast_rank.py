@@ -5,9 +5,7 @@ Needs torch. Started by validate_broadcast.py with the RANK and WORLD_SIZE of a 
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import sys
 import time
@@ -17,7 +15,7 @@ import torch.distributed
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from validation.network import INTERFACE  # noqa: E402  (found through the path above)
+from validation import gloo_rank  # noqa: E402  (found through the path above)
 
 
 def broadcast(tensor: torch.Tensor) -> float:
@@ -31,21 +29,13 @@ def broadcast(tensor: torch.Tensor) -> float:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bytes", type=int, required=True)
-    parser.add_argument("--warmups", type=int, required=True)
-    parser.add_argument("--iterations", type=int, required=True)
-    parser.add_argument("--rendezvous", required=True, help="file:///folder that all ranks share")
-    parser.add_argument("--interface", help="address; taken for that of the network's interface")
-    parser.add_argument("--json", action="store_true", help="taken for granted")
+    gloo_rank.add_options(parser)
     return parser.parse_args()
 
 
 def main() -> int:
     options = parse_arguments()
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"{options.rendezvous}/broadcast", rank=rank, world_size=size,
-                                         timeout=datetime.timedelta(seconds=120))
+    rank, _ = gloo_rank.join(options, "broadcast", 120)
     torch.manual_seed(0)
     wanted = torch.randn(options.bytes // 4)
     tensor = wanted.clone() if rank == 0 else torch.zeros_like(wanted)

@@ -9,9 +9,7 @@ of forward.
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import sys
 import time
@@ -23,7 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from validation.network import INTERFACE  # noqa: E402  (found through the path above)
+from validation import gloo_rank  # noqa: E402  (found through the path above)
+from validation.network import INTERFACE  # noqa: E402
 
 
 class Clock:
@@ -103,27 +102,19 @@ def iterate(model: DistributedDataParallel, forward_s: float) -> float:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, required=True, help='JSON: {"forward_s", "gradients"}')
-    parser.add_argument("--warmups", type=int, required=True, help="the first makes DDP sort its buckets anew")
-    parser.add_argument("--iterations", type=int, required=True)
     parser.add_argument("--powersgd", type=int, metavar="RANK", help="compress with powerSGD_hook; the first two iterations are not")
     parser.add_argument("--batched", action="store_true", help="with it, tensors of one shape are one")
     parser.add_argument("--fp16", action="store_true", help="compress with fp16_compress_hook")
     parser.add_argument("--plan", metavar="FILE", help="synchronise with hipress, as this plan says")
     parser.add_argument("--timings", metavar="FILE", help="of hipress: the model YAML that the plan was made of")
     parser.add_argument("--bucket-mb", type=float, help="of DDP's buckets but the first; default: DDP's")
-    parser.add_argument("--rendezvous", required=True, help="file:///folder that all ranks share")
-    parser.add_argument("--interface", help="address; taken for that of the network's interface")
-    parser.add_argument("--json", action="store_true", help="taken for granted")
+    gloo_rank.add_options(parser)
     return parser.parse_args()
 
 
 def main() -> int:
     options = parse_arguments()
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"{options.rendezvous}/ddp", rank=rank, world_size=size,
-                                         timeout=datetime.timedelta(seconds=60))
+    rank, size = gloo_rank.join(options, "ddp", 60)
     described = json.loads(options.model.read_text())
     torch.manual_seed(rank)
     buckets = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
