@@ -20,7 +20,11 @@ class LogError(Refused):
 
 def read(path):
     """(what averaged, steps, seconds, mean losses) of one log. LogError for anything but such a CSV."""
-    with open(path, encoding="utf-8", newline="") as file:
+    try:
+        file = open(path, encoding="utf-8", newline="")
+    except OSError as error:
+        raise LogError(f"{path} cannot be read: {error.strerror}") from error
+    with file:
         reader = csv.DictReader(file)
         rows = []
         try:

@@ -2,6 +2,7 @@
 """Runs a test with packages from PyPI, in a virtual environment that is made once.
 
 usage: in_environment.py FOLDER "PACKAGE==VERSION …" TEST.py ARGUMENT…
+       in_environment.py FOLDER "PACKAGE==VERSION …" -m MODULE ARGUMENT…
 """
 import pathlib
 import subprocess
