@@ -23,9 +23,10 @@ from validation import command
 from validation.cases import Case
 from validation.conditions import taken_between
 from validation.evaluation import quantile
-from validation.measurement import ONCE, Bench, Plan, links_of
+from validation.measurement import ONCE, Plan, links_of
 from validation.network import Network, Unavailable, remove_leftovers
 from validation.ranks import Launcher
+from validation.torch_bench import TorchBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANK = ROOT / "scripts/validation/broadcast_rank.py"
@@ -107,10 +108,9 @@ def format_row(result: Result, gloo_s: float) -> str:
 
 
 @dataclasses.dataclass
-class BroadcastBench(Bench):
+class BroadcastBench(TorchBench):
     """Our links are those of the default transport."""
 
-    python: pathlib.Path = pathlib.Path("python3")
     size: int = 64_000_000
     iterations: int = 3
 
@@ -289,9 +289,8 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     options.bytes -= options.bytes % 4
     python = python_with_torch()
     remove_leftovers()
-    bench = BroadcastBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
-                           Plan(rounds=options.rounds, again=options.again), say, options.resume, python=python,
-                           size=options.bytes, iterations=options.iterations)
+    bench = BroadcastBench.of(options, real_time, Plan(rounds=options.rounds, again=options.again), say, python=python,
+                              size=options.bytes)
     print(HEADER, flush=True)
     return finish(options, measure(bench, options))
 

@@ -22,9 +22,9 @@ from validation import command
 from validation.cases import Case, Scale, gradients_of, scaled_model
 from validation.conditions import taken_between
 from validation.evaluation import quantile
-from validation.measurement import Bench, Plan, links_of
+from validation.measurement import Plan, links_of
 from validation.network import Network, Unavailable, remove_leftovers
-from validation.ranks import Launcher
+from validation.torch_bench import TorchBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANK = ROOT / "scripts/validation/ddp_rank.py"
@@ -106,12 +106,10 @@ def format_row(result: Result) -> str:
 
 
 @dataclasses.dataclass
-class DdpBench(Bench):
+class DdpBench(TorchBench):
     """A bench whose links are gloo's, since DDP's are."""
 
-    python: pathlib.Path = pathlib.Path("python3")
     warmups: int = 2
-    iterations: int = 8
 
     def measure_profile(self, name: object, nnodes: int, *arguments: object) -> None:
         super().measure_profile(name, nnodes, "--transport", "gloo", "--insecure", *arguments)
@@ -192,8 +190,7 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     options.output = whole_file.prepare(options.output, options.json)
     python = python_with_torch()
     remove_leftovers()
-    bench = DdpBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
-                     Plan(again=options.again), say, options.resume, python=python, iterations=options.iterations)
+    bench = DdpBench.of(options, real_time, Plan(again=options.again), say, python=python)
     print(HEADER, flush=True)
     return finish(options, measure(bench, options))
 

@@ -22,9 +22,9 @@ from validation import command
 from validation.cases import Case, Scale, gradients_of, scale_of, scaled_model
 from validation.conditions import taken_between
 from validation.evaluation import quantile
-from validation.measurement import ONCE, Bench, Plan, links_of
+from validation.measurement import ONCE, Plan, links_of
 from validation.network import Network, remove_leftovers
-from validation.ranks import Launcher
+from validation.torch_bench import TorchBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ("resnet50", "vgg16", "gpt2")
@@ -96,12 +96,10 @@ def format_row(result: Result) -> str:
 
 
 @dataclasses.dataclass
-class LowRankBench(Bench):
+class LowRankBench(TorchBench):
     """Our links are those of the default transport."""
 
-    python: pathlib.Path = pathlib.Path("python3")
     rank: int = 4
-    iterations: int = 8
 
     @property
     def algorithm(self) -> str:
@@ -213,9 +211,7 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     options.output = whole_file.prepare(options.output, options.json)
     python = python_with_torch()
     remove_leftovers()
-    bench = LowRankBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
-                         Plan(again=options.again), say, options.resume, python=python, rank=options.rank,
-                         iterations=options.iterations)
+    bench = LowRankBench.of(options, real_time, Plan(again=options.again), say, python=python, rank=options.rank)
     print(HEADER, flush=True)
     return finish(options, *measure(bench, options))
 

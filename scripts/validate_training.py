@@ -27,9 +27,10 @@ from validation import command
 from validation.cases import Case, gradients_of
 from validation.conditions import taken_between
 from validation.evaluation import quantile
-from validation.measurement import ONCE, Bench, Plan, links_of
+from validation.measurement import ONCE, Plan, links_of
 from validation.network import INTERFACE, Network, remove_leftovers
-from validation.ranks import Launcher, ToolError
+from validation.ranks import ToolError
+from validation.torch_bench import TorchBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRAIN = ROOT / "examples/train.py"
@@ -126,10 +127,9 @@ def format_row(cell: Cell) -> str:
 
 
 @dataclasses.dataclass
-class TrainingBench(Bench):
+class TrainingBench(TorchBench):
     """Our links are those of the default transport."""
 
-    python: pathlib.Path = pathlib.Path("python3")
     iterations: int = 12
     steps: int = 60
 
@@ -249,11 +249,9 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     options.output = whole_file.prepare(options.output, options.json)
     python = python_with_torch()
     remove_leftovers()
-    tools = options.tools.resolve()
-    os.environ.update(PYTHONPATH=str(ROOT / "python"), HIPRESS_LIBRARY=str(tools.parent / "runtime/libhipress.so"),
-                      GLOO_SOCKET_IFNAME=INTERFACE)
-    bench = TrainingBench(Launcher(tools, None, real_time), ROOT / "models", options.output, Plan(again=options.again), say,
-                          options.resume, python=python, iterations=options.iterations, steps=options.steps)
+    library = options.tools.resolve().parent / "runtime/libhipress.so"
+    os.environ.update(PYTHONPATH=str(ROOT / "python"), HIPRESS_LIBRARY=str(library), GLOO_SOCKET_IFNAME=INTERFACE)
+    bench = TrainingBench.of(options, real_time, Plan(again=options.again), say, python=python, steps=options.steps)
     print(HEADER, flush=True)
     return finish(options, measure(bench, options))
 
