@@ -10,6 +10,7 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/words.hpp"
 #include "kernels/host/bytes.hpp"
+#include "kernels/host/functions.hpp"
 #include "kernels/host/quantizer_body.hpp"
 #include "kernels/host/rotation.hpp"
 
@@ -359,17 +360,9 @@ __attribute__((noinline)) std::size_t decode_blocks(const Algorithm& algorithm,
 
 /// The functions of a quantiser of blocks' CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
-struct HostBlockFunctions {
-  static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
-                alignof(Algorithm) <= alignof(BoundAlgorithm));
+struct HostBlockFunctions : HostFunctions<Algorithm, F> {
+  using HostFunctions<Algorithm, F>::algorithm;
 
-  static const Algorithm& algorithm(const BoundAlgorithm& bound) {
-    return *reinterpret_cast<const Algorithm*>(bound.bytes);
-  }
-  static void bind(const double* values, BoundAlgorithm& bound) {
-    const Algorithm made(values);
-    __builtin_memcpy(bound.bytes, &made, sizeof made);
-  }
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
     return block_layout(algorithm(bound), elements).bytes;
   }

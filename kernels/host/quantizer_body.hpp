@@ -9,6 +9,7 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/quantizer.hpp"
 #include "kernels/frames/words.hpp"
+#include "kernels/host/functions.hpp"
 
 /// The frame around a quantiser on a CPU, for float lanes F. Included by the files of one algorithm
 /// only, each compiled for its own instruction set: whatever is not forced inline here must be a
@@ -432,17 +433,9 @@ HIPRESS_LANES void settle_slice(const Algorithm& algorithm, const State& state,
 
 /// The functions of a quantiser's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
-struct HostQuantizerFunctions {
-  static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
-                alignof(Algorithm) <= alignof(BoundAlgorithm));
+struct HostQuantizerFunctions : HostFunctions<Algorithm, F> {
+  using HostFunctions<Algorithm, F>::algorithm;
 
-  static const Algorithm& algorithm(const BoundAlgorithm& bound) {
-    return *reinterpret_cast<const Algorithm*>(bound.bytes);
-  }
-  static void bind(const double* values, BoundAlgorithm& bound) {
-    const Algorithm made(values);
-    __builtin_memcpy(bound.bytes, &made, sizeof made);
-  }
   static int planes(const BoundAlgorithm& bound) { return algorithm(bound).planes(); }
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
     return quantizer_message_bytes(elements, algorithm(bound).planes(), kPlanesOffset<Algorithm>);

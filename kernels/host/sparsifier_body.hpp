@@ -11,6 +11,7 @@
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/sparsifier.hpp"
 #include "kernels/frames/words.hpp"
+#include "kernels/host/functions.hpp"
 
 /// The frame around a sparsifier on a CPU, for float lanes F. Included by the files of one
 /// algorithm only, each compiled for its own instruction set: whatever is not forced inline here
@@ -476,17 +477,9 @@ struct SparsifierEntries {
 
 /// The functions of a sparsifier's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
-struct HostSparsifierFunctions {
-  static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
-                alignof(Algorithm) <= alignof(BoundAlgorithm));
+struct HostSparsifierFunctions : HostFunctions<Algorithm, F> {
+  using HostFunctions<Algorithm, F>::algorithm;
 
-  static const Algorithm& algorithm(const BoundAlgorithm& bound) {
-    return *reinterpret_cast<const Algorithm*>(bound.bytes);
-  }
-  static void bind(const double* values, BoundAlgorithm& bound) {
-    const Algorithm made(values);
-    __builtin_memcpy(bound.bytes, &made, sizeof made);
-  }
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
     return sparsifier_message_bytes(elements, algorithm(bound).count(elements));
   }

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "kernels/frames/compiled_algorithm.hpp"
+
+namespace hipress::kernels {
+
+/// What the functions of every CompiledAlgorithm share: a bound algorithm's bytes are an Algorithm.
+/// F are its lanes: each instruction set needs functions of its own.
+template <class Algorithm, class F>
+struct HostFunctions {
+  static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
+                alignof(Algorithm) <= alignof(BoundAlgorithm));
+
+  static const Algorithm& algorithm(const BoundAlgorithm& bound) {
+    return *reinterpret_cast<const Algorithm*>(bound.bytes);
+  }
+  static void bind(const double* values, BoundAlgorithm& bound) {
+    const Algorithm made(values);
+    __builtin_memcpy(bound.bytes, &made, sizeof made);
+  }
+};
+
+}  // namespace hipress::kernels
