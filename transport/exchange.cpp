@@ -139,6 +139,7 @@ void ExchangeState::send(std::size_t index, std::int64_t bytes) {
     ++other(message.peer).unsent;
     if (!has_begun(message.peer)) {
       other(message.peer).held.push_back({index, bytes});
+      check_not_left(message.peer);
       return;
     }
     enqueue(index, bytes);

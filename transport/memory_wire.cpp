@@ -81,7 +81,7 @@ struct Adder {
     std::unique_lock lock(mutex);
     const auto wait = [&](const auto& until) {
       changed.wait(lock, [&] { return closed || until(); });
-      if (closed) throw WireClosed("closed");
+      if (!until()) throw WireClosed("closed");  // a rank that has its sum may have left
     };
     wait([&] { return to_copy == 0; });
     const std::uint64_t mine = sums;

@@ -16,7 +16,7 @@ enum class RecordType : std::uint16_t {
   kGather,    ///< content: a segment of its sender's text in all_gather number `iteration`
   kBeat,      ///< its sender lives; brings nothing but `consumed`
   kAbort,     ///< rank `tag` has ended the job; content: why
-  kEnd,       ///< its sender has left in good order; the last record
+  kEnd,       ///< its sender has left in good order, after `iteration` all-reduces; the last record
 };
 
 /// Whoever writes to a peer writes records into the peer's *ring*, a window of fixed size; each is

@@ -160,12 +160,14 @@ class SessionCollective : public Collective {
       : session_(std::move(session)), collective_(std::move(collective)) {}
 
   void all_reduce(std::span<std::byte> values, const Addition& addition) override {
+    session_->begin_all_reduce();
     try {
       collective_->all_reduce(values, addition);
     } catch (const WireClosed& closed) {
       session_->throw_cause(
           fmt::format("rank {} cannot reduce: {}", session_->rank(), closed.what()));
     }
+    session_->finish_all_reduce();
   }
   void interrupt() noexcept override { collective_->close(); }
 
@@ -206,6 +208,32 @@ void Session::throw_cause(const std::string& otherwise) {
   const std::lock_guard lock(mutex_);
   throw_failure();
   throw PeerError(rank(), otherwise);
+}
+
+void Session::begin_all_reduce() {
+  {
+    const std::lock_guard lock(mutex_);
+    throw_failure();
+    ++all_reduces_begun_;
+  }
+  for_peers([this](const Peer& peer) { require_all_reduces(peer); });
+  const std::lock_guard lock(mutex_);
+  throw_failure();
+}
+
+void Session::finish_all_reduce() {
+  const std::lock_guard lock(mutex_);
+  ++all_reduces_finished_;
+}
+
+void Session::require_all_reduces(const Peer& peer) {
+  {
+    // An all-reduce needs every rank, so a rank that has left can have finished no more than others
+    // have begun; and with as many, what is still under way here has all that it needs of it.
+    const std::lock_guard lock(mutex_);
+    if (!peer.left || peer.all_reduces >= all_reduces_begun_) return;
+  }
+  fail(peer.rank, fmt::format("rank {} left the job before an all-reduce", peer.rank));
 }
 
 Session::Gather& Session::gather(std::uint64_t number) {
@@ -261,16 +289,19 @@ void Session::leave() noexcept {
 }
 
 void Session::say_goodbye() {
+  std::uint64_t all_reduces = 0;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
+    all_reduces = all_reduces_finished_;
   }
-  for_peers([this](Peer& peer) {
-    peer.out.enqueue({.head = {.type = RecordType::kEnd}, .sent = [this, &peer](int) {
-                        const std::lock_guard lock(mutex_);
-                        peer.end_sent = true;
-                        changed_.notify_all();
-                      }});
+  for_peers([&](Peer& peer) {
+    peer.out.enqueue(
+        {.head = {.type = RecordType::kEnd, .iteration = all_reduces}, .sent = [this, &peer](int) {
+           const std::lock_guard lock(mutex_);
+           peer.end_sent = true;
+           changed_.notify_all();
+         }});
     peer.out.drain();
   });
   for_peers([this](Peer& peer) {
@@ -352,7 +383,7 @@ void Session::handle(Peer& peer, const Record& record, std::span<const std::byte
       return fail({static_cast<int>(record.tag), text_of(content), peer.rank});
     }
     case RecordType::kEnd:
-      return handle_end(peer);
+      return handle_end(peer, record.iteration);
   }
   throw PeerError(peer.rank, fmt::format("rank {} sent a record without meaning", peer.rank));
 }
@@ -372,16 +403,18 @@ void Session::handle_gather(const Peer& peer, const Record& record,
   changed_.notify_all();
 }
 
-void Session::handle_end(Peer& peer) {
+void Session::handle_end(Peer& peer, std::uint64_t all_reduces) {
   std::vector<std::shared_ptr<ExchangeState>> all;
   {
     const std::lock_guard lock(mutex_);
     peer.left = true;
     peer.receipt = true;
+    peer.all_reduces = all_reduces;
     changed_.notify_all();
     for (const auto& [id, state] : exchanges_) all.push_back(state);
   }
   for (const auto& state : all) state->on_left(peer.rank);
+  require_all_reduces(peer);
 }
 
 void Session::lost(Peer& peer) {
@@ -405,7 +438,8 @@ std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {
   if (!place) {
     if (id < next_exchange_) {
       exchanges_.erase(id);
-      throw PeerError(sender, fmt::format("rank {} goes on with an exchange that is over", sender));
+      throw PeerError(rank(), fmt::format("rank {} left an exchange that rank {} goes on with",
+                                          rank(), sender));
     }
     place = std::make_shared<ExchangeState>(*this, id);
   }

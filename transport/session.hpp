@@ -50,6 +50,10 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Something of the wire's was closed, which says that the job has failed, but not why: waits for
   /// who knows better, and throws that. Without any such rank, this one has failed.
   [[noreturn]] void throw_cause(const std::string& otherwise);
+  /// This rank begins, or has finished, an all-reduce of any collective. PeerError if the job has
+  /// failed, or a rank has left without this one.
+  void begin_all_reduce();
+  void finish_all_reduce();
   /// Ends the job, unless it has failed before; does not wait. Not with an exchange's lock held.
   void fail(int culprit, std::string reason) { fail({culprit, std::move(reason), rank()}); }
   /// Leaves the job, in good order if it has not failed. Nothing is sent or received afterwards.
@@ -81,6 +85,7 @@ class Session : public std::enable_shared_from_this<Session> {
     // Guarded by Session::mutex_.
     bool greeted = false;  ///< its hello is here
     bool left = false;     ///< its end is here
+    std::uint64_t all_reduces = 0;  ///< that it had finished when it left
     bool receipt = false;  ///< its abort is here, or its connection is over
     bool end_sent = false;
   };
@@ -102,8 +107,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void receive(Peer& peer);
   void handle(Peer& peer, const Record& record, std::span<const std::byte> content);
   void handle_gather(const Peer& peer, const Record& record, std::span<const std::byte> content);
-  void handle_end(Peer& peer);
+  void handle_end(Peer& peer, std::uint64_t all_reduces);
   void lost(Peer& peer);
+  /// Ends the job if this rank is in an all-reduce that the peer left before.
+  void require_all_reduces(const Peer& peer);
   /// This rank has prepared and destroyed the exchange. A rank that neither sends nor awaits
   /// anything of a peer may be through before the peer has prepared: its manifest is late, not
   /// wrong. A begin or a message can not be late, as this rank waits for the one before it sends
@@ -143,6 +150,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::uint64_t next_gather_ = 0;
   std::map<std::uint64_t, Gather> gathers_;
   std::vector<std::weak_ptr<WireCollective>> collectives_;
+  std::uint64_t all_reduces_begun_ = 0;  ///< of all collectives
+  std::uint64_t all_reduces_finished_ = 0;
 };
 
 /// Connects, and wraps the session up as an endpoint.

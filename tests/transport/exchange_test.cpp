@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <future>
 #include <numeric>
 
 #include "tests/transport/ranks.hpp"
@@ -293,6 +294,46 @@ TEST_CASE("a rank that ends the job wakes those that wait for it in an all-reduc
     REQUIRE(error.has_value());
     CHECK(error->culprit == 1);
     CHECK_THAT(error->what(), Catch::Contains("has had enough"));
+  }
+}
+
+TEST_CASE("a rank in an all-reduce is told who left before it, whoever else waits") {
+  // In a ring of four its neighbours are ranks 1 and 3, which do nothing.
+  const std::string transport = any_transport();
+  CAPTURE(transport);
+  std::promise<void> over;
+  const std::shared_future<void> is_over = over.get_future().share();
+  const auto outcomes = run_job(transport, thread_job(4), [&](Endpoint& endpoint) {
+    const auto collective = endpoint.collective();
+    std::vector<float> values(1000, 1.0f);
+    collective->all_reduce(values);
+    if (endpoint.rank() == 2) return;
+    if (endpoint.rank() != 0) return is_over.wait();
+    try {
+      collective->all_reduce(values);
+    } catch (...) {
+      over.set_value();
+      throw;
+    }
+    over.set_value();
+  });
+  REQUIRE(outcomes[0].peer_error);
+  CHECK(outcomes[0].peer_error->culprit == 2);
+  CHECK_THAT(outcomes[0].peer_error->what(),
+             Catch::Contains("rank 2 left the job before an all-reduce"));
+  for (const std::size_t rank : {1u, 2u, 3u}) CHECK(errors({outcomes[rank]}) == "");
+}
+
+TEST_CASE("a rank may leave after an all-reduce in which others still are") {
+  const std::string transport = any_transport();
+  const std::size_t length = GENERATE(1, 300'001);
+  CAPTURE(transport, length);
+  for (int time = 0; time < 10; ++time) {
+    const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
+      const auto collective = endpoint.collective();
+      require_sums<float>(endpoint, *collective, length, kFloatAddition);
+    });
+    REQUIRE(errors(outcomes) == "");
   }
 }
 
