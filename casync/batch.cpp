@@ -15,14 +15,15 @@ struct Candidate {
   std::uint32_t level;
   Kind kind;
   std::int8_t algorithm;
-  bool adds;  ///< a Decode that adds costs another time than one that overwrites
+  /// A Decode that adds, or that gathers, costs another time than one that overwrites.
+  std::uint8_t decodes;
   Picoseconds ready;
   std::uint32_t gradient;
   std::uint32_t peer_offset;
   std::uint32_t partition;
   TaskId id;
 
-  auto form() const { return std::tie(representative, level, kind, algorithm, adds); }
+  auto form() const { return std::tie(representative, level, kind, algorithm, decodes); }
   auto place() const { return std::tie(ready, gradient, peer_offset, partition, id); }
   auto key() const { return std::tuple_cat(form(), place()); }
 };
@@ -61,7 +62,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
                      .level = level[id],
                      .kind = task.kind,
                      .algorithm = task.algorithm,
-                     .adds = (task.flags & kAccumulate) != 0,
+                     .decodes = static_cast<std::uint8_t>(task.flags & (kAccumulate | kGathers)),
                      .ready = from_seconds(layout.units[task.gradient].ready_s),
                      .gradient = task.gradient,
                      .peer_offset = task.peer_offset,

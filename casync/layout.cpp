@@ -55,26 +55,31 @@ class LayoutMaker {
       throw std::invalid_argument("root " + std::to_string(plan_.root) + " is none of the plan's " +
                                   std::to_string(plan_.nodes) + " nodes, which count from 0");
     }
-    const Strategy& strategy = find_strategy(plan_.strategy);
-    const Strategy& raw = plan_.raw_strategy.empty() ? strategy : find_strategy(plan_.raw_strategy);
+    carriers_ = carriers(plan_.strategy, plan_.raw_strategy);
+    const Strategy& strategy = *carriers_.encoded;
+    const Strategy& raw = *carriers_.raw;
+    if (raw.form == Strategy::Form::kEncoded) {
+      throw std::invalid_argument("raw gradients cannot go by " + std::string(raw.name) +
+                                  ", which sends encoded ones alone; take " +
+                                  std::string(raw.dense) + " for them");
+    }
     if (raw.operation != strategy.operation) {
       throw std::invalid_argument("raw gradients go by " + std::string(raw.name) + " (" +
                                   to_string(raw.operation) + "), others by " +
                                   std::string(strategy.name) + " (" +
                                   to_string(strategy.operation) + ")");
     }
-    raw_ = &raw;
     layout_.gradients = static_cast<std::uint32_t>(model_.gradients.size());
     layout_.unit_of.resize(model_.gradients.size());
     position_.resize(model_.gradients.size());
     order_ = backward_order(model_);
     for (std::uint32_t place = 0; place < order_.size(); ++place) position_[order_[place]] = place;
     for (std::uint32_t g = 0; g < model_.gradients.size(); ++g) {
-      add_gradient(g, plan_.decisions[g].algorithm == kRaw ? raw : strategy);
+      add_gradient(g);
     }
   }
 
-  void add_gradient(std::uint32_t g, const Strategy& strategy) {
+  void add_gradient(std::uint32_t g) {
     const models::Gradient& gradient = model_.gradients[g];
     const Decision& decision = plan_.decisions[g];
     if (decision.partitions < 1) {
@@ -84,14 +89,15 @@ class LayoutMaker {
     const Algorithm* const algorithm = algorithm_of(decision.algorithm);
     const bool staged = algorithm != nullptr && algorithm->is_staged();
     if (staged) require_stages(g, *algorithm);
-    const bool whole = (staged ? *raw_ : strategy).form == Strategy::Form::kWhole;
+    const Strategy& strategy = carriers_.of(algorithm);
+    const bool whole = strategy.form == Strategy::Form::kWhole;
     if (whole && algorithm != nullptr && !staged) require_half_precision(g, strategy);
     layout_.units.push_back(
         {.name = gradient.name,
          .elements = gradient.elements,
          .algorithm = decision.algorithm,
          .partitions = whole ? 1 : decision.partitions,
-         .strategy = staged ? raw_ : &strategy,
+         .strategy = &strategy,
          .members = {g},
          .ready_s = gradient.ready_s,
          .stages = staged ? static_cast<std::uint32_t>(factors_of(g).size()) : 0});
@@ -113,8 +119,9 @@ class LayoutMaker {
     const std::string refusal =
         algorithm.refusal ? algorithm.refusal(shape_of(model_.gradients[g])) : std::string();
     if (!refusal.empty()) refuse(refusal + "; leave it raw");
-    if (raw_->operation != Operation::kMean) {
-      refuse("its factors are averaged, and " + std::string(raw_->name) + " is no way to average");
+    if (carriers_.raw->operation != Operation::kMean) {
+      refuse("its factors are averaged, and " + std::string(carriers_.raw->name) +
+             " is no way to average");
     }
     if (plan_.gpus_per_node > 1) {
       refuse("the GPUs of a node would each have a part of it; plan for one GPU per node");
@@ -254,7 +261,7 @@ class LayoutMaker {
 
   const models::Model& model_;
   const Plan& plan_;
-  const Strategy* raw_ = nullptr;
+  Carriers carriers_;
   Layout layout_;
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> position_;  // per gradient: place in order_

@@ -20,7 +20,7 @@ TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t peer_
   Task encode = task(Kind::kEncode, node, peer_offset, slice_.elements);
   encode.role = role;
   encode.flags = flags;
-  return add_after(encode, after, {slice(node), new_message(node)});
+  return add_after(encode, after, {slice(node), new_message(node, node)});
 }
 
 TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId message, Lands lands) {
@@ -29,7 +29,7 @@ TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId mes
   if (slice_.elements >= kLongElements) send.flags |= kOfLongSlice;
   const std::uint32_t sent = compressed() ? builder_.written_by(message) : slice(from);
   const std::uint32_t filled =
-      compressed() || lands == Lands::kInMessage ? new_message(to) : slice(to);
+      compressed() || lands == Lands::kInMessage ? new_message(to, from) : slice(to);
   const TaskId sending = add_after(send, message, {sent, kNoIndex});
   return add_after(task(Kind::kRecv, to, peer_offset, message_bytes_), sending, {kNoIndex, filled});
 }
@@ -46,6 +46,20 @@ TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other,
 TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset) {
   return add_after(task(Kind::kDecode, node, peer_offset, slice_.elements), message,
                    {builder_.written_by(message), slice(node)});
+}
+
+void PartitionTasks::gather_messages() {
+  for (std::uint32_t node = 0; node < builder_.nodes(); ++node) {
+    gathered_.push_back(builder_.gathered(node, work_.algorithm_index, message_bytes_));
+  }
+}
+
+TaskId PartitionTasks::decode_gathered(std::uint32_t node, std::span<const TaskId> messages) {
+  Task sum = task(Kind::kDecode, node, 0, slice_.elements);
+  sum.flags = kGathers;
+  const TaskId id = builder_.add(sum, {gathered_[node], slice(node)});
+  for (const TaskId message : messages) builder_.edge(message, id);
+  return id;
 }
 
 TaskId PartitionTasks::deliver(std::uint32_t from, std::uint32_t to, TaskId message) {

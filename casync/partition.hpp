@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "casync/strategy.hpp"
 
@@ -48,13 +50,19 @@ class PartitionTasks {
   TaskId last_decode() const { return last_decode_; }
   /// message -> slice.
   TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
+  /// Before anything is encoded: every node keeps its own message and those that are transferred to
+  /// it from where they were encoded, for decode_gathered().
+  void gather_messages();
+  /// The sum of all nodes' messages -> slice, behind the tasks that leave them here.
+  TaskId decode_gathered(std::uint32_t node, std::span<const TaskId> messages);
 
  private:
   Task task(Kind kind, std::uint32_t node, std::uint32_t peer_offset, std::int64_t amount) const;
   TaskId add_after(const Task& task, TaskId before, const Operands& operands);
   std::uint32_t slice(std::uint32_t node);
-  std::uint32_t new_message(std::uint32_t node) {
-    return builder_.message(node, work_.algorithm_index, message_bytes_);
+  std::uint32_t new_message(std::uint32_t node, std::uint32_t from) {
+    return gathered_.empty() ? builder_.message(node, work_.algorithm_index, message_bytes_)
+                             : builder_.gathered_part(gathered_[node], from);
   }
 
   GraphBuilder& builder_;
@@ -63,6 +71,7 @@ class PartitionTasks {
   Slice slice_;
   std::int64_t message_bytes_;
   TaskId last_decode_ = kNoIndex;
+  std::vector<std::uint32_t> gathered_;  ///< per node: the buffer of all messages; empty: none
 };
 
 }  // namespace hipress::casync

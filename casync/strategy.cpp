@@ -10,8 +10,8 @@ namespace hipress::casync {
 namespace {
 
 std::vector<const Strategy*>& rows() {
-  static std::vector<const Strategy*> rows = {
-      &kPs, &kRing, &kAllReduce, &kChain, &kBinomial, &kScatterAllGather, &kChainP2p};
+  static std::vector<const Strategy*> rows = {&kPs,    &kRing,     &kAllReduce,        &kAllGather,
+                                              &kChain, &kBinomial, &kScatterAllGather, &kChainP2p};
   return rows;
 }
 
@@ -42,6 +42,18 @@ const char* to_string(Operation operation) {
 }
 
 std::span<const Strategy* const> strategies() { return rows(); }
+
+Carriers carriers(std::string_view strategy, std::string_view raw_strategy) {
+  const Strategy& encoded = find_strategy(strategy);
+  if (!raw_strategy.empty()) return {&encoded, &find_strategy(raw_strategy)};
+  return {&encoded, encoded.dense.empty() ? &encoded : &find_strategy(encoded.dense)};
+}
+
+const Strategy& Carriers::of(const Algorithm* algorithm) const {
+  if (algorithm == nullptr || algorithm->is_staged()) return *raw;
+  const bool dense = encoded->form == Strategy::Form::kEncoded && algorithm->half_precision;
+  return dense ? *raw : *encoded;
+}
 
 std::vector<const Strategy*> strategies_for(Operation operation) {
   std::vector<const Strategy*> found;

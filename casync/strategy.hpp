@@ -45,8 +45,10 @@ struct Strategy {
   Operation operation = Operation::kMean;
   enum class Form : std::uint8_t {
     kAny,
-    kWhole,  ///< values are added as they lie, raw or in half precision, by a library, and K is 1
-             ///< whatever the plan says; it needs neither `coarse` nor `bound`
+    kWhole,    ///< values are added as they lie, raw or in half precision, by a library, and K is 1
+               ///< whatever the plan says; it needs neither `coarse` nor `bound`
+    kEncoded,  ///< messages alone, which no node adds up on the way: raw values, factors and those
+               ///< in half precision go by `dense`
   };
   Form form = Form::kAny;
   /// Turning the nodes by one makes partition k of what a node does partition k+1 of what the next
@@ -60,6 +62,8 @@ struct Strategy {
   /// Of a broadcast: what it takes at the least, from when the root's unit is ready until every
   /// node has all slices. Null: nothing is known, and all chunk counts are simulated.
   double (*spread)(const Slices& slices, const Wire& wire) = nullptr;
+  /// Of the form kEncoded: what carries everything else, unless the plan says it.
+  std::string_view dense = {};
 
   bool has_coarse() const { return coarse != nullptr || form == Form::kWhole; }
   bool has_bound() const { return bound != nullptr || form == Form::kWhole; }
@@ -67,6 +71,17 @@ struct Strategy {
 
 /// All rows, the project's own first.
 std::span<const Strategy* const> strategies();
+
+/// By what a plan's gradients travel.
+struct Carriers {
+  const Strategy* encoded = nullptr;
+  const Strategy* raw = nullptr;
+  /// What carries a gradient that is compressed so; null: raw, as factors of staged codecs go, too.
+  const Strategy& of(const Algorithm* algorithm) const;
+};
+/// Of a plan with these (Plan::strategy, Plan::raw_strategy, which may be empty).
+/// std::invalid_argument for a name that there is not.
+Carriers carriers(std::string_view strategy, std::string_view raw_strategy);
 
 /// Those of an operation.
 std::vector<const Strategy*> strategies_for(Operation operation);

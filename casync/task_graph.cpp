@@ -198,6 +198,17 @@ std::uint32_t GraphBuilder::message(std::uint32_t node, std::int8_t algorithm, s
   return static_cast<std::uint32_t>(buffers_.size() - 1);
 }
 
+std::uint32_t GraphBuilder::gathered(std::uint32_t node, std::int8_t algorithm,
+                                     std::int64_t bytes) {
+  if (!named_) return kNoIndex;
+  const auto whole = static_cast<std::uint32_t>(buffers_.size());
+  buffers_.push_back({.kind = Buffer::Kind::kGathered, .algorithm = algorithm, .node = node});
+  for (std::uint32_t rank = 0; rank < nodes_; ++rank) {
+    buffers_.push_back({Buffer::Kind::kMessage, algorithm, node, bytes, whole});
+  }
+  return whole;
+}
+
 void GraphBuilder::edge(TaskId before, TaskId after) {
   if (edges_.size() >= most_) reject_size("edges", most_);
   edges_.emplace_back(before, after);

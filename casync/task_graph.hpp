@@ -34,8 +34,10 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw
 ///    Recv that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the
 ///    slice.
-///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it; of a staged codec, the
-///    means of all factors -> all of the gradient.
+///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it; with kGathers, the sum
+///  of
+///    all nodes' messages -> slice; of a staged codec, the means of all factors -> all of the
+///    gradient.
 ///  - Merge: adds a raw message to the slice.
 ///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm; unless
 ///    `algorithm == kRaw`, of the slice's N-th as an Encode casts it, and cast back as by a Decode.
@@ -117,6 +119,8 @@ inline constexpr std::uint8_t kBatched = 16;  ///< member of a batch: its leader
                                               ///< does its work, and it ends when the leader does
 inline constexpr std::uint8_t kOfLongSlice = 32;  ///< Send: the slice has kLongElements or more
 inline constexpr std::uint8_t kStaged = 64;       ///< Encode, Decode: of a staged codec
+inline constexpr std::uint8_t kGathers = 128;  ///< Decode: overwrites the slice with the sum of all
+                                               ///< nodes' messages, added in the order of ranks
 
 /// From here on a codec task is so much longer than the turn of its thread that to be interrupted
 /// by every message, at the price of its caches, is the lesser evil. The executor does so.
@@ -149,15 +153,17 @@ inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
 /// Memory that tasks read and write, on one node.
 struct Buffer {
   enum class Kind : std::uint8_t {
-    kSlice,    ///< a partition of a unit: fp32 values
-    kMessage,  ///< written by one task, from which others take it
-    kFactor,   ///< a message of a staged codec, whose slices travel as raw values do
+    kSlice,     ///< a partition of a unit: fp32 values
+    kMessage,   ///< written by one task, from which others take it
+    kGathered,  ///< the messages of all nodes, which are its parts: the next buffers, by rank
+    kFactor,    ///< a message of a staged codec, whose slices travel as raw values do
   };
   Kind kind = Kind::kSlice;
   std::int8_t algorithm = kRaw;  ///< whose encoding its bytes are; kRaw: fp32 values
   std::uint32_t node = 0;
   std::int64_t bytes = 0;            ///< at most
-  std::uint32_t part_of = kNoIndex;  ///< the factor that a slice is a part of
+  std::uint32_t part_of = kNoIndex;  ///< the factor that a slice is a part of, or what a message is
+                                     ///< gathered in
 };
 
 /// What a task works on: indices into TaskGraph::buffers, or kNoIndex. A task that accumulates
@@ -284,6 +290,12 @@ class GraphBuilder {
   std::uint32_t factor(std::uint32_t unit, std::uint32_t node, std::int64_t bytes);
   /// A new message on a node.
   std::uint32_t message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
+  /// Room on a node for one message of every node, of at most so many bytes each; that of rank r is
+  /// gathered_part(…, r).
+  std::uint32_t gathered(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
+  std::uint32_t gathered_part(std::uint32_t gathered, std::uint32_t rank) const {
+    return named_ ? gathered + 1 + rank : kNoIndex;
+  }
   /// What a task writes.
   std::uint32_t written_by(TaskId id) const { return named_ ? operands_[id].writes : kNoIndex; }
   /// `after` waits for `before`. std::invalid_argument if there are kMaxTasks edges.
@@ -323,6 +335,9 @@ class GraphBuilder {
 /// non-negative, every Send has exactly one Recv as successor, on the node that it is sent to, with
 /// the same bytes, and every Recv exactly one Send.
 void check(const TaskGraph& graph);
+
+/// A Decode of the messages of all nodes.
+inline bool gathers(const Task& task) { return (task.flags & kGathers) != 0; }
 
 /// An Encode or Decode of a staged codec.
 inline bool is_staged(const Task& task) { return (task.flags & kStaged) != 0; }

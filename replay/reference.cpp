@@ -205,7 +205,13 @@ std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, flo
       if (casync::is_staged(task)) {
         staged_[task.node].decode(inputs_.seed, iteration);
       } else {
-        runtime::decode(task, graph_.divisor, codec(task), {slice(task), taken, {}, {}});
+        runtime::Operands operands{slice(task), taken, {}, {}};
+        if (casync::gathers(task)) {
+          for (const TaskId from : flow_.gathered.at(id)) {
+            operands.gathered.push_back(held_[position_[from]]);
+          }
+        }
+        runtime::decode(task, graph_.divisor, codec(task), operands);
       }
       return {};
     case Kind::kMerge:

@@ -17,9 +17,27 @@ using casync::TaskId;
 }
 
 bool needs_message(const Task& task) {
-  if (casync::is_staged(task)) return false;
+  if (casync::is_staged(task) || casync::gathers(task)) return false;
   return task.kind == Kind::kDecode || task.kind == Kind::kMerge || task.kind == Kind::kRecv ||
          (task.kind == Kind::kSend && task.algorithm != casync::kRaw);
+}
+
+/// Who wrote the parts of what a Decode gathers, by rank. `writer`: of each buffer.
+std::vector<TaskId> gathered_by(const TaskGraph& graph, TaskId id,
+                                const std::vector<TaskId>& writer) {
+  const std::uint32_t whole = graph.operands[id].reads;
+  const bool known = whole != casync::kNoIndex && whole + graph.nodes < graph.buffers.size() &&
+                     graph.buffers[whole].kind == casync::Buffer::Kind::kGathered;
+  if (!known) reject(graph, id, "gathers messages, but names no room for them");
+  std::vector<TaskId> writers;
+  for (std::uint32_t rank = 0; rank < graph.nodes; ++rank) {
+    const std::uint32_t part = whole + 1 + rank;
+    if (graph.buffers[part].part_of != whole || writer[part] == casync::kNoIndex) {
+      reject(graph, id, "has no message of node " + std::to_string(rank) + " before it");
+    }
+    writers.push_back(writer[part]);
+  }
+  return writers;
 }
 
 }  // namespace
@@ -62,6 +80,7 @@ Dataflow read_dataflow(const TaskGraph& graph) {
         reject(graph, id, "reads a message that nothing wrote before");
       flow.source[id] = writer[reads];
     }
+    if (casync::gathers(task)) flow.gathered.emplace(id, gathered_by(graph, id, writer));
     if (is_message(writes)) {
       if (writer[writes] != casync::kNoIndex) {
         reject(graph, id,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "casync/layout.hpp"
@@ -15,6 +16,8 @@ struct Dataflow {
   /// compressed Send take that of the Encode or Recv before them. casync::kNoIndex for the others,
   /// and for a raw Send, which takes its node's slice.
   std::vector<casync::TaskId> source;
+  /// Of Decodes of all nodes' messages: the tasks that leave these on its node, by rank.
+  std::map<casync::TaskId, std::vector<casync::TaskId>> gathered;
   /// Per task, whether it fills a message buffer of its own: an Encode, an AllReduce that casts, a
   /// compressed Recv, and a raw Recv that a Merge waits for. Any other raw Recv fills the slice.
   std::vector<bool> fills_message;

@@ -377,7 +377,9 @@ void DeviceRuntime::run_codec(std::span<const BoundTask> batch, Stream stream) {
   if (first.kind == Kind::kEncode) {
     codec.encode(encode_items(batch, divisor), device_.handle(stream));
   } else {
-    codec.decode(DecodeItems(batch, divisor).items(), device_.handle(stream));
+    const DecodeItems decoded(batch, divisor);
+    codec.decode(decoded.items(), device_.handle(stream));
+    if (!decoded.others().empty()) codec.decode(decoded.others(), device_.handle(stream));
   }
 }
 
@@ -541,6 +543,13 @@ std::vector<BoundTask> DeviceRuntime::works(std::span<const std::uint32_t> batch
 
 Operands DeviceRuntime::operands(std::uint32_t index) const {
   const LocalTask& local = program_.tasks()[index];
+  if (casync::gathers(local.task)) {
+    Operands operands{.slice = memory_.slice(local), .message = {}, .state = {}, .draws = {}};
+    for (const std::uint32_t message : program_.gathered(local)) {
+      operands.gathered.push_back(memory_.buffer(message));
+    }
+    return operands;
+  }
   if (local.task.kind != Kind::kEncode) {
     const auto used = static_cast<std::size_t>(memory_.message_bytes(local));
     return {memory_.slice(local), memory_.buffer(local.message).first(used), {}, {}};

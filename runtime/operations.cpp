@@ -67,26 +67,48 @@ void decode(const casync::Task& task, std::uint32_t divisor, const kernels::Code
   decode({&work, 1}, divisor, codec);
 }
 
-DecodeItems::DecodeItems(std::span<const BoundTask> batch, std::uint32_t divisor)
-    : messages_(batch.size()), bytes_(batch.size()) {
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const casync::Task& task = *batch[i].task;
-    const Operands& operands = batch[i].operands;
-    messages_[i] = operands.message.data();
-    bytes_[i] = static_cast<std::int64_t>(operands.message.size());
-    const bool add = (task.flags & casync::kAccumulate) != 0;
-    items_.push_back({.messages = {&messages_[i], 1},
-                      .message_bytes = {&bytes_[i], 1},
-                      .elements = static_cast<std::int64_t>(operands.slice.size()),
-                      .values = operands.slice.data(),
-                      .mode = add ? kernels::DecodeMode::kAdd : kernels::DecodeMode::kOverwrite,
-                      .own_divisor = divided_by(task, casync::kDivideOwn, divisor),
-                      .sum_divisor = divided_by(task, casync::kDivideSum, divisor)});
+DecodeItems::DecodeItems(std::span<const BoundTask> batch, std::uint32_t divisor) {
+  std::size_t messages = 0;
+  for (const BoundTask& work : batch) messages += 1 + work.operands.gathered.size();
+  messages_.reserve(messages);  // items point there
+  bytes_.reserve(messages);
+  const auto hold = [this](std::span<const std::byte> message) {
+    messages_.push_back(message.data());
+    bytes_.push_back(static_cast<std::int64_t>(message.size()));
+  };
+  const auto last = [this](std::size_t count) {
+    return kernels::DecodeItem{.messages = std::span(messages_).last(count),
+                               .message_bytes = std::span(bytes_).last(count)};
+  };
+  for (const BoundTask& work : batch) {
+    const casync::Task& task = *work.task;
+    const Operands& operands = work.operands;
+    const bool gathers = casync::gathers(task);
+    const bool adds = (task.flags & casync::kAccumulate) != 0;
+    hold(gathers ? operands.gathered.front() : operands.message);
+    kernels::DecodeItem item = last(1);
+    item.elements = static_cast<std::int64_t>(operands.slice.size());
+    item.values = operands.slice.data();
+    item.mode = adds ? kernels::DecodeMode::kAdd : kernels::DecodeMode::kOverwrite;
+    item.own_divisor = divided_by(task, casync::kDivideOwn, divisor);
+    item.sum_divisor = divided_by(task, casync::kDivideSum, divisor);
+    items_.push_back(item);
+    if (!gathers || operands.gathered.size() == 1) continue;
+    for (const std::span<std::byte> message : std::span(operands.gathered).subspan(1)) {
+      hold(message);
+    }
+    const kernels::DecodeItem rest = last(operands.gathered.size() - 1);
+    item.messages = rest.messages;
+    item.message_bytes = rest.message_bytes;
+    item.mode = kernels::DecodeMode::kAdd;
+    others_.push_back(item);
   }
 }
 
 void decode(std::span<const BoundTask> batch, std::uint32_t divisor, const kernels::Codec& codec) {
-  codec.decode(DecodeItems(batch, divisor).items());
+  const DecodeItems decoded(batch, divisor);
+  codec.decode(decoded.items());
+  if (!decoded.others().empty()) codec.decode(decoded.others());
 }
 
 MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t divisor) {

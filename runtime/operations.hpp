@@ -17,6 +17,8 @@ struct Operands {
   std::span<std::byte> message;  ///< Encode: room for it; Decode, Merge: the message itself
   kernels::State state;          ///< Encode
   kernels::DrawKey draws;        ///< Encode
+  /// Decode of all nodes' messages: these, by rank.
+  std::vector<std::span<std::byte>> gathered = {};
 };
 
 /// Which draws of the generator an Encode uses in an iteration.
@@ -45,11 +47,13 @@ class DecodeItems {
  public:
   DecodeItems(std::span<const BoundTask> batch, std::uint32_t divisor);
   std::span<const kernels::DecodeItem> items() const { return items_; }
+  /// Of Decodes of all nodes' messages, to be decoded behind items(): what is added to the first.
+  std::span<const kernels::DecodeItem> others() const { return others_; }
 
  private:
   std::vector<const std::byte*> messages_;
   std::vector<std::int64_t> bytes_;
-  std::vector<kernels::DecodeItem> items_;
+  std::vector<kernels::DecodeItem> items_, others_;
 };
 
 /// By what a Merge divides: the slice before it adds, and the sum.

@@ -108,6 +108,13 @@ void Program::add_tasks(const Dataflow& flow) {
     } else if (flow.source[id] != casync::kNoIndex && graph_[flow.source[id]].node == node_) {
       local.message = tasks_[local_index_[flow.source[id]]].message;
     }
+    local.first_gathered = static_cast<std::uint32_t>(gathered_.size());
+    if (const auto from = flow.gathered.find(id); from != flow.gathered.end()) {
+      for (const TaskId writer : from->second) {
+        gathered_.push_back(tasks_[local_index_[writer]].message);
+      }
+    }
+    local.end_gathered = static_cast<std::uint32_t>(gathered_.size());
     if (task.kind == Kind::kAllReduce) collectives_.push_back(index);
     auto& transfers = task.kind == Kind::kSend ? sends_ : receives_;
     if (task.kind == Kind::kSend || task.kind == Kind::kRecv) {

@@ -26,6 +26,8 @@ struct LocalTask {
       kNoIndex;  ///< buffer that an Encode or Recv fills, or that a Decode, Merge or Send reads
   std::uint32_t transfer =
       kNoIndex;  ///< Send: index into Program::sends(); Recv: into Program::receives()
+  std::uint32_t first_gathered = 0;   ///< messages that a Decode takes of all nodes, by rank, are
+  std::uint32_t end_gathered = 0;     ///< Program::gathered()[first … end)
   std::uint32_t first_successor = 0;  ///< the successors on this rank are
   std::uint32_t end_successor = 0;    ///< Program::successors()[first … end)
   std::uint32_t first_member = 0;     ///< a batch leader's members are
@@ -68,6 +70,10 @@ class Program {
   /// Local indices of the tasks whose work a batch leader does besides its own.
   std::span<const std::uint32_t> members(const LocalTask& leader) const {
     return {members_.data() + leader.first_member, members_.data() + leader.end_member};
+  }
+  /// Of a Decode of all nodes' messages: these, by rank, as indices into messages().
+  std::span<const std::uint32_t> gathered(const LocalTask& decode) const {
+    return {gathered_.data() + decode.first_gathered, gathered_.data() + decode.end_gathered};
   }
   /// The local index of a task id, kNoIndex if the task is another rank's (or nobody's).
   std::uint32_t index_of(casync::TaskId id) const {
@@ -112,7 +118,7 @@ class Program {
   std::vector<LocalTask> tasks_;
   std::vector<std::uint32_t> local_index_;  ///< per task id, kNoIndex elsewhere
   std::vector<std::uint32_t> successors_;
-  std::vector<std::uint32_t> sends_, receives_, collectives_, members_;
+  std::vector<std::uint32_t> sends_, receives_, collectives_, members_, gathered_;
   std::vector<MessageBuffer> messages_;
   std::int64_t arena_bytes_ = 0;
   std::vector<std::uint32_t> backward_;

@@ -383,8 +383,17 @@ Operands Runtime::operands(std::uint32_t index) const {
         slice(local), buffer(local.message), states_[index],
         draw_key(local.task, local.slice.begin, options_.seed, parts_[part_of_[index]].iteration)};
   }
-  const auto used = static_cast<std::size_t>(message_bytes_[local.message]);
-  return {used_slice(local), buffer(local.message).first(used), {}, {}};
+  const auto used = [this](std::uint32_t message) {
+    return buffer(message).first(static_cast<std::size_t>(message_bytes_[message]));
+  };
+  if (casync::gathers(local.task)) {
+    Operands operands{.slice = used_slice(local), .message = {}, .state = {}, .draws = {}};
+    for (const std::uint32_t message : program_.gathered(local)) {
+      operands.gathered.push_back(used(message));
+    }
+    return operands;
+  }
+  return {used_slice(local), used(local.message), {}, {}};
 }
 
 void Runtime::encode(std::span<const std::uint32_t> batch) {

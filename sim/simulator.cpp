@@ -136,6 +136,7 @@ Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t diviso
                   ? codec.encode_s(elements, casync::encodes_quotients(task, divisor))
               : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(elements)
                                                         : codec.decode(elements);
+    if (casync::gathers(task)) seconds += (divisor - 1) * codec.decode_add(elements);
   }
   if (!(seconds >= 0 && seconds <= kLongest_s)) {
     throw io::InputError(

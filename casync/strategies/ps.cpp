@@ -132,7 +132,11 @@ double chain_of_last(const SliceCosts& slice, const Wire& wire) {
 double spread(const SliceCosts& slice, const Wire& wire) { return wire.fan(slice) + wire.latency; }
 
 Loads loads(const Slices& slices, const Wire& wire) {
+  const double others = wire.nodes - 1;
   Loads loads;
+  loads.port.average = 2 * others / wire.nodes * slices.total.port;
+  loads.codec.average =
+      slices.total.encode + slices.total.decode + others / wire.nodes * slices.total.add;
   loads.servers = static_cast<std::uint32_t>(slices.count);
   if (wire.nodes > 1) {
     loads.port.all = slices.total.port;

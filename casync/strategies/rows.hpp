@@ -8,6 +8,7 @@ namespace hipress::casync {
 extern const Strategy kPs;
 extern const Strategy kRing;
 extern const Strategy kAllReduce;
+extern const Strategy kAllGather;
 extern const Strategy kChain;
 extern const Strategy kBinomial;
 extern const Strategy kScatterAllGather;

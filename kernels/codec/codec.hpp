@@ -37,6 +37,7 @@ struct CodecTraits {
   ValueType message_values = ValueType::kFloat32;
   int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
   bool error_feedback = false;  ///< on by default
+  bool sparse = false;          ///< messages are entries: indices and values
   /// It works by encode_stage() and decode_stages(), on whole gradients of a shape, and not by
   /// encode() and decode().
   bool staged = false;

@@ -13,6 +13,7 @@ class AlgorithmCodec : public Codec {
     program_.bind(values, bound_);
     traits_.state_arrays = program_.state_arrays;
     traits_.error_feedback = program_.state_arrays > 0;
+    traits_.sparse = program_.cuda.kind == CudaKind::kSparsifier;
   }
 
   const CodecTraits& traits() const override { return traits_; }

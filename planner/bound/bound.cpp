@@ -65,8 +65,7 @@ std::vector<Family> families(const Choices& choices) {
 /// Whether each shape of the family is one plan: everything raw, by the library's all-reduce.
 bool is_all_reduced(const Family& family, const Choices& choices) {
   const Shape& shape = family.shape;
-  const casync::Strategy& strategy =
-      casync::find_strategy(shape.raw_strategy.empty() ? shape.strategy : shape.raw_strategy);
+  const casync::Strategy& strategy = *casync::carriers(shape.strategy, shape.raw_strategy).raw;
   return strategy.form == casync::Strategy::Form::kWhole &&
          std::ranges::all_of(choices.gradients, [](const std::vector<casync::Decision>& options) {
            return std::ranges::all_of(options, [](const casync::Decision& decision) {
@@ -258,10 +257,9 @@ class BoundSearch {
 
 const casync::Strategy* strategy_without_bound(const Choices& choices) {
   for (const Shape& shape : choices.shapes) {
-    for (const std::string& name : {shape.strategy, shape.raw_strategy}) {
-      if (name.empty()) continue;
-      const casync::Strategy& strategy = casync::find_strategy(name);
-      if (!strategy.has_bound()) return &strategy;
+    const casync::Carriers carriers = casync::carriers(shape.strategy, shape.raw_strategy);
+    for (const casync::Strategy* strategy : {carriers.encoded, carriers.raw}) {
+      if (!strategy->has_bound()) return strategy;
     }
   }
   return nullptr;

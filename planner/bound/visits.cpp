@@ -98,6 +98,7 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
   }
   std::stable_sort(places_.begin(), places_.end(),
                    [&](std::size_t a, std::size_t b) { return elements(a) > elements(b); });
+  const casync::Carriers carriers = casync::carriers(shape.strategy, shape.raw_strategy);
   for (const std::size_t place : places_) {
     std::vector<Option>& options = options_.emplace_back();
     for (const OptionWork& least : work[place]) {
@@ -107,15 +108,16 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
         factors = factors_of(choices.algorithms[static_cast<std::size_t>(decision.algorithm)],
                              model.gradients[ready.order[place]]);
       }
-      const bool raw =
-          (decision.algorithm == casync::kRaw || !factors.empty()) && !shape.raw_strategy.empty();
-      const PatternKey key = {
-          .elements = elements(place),
-          .partitions = decision.partitions,
-          .algorithm = decision.algorithm,
-          .strategy = &casync::find_strategy(raw ? shape.raw_strategy : shape.strategy),
-          .fidelity = Fidelity::kWhole,
-          .factors = std::move(factors)};
+      const casync::Algorithm* const algorithm =
+          decision.algorithm == casync::kRaw
+              ? nullptr
+              : &choices.algorithms[static_cast<std::size_t>(decision.algorithm)];
+      const PatternKey key = {.elements = elements(place),
+                              .partitions = decision.partitions,
+                              .algorithm = decision.algorithm,
+                              .strategy = &carriers.of(algorithm),
+                              .fidelity = Fidelity::kWhole,
+                              .factors = std::move(factors)};
       options.push_back(read(place, key));
       options.back().end = std::max(options.back().end, least.end);
     }

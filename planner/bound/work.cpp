@@ -33,6 +33,7 @@ class WorkMaker {
         machines_(machines),
         choices_(choices),
         shape_(shape),
+        carriers_(casync::carriers(shape.strategy, shape.raw_strategy)),
         ready_(ready),
         message_(machines),
         all_reduce_(machines),
@@ -90,9 +91,7 @@ class WorkMaker {
   }
 
   const casync::Strategy& strategy_of(const casync::Decision& decision) const {
-    const bool raw =
-        (decision.algorithm == casync::kRaw || is_staged(decision)) && !shape_.raw_strategy.empty();
-    return casync::find_strategy(raw ? shape_.raw_strategy : shape_.strategy);
+    return carriers_.of(forms_[form_of(decision)].algorithm);
   }
 
   bool is_staged(const casync::Decision& decision) const {
@@ -354,13 +353,10 @@ class WorkMaker {
   }
 
   void add_loads(const Slices& slices, const casync::BoundTerms& terms, OptionWork& work) const {
-    const SliceCosts& all = slices.total;
     const casync::Loads loads = terms.loads(slices, wire_);
     work.port = loads.port;
     work.codec = loads.codec;
     work.servers = loads.servers;
-    work.port.average = 2 * (n_ - 1) / n_ * all.port;
-    work.codec.average = all.encode + all.decode + (n_ - 1) / n_ * all.add;
   }
 
   /// Of one message per slice between two hosts.
@@ -446,13 +442,19 @@ class WorkMaker {
       const double fixed = shape_.batch.threshold_bytes > 0 ? 0 : share * cost.line().a;
       return fixed + cost.line().b * slice;
     };
-    if (nodes_ > 1) work.port.average = work.port.all = 2 * (n_ - 1) * port;
     const Line& host = message_.between_hosts();
     const casync::BoundTerms& terms = *strategy.bound;
     work.host =
         n_ * crossings_of(terms) * (share * host.a + host.b * form.bytes_per_element * slice);
-    work.codec.average = work.codec.all =
-        n_ * (launch(form.encode) + launch(form.decode)) + (n_ - 1) * launch(form.add);
+    Slices shares;  // of the group's N slices
+    shares.count = nodes_;
+    shares.total = {.encode = n_ * launch(form.encode),
+                    .decode = n_ * launch(form.decode),
+                    .add = n_ * launch(form.add),
+                    .port = n_ * port};
+    const casync::Loads loads = terms.loads(shares, wire_);
+    work.port.average = work.port.all = loads.port.average;
+    work.codec.average = work.codec.all = loads.codec.average;
     const std::int64_t least = (elements + nodes_ - 1) / nodes_;
     Slices slices;
     slices.count = 1;
@@ -637,6 +639,7 @@ class WorkMaker {
   const Machines& machines_;
   const Choices& choices_;
   const Shape& shape_;
+  const casync::Carriers carriers_;
   const ReadyTimes& ready_;
   const LeastMessage message_;
   const LeastAllReduce all_reduce_;

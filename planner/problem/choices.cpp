@@ -153,7 +153,7 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
 
 /// How gradients may travel: a strategy for all, or, where it may be chosen, one for compressed
 /// gradients and the library's all-reduce for raw ones. The library's alone is the latter with
-/// everything raw.
+/// everything raw. With a strategy of encoded messages alone, raw ones may go by any other.
 struct Ways {
   std::string strategy, raw_strategy;
 };
@@ -162,11 +162,13 @@ std::vector<Ways> ways(const Problem& problem) {
   std::vector<Ways> found;
   for (const std::string& strategy : strategies_of(problem)) found.push_back({strategy, ""});
   if (problem.strategy != "best" || problem.nodes == 1) return found;
+  using Form = casync::Strategy::Form;
   for (const std::string& strategy : strategies_of(problem)) {
+    const casync::Strategy& row = casync::find_strategy(strategy);
     for (const casync::Strategy* raw : casync::strategies_for(casync::Operation::kMean)) {
-      if (raw->form == casync::Strategy::Form::kWhole) {
-        found.push_back({strategy, std::string(raw->name)});
-      }
+      const bool other =
+          row.form == Form::kEncoded && raw->form == Form::kAny && raw->name != row.dense;
+      if (raw->form == Form::kWhole || other) found.push_back({strategy, std::string(raw->name)});
     }
   }
   return found;

@@ -35,9 +35,14 @@ Choices choices_of(const Problem& problem) {
 
 std::vector<std::string> strategies_of(const Problem& problem) {
   if (problem.strategy != "best") return {problem.strategy};
+  const bool sparse = std::ranges::any_of(problem.algorithms, [](const std::string& name) {
+    return kernels::make_codec(name)->traits().sparse;
+  });
   std::vector<std::string> names;
   for (const casync::Strategy* strategy : casync::strategies_for(casync::Operation::kMean)) {
-    if (strategy->form == casync::Strategy::Form::kAny) names.emplace_back(strategy->name);
+    using Form = casync::Strategy::Form;
+    const bool may = strategy->form == Form::kAny || (sparse && strategy->form == Form::kEncoded);
+    if (may) names.emplace_back(strategy->name);
   }
   return names;
 }
@@ -47,8 +52,8 @@ bool sends_raw_alone(const std::string& strategy) {
          casync::find_strategy(strategy).form == casync::Strategy::Form::kWhole;
 }
 
-const std::string& raw_strategy_of(const casync::Plan& plan) {
-  return plan.raw_strategy.empty() ? plan.strategy : plan.raw_strategy;
+std::string raw_strategy_of(const casync::Plan& plan) {
+  return std::string(casync::carriers(plan.strategy, plan.raw_strategy).raw->name);
 }
 
 casync::Plan in_one_strategy(casync::Plan plan) {

@@ -77,7 +77,8 @@ bool allows(const Problem& problem, const casync::Plan& plan);
 /// Problem::choices of it.
 Choices choices_of(const Problem& problem);
 
-/// The strategies that a problem leaves to choose from for gradients in whatever form.
+/// The strategies that a problem leaves to choose from for compressed gradients: "best" has those
+/// of encoded messages alone only where an algorithm's are sparse.
 std::vector<std::string> strategies_of(const Problem& problem);
 
 /// Whether the strategy, a row of casync::strategies() or "best", can carry nothing but raw values:
@@ -95,7 +96,7 @@ std::string refusal(const Problem& problem, const models::Gradient& gradient,
 bool may_compress(const Problem& problem);
 
 /// How the plan's raw gradients travel.
-const std::string& raw_strategy_of(const casync::Plan& plan);
+std::string raw_strategy_of(const casync::Plan& plan);
 
 /// The same plan, said as one of a single strategy where it compresses nothing and raw gradients
 /// have a strategy of their own.

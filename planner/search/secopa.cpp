@@ -47,8 +47,15 @@ double ring_compressed(const SecopaCosts& costs, int nodes, int, double x) {
          nodes * costs.decode(x);
 }
 
+/// All nodes do all partitions, one after the other.
+double allgather_compressed(const SecopaCosts& costs, int nodes, int partitions, double x) {
+  return partitions *
+         (costs.encode(x) + (nodes - 1) * costs.compressed.send(x) + nodes * costs.decode(x));
+}
+
 constexpr std::array kFormulas = {Formula{"ps", false, ps_raw, ps_compressed},
-                                  Formula{"ring", true, ring_raw, ring_compressed}};
+                                  Formula{"ring", true, ring_raw, ring_compressed},
+                                  Formula{"allgather", true, ring_raw, allgather_compressed}};
 
 const Formula& find_formula(std::string_view strategy) {
   for (const Formula& formula : kFormulas) {

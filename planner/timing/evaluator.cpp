@@ -47,15 +47,12 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
     first_option_.push_back(first_option_.back() + options.size());
   }
   for (const Shape& shape : choices.shapes) {
-    const casync::Strategy& strategy = casync::find_strategy(shape.strategy);
-    const bool alike = shape.raw_strategy.empty();
-    strategies_.push_back(
-        {&strategy, alike ? &strategy : &casync::find_strategy(shape.raw_strategy)});
+    carriers_.push_back(casync::carriers(shape.strategy, shape.raw_strategy));
   }
 }
 
 bool Evaluator::has_coarse(std::uint32_t shape) const {
-  return strategies_[shape].compressed->has_coarse() && strategies_[shape].raw->has_coarse();
+  return carriers_[shape].encoded->has_coarse() && carriers_[shape].raw->has_coarse();
 }
 
 Schedule Evaluator::coarse(const Candidate& candidate) {

@@ -93,12 +93,16 @@ class Evaluator {
   PatternKey key(std::int64_t elements, const casync::Decision& decision, const Factors& factors,
                  std::uint32_t shape, Fidelity fidelity) const;
   const casync::Strategy* strategy_of(const casync::Decision& decision, std::uint32_t shape) const {
-    const Ways& ways = strategies_[shape];
-    return decision.algorithm == casync::kRaw || is_staged(decision) ? ways.raw : ways.compressed;
+    return &carriers_[shape].of(algorithm_of(decision));
+  }
+  const casync::Algorithm* algorithm_of(const casync::Decision& decision) const {
+    return decision.algorithm == casync::kRaw
+               ? nullptr
+               : &choices_.algorithms[static_cast<std::size_t>(decision.algorithm)];
   }
   bool is_staged(const casync::Decision& decision) const {
-    return decision.algorithm != casync::kRaw &&
-           choices_.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged();
+    const casync::Algorithm* const algorithm = algorithm_of(decision);
+    return algorithm != nullptr && algorithm->is_staged();
   }
 
   const Problem& problem_;
@@ -111,10 +115,7 @@ class Evaluator {
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
   std::vector<std::int64_t> bytes_;           // per place, of what is not compressed in stages
   std::int64_t compute_end_ = 0;
-  struct Ways {
-    const casync::Strategy *compressed, *raw;
-  };
-  std::vector<Ways> strategies_;                                // per shape
+  std::vector<casync::Carriers> carriers_;                      // per shape
   std::vector<Unit> units_;                                     // of the candidate at hand
   std::map<std::pair<std::uint32_t, std::int8_t>, Sent> sent_;  // by gradient and algorithm
   const Candidate* candidate_ = nullptr;

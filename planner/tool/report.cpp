@@ -206,7 +206,7 @@ void print_report(const Options& options, const Problem& problem, const casync::
 
 void add_replay_diagnostics(const Options& options, const models::Model& model,
                             const costs::Profile& profile, SearchResult& found) {
-  const std::string& raw = raw_strategy_of(found.plan);
+  const std::string raw = raw_strategy_of(found.plan);
   if (sends_raw_alone(raw)) {
     const std::string estimate = costs::AllReduceCosts(profile).diagnostic(found.plan.nodes);
     if (!estimate.empty()) found.diagnostics.push_back(estimate);
