@@ -1,0 +1,170 @@
+// The all-gather of encoded messages: simulated times against the closed form that docs/sparse.md
+// derives, replays on real threads, and what the planner makes of it.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "casync/folding.hpp"
+#include "casync/layout.hpp"
+#include "casync/strategy.hpp"
+#include "costs/cluster.hpp"
+#include "costs/profile.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/problem/choices.hpp"
+#include "planner/search/timeline_search.hpp"
+#include "replay/replay.hpp"
+#include "runtime/dataflow.hpp"
+#include "sim/simulator.hpp"
+#include "tests/runtime/fixtures.hpp"
+
+using namespace hipress;
+using Catch::Contains;
+
+namespace {
+
+/// Messages 2 us + bytes / (1 GB/s) and 5 us on the wire; encode 3, decode 2, add 1 ps an element.
+costs::Profile profile() {
+  costs::Profile profile;
+  profile.link = {
+      .overhead_s = 2e-6, .bandwidth = 1e9, .bandwidth_both_ways = 1e9, .latency_s = 5e-6};
+  const auto per_element = [](double ps) { return costs::Curve{{{.b_s = ps * 1e-12}}}; };
+  profile.codecs["half"] = profile.codecs["dgc(rho=0.01)"] = {
+      .encode = per_element(3), .decode = per_element(2), .decode_add = per_element(1)};
+  profile.codecs["fp16"] = profile.codecs["half"];
+  profile.merge = per_element(1);
+  return profile;
+}
+
+casync::Plan plan_of(std::uint32_t nodes, std::int32_t partitions) {
+  casync::Plan plan;
+  plan.strategy = "allgather";
+  plan.nodes = nodes;
+  plan.algorithms = {
+      {.name = "half", .encoded_bytes = [](std::int64_t elements) { return 2 * elements; }}};
+  plan.decisions = {{0, partitions}};
+  return plan;
+}
+
+std::int64_t simulated_ps(const casync::Plan& plan, std::int64_t elements,
+                          casync::Folding folding = casync::Folding::kNone) {
+  const models::Model model = runtime::make_model({elements});
+  const costs::Profile costs = profile();
+  return sim::simulate(casync::expand(model, plan, folding), sim::TaskCosts(costs, plan.algorithms),
+                       costs::cluster_from_profile(costs, plan.nodes),
+                       {.network = sim::Network::kPort})
+      .iteration.count();
+}
+
+}  // namespace
+
+TEST_CASE("an all-gather takes t_e + (N-1) t_s + L + t_d + (N-1) t_a") {
+  const std::int64_t elements = 6400, t_s = 2'000'000 + 2 * elements * 1000, latency = 5'000'000;
+  for (const int nodes : {2, 3, 4, 8}) {
+    CAPTURE(nodes);
+    const std::int64_t expected =
+        3 * elements + (nodes - 1) * t_s + latency + 2 * elements + (nodes - 1) * elements;
+    CHECK(simulated_ps(plan_of(nodes, 1), elements) == expected);
+  }
+  CHECK(simulated_ps(plan_of(1, 1), elements) == 5 * elements);  // nothing is sent
+}
+
+TEST_CASE("a folded all-gather takes as long as all of it") {
+  for (const int nodes : {2, 3, 4}) {
+    const casync::Plan plan = plan_of(nodes, 2 * nodes);
+    const std::int64_t elements = 32 * 2 * nodes * 10;
+    CHECK(simulated_ps(plan, elements, casync::Folding::kFolded) == simulated_ps(plan, elements));
+    const models::Model model = runtime::make_model({elements});
+    const casync::TaskGraph graph = casync::expand(model, plan);
+    casync::check(graph);
+    CHECK(casync::whole_tasks(model, plan) == graph.tasks());
+    CHECK(casync::whole_tasks(casync::expand(model, plan, casync::Folding::kFolded)) ==
+          graph.tasks());
+  }
+}
+
+TEST_CASE("an all-gather is run, and every node ends with the same sum in the order of ranks") {
+  const std::uint32_t nodes = GENERATE(1u, 2u, 3u, 5u);
+  const std::int32_t partitions = GENERATE(1, 3, 10);
+  const std::string algorithm =
+      GENERATE("raw", "fp16", "onebit", "terngrad", "dgc", "graddrop", "int8block");
+  CAPTURE(nodes, partitions, algorithm);
+  const runtime::Case made =
+      runtime::make_case("allgather", nodes, partitions, algorithm, {600, 7, 3000});
+  casync::check(made.graph);
+  const replay::ReplayResult result = replay::replay_threads(
+      "memory", made.model, made.plan, made.graph, {.iterations = 3, .progress = {}});
+  CHECK(result.verified);
+  CHECK(casync::whole_tasks(made.model, made.plan.plan) == made.graph.tasks());
+}
+
+TEST_CASE("an all-gather of batched launches and bulk groups is run and verified") {
+  runtime::Case made = runtime::make_case("allgather", 3, 2, "dgc", {600, 7, 3000, 64});
+  made.plan.plan.bulk.threshold_bytes = 4000;
+  made.plan.plan.batch.threshold_bytes = 1 << 20;
+  made.graph = casync::expand_to_run(made.model, made.plan.plan);
+  CHECK(replay::replay_threads("memory", made.model, made.plan, made.graph,
+                               {.iterations = 3, .progress = {}})
+            .verified);
+}
+
+TEST_CASE("beside an all-gather, raw gradients and those in half precision go by a ring") {
+  const models::Model model = runtime::make_model({640, 640, 640});
+  casync::Plan plan = plan_of(3, 3);
+  plan.algorithms.push_back({.name = "fp16",
+                             .encoded_bytes = [](std::int64_t elements) { return 2 * elements; },
+                             .half_precision = true});
+  plan.decisions = {{0, 3}, {1, 3}, {casync::kRaw, 3}};
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const casync::Unit& unit : casync::make_layout(model, plan).units) {
+      found.emplace_back(unit.strategy->name);
+    }
+    return found;
+  };
+  CHECK(names() == std::vector<std::string>{"allgather", "ring", "ring"});
+  plan.raw_strategy = "ps";
+  CHECK(names() == std::vector<std::string>{"allgather", "ps", "ps"});
+  plan.raw_strategy = "allgather";
+  CHECK_THROWS_WITH(casync::make_layout(model, plan),
+                    Contains("raw gradients cannot go by allgather") && Contains("take ring"));
+}
+
+TEST_CASE("a Decode that gathers refuses what lacks a message") {
+  runtime::Case made = runtime::make_case("allgather", 2, 1, "onebit", {600});
+  for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
+    if (!casync::gathers(made.graph[id])) continue;
+    made.graph.operands[id].reads = casync::kNoIndex;
+    break;
+  }
+  CHECK_THROWS_WITH(runtime::read_dataflow(made.graph), Contains("names no room for them"));
+}
+
+TEST_CASE(
+    "sparse messages are planned by all-gather on a slow network, and no plan beats the bound") {
+  const models::Model model = runtime::make_model({400'000, 1000, 90'000});
+  const costs::Profile costs = profile();
+  planner::Machines machines{costs, costs::cluster_from_profile(costs, 4)};
+  planner::Problem problem = {.model = model,
+                              .strategy = "best",
+                              .nodes = 4,
+                              .algorithms = {"dgc(rho=0.01)"},
+                              .profile = &costs,
+                              .machines = &machines};
+  problem.limits.evaluations = 2000;
+  const casync::Plan plan = planner::search_timeline(problem).plan;
+  CHECK(plan.strategy == "allgather");
+  const double planned_s = planner::simulated_iteration_s(model, plan, machines);
+  // 8 bytes an entry of 1 %, to 3 nodes, against 4 bytes an element and direction by ring.
+  problem.strategy = "ring";
+  problem.algorithms = {"fp16"};
+  const double ring_s =
+      planner::simulated_iteration_s(model, planner::search_timeline(problem).plan, machines);
+  CHECK(planned_s < ring_s / 5);
+  problem.strategy = GENERATE("best", "allgather");
+  problem.algorithms = {"dgc(rho=0.01)"};
+  const double bound_s =
+      planner::lower_bound(model, machines, planner::make_choices(problem)).seconds;
+  CHECK(bound_s > 0.5 * planned_s);
+  CHECK(bound_s <= planned_s);
+}
