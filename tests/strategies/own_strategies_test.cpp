@@ -136,12 +136,13 @@ TEST_CASE("strategies are known while they are registered") {
   {
     const Registered registered;
     CHECK(&casync::find_strategy("TREE") == &kTree);
-    CHECK(casync::strategy_names(casync::Operation::kMean) == "ps, ring, allreduce, tree");
+    CHECK(casync::strategy_names(casync::Operation::kMean) ==
+          "ps, ring, allreduce, allgather, tree");
     CHECK(casync::strategy_names(casync::Operation::kBroadcast) ==
           "chain, binomial, scatter_allgather, chain_p2p, linear");
     CHECK_THROWS_WITH(casync::StrategyRegistration(kTree), Contains("is a topology 'tree'"));
   }
-  CHECK(casync::strategy_names(casync::Operation::kMean) == "ps, ring, allreduce");
+  CHECK(casync::strategy_names(casync::Operation::kMean) == "ps, ring, allreduce, allgather");
 }
 
 TEST_CASE("a tree of one's own is simulated in the time that it takes") {
