@@ -124,8 +124,8 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   }
   SECTION("an unknown topology") {
     CHECK(about("schema: hipress.plan/1\ntopology: mesh\nnodes: 4\ngradients: []\n") ==
-          "p.yaml:2: topology: unknown topology 'mesh'; known are ps, ring, allreduce, chain, "
-          "binomial, scatter_allgather, chain_p2p");
+          "p.yaml:2: topology: unknown topology 'mesh'; known are ps, ring, allreduce, allgather, "
+          "chain, binomial, scatter_allgather, chain_p2p");
   }
   SECTION("another number of nodes") {
     CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 8\ngradients: []\n") ==

@@ -119,7 +119,7 @@ TEST_CASE("a topology by which nothing goes is named") {
   given.topology = true;
   CHECK(warnings(planned(given, "ring", 3, kTwo), given) ==
         std::vector<std::string>{"--topology has no effect: nothing goes by it; the same tasks "
-                                 "come of ps, allreduce"});
+                                 "come of ps, allreduce, allgather"});
   given.plan_options = {};
   CHECK(warnings(planned(given, "ring", 3, kTwo), given).empty());
   given.plan = "all";
