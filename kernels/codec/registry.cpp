@@ -21,6 +21,7 @@
 #include "kernels/host/isa.hpp"
 #include "kernels/lossless/codec.hpp"
 #include "kernels/lowrank/codec.hpp"
+#include "kernels/sparse/packed.hpp"
 #include "kernels/user/algorithm.hpp"
 #ifdef HIPRESS_HAVE_CUDA
 #include "kernels/cuda/codec.hpp"
@@ -102,6 +103,19 @@ std::vector<double> in_order(const CompiledAlgorithm& program, const Values& val
   return ordered;
 }
 
+/// How entries lie in a sparsifier's messages: a parameter of all of them.
+constexpr std::string_view kPacking = "packing";
+
+std::unique_ptr<Codec> host_codec(const CompiledAlgorithm& program, const Values& values, Isa isa) {
+  std::unique_ptr<Codec> codec =
+      make_host_algorithm(program, in_order(program, values).data(), isa);
+  const auto packing = values.find(std::string(kPacking));
+  if (packing == values.end()) return codec;
+  return sparse::make_packed(std::move(codec),
+                             static_cast<sparse::Packing>(static_cast<int>(packing->second)),
+                             program.waiting_array);
+}
+
 Entry program_entry(int coarseness, const Traffic& traffic, std::string_view help,
                     const Programs& programs) {
   const CompiledAlgorithm& any = *programs.host[0];
@@ -118,15 +132,24 @@ Entry program_entry(int coarseness, const Traffic& traffic, std::string_view hel
                                     .most = declared.most,
                                     .whole = declared.whole});
   }
+  if (any.cuda.kind == CudaKind::kSparsifier) {
+    entry.row.parameters.push_back(
+        {.name = kPacking, .value = 0, .least = 0, .most = 2, .whole = true});
+  }
   entry.make_for = [programs](const Values& values, Isa isa) {
-    const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
-    return make_host_algorithm(program, in_order(program, values).data(), isa);
+    return host_codec(*programs.host[static_cast<std::size_t>(isa)], values, isa);
   };
   entry.row.make = [programs](const Values& values, Device device) -> std::unique_ptr<Codec> {
     const Isa isa = best_isa();
     const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
+    if (device == Device::kCpu) return host_codec(program, values, isa);
+    if (const auto packing = values.find(std::string(kPacking));
+        packing != values.end() && packing->second != 0) {
+      throw std::invalid_argument(fmt::format(
+          "algorithm '{}': messages are packed on CPUs only; take packing=0, or the CPU",
+          program.name));
+    }
     const std::vector<double> ordered = in_order(program, values);
-    if (device == Device::kCpu) return make_host_algorithm(program, ordered.data(), isa);
     if (program.cuda.kind == CudaKind::kNone) {
       throw std::invalid_argument(fmt::format(
           "algorithm '{}' runs on CPUs only: it is neither a quantiser nor a sparsifier, as "

@@ -57,6 +57,8 @@ struct CompiledAlgorithm {
                  float* levels);
 
   CudaShape cuda;
+  /// Of sparsifiers: the state array in which waits what is not sent; -1: there is none.
+  int waiting_array = -1;
 };
 
 }  // namespace hipress::kernels

@@ -629,7 +629,8 @@ constexpr CompiledAlgorithm host_sparsifier(const char* name, const DeclaredPara
           .planes_offset = 0,
           .planes = nullptr,
           .levels = nullptr,
-          .cuda = {.kind = CudaKind::kSparsifier}};
+          .cuda = {.kind = CudaKind::kSparsifier},
+          .waiting_array = kScoreArray<Algorithm>};
 }
 
 }  // namespace hipress::kernels

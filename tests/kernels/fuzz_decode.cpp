@@ -24,6 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     }
     made.push_back(make_codec("terngrad(b=8)"));
     made.push_back(make_codec("graddrop(rho=0.2)"));
+    made.push_back(make_codec("graddrop(rho=0.2,packing=1)"));
+    made.push_back(make_codec("dgc(rho=0.1,packing=2)"));
     made.push_back(make_codec("int8block(block=96,rotate=1)"));
     made.push_back(make_codec("int4block(block=32,rotate=1)"));
     const double rho = 0.1;
