@@ -483,6 +483,7 @@ TEST_CASE("a rank that goes on when another has left is told who left") {
   const int goes_on = GENERATE(0, 1);
   CAPTURE(transport, strategy, goes_on);
   const auto compiled = compile_all({64}, strategy, 3, "raw");
+  std::latch averaged(3);
   std::promise<void> over;
   const std::shared_future<void> is_over = over.get_future().share();
   const std::vector<std::exception_ptr> errors = run_ranks(
@@ -491,6 +492,7 @@ TEST_CASE("a rank that goes on when another has left is told who left") {
         std::vector<float> values(64, 1.0f);
         Engine engine(endpoint, compiled, {.timeout_s = 600});
         engine.submit(0, lend(values)).wait();
+        averaged.arrive_and_wait();  // a job that fails sooner fails for all
         if (endpoint.rank() == 2) return;
         if (endpoint.rank() != goes_on) return is_over.wait();
         try {
