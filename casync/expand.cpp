@@ -172,12 +172,11 @@ class Expansion {
 
   UnitWork work_of(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
-    const auto algorithm = static_cast<std::size_t>(what.algorithm);
     return {.unit = unit,
             .elements = what.elements,
             .partitions = what.partitions,
             .algorithm_index = what.algorithm,
-            .algorithm = what.algorithm == kRaw ? nullptr : &plan_.algorithms.at(algorithm),
+            .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
             .root = plan_.root,
             .ready = shared_out(unit)};
   }

@@ -104,7 +104,7 @@ class LayoutMaker {
   }
 
   const Algorithm* algorithm_of(std::int8_t index) const {
-    return index == kRaw ? nullptr : &plan_.algorithms.at(static_cast<std::size_t>(index));
+    return algorithm_at(plan_.algorithms, index);
   }
 
   std::vector<Algorithm::Factor> factors_of(std::uint32_t g) const {

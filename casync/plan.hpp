@@ -36,6 +36,12 @@ struct Algorithm {
   bool is_staged() const { return stages != nullptr; }
 };
 
+/// What an index into `algorithms` stands for (Decision::algorithm); null: raw. std::out_of_range
+/// for an index that is none.
+inline const Algorithm* algorithm_at(const std::vector<Algorithm>& algorithms, std::int8_t index) {
+  return index == kRaw ? nullptr : &algorithms.at(static_cast<std::size_t>(index));
+}
+
 /// Which message goes first of those that wait for a port.
 enum class TransferOrder : std::uint8_t {
   kReady,  ///< the one that was ready first, as everything else that waits

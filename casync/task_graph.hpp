@@ -35,8 +35,7 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///    Recv that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the
 ///    slice.
 ///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it; with kGathers, the sum
-///  of
-///    all nodes' messages -> slice; of a staged codec, the means of all factors -> all of the
+///    of all nodes' messages -> slice; of a staged codec, the means of all factors -> all of the
 ///    gradient.
 ///  - Merge: adds a raw message to the slice.
 ///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm; unless

@@ -89,8 +89,12 @@ void Reference::collect_tasks() {
       partition.elementwise = partition.elementwise && (raw || casts);
       partition.library = partition.library || graph_[id].kind == Kind::kAllReduce;
       if (casts) partition.sums = codec(graph_[id]).traits().message_values;
-      const TaskId source = flow_.source[id];
-      if (source != casync::kNoIndex && !belongs(source)) {
+      std::vector<TaskId> sources{flow_.source[id]};
+      if (casync::gathers(graph_[id])) sources = flow_.gathered.at(id);
+      const auto foreign = [&](TaskId source) {
+        return source != casync::kNoIndex && !belongs(source);
+      };
+      if (std::ranges::any_of(sources, foreign)) {
         throw std::invalid_argument("task graph: " + casync::describe(graph_, id) +
                                     " takes a message of another partition");
       }

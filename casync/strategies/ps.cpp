@@ -132,11 +132,7 @@ double chain_of_last(const SliceCosts& slice, const Wire& wire) {
 double spread(const SliceCosts& slice, const Wire& wire) { return wire.fan(slice) + wire.latency; }
 
 Loads loads(const Slices& slices, const Wire& wire) {
-  const double others = wire.nodes - 1;
-  Loads loads;
-  loads.port.average = 2 * others / wire.nodes * slices.total.port;
-  loads.codec.average =
-      slices.total.encode + slices.total.decode + others / wire.nodes * slices.total.add;
+  Loads loads = mean_loads_of_messages(slices, wire);
   loads.servers = static_cast<std::uint32_t>(slices.count);
   if (wire.nodes > 1) {
     loads.port.all = slices.total.port;

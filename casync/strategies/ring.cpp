@@ -132,11 +132,7 @@ double chain_of_last(const SliceCosts& slice, const Wire& wire) {
 /// sum less.
 Loads loads(const Slices& slices, const Wire& wire) {
   const double fewer = std::ceil(static_cast<double>(slices.count) / wire.nodes);
-  const double others = wire.nodes - 1;
-  Loads loads;
-  loads.port.average = 2 * others / wire.nodes * slices.total.port;
-  loads.codec.average =
-      slices.total.encode + slices.total.decode + others / wire.nodes * slices.total.add;
+  Loads loads = mean_loads_of_messages(slices, wire);
   if (wire.nodes > 1) {
     loads.port.all = std::max(0.0, 2 * slices.total.port - 2 * fewer * slices.first_load.port);
   }

@@ -14,6 +14,15 @@ extern const Strategy kBinomial;
 extern const Strategy kScatterAllGather;
 extern const Strategy kChainP2p;
 
+/// Of ps and ring: the mean over nodes of what tasks_of_messages() load them with.
+inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {
+  const double others = (wire.nodes - 1) / wire.nodes;
+  Loads loads;
+  loads.port.average = 2 * others * slices.total.port;
+  loads.codec.average = slices.total.encode + slices.total.decode + others * slices.total.add;
+  return loads;
+}
+
 /// Of ps and ring: 2(N-1) messages are sent and received and N-1 slices added; compressed, N slices
 /// are encoded and the mean is decoded on N nodes.
 inline double tasks_of_messages(double nodes, bool compressed) {

@@ -11,6 +11,7 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/slice.hpp"
 #include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/quantizer.hpp"
@@ -442,18 +443,10 @@ class ArrayMessage {
 
 /// The functions of a CompiledAlgorithm for such a program.
 template <class Algorithm>
-struct ArrayFunctions {
+struct ArrayFunctions : BoundFunctions<Algorithm> {
+  using BoundFunctions<Algorithm>::algorithm;
   using Wire = typename Algorithm::Wire;
-  static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
-                alignof(Algorithm) <= alignof(BoundAlgorithm));
 
-  static const Algorithm& algorithm(const BoundAlgorithm& bound) {
-    return *reinterpret_cast<const Algorithm*>(bound.bytes);
-  }
-  static void bind(const double* values, BoundAlgorithm& bound) {
-    const Algorithm made(values);
-    std::memcpy(bound.bytes, &made, sizeof made);
-  }
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
     return elements <= 0 ? 0 : algorithm(bound).layout(elements).bytes;
   }

@@ -7,10 +7,10 @@
 #include "kernels/codec/slice.hpp"
 #include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/block_quantizer.hpp"
+#include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/words.hpp"
 #include "kernels/host/bytes.hpp"
-#include "kernels/host/functions.hpp"
 #include "kernels/host/quantizer_body.hpp"
 #include "kernels/host/rotation.hpp"
 
@@ -360,8 +360,8 @@ __attribute__((noinline)) std::size_t decode_blocks(const Algorithm& algorithm,
 
 /// The functions of a quantiser of blocks' CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
-struct HostBlockFunctions : HostFunctions<Algorithm, F> {
-  using HostFunctions<Algorithm, F>::algorithm;
+struct HostBlockFunctions : BoundFunctions<Algorithm, F> {
+  using BoundFunctions<Algorithm, F>::algorithm;
 
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
     return block_layout(algorithm(bound), elements).bytes;

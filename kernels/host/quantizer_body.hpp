@@ -6,10 +6,10 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/slice.hpp"
 #include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/quantizer.hpp"
 #include "kernels/frames/words.hpp"
-#include "kernels/host/functions.hpp"
 
 /// The frame around a quantiser on a CPU, for float lanes F. Included by the files of one algorithm
 /// only, each compiled for its own instruction set: whatever is not forced inline here must be a
@@ -433,8 +433,8 @@ HIPRESS_LANES void settle_slice(const Algorithm& algorithm, const State& state,
 
 /// The functions of a quantiser's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
-struct HostQuantizerFunctions : HostFunctions<Algorithm, F> {
-  using HostFunctions<Algorithm, F>::algorithm;
+struct HostQuantizerFunctions : BoundFunctions<Algorithm, F> {
+  using BoundFunctions<Algorithm, F>::algorithm;
 
   static int planes(const BoundAlgorithm& bound) { return algorithm(bound).planes(); }
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {

@@ -7,11 +7,11 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/slice.hpp"
 #include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/sparsifier.hpp"
 #include "kernels/frames/words.hpp"
-#include "kernels/host/functions.hpp"
 
 /// The frame around a sparsifier on a CPU, for float lanes F. Included by the files of one
 /// algorithm only, each compiled for its own instruction set: whatever is not forced inline here
@@ -477,8 +477,8 @@ struct SparsifierEntries {
 
 /// The functions of a sparsifier's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
-struct HostSparsifierFunctions : HostFunctions<Algorithm, F> {
-  using HostFunctions<Algorithm, F>::algorithm;
+struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
+  using BoundFunctions<Algorithm, F>::algorithm;
 
   static std::int64_t encoded_bytes(const BoundAlgorithm& bound, std::int64_t elements) {
     return sparsifier_message_bytes(elements, algorithm(bound).count(elements));

@@ -103,15 +103,12 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
     std::vector<Option>& options = options_.emplace_back();
     for (const OptionWork& least : work[place]) {
       const casync::Decision& decision = choices.gradients[ready.order[place]][least.option];
-      Factors factors;
-      if (decision.algorithm != casync::kRaw) {
-        factors = factors_of(choices.algorithms[static_cast<std::size_t>(decision.algorithm)],
-                             model.gradients[ready.order[place]]);
-      }
       const casync::Algorithm* const algorithm =
-          decision.algorithm == casync::kRaw
-              ? nullptr
-              : &choices.algorithms[static_cast<std::size_t>(decision.algorithm)];
+          casync::algorithm_at(choices.algorithms, decision.algorithm);
+      Factors factors;
+      if (algorithm != nullptr) {
+        factors = factors_of(*algorithm, model.gradients[ready.order[place]]);
+      }
       const PatternKey key = {.elements = elements(place),
                               .partitions = decision.partitions,
                               .algorithm = decision.algorithm,

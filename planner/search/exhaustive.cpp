@@ -128,9 +128,9 @@ class BranchAndBound {
   /// factors: its all-reduces of later ones wait for those of the gradients that follow.
   bool has_prefixes(std::uint32_t shape) const {
     const Shape& plans = choices_.shapes[shape];
-    const std::string_view raw = casync::carriers(plans.strategy, plans.raw_strategy).raw->name;
+    const casync::Strategy& raw = *casync::carriers(plans.strategy, plans.raw_strategy).raw;
     return simulations_.timed_by_units({shape, {}}) && plans.bulk.threshold_bytes == 0 &&
-           !(sends_raw_alone(std::string(raw)) && has_stages());
+           !(raw.form == casync::Strategy::Form::kWhole && has_stages());
   }
 
   bool has_stages() const {

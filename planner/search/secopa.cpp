@@ -101,8 +101,9 @@ std::vector<std::string> diagnostics_of(const Problem& problem) {
   if (find_formula(problem.strategy).by_steps) {
     if (!interpolation.empty()) {
       diagnostics.push_back(
-          "a ring's cost per step does not depend on the number of nodes: nothing was interpolated "
-          "or extrapolated");
+          "topology " + problem.strategy +
+          " costs the same a message with any number of nodes: nothing was interpolated or "
+          "extrapolated");
     }
     return diagnostics;
   }

@@ -96,9 +96,7 @@ class Evaluator {
     return &carriers_[shape].of(algorithm_of(decision));
   }
   const casync::Algorithm* algorithm_of(const casync::Decision& decision) const {
-    return decision.algorithm == casync::kRaw
-               ? nullptr
-               : &choices_.algorithms[static_cast<std::size_t>(decision.algorithm)];
+    return casync::algorithm_at(choices_.algorithms, decision.algorithm);
   }
   bool is_staged(const casync::Decision& decision) const {
     const casync::Algorithm* const algorithm = algorithm_of(decision);

@@ -293,9 +293,7 @@ const Pattern& PatternBook::find(const PatternKey& key) {
   std::unique_ptr<const Pattern>& entry = patterns_[key];
   if (entry) return *entry;
   if (key.fidelity == Fidelity::kCoarse) {
-    const casync::Algorithm* algorithm =
-        key.algorithm == casync::kRaw ? nullptr
-                                      : &algorithms_[static_cast<std::size_t>(key.algorithm)];
+    const casync::Algorithm* const algorithm = casync::algorithm_at(algorithms_, key.algorithm);
     entry = std::make_unique<const Pattern>(CoarseDraft(key, algorithm, machines_, works_).take());
   } else {
     if (stop_ && stop_()) throw sim::Stopped();

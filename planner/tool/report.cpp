@@ -194,8 +194,8 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
 
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan) {
   const std::string name = io::printable(options.plan_name());
-  const std::string raw =
-      plan.raw_strategy.empty() ? "" : fmt::format(" ({} where raw)", plan.raw_strategy);
+  const std::string by = raw_strategy_of(plan);
+  const std::string raw = by == plan.strategy ? "" : fmt::format(" ({} where raw)", by);
   const std::size_t count = count_compressed(problem.model, plan);
   fmt::print(std::cout, "{}: {} gradients, {}{}, N = {}; {}\n", name, plan.decisions.size(),
              plan.strategy, raw, plan.nodes,
@@ -217,9 +217,10 @@ void add_replay_diagnostics(const Options& options, const models::Model& model,
   }
   if (!found.plan.raw_strategy.empty() && !options.yaml()) {
     found.diagnostics.push_back(fmt::format(
-        "raw gradients go by {}, which only a plan YAML says: take --output X.yaml, or replay with "
-        "--topology {} --raw-allreduce",
-        raw, found.plan.strategy));
+        "raw gradients go by {}, which only a plan YAML says: take --output X.yaml{}", raw,
+        sends_raw_alone(raw)
+            ? fmt::format(", or replay with --topology {} --raw-allreduce", found.plan.strategy)
+            : ""));
   }
   if (found.transfer_order == sim::TransferOrder::kNeed) {
     found.diagnostics.push_back(

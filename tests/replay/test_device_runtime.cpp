@@ -104,7 +104,7 @@ TEST_CASE("devices verify for all strategies, all codecs and ways to move messag
     if (row.staged) continue;  // replays know no stages
     forms.emplace_back(row.name);
   }
-  for (const std::string strategy : {"ps", "ring", "allreduce"}) {
+  for (const std::string strategy : {"ps", "ring", "allreduce", "allgather"}) {
     for (const std::string& form : forms) {
       if (strategy == "allreduce" && !can_be_summed(form)) continue;
       for (const std::uint32_t nodes : {1u, 2u, 3u, 4u}) {
@@ -119,7 +119,7 @@ TEST_CASE("devices verify for all strategies, all codecs and ways to move messag
 TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pipelining") {
   const std::vector<std::int64_t> sizes{33, 1, 20000, 64, 5000, 31, 100, 3};
   unsigned seed = 0;
-  for (const std::string strategy : {"ps", "ring"}) {
+  for (const std::string strategy : {"ps", "ring", "allgather"}) {
     for (unsigned bits = 0; bits < 16; ++bits) {
       Case made = make(strategy, 3, 2, "onebit", sizes);
       casync::Plan& plan = made.plan.plan;
@@ -359,9 +359,9 @@ TEST_CASE("ranks with different versions of NCCL do not begin") {
 TEST_CASE("GPUs verify as thread ranks over TCP through pinned memory") {
   if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.staged) continue;  // replays know no stages
+    if (row.staged) continue;    // replays know no stages
     if (row.lossless) continue;  // for CPUs only
-    for (const std::string strategy : {"ps", "ring", "allreduce"}) {
+    for (const std::string strategy : {"ps", "ring", "allreduce", "allgather"}) {
       if (strategy == "allreduce" && !can_be_summed(std::string(row.name))) continue;
       const Case made = make(strategy, 3, 2, std::string(row.name), {1, 33, 1000003});
       ReplayOptions options;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <latch>
 #include <random>
@@ -476,6 +477,17 @@ TEST_CASE("when a rank is lost, every wait of the others names it, and close wor
   CHECK(named == 2 * 4);
 }
 
+/// Tells `over` when `act` has ended, however it did.
+void run_and_tell(std::promise<void>& over, const std::function<void()>& act) {
+  try {
+    act();
+  } catch (...) {
+    over.set_value();
+    throw;
+  }
+  over.set_value();
+}
+
 TEST_CASE("a rank that goes on when another has left is told who left") {
   // Rank 2 sends to rank 0 and receives from rank 1, in a ring; the one that goes on may be either.
   const std::string transport = GENERATE("memory", "tcp");
@@ -495,13 +507,7 @@ TEST_CASE("a rank that goes on when another has left is told who left") {
         averaged.arrive_and_wait();  // a job that fails sooner fails for all
         if (endpoint.rank() == 2) return;
         if (endpoint.rank() != goes_on) return is_over.wait();
-        try {
-          engine.submit(0, lend(values)).wait();
-        } catch (...) {
-          over.set_value();
-          throw;
-        }
-        over.set_value();
+        run_and_tell(over, [&] { engine.submit(0, lend(values)).wait(); });
       },
       transport, 600);
   CHECK(culprit_of(errors[static_cast<std::size_t>(goes_on)]) == 2);
@@ -519,13 +525,7 @@ TEST_CASE("a rank that does not submit for the timeout is named") {
     std::vector<float> values(64, 1.0f);
     Engine engine(endpoint, compiled, {.timeout_s = 0.3});
     if (endpoint.rank() == 1) return other_ended.wait();
-    try {
-      engine.submit(0, lend(values)).wait();
-    } catch (...) {
-      ended.set_value();
-      throw;
-    }
-    ended.set_value();
+    run_and_tell(ended, [&] { engine.submit(0, lend(values)).wait(); });
   });
   CHECK(culprit_of(errors[0]) == 1);
   CHECK_THAT(message_of(errors[0]), Contains("rank 1 sent nothing for 0.3 s"));

@@ -5,9 +5,9 @@
 namespace hipress::kernels {
 
 /// What the functions of every CompiledAlgorithm share: a bound algorithm's bytes are an Algorithm.
-/// F are its lanes: each instruction set needs functions of its own.
-template <class Algorithm, class F>
-struct HostFunctions {
+/// `Lanes` are those of its instruction set, each of which needs functions of its own.
+template <class Algorithm, class... Lanes>
+struct BoundFunctions {
   static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&
                 alignof(Algorithm) <= alignof(BoundAlgorithm));
 
