@@ -1,5 +1,5 @@
 // Ranks that end while no rank has anything under way. Each is a process of its own. The timeout is
-// so long that a test which waits for it, or for half of it, has failed.
+// longer than that of ctest, and its error says something else.
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -12,15 +12,12 @@
 #include "transport/endpoint.hpp"
 
 using Catch::Matchers::StartsWith;
-using hipress::transport::Clock;
 using hipress::transport::test::RankProcess;
 
 namespace {
 
 constexpr int kRanks = 3, kVictim = 2;
 constexpr double kTimeout_s = 600;
-/// What takes milliseconds takes no longer than that, on any machine.
-constexpr std::chrono::seconds kAtOnce{60};
 
 /// Ranks that have averaged once.
 class IdleRanks {
@@ -72,14 +69,12 @@ TEST_CASE("a rank that ends while all are idle is named by what the others submi
   } else {
     require_left(ranks[kVictim]);
   }
-  const auto begin = Clock::now();
   for (const int rank : submitters) ranks[rank].tell("average");
   for (const int rank : submitters) {
     CAPTURE(rank);
     CHECK_THAT(ranks[rank].line(), StartsWith("culprit 2: " + end.why));
   }
   for (const int rank : {0, 1}) require_left(ranks[rank]);
-  CHECK(Clock::now() - begin < kAtOnce);
 }
 
 TEST_CASE("ranks that submit nothing more leave one after the other without an error") {
