@@ -12,7 +12,7 @@ using Edge = std::pair<TaskId, TaskId>;
 /// in which resources serve, which is the same on every node of a cluster that can be folded.
 struct Candidate {
   std::uint32_t representative;
-  std::uint32_t level;
+  std::uint32_t depth;
   Kind kind;
   std::int8_t algorithm;
   /// A Decode that adds, or that gathers, costs another time than one that overwrites.
@@ -23,7 +23,7 @@ struct Candidate {
   std::uint32_t partition;
   TaskId id;
 
-  auto form() const { return std::tie(representative, level, kind, algorithm, decodes); }
+  auto form() const { return std::tie(representative, depth, kind, algorithm, decodes); }
   auto place() const { return std::tie(ready, gradient, peer_offset, partition, id); }
   auto key() const { return std::tuple_cat(form(), place()); }
 };
@@ -32,26 +32,26 @@ std::int64_t slice_bytes(const Task& task) {
   return task.amount * static_cast<std::int64_t>(sizeof(float));
 }
 
-std::vector<std::uint32_t> levels(const GraphBuilder& builder) {
+std::vector<std::uint32_t> depths(const GraphBuilder& builder) {
   // Edges by their target, since all predecessors of a task come before it.
   std::vector<Edge> by_target(builder.edges().begin(), builder.edges().end());
   std::sort(by_target.begin(), by_target.end(),
             [](const Edge& a, const Edge& b) { return a.second < b.second; });
-  std::vector<std::uint32_t> level(builder.size(), 0);
+  std::vector<std::uint32_t> depth(builder.size(), 0);
   auto edge = by_target.begin();
   for (TaskId id = 0; id < builder.size(); ++id) {
     for (; edge != by_target.end() && edge->second == id; ++edge) {
-      level[id] = std::max(level[id], level[edge->first]);
+      depth[id] = std::max(depth[id], depth[edge->first]);
     }
     const Task& task = builder.task(id);
-    if (!is_computation(task) && task.kind != Kind::kJoin) ++level[id];
+    if (!is_computation(task) && task.kind != Kind::kJoin) ++depth[id];
   }
-  return level;
+  return depth;
 }
 
 std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation& rule,
                                   const Layout& layout) {
-  const std::vector<std::uint32_t> level = levels(builder);
+  const std::vector<std::uint32_t> depth = depths(builder);
   std::vector<Candidate> found;
   for (TaskId id = 0; id < builder.size(); ++id) {
     const Task& task = builder.task(id);
@@ -59,7 +59,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
         task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
     if (!launches || is_staged(task) || slice_bytes(task) >= rule.threshold_bytes) continue;
     found.push_back({.representative = builder.representative(task.node),
-                     .level = level[id],
+                     .depth = depth[id],
                      .kind = task.kind,
                      .algorithm = task.algorithm,
                      .decodes = static_cast<std::uint8_t>(task.flags & (kAccumulate | kGathers)),

@@ -6,28 +6,28 @@
 namespace hipress::casync {
 namespace {
 
-/// A task and the step that it is part of.
+/// A task and the phase that it is part of.
 struct Placed {
   std::uint32_t representative;
   std::uint32_t place;  ///< of its unit in Layout::order
-  std::uint32_t level;
-  bool transfers;  ///< it occupies ports: behind what is encoded in its level
+  std::uint32_t depth;
+  bool transfers;  ///< it occupies ports: behind what is encoded in its depth
   TaskId id;
 
-  auto step() const { return std::tie(representative, place, level, transfers); }
-  auto key() const { return std::tie(representative, place, level, transfers, id); }
+  auto phase() const { return std::tie(representative, place, depth, transfers); }
+  auto key() const { return std::tie(representative, place, depth, transfers, id); }
 };
 
 std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layout, TaskId first) {
   std::vector<std::uint32_t> place(layout.units.size());
   for (std::uint32_t i = 0; i < layout.order.size(); ++i) place[layout.order[i]] = i;
   const auto owner = [&](TaskId id) { return layout.owner(builder.task(id).gradient); };
-  std::vector<std::uint32_t> level(builder.size() - first, 1);
+  std::vector<std::uint32_t> depth(builder.size() - first, 1);
   // All edges into a task are added behind it and before the next task's.
   for (const auto& [before, after] : builder.edges()) {
     if (before < first || is_computation(builder.task(before))) continue;
     if (owner(before) != owner(after)) continue;
-    level[after - first] = std::max(level[after - first], level[before - first] + 1);
+    depth[after - first] = std::max(depth[after - first], depth[before - first] + 1);
   }
   std::vector<Placed> tasks;
   for (TaskId id = first; id < builder.size(); ++id) {
@@ -36,7 +36,7 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
     const bool transfers =
         task.kind == Kind::kSend || task.kind == Kind::kAllReduce || is_local(task);
     tasks.push_back(
-        {builder.representative(task.node), place[owner(id)], level[id - first], transfers, id});
+        {builder.representative(task.node), place[owner(id)], depth[id - first], transfers, id});
   }
   std::sort(tasks.begin(), tasks.end(),
             [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
@@ -47,11 +47,11 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
 
 void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first) {
   const std::vector<Placed> tasks = placed_tasks(builder, layout, first);
-  auto previous = tasks.end();  // where the step before this one begins
-  TaskId gate = 0;              // the Join of the steps before this one
+  auto previous = tasks.end();  // where the phase before this one begins
+  TaskId gate = 0;              // the Join of the phases before this one
   for (auto begin = tasks.begin(); begin != tasks.end();) {
-    const auto end = std::find_if(begin, tasks.end(),
-                                  [&](const Placed& task) { return task.step() != begin->step(); });
+    const auto end = std::find_if(
+        begin, tasks.end(), [&](const Placed& task) { return task.phase() != begin->phase(); });
     const bool first_of_node =
         previous == tasks.end() || previous->representative != begin->representative;
     if (!first_of_node) {

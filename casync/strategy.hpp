@@ -51,7 +51,7 @@ struct Strategy {
                ///< in half precision go by `dense`
   };
   Form form = Form::kAny;
-  /// Turning the nodes by one makes partition k of what a node does partition k+1 of what the next
+  /// Rotating the nodes by one makes partition k of what a node does partition k+1 of what the next
   /// node does (casync/folding.hpp).
   bool rotates = false;
   AddCoarsePattern coarse = nullptr;

@@ -9,16 +9,16 @@
 namespace hipress::casync {
 namespace {
 
-/// One turn of van de Geijn's broadcast: N pieces, each of which has a home. The root sends each
+/// One cycle of van de Geijn's broadcast: N pieces, each of which has a home. The root sends each
 /// piece to its home, the farthest node's first; then the pieces travel around the ring, from home
 /// to the node before it, but not into the root, which has them all.
 ///
 /// The root's messages are chained: it sends into the ring when it has scattered, first its own
 /// piece, then those that a ring would bring it in that order, N-1, N-2, … 2. So no two nodes send
-/// to a third at once, and a turn takes 2(N-1) messages of one piece.
-class Turn {
+/// to a third at once, and a cycle takes 2(N-1) messages of one piece.
+class Cycle {
  public:
-  Turn(GraphBuilder& builder, const UnitWork& work, std::int64_t first, TaskId& last_sent)
+  Cycle(GraphBuilder& builder, const UnitWork& work, std::int64_t first, TaskId& last_sent)
       : builder_(builder), work_(work), nodes_(builder.nodes()), last_sent_(last_sent) {
     for (std::int64_t k = first; k < std::min<std::int64_t>(first + nodes_, work.partitions); ++k) {
       pieces_.emplace_back(builder, work, k);
@@ -85,7 +85,7 @@ void expand(GraphBuilder& builder, const UnitWork& work) {
   if (builder.nodes() == 1) return;
   TaskId last_sent = kNoIndex;
   for (std::int64_t first = 0; first < work.partitions; first += builder.nodes()) {
-    Turn(builder, work, first, last_sent).add();
+    Cycle(builder, work, first, last_sent).add();
   }
 }
 
@@ -95,9 +95,9 @@ double tasks_of_pieces(double nodes, bool compressed) {
 
 /// Of N pieces the root sends N-2 twice and two once, N = 2: each once.
 double ports_of_root(const Slices& slices, const Wire& wire) {
-  const double turns = std::floor(static_cast<double>(slices.count) / wire.nodes);
+  const double cycles = std::floor(static_cast<double>(slices.count) / wire.nodes);
   const double once = slices.total.port;
-  const double again = std::max(0.0, turns * (wire.nodes - 2)) * slices.last_load.port;
+  const double again = std::max(0.0, cycles * (wire.nodes - 2)) * slices.last_load.port;
   return once + again;
 }
 

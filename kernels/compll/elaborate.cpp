@@ -253,7 +253,7 @@ void Elaborator::run_entry(const ast::Function& entry, Role role) {
     declare(parameter.name, parameter.type, thing, parameter.place);
   }
   Flow flow;
-  level_ = Level::kProgram;
+  scope_ = Scope::kProgram;
   run(entry.body, flow);
   if (role == Role::kEncoder && program_.encoder->parts.empty()) {
     throw CompileError(

@@ -112,7 +112,7 @@ Thing Elaborator::reduce_blocks(const Expression& call) {
 }
 
 Thing Elaborator::spread(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 2, "spread(a, block)");
   const Thing from = array(*call.operands[0]);
   if (!is_of_blocks(from.domain) || from.type.kind() != ScalarKind::kFloat) {
@@ -134,7 +134,7 @@ Thing Elaborator::spread(const Expression& call) {
 }
 
 Thing Elaborator::hadamard(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 3, "hadamard(a, block, condition)");
   Thing from = convert(array(*call.operands[0]), {TypeName::kFloat}, call.operands[0]->place);
   block_size(call, *call.operands[1]);

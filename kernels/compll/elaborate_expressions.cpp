@@ -77,7 +77,7 @@ Thing Elaborator::evaluate(const Expression& expression) {
 Thing Elaborator::read_name(const Expression& expression) {
   Variable& variable = find(expression.name, expression.place);
   const std::size_t index = static_cast<std::size_t>(&variable - variables_.data());
-  if (level_ == Level::kLambda && index < floor_) {
+  if (scope_ == Scope::kLambda && index < floor_) {
     if (captures_ == Captures::kNone) {
       throw CompileError(
           expression.place,
@@ -257,9 +257,9 @@ Thing Elaborator::apply(const std::vector<ast::Parameter>& parameters, const ast
                                            arguments.size() == 1 ? "" : "s", parameters.size()));
   }
   if (++calls_ > kMaxCalls) throw CompileError(called, "calls are nested too deep");
-  const auto outer = std::tuple(level_, floor_, ceiling_, function_, captures_, result_type_);
+  const auto outer = std::tuple(scope_, floor_, ceiling_, function_, captures_, result_type_);
   const std::size_t known = variables_.size();
-  level_ = Level::kLambda;
+  scope_ = Scope::kLambda;
   floor_ = known;
   ceiling_ = ceiling;
   function_ = function;
@@ -280,7 +280,7 @@ Thing Elaborator::apply(const std::vector<ast::Parameter>& parameters, const ast
   }
   variables_.resize(known);
   locked_.erase(locked_.lower_bound(known), locked_.end());
-  std::tie(level_, floor_, ceiling_, function_, captures_, result_type_) = outer;
+  std::tie(scope_, floor_, ceiling_, function_, captures_, result_type_) = outer;
   --calls_;
   return flow.result;
 }

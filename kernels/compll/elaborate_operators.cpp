@@ -17,8 +17,8 @@ void Elaborator::require_arguments(const Expression& call, std::size_t count,
   }
 }
 
-void Elaborator::require_program_level(const Expression& call) {
-  if (level_ == Level::kLambda) {
+void Elaborator::require_program_scope(const Expression& call) {
+  if (scope_ == Scope::kLambda) {
     throw CompileError(call.place,
                        fmt::format("{} works on arrays and stands outside lambdas", call.name));
   }
@@ -146,7 +146,7 @@ void Elaborator::be_general(const Place& place, const std::string& why) {
 }
 
 Thing Elaborator::range(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 1, "range(n)");
   const NodeId length = whole_number(*call.operands[0]);
   const int over = values()[length].op == Op::kSize
@@ -160,7 +160,7 @@ Thing Elaborator::range(const Expression& call) {
 }
 
 Thing Elaborator::map(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   if (call.operands.size() < 2) {
     throw CompileError(call.place, "map is written map(a, f), or map(a, b, f) for several arrays");
   }
@@ -190,7 +190,7 @@ Thing Elaborator::apply_over(int domain, const Thing& lambda, const std::vector<
 }
 
 Thing Elaborator::filter(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 2, "filter(a, f)");
   require_encoder(call);
   Thing from = array(*call.operands[0]);
@@ -207,7 +207,7 @@ Thing Elaborator::filter(const Expression& call) {
 }
 
 Thing Elaborator::largest(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 2, "largest(a, n)");
   require_encoder(call);
   const Thing from = convert(array(*call.operands[0]), {TypeName::kFloat}, call.operands[0]->place);
@@ -226,7 +226,7 @@ Thing Elaborator::largest(const Expression& call) {
 }
 
 Thing Elaborator::sort(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_encoder(call);
   if (call.operands.size() != 1 && call.operands.size() != 2) {
     throw CompileError(call.place,
@@ -262,7 +262,7 @@ bool Elaborator::is_descending(const Expression& operand, const Thing& from) {
 }
 
 Thing Elaborator::sample(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 2, "sample(a, n)");
   require_encoder(call);
   Thing from = array(*call.operands[0]);
@@ -290,7 +290,7 @@ NodeId Elaborator::whole_below(NodeId width, NodeId draw) {
 }
 
 Thing Elaborator::gather(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 2, "gather(a, indices)");
   Thing from = array(*call.operands[0]);
   const Thing where = indices(*call.operands[1]);
@@ -301,7 +301,7 @@ Thing Elaborator::gather(const Expression& call) {
 }
 
 Thing Elaborator::scatter(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 3, "scatter(indices, values, n)");
   const Thing where = indices(*call.operands[0]);
   Thing what = array(*call.operands[1]);
@@ -324,7 +324,7 @@ Thing Elaborator::scatter(const Expression& call) {
 }
 
 Thing Elaborator::clear(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   require_arguments(call, 2, "clear(a, indices)");
   Thing from = array(*call.operands[0]);
   require_number(from, call.operands[0]->place);
@@ -354,7 +354,7 @@ void Elaborator::require_encoder(const Expression& call) {
 }
 
 Thing Elaborator::reduce(const Expression& call) {
-  require_program_level(call);
+  require_program_scope(call);
   if (call.operands.size() == 4) return reduce_blocks(call);
   require_arguments(call, 3, "reduce(a, initial, f), or reduce(a, block, initial, f) for blocks");
   if (role_ != Role::kEncoder) {
@@ -458,7 +458,7 @@ NodeId Elaborator::add(const Reduction& reduction) {
                            static_cast<std::int64_t>(i));
     }
   }
-  values().set_reduction_level(number, values().level(reduction.element));
+  values().set_reduction_passes(number, values().passes(reduction.element));
   reductions.push_back(reduction);
   return values().leaf(Op::kReduction, values()[reduction.element].kind, number);
 }
@@ -503,7 +503,7 @@ Thing Elaborator::random(const Expression& call) {
   if ((call.type.name != TypeName::kFloat && !whole) || call.type.array) {
     throw CompileError(call.place, "random numbers are floats or ints: random<float>(least, most)");
   }
-  if (level_ != Level::kLambda) {
+  if (scope_ != Scope::kLambda) {
     throw CompileError(call.place, "random numbers are drawn per element, inside a lambda");
   }
   const Type type{call.type.name};

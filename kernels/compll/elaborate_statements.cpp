@@ -25,7 +25,7 @@ void Elaborator::run(const ast::Block& block, Flow& flow) {
   const std::size_t known = variables_.size();
   for (const Statement& statement : block) run(statement, flow);
   // Names end with their block; at program level they stay, for nobody else can see them.
-  if (level_ != Level::kProgram) variables_.resize(std::max(known, floor_));
+  if (scope_ != Scope::kProgram) variables_.resize(std::max(known, floor_));
 }
 
 void Elaborator::step(const Place& place) {
@@ -83,7 +83,7 @@ Thing Elaborator::initial_value(const Statement& statement) {
   Thing value = evaluate(*statement.value);
   const Type type = scalar_type(statement.type);
   if (statement.type.array) {
-    if (level_ != Level::kProgram) {
+    if (scope_ != Scope::kProgram) {
       throw CompileError(statement.place,
                          "arrays are declared in the encoder or decoder itself, "
                          "outside branches and lambdas");
@@ -117,7 +117,7 @@ std::string Elaborator::describe(const Thing& thing) {
 }
 
 void Elaborator::run_feedback(const Statement& statement) {
-  if (role_ != Role::kEncoder || level_ != Level::kProgram || statement.name != gradient_) {
+  if (role_ != Role::kEncoder || scope_ != Scope::kProgram || statement.name != gradient_) {
     throw CompileError(statement.place,
                        "error_feedback stands in an encoder and names its "
                        "gradient");
@@ -132,7 +132,7 @@ void Elaborator::run_feedback(const Statement& statement) {
 }
 
 void Elaborator::run_state(const Statement& statement) {
-  if (role_ != Role::kEncoder || level_ != Level::kProgram) {
+  if (role_ != Role::kEncoder || scope_ != Scope::kProgram) {
     throw CompileError(statement.place,
                        "state is what an encoder keeps; declare it there, outside branches and "
                        "lambdas");
@@ -159,7 +159,7 @@ bool Elaborator::is_state(const std::string& name) const {
 }
 
 void Elaborator::run_assignment(const Statement& statement) {
-  if (statement.name == message_ && role_ != Role::kHelper && level_ == Level::kProgram) {
+  if (statement.name == message_ && role_ != Role::kHelper && scope_ == Scope::kProgram) {
     return assign_message(statement);
   }
   Variable& variable = find(statement.name, statement.place);
@@ -168,7 +168,7 @@ void Elaborator::run_assignment(const Statement& statement) {
                                                     statement.name, describe(variable.value)));
   }
   const std::size_t index = static_cast<std::size_t>(&variable - variables_.data());
-  if (level_ == Level::kLambda && index < floor_) {
+  if (scope_ == Scope::kLambda && index < floor_) {
     throw CompileError(statement.place, fmt::format("a lambda cannot change '{}', which is "
                                                     "outside of it",
                                                     statement.name));
@@ -192,7 +192,7 @@ void Elaborator::run_assignment(const Statement& statement) {
 }
 
 void Elaborator::assign_array(const Statement& statement, std::size_t index) {
-  if (level_ != Level::kProgram || statement.op != "=") {
+  if (scope_ != Scope::kProgram || statement.op != "=") {
     throw CompileError(statement.place, "an array is assigned once, outside branches and lambdas");
   }
   const bool kept = is_state(statement.name);
@@ -253,15 +253,15 @@ void Elaborator::run_if(const Statement& statement, Flow& flow) {
   if (condition.type.kind() != ScalarKind::kBool) {
     convert(condition, {TypeName::kBool}, statement.value->place);
   }
-  const Level before = level_;
-  if (level_ == Level::kProgram) level_ = Level::kBranch;
+  const Scope before = scope_;
+  if (scope_ == Scope::kProgram) scope_ = Scope::kBranch;
   const std::vector<Variable> start = variables_;
   Flow yes_flow = flow, no_flow = flow;
   run(statement.body, yes_flow);
   std::vector<Variable> yes = std::move(variables_);
   variables_ = start;
   run(statement.otherwise, no_flow);
-  level_ = before;
+  scope_ = before;
   steps_ += static_cast<int>(start.size() / 16);
   for (std::size_t i = 0; i < start.size(); ++i) {
     Thing& no_value = variables_[i].value;
@@ -304,7 +304,7 @@ Thing Elaborator::common(const Thing& yes, const Thing& no, NodeId condition, co
 }
 
 void Elaborator::run_return(const Statement& statement, Flow& flow) {
-  if (level_ != Level::kLambda) {
+  if (scope_ != Scope::kLambda) {
     throw CompileError(statement.place,
                        "an encoder or decoder runs to its end; its result is "
                        "assigned to its second parameter");
@@ -464,7 +464,7 @@ Field Elaborator::field(const Type& type, const Expression& operand) {
 }
 
 void Elaborator::extract(const Expression& call) {
-  if (role_ != Role::kDecoder || level_ != Level::kProgram) {
+  if (role_ != Role::kDecoder || scope_ != Scope::kProgram) {
     throw CompileError(call.place, "extract stands in a decoder, outside branches and lambdas");
   }
   if (call.operands.empty() || call.operands[0]->kind != ExpressionKind::kName ||

@@ -129,7 +129,7 @@ class Elaborator {
 
   // ---- statements ----
 
-  enum class Level : std::uint8_t { kProgram, kBranch, kLambda };
+  enum class Scope : std::uint8_t { kProgram, kBranch, kLambda };
 
   void run(const ast::Block& block, Flow& flow);
 
@@ -241,7 +241,7 @@ class Elaborator {
 
   void require_arguments(const Expression& call, std::size_t count, std::string_view form);
 
-  void require_program_level(const Expression& call);
+  void require_program_scope(const Expression& call);
 
   Thing array(const Expression& operand);
 
@@ -409,7 +409,7 @@ class Elaborator {
   Role role_ = Role::kHelper;
   std::string gradient_, message_;
   bool reads_gradient_ = false;  ///< an encoder's, so far
-  Level level_ = Level::kLambda;
+  Scope scope_ = Scope::kLambda;
   std::size_t floor_ = 0;    ///< variables before it belong to somebody outside
   std::size_t ceiling_ = 0;  ///< of those, the ones before this are seen nevertheless
   std::size_t function_ = 0, functions_ = 0;

@@ -324,12 +324,12 @@ class Parser {
     return choice;
   }
 
-  /// Operators of kBinary[level] and tighter ones.
-  ExpressionPtr binary(std::size_t level) {
-    if (level == kBinary.size()) return unary();
-    ExpressionPtr left = binary(level + 1);
+  /// Operators of kBinary[tightness] and tighter ones.
+  ExpressionPtr binary(std::size_t tightness) {
+    if (tightness == kBinary.size()) return unary();
+    ExpressionPtr left = binary(tightness + 1);
     for (;;) {
-      const auto& operators = kBinary[level];
+      const auto& operators = kBinary[tightness];
       const auto found = std::find_if(operators.begin(), operators.end(),
                                       [&](std::string_view op) { return sees(op); });
       if (found == operators.end()) return left;
@@ -337,7 +337,7 @@ class Parser {
       auto both = make(ExpressionKind::kBinary, left->place);
       both->name = *found;
       add(*both, std::move(left));
-      add(*both, binary(level + 1));
+      add(*both, binary(tightness + 1));
       both->place = from(both->place, last_place());
       left = std::move(both);
     }

@@ -122,9 +122,9 @@ class Values {
   /// Depends on what a message says besides the lengths of its arrays.
   bool from_message(NodeId id) const { return facts_[static_cast<std::size_t>(id)].from_message; }
   /// Measuring passes that must be over before the value is known.
-  int level(NodeId id) const { return facts_[static_cast<std::size_t>(id)].level; }
-  /// Tells the values that reduction `number` reduces a value of level `level`.
-  void set_reduction_level(std::int64_t number, int level);
+  int passes(NodeId id) const { return facts_[static_cast<std::size_t>(id)].passes; }
+  /// Tells the values that reduction `number` reduces a value after `passes`.
+  void set_reduction_passes(std::int64_t number, int passes);
 
   /// The range of an int value, as far as it follows from its parts.
   struct Range {
@@ -141,7 +141,7 @@ class Values {
     int domain = -1;
     bool draws = false, open = false, by_slice = false, measured = false;
     bool from_message = false;
-    int level = 0;
+    int passes = 0;
     Range range = {0, 0};
   };
   NodeId keep(Node node);
@@ -150,7 +150,7 @@ class Values {
   std::deque<Node> nodes_;  ///< references to nodes outlive new ones
   std::vector<Facts> facts_;
   std::vector<std::vector<NodeId>> buckets_;
-  std::vector<int> reduction_levels_;
+  std::vector<int> reduction_passes_;
 };
 
 /// A parameter of an algorithm: of its encoder, its decoder or both.

@@ -95,7 +95,7 @@ NodeId Values::keep(Node node) {
       node.op == Op::kField || node.op == Op::kPart || node.op == Op::kCode || node.op == Op::kAt;
   facts.measured = facts.by_slice && node.op != Op::kSize && node.op != Op::kField;
   if (node.op == Op::kReduction) {
-    facts.level = reduction_levels_.at(static_cast<std::size_t>(node.integer)) + 1;
+    facts.passes = reduction_passes_.at(static_cast<std::size_t>(node.integer)) + 1;
   }
   for (const NodeId argument : node.arguments) {
     if (argument < 0) continue;
@@ -106,7 +106,7 @@ NodeId Values::keep(Node node) {
     facts.by_slice |= part.by_slice;
     facts.measured |= part.measured;
     facts.from_message |= part.from_message;
-    facts.level = std::max(facts.level, part.level);
+    facts.passes = std::max(facts.passes, part.passes);
   }
   facts.range = range_of(node);
   const auto id = static_cast<NodeId>(nodes_.size());
@@ -116,10 +116,10 @@ NodeId Values::keep(Node node) {
   return id;
 }
 
-void Values::set_reduction_level(std::int64_t number, int level) {
-  reduction_levels_.resize(
-      std::max(reduction_levels_.size(), static_cast<std::size_t>(number) + 1));
-  reduction_levels_[static_cast<std::size_t>(number)] = level;
+void Values::set_reduction_passes(std::int64_t number, int passes) {
+  reduction_passes_.resize(
+      std::max(reduction_passes_.size(), static_cast<std::size_t>(number) + 1));
+  reduction_passes_[static_cast<std::size_t>(number)] = passes;
 }
 
 void Values::hold_parameter(std::int64_t number, Range range) {

@@ -146,21 +146,21 @@ namespace {
 /// The bulk rules for a plan, the best first, as coarse simulations on network port say; without
 /// groups at all is one of them.
 std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casync::Plan& plan) {
-  Choices only = {.algorithms = plan.algorithms, .gradients = {}, .shapes = {}};
+  Choices only = {.algorithms = plan.algorithms, .gradients = {}, .schemes = {}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
   for (const casync::Aggregation& rule : bulk_rules(problem)) {
-    only.shapes.push_back({.strategy = plan.strategy, .bulk = rule});
+    only.schemes.push_back({.strategy = plan.strategy, .bulk = rule});
   }
   Evaluator evaluator(problem, only);
   Timeline timeline;
   std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
-  for (std::uint32_t shape = 0; shape < only.shapes.size(); ++shape) {
-    const Candidate candidate = {shape, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
-    ranked.emplace_back(timeline.run(evaluator.coarse(candidate)), shape);
+  for (std::uint32_t scheme = 0; scheme < only.schemes.size(); ++scheme) {
+    const Candidate candidate = {scheme, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
+    ranked.emplace_back(timeline.run(evaluator.coarse(candidate)), scheme);
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<casync::Aggregation> rules;
-  for (const auto& [time, shape] : ranked) rules.push_back(only.shapes[shape].bulk);
+  for (const auto& [time, scheme] : ranked) rules.push_back(only.schemes[scheme].bulk);
   return rules;
 }
 

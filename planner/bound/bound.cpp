@@ -27,10 +27,10 @@ constexpr std::size_t kVisitsPerBranchNode = 400'000;  // of all families togeth
 constexpr double kMaxSimulated = 4e6;  // gradients, nodes and plans, where each plan is simulated
 constexpr double kGrain = 2e-4;        // relative, of the times of visits
 
-/// What shapes have in common as far as the bound goes.
+/// What schemes have in common as far as the bound goes.
 struct Family {
-  Shape shape;
-  std::vector<std::size_t> members = {};  ///< shapes, by index
+  Scheme scheme;
+  std::vector<std::size_t> members = {};  ///< schemes, by index
 };
 
 /// `a` lets more join than `b` does, or as much.
@@ -41,31 +41,31 @@ casync::Aggregation weaker(const casync::Aggregation& a, const casync::Aggregati
   return joined;
 }
 
-/// Shapes of one strategy and bulk threshold are bounded together, by the most that any lets join.
+/// Schemes of one strategy and bulk threshold are bounded together, by the most that any lets join.
 std::vector<Family> families(const Choices& choices) {
   std::vector<Family> found;
-  for (std::size_t i = 0; i < choices.shapes.size(); ++i) {
-    const Shape& shape = choices.shapes[i];
+  for (std::size_t i = 0; i < choices.schemes.size(); ++i) {
+    const Scheme& scheme = choices.schemes[i];
     const auto same = std::find_if(found.begin(), found.end(), [&](const Family& family) {
-      return family.shape.strategy == shape.strategy &&
-             family.shape.raw_strategy == shape.raw_strategy &&
-             family.shape.bulk.threshold_bytes == shape.bulk.threshold_bytes;
+      return family.scheme.strategy == scheme.strategy &&
+             family.scheme.raw_strategy == scheme.raw_strategy &&
+             family.scheme.bulk.threshold_bytes == scheme.bulk.threshold_bytes;
     });
     if (same == found.end()) {
-      found.push_back({shape, {i}});
+      found.push_back({scheme, {i}});
       continue;
     }
     same->members.push_back(i);
-    same->shape.bulk = weaker(same->shape.bulk, shape.bulk);
-    same->shape.batch = weaker(same->shape.batch, shape.batch);
+    same->scheme.bulk = weaker(same->scheme.bulk, scheme.bulk);
+    same->scheme.batch = weaker(same->scheme.batch, scheme.batch);
   }
   return found;
 }
 
-/// Whether each shape of the family is one plan: everything raw, by the library's all-reduce.
+/// Whether each scheme of the family is one plan: everything raw, by the library's all-reduce.
 bool is_all_reduced(const Family& family, const Choices& choices) {
-  const Shape& shape = family.shape;
-  const casync::Strategy& strategy = *casync::carriers(shape.strategy, shape.raw_strategy).raw;
+  const Scheme& scheme = family.scheme;
+  const casync::Strategy& strategy = *casync::carriers(scheme.strategy, scheme.raw_strategy).raw;
   return strategy.form == casync::Strategy::Form::kWhole &&
          std::ranges::all_of(choices.gradients, [](const std::vector<casync::Decision>& options) {
            return std::ranges::all_of(options, [](const casync::Decision& decision) {
@@ -74,7 +74,7 @@ bool is_all_reduced(const Family& family, const Choices& choices) {
          });
 }
 
-/// What the fastest plan of a family takes whose shapes are one plan each, in picoseconds; 0 where
+/// What the fastest plan of a family takes whose schemes are one plan each, in picoseconds; 0 where
 /// that is too much to simulate.
 double fastest(const models::Model& model, const Machines& machines, const Choices& choices,
                const Family& family, const std::function<bool()>& stop) {
@@ -85,18 +85,18 @@ double fastest(const models::Model& model, const Machines& machines, const Choic
       .model = model, .nodes = machines.cluster.nodes, .algorithms = {}, .machines = &machines};
   const std::vector<std::uint16_t> options(model.gradients.size(), 0);
   double least = kInfinity;
-  for (const std::size_t shape : family.members) {
+  for (const std::size_t scheme : family.members) {
     if (stop && stop()) return 0;
     const AffordableTime time =
-        affordable_iteration(model, make_plan(problem, choices, shape, options), machines,
-                             choices.shapes[shape].transfer_order);
+        affordable_iteration(model, make_plan(problem, choices, scheme, options), machines,
+                             choices.schemes[scheme].transfer_order);
     if (!time.iteration_s || !time.diagnostic.empty()) return 0;
     least = std::min(least, *time.iteration_s);
   }
   return least / kSecondsPerPicosecond;
 }
 
-/// Decides, for all shapes, whether some plan could end at a given time.
+/// Decides, for all schemes, whether some plan could end at a given time.
 class BoundSearch {
  public:
   BoundSearch(const models::Model& model, const Machines& machines, const Choices& choices,
@@ -105,7 +105,7 @@ class BoundSearch {
     for (const Family& family : families(choices)) {
       families_.push_back(family);
       relaxations_.push_back(std::make_unique<Relaxation>(
-          ready_, machines, least_work(model, machines, choices, family.shape, ready_)));
+          ready_, machines, least_work(model, machines, choices, family.scheme, ready_)));
     }
     for (const Family& family : families_) {
       refuted_.push_back(is_all_reduced(family, choices)
@@ -134,7 +134,7 @@ class BoundSearch {
       }
     }
     Bound bound = {.seconds = std::max(0.0, low * (1 - kSafely) - 1) * kSecondsPerPicosecond,
-                   .shape = families_[easiest_].members.front(),
+                   .scheme = families_[easiest_].members.front(),
                    .options = {}};
     bound.options = rounded();
     return bound;
@@ -149,13 +149,13 @@ class BoundSearch {
     for (std::size_t i = 0; i < families_.size(); ++i) {
       if (limits_.stop && limits_.stop()) return;
       if (refuted_[i] > 0) continue;
-      VisitBound visits(model, machines, choices, families_[i].shape, ready_,
+      VisitBound visits(model, machines, choices, families_[i].scheme, ready_,
                         relaxations_[i]->all_work(), kGrain * earliest_end());
       refuted_[i] = visits.least(known, most);
     }
   }
 
-  /// Every gradient by itself, as fast as any shape lets it be.
+  /// Every gradient by itself, as fast as any scheme lets it be.
   double earliest_end() const {
     double least = kInfinity;
     for (const auto& relaxation : relaxations_) {
@@ -170,7 +170,7 @@ class BoundSearch {
     return least;
   }
 
-  /// The shape that could not be refuted last is asked first.
+  /// The scheme that could not be refuted last is asked first.
   bool refuted(double end) {
     for (std::size_t i = 0; i < relaxations_.size(); ++i) {
       const std::size_t which = (easiest_ + i) % relaxations_.size();
@@ -256,8 +256,8 @@ class BoundSearch {
 }  // namespace
 
 const casync::Strategy* strategy_without_bound(const Choices& choices) {
-  for (const Shape& shape : choices.shapes) {
-    const casync::Carriers carriers = casync::carriers(shape.strategy, shape.raw_strategy);
+  for (const Scheme& scheme : choices.schemes) {
+    const casync::Carriers carriers = casync::carriers(scheme.strategy, scheme.raw_strategy);
     for (const casync::Strategy* strategy : {carriers.encoded, carriers.raw}) {
       if (!strategy->has_bound()) return strategy;
     }

@@ -28,13 +28,13 @@ struct BoundLimits {
 /// A lower bound on the simulated iteration time of all plans of an option set.
 struct Bound {
   double seconds = 0;
-  /// A plan that the bound's linear program suggests, for a search to start from: the shape that
+  /// A plan that the bound's linear program suggests, for a search to start from: the scheme that
   /// allows the least, and per gradient the option that it takes most of.
-  std::size_t shape = 0;
+  std::size_t scheme = 0;
   std::vector<std::uint16_t> options;
 };
 
-/// The first strategy of the shapes that says no terms for a bound; null: there is a bound.
+/// The first strategy of the schemes that says no terms for a bound; null: there is a bound.
 const casync::Strategy* strategy_without_bound(const Choices& choices);
 
 /// No plan of `choices` is simulated faster on these machines, with their network. docs/bound.md

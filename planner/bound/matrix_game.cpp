@@ -35,7 +35,7 @@ class Tableau {
     if (column == width_) return false;
     const std::size_t row = leaving(column);
     if (row == rows_) return false;
-    turn(row, column);
+    exchange(row, column);
     return true;
   }
 
@@ -64,7 +64,7 @@ class Tableau {
       if (cell(rows_, column) >= least) continue;
       best = column;
       least = cell(rows_, column);
-      if (turns_ > 2 * (rows_ + columns_)) break;
+      if (pivots_ > 2 * (rows_ + columns_)) break;
     }
     return best;
   }
@@ -83,8 +83,8 @@ class Tableau {
     return best;
   }
 
-  void turn(std::size_t row, std::size_t column) {
-    ++turns_;
+  void exchange(std::size_t row, std::size_t column) {
+    ++pivots_;
     const double by = cell(row, column);
     for (std::size_t i = 0; i < width_; ++i) cell(row, i) /= by;
     for (std::size_t other = 0; other <= rows_; ++other) {
@@ -110,7 +110,7 @@ class Tableau {
   std::size_t rows_, columns_, width_;
   std::vector<double> cells_;
   std::vector<std::size_t> basis_;
-  std::size_t turns_ = 0;
+  std::size_t pivots_ = 0;
 };
 
 }  // namespace

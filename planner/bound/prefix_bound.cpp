@@ -9,9 +9,9 @@ constexpr std::size_t kMaxPoints = 512;  // of a frontier; more: closer, and slo
 
 }  // namespace
 
-PrefixBound::PrefixBound(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
+PrefixBound::PrefixBound(Evaluator& evaluator, std::uint32_t scheme, const ReadyTimes& ready,
                          const std::vector<std::vector<OptionWork>>& work)
-    : evaluator_(evaluator), ready_(ready), shape_(shape), options_(ready.order.size()) {
+    : evaluator_(evaluator), ready_(ready), scheme_(scheme), options_(ready.order.size()) {
   std::size_t most = 1;
   for (const auto& options : evaluator.choices().gradients) most = std::max(most, options.size());
   for (std::size_t option = 0; option < most; ++option) read(option, work);
@@ -23,7 +23,7 @@ PrefixBound::PrefixBound(Evaluator& evaluator, std::uint32_t shape, const ReadyT
 /// The options with this number of all gradients that have so many.
 void PrefixBound::read(std::size_t option, const std::vector<std::vector<OptionWork>>& work) {
   const auto& gradients = evaluator_.choices().gradients;
-  Candidate candidate = {shape_, {}};
+  Candidate candidate = {scheme_, {}};
   for (const auto& options : gradients) {
     candidate.options.push_back(static_cast<std::uint16_t>(std::min(option, options.size() - 1)));
   }
@@ -71,11 +71,11 @@ PrefixOption PrefixBound::read(const PlacedUnit& unit) {
 /// Who serves a factor's partitions depends on the gradients before it, so every node counts with
 /// the least of all.
 void PrefixBound::count_least_of_nodes(PrefixOption& one) {
-  const auto level = [](std::vector<std::int64_t>& numbers) {
+  const auto raise = [](std::vector<std::int64_t>& numbers) {
     numbers.assign(numbers.size(), *std::min_element(numbers.begin(), numbers.end()));
   };
-  level(one.egress_tails);
-  level(one.codec_tails);
+  raise(one.egress_tails);
+  raise(one.codec_tails);
   NodeLoad least = one.loads.front();
   for (std::size_t node = 0; node + 1 < one.loads.size(); ++node) {
     least.egress = std::min(least.egress, one.loads[node].egress);

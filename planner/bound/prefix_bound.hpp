@@ -33,7 +33,7 @@ struct PrefixOption {
 class PrefixBound {
  public:
   /// As PrefixSearch.
-  PrefixBound(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
+  PrefixBound(Evaluator& evaluator, std::uint32_t scheme, const ReadyTimes& ready,
               const std::vector<std::vector<OptionWork>>& work);
 
   /// Leaves out options with which no plan takes less than `time`, and prepares at_least(); whether
@@ -78,7 +78,7 @@ class PrefixBound {
 
   Evaluator& evaluator_;
   const ReadyTimes& ready_;
-  const std::uint32_t shape_;
+  const std::uint32_t scheme_;
   Schedule any_;
   std::uint32_t nodes_ = 1;
   std::vector<std::vector<PrefixOption>> options_;  // by place

@@ -22,7 +22,7 @@ struct Mixture {
   std::vector<std::vector<Share>> gradients;  ///< by place; weights sum up to 1
 };
 
-/// The linear program that docs/bound.md derives, for plans of one shape. A *line* of it says that
+/// The linear program that docs/bound.md derives, for plans of one scheme. A *line* of it says that
 /// from the ready time of one gradient on, one resource of one node, or of all nodes in the mean,
 /// has to do the work of this gradient and all later ones.
 class Relaxation {

@@ -71,7 +71,7 @@ bool VisitBound::holds_for(const Machines& machines) {
 }
 
 VisitBound::VisitBound(const models::Model& model, const Machines& machines, const Choices& choices,
-                       const Shape& shape, const ReadyTimes& ready,
+                       const Scheme& scheme, const ReadyTimes& ready,
                        const std::vector<std::vector<OptionWork>>& work, double grain)
     : ready_(ready),
       nodes_(machines.cluster.nodes),
@@ -92,13 +92,13 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
       least_bytes =
           std::min(least_bytes, casync::groupable(gradient, decision.algorithm, &what).bytes);
     }
-    if (least_bytes >= shape.bulk.threshold_bytes && shape.batch.threshold_bytes == 0) {
+    if (least_bytes >= scheme.bulk.threshold_bytes && scheme.batch.threshold_bytes == 0) {
       places_.push_back(place);
     }
   }
   std::stable_sort(places_.begin(), places_.end(),
                    [&](std::size_t a, std::size_t b) { return elements(a) > elements(b); });
-  const casync::Carriers carriers = casync::carriers(shape.strategy, shape.raw_strategy);
+  const casync::Carriers carriers = casync::carriers(scheme.strategy, scheme.raw_strategy);
   for (const std::size_t place : places_) {
     std::vector<Option>& options = options_.emplace_back();
     for (const OptionWork& least : work[place]) {
@@ -166,7 +166,7 @@ void VisitBound::add_mean(const Step& step, const Visit& visit, Lists& lists) co
   lists[codec].push_back({visit.head, visit.work / nodes_, visit.tail});
 }
 
-/// Of the gradient with that index, whose nodes are turned by it.
+/// Of the gradient with that index, whose nodes are rotated by it.
 void VisitBound::add_to_nodes(const Step& step, const Visit& visit, std::uint32_t g,
                               Lists& lists) const {
   const bool codec = step.resource == Resource::kCodec;

@@ -19,7 +19,7 @@ struct Visit {
 /// visits may be interrupted: Jackson's preemptive schedule. Reorders the visits.
 double preemptive_end(std::vector<Visit>& visits);
 
-/// A lower bound on all plans of a shape where few gradients matter: options are decided one
+/// A lower bound on all plans of a scheme where few gradients matter: options are decided one
 /// gradient after the other, the largest first, and every resource must be able to do the visits of
 /// the decided ones in time. docs/bound.md says why that holds.
 class VisitBound {
@@ -28,10 +28,10 @@ class VisitBound {
   /// and not where links have bursts.
   static bool holds_for(const Machines& machines);
 
-  /// `work` is least_work() of the shape. Times that differ by less than `grain` are not told
+  /// `work` is least_work() of the scheme. Times that differ by less than `grain` are not told
   /// apart. The arguments must outlive it.
   VisitBound(const models::Model& model, const Machines& machines, const Choices& choices,
-             const Shape& shape, const ReadyTimes& ready,
+             const Scheme& scheme, const ReadyTimes& ready,
              const std::vector<std::vector<OptionWork>>& work, double grain);
 
   /// Picoseconds that no plan takes less than; it is not looked for above `known`. `most_visits`

@@ -24,16 +24,16 @@ constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
 using casync::SliceCosts;
 using casync::Slices;
 
-/// What is looked up once for all gradients of a shape.
+/// What is looked up once for all gradients of a scheme.
 class WorkMaker {
  public:
   WorkMaker(const models::Model& model, const Machines& machines, const Choices& choices,
-            const Shape& shape, const ReadyTimes& ready)
+            const Scheme& scheme, const ReadyTimes& ready)
       : model_(model),
         machines_(machines),
         choices_(choices),
-        shape_(shape),
-        carriers_(casync::carriers(shape.strategy, shape.raw_strategy)),
+        scheme_(scheme),
+        carriers_(casync::carriers(scheme.strategy, scheme.raw_strategy)),
         ready_(ready),
         message_(machines),
         all_reduce_(machines),
@@ -100,7 +100,7 @@ class WorkMaker {
   }
 
   bool batched(std::int64_t elements) const {
-    return elements * static_cast<std::int64_t>(sizeof(float)) < shape_.batch.threshold_bytes;
+    return elements * static_cast<std::int64_t>(sizeof(float)) < scheme_.batch.threshold_bytes;
   }
 
   SliceCosts costs_of(const Form& form, std::int64_t elements) const {
@@ -439,7 +439,7 @@ class WorkMaker {
     const Line message = message_.line();
     const double port = share * message.a + message.b * form.bytes_per_element * slice;
     const auto launch = [&](const LeastCost& cost) {
-      const double fixed = shape_.batch.threshold_bytes > 0 ? 0 : share * cost.line().a;
+      const double fixed = scheme_.batch.threshold_bytes > 0 ? 0 : share * cost.line().a;
       return fixed + cost.line().b * slice;
     };
     const Line& host = message_.between_hosts();
@@ -512,7 +512,7 @@ class WorkMaker {
     };
     const Line message = message_.line();
     const Line add = forms_[0].add.line();
-    const bool batches = shape_.batch.threshold_bytes > 0;
+    const bool batches = scheme_.batch.threshold_bytes > 0;
     OptionWork work;
     Relative chain;
     double coded = part(times.decode, codec.decode_stages);
@@ -567,7 +567,7 @@ class WorkMaker {
   /// the gradient can be in; 0: none. Forms without stages have the first table.
   void find_groups() {
     group_sizes_.assign(forms_.size(), std::vector<double>(ready_.order.size(), 0));
-    if (shape_.bulk.threshold_bytes <= 0) return;
+    if (scheme_.bulk.threshold_bytes <= 0) return;
     group_sizes_[0] = groups_of([&](std::size_t place) -> std::int64_t {
       const models::Gradient& gradient = model_.gradients[ready_.order[place]];
       return gradient.elements * models::size_of(gradient.dtype);
@@ -593,7 +593,7 @@ class WorkMaker {
   template <class BytesOf>
   std::vector<double> groups_of(const BytesOf& bytes_of) const {
     std::vector<double> sizes_of(ready_.order.size(), 0);
-    const casync::Aggregation& rule = shape_.bulk;
+    const casync::Aggregation& rule = scheme_.bulk;
     std::vector<std::size_t> small;
     std::vector<std::int64_t> sizes;
     for (std::size_t place = 0; place < ready_.order.size(); ++place) {
@@ -625,11 +625,11 @@ class WorkMaker {
 
   /// How many of the smallest fit a group.
   std::size_t most_members(std::vector<std::int64_t> sizes) const {
-    if (!shape_.bulk.limit_bytes) return sizes.size();
+    if (!scheme_.bulk.limit_bytes) return sizes.size();
     std::sort(sizes.begin(), sizes.end());
     std::int64_t sum = 0;
     std::size_t count = 0;
-    while (count < sizes.size() && sum + sizes[count] <= *shape_.bulk.limit_bytes) {
+    while (count < sizes.size() && sum + sizes[count] <= *scheme_.bulk.limit_bytes) {
       sum += sizes[count++];
     }
     return std::max<std::size_t>(count, 1);
@@ -638,7 +638,7 @@ class WorkMaker {
   const models::Model& model_;
   const Machines& machines_;
   const Choices& choices_;
-  const Shape& shape_;
+  const Scheme& scheme_;
   const casync::Carriers carriers_;
   const ReadyTimes& ready_;
   const LeastMessage message_;
@@ -688,8 +688,8 @@ ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster
 
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,
-                                                const Shape& shape, const ReadyTimes& ready) {
-  WorkMaker maker(model, machines, choices, shape, ready);
+                                                const Scheme& scheme, const ReadyTimes& ready) {
+  WorkMaker maker(model, machines, choices, scheme, ready);
   std::vector<std::vector<OptionWork>> work;
   for (std::size_t place = 0; place < ready.order.size(); ++place) {
     work.push_back(maker.options(place));

@@ -45,10 +45,10 @@ struct ReadyTimes {
 ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster);
 
 /// The least work of every option of every gradient, by place in the order of backward, in plans
-/// of one shape, whose strategies have bound terms. Gradients that may be in a bulk group have
+/// of one scheme, whose strategies have bound terms. Gradients that may be in a bulk group have
 /// options for that too. InputError if the profile lacks an algorithm.
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,
-                                                const Shape& shape, const ReadyTimes& ready);
+                                                const Scheme& scheme, const ReadyTimes& ready);
 
 }  // namespace hipress::planner

@@ -174,22 +174,22 @@ std::vector<Ways> ways(const Problem& problem) {
   return found;
 }
 
-std::vector<Shape> make_shapes(const Problem& problem) {
-  std::vector<Shape> shapes;
+std::vector<Scheme> make_schemes(const Problem& problem) {
+  std::vector<Scheme> schemes;
   for (const casync::Aggregation& batch : batch_rules(problem)) {
     for (const casync::Aggregation& bulk : bulk_rules(problem)) {
       for (const Ways& way : ways(problem)) {
         for (const sim::TransferOrder order : orders(problem)) {
-          shapes.push_back({.strategy = way.strategy,
-                            .raw_strategy = way.raw_strategy,
-                            .bulk = bulk,
-                            .batch = batch,
-                            .transfer_order = order});
+          schemes.push_back({.strategy = way.strategy,
+                             .raw_strategy = way.raw_strategy,
+                             .bulk = bulk,
+                             .batch = batch,
+                             .transfer_order = order});
         }
       }
     }
   }
-  return shapes;
+  return schemes;
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ Choices make_choices(const Problem& problem) {
     }
     choices.gradients.assign(problem.model.gradients.size(), {casync::Decision{}});
     add_whole(problem, choices);
-    choices.shapes = make_shapes(problem);
+    choices.schemes = make_schemes(problem);
     return choices;
   }
   for (const std::string& name : problem.algorithms) index_of(choices.algorithms, name);
@@ -260,13 +260,13 @@ Choices make_choices(const Problem& problem) {
   }
   predict_sizes(problem, choices);
   put_raw_first(problem, choices);
-  choices.shapes = make_shapes(problem);
+  choices.schemes = make_schemes(problem);
   return choices;
 }
 
-casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t shape,
+casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t scheme,
                        std::span<const std::uint16_t> options) {
-  const Shape& chosen = choices.shapes.at(shape);
+  const Scheme& chosen = choices.schemes.at(scheme);
   casync::Plan plan = {.strategy = chosen.strategy,
                        .nodes = problem.nodes,
                        .algorithms = choices.algorithms,

@@ -13,14 +13,14 @@
 
 namespace hipress::planner {
 
-/// How a whole plan is shaped, apart from its gradients' decisions.
-struct Shape {
+/// How a whole plan is laid out, apart from its gradients' decisions.
+struct Scheme {
   std::string strategy;            ///< a row of casync::strategies()
   std::string raw_strategy = {};   ///< empty: `strategy` too
   casync::Aggregation bulk = {};   ///< threshold 0: off
   casync::Aggregation batch = {};  ///< threshold 0: off
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
-  bool operator==(const Shape&) const = default;
+  bool operator==(const Scheme&) const = default;
 };
 
 /// The option set: every plan that a search may return, and that a lower bound is about.
@@ -28,7 +28,7 @@ struct Choices {
   std::vector<casync::Algorithm> algorithms;  ///< Decision::algorithm indexes it
   /// Per gradient (input order): its options, those that send it as what it is first, never empty.
   std::vector<std::vector<casync::Decision>> gradients;
-  std::vector<Shape> shapes;  ///< never empty; the first has everything off
+  std::vector<Scheme> schemes;  ///< never empty; the first has everything off
 };
 
 /// What the plans of a problem may be. K is 1, a power of two up to N, N, and 2N and 4N where
@@ -36,7 +36,7 @@ struct Choices {
 /// raw or with any algorithm of the problem that does not refuse its shape, with each of these K,
 /// for an algorithm with stages by its smallest factor, and N; besides it may be what a baseline
 /// decides for it, so that every baseline of the problem's algorithms is one of the plans. Where
-/// folded_only(), other K than multiples of N are left out, those of the baselines too. Shapes are
+/// folded_only(), other K than multiples of N are left out, those of the baselines too. Schemes are
 /// all combinations of the problem's strategies, bulk and batch rules (off, and thresholds with
 /// waits of some shares of backward) and transfer orders. Strategy "best": ps and ring, for raw
 /// gradients that one or the library's all-reduce. A strategy that sends_raw_alone(): everything
@@ -52,7 +52,7 @@ std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
 bool folded_only(const Problem& problem);
 
 /// The plan with these options, one index into Choices::gradients[g] per gradient.
-casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t shape,
+casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t scheme,
                        std::span<const std::uint16_t> options);
 
 }  // namespace hipress::planner

@@ -36,11 +36,11 @@ class Simulations {
       if (count_ % kTrimEvery == 0 && !base_) evaluator_.trim();
       return timeline_.run(evaluator_.exact(candidate), limit, base_ ? &*base_ : nullptr);
     }
-    const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
     const sim::TaskCosts costs(problem_.machines->profile, plan.algorithms);
     return sim::simulate(casync::expand(problem_.model, plan), costs, problem_.machines->cluster,
                          {.network = problem_.machines->network,
-                          .transfer_order = choices_.shapes[candidate.shape].transfer_order})
+                          .transfer_order = choices_.schemes[candidate.scheme].transfer_order})
         .iteration.count();
   }
   /// Plans like this one will be simulated, which is faster then.
@@ -78,13 +78,13 @@ class BranchAndBound {
 
   Optimum take() {
     start();
-    for (std::uint32_t shape = 0; shape < choices_.shapes.size(); ++shape) {
-      std::vector<std::vector<OptionWork>> work =
-          least_work(problem_.model, *problem_.machines, choices_, choices_.shapes[shape], ready_);
-      if (has_prefixes(shape)) {
-        search_prefixes(shape, work);
+    for (std::uint32_t scheme = 0; scheme < choices_.schemes.size(); ++scheme) {
+      std::vector<std::vector<OptionWork>> work = least_work(
+          problem_.model, *problem_.machines, choices_, choices_.schemes[scheme], ready_);
+      if (has_prefixes(scheme)) {
+        search_prefixes(scheme, work);
       } else {
-        search_program(shape, std::move(work));
+        search_program(scheme, std::move(work));
       }
     }
     return {.candidate = best_,
@@ -98,8 +98,8 @@ class BranchAndBound {
   /// A good plan to begin with: what the bound suggests, improved gradient by gradient.
   void start() {
     const Bound bound = lower_bound(problem_.model, *problem_.machines, choices_);
-    for (std::uint32_t shape = 0; shape < choices_.shapes.size(); ++shape) {
-      try_plan({shape, bound.options});
+    for (std::uint32_t scheme = 0; scheme < choices_.schemes.size(); ++scheme) {
+      try_plan({scheme, bound.options});
       if (is_interrupted(problem_.limits)) return;
     }
     for (bool better = true; better;) {
@@ -126,10 +126,10 @@ class BranchAndBound {
 
   /// What a plan's first gradients do does not depend on the others, but where a library carries
   /// factors: its all-reduces of later ones wait for those of the gradients that follow.
-  bool has_prefixes(std::uint32_t shape) const {
-    const Shape& plans = choices_.shapes[shape];
+  bool has_prefixes(std::uint32_t scheme) const {
+    const Scheme& plans = choices_.schemes[scheme];
     const casync::Strategy& raw = *casync::carriers(plans.strategy, plans.raw_strategy).raw;
-    return simulations_.timed_by_units({shape, {}}) && plans.bulk.threshold_bytes == 0 &&
+    return simulations_.timed_by_units({scheme, {}}) && plans.bulk.threshold_bytes == 0 &&
            !(raw.form == casync::Strategy::Form::kWhole && has_stages());
   }
 
@@ -142,17 +142,17 @@ class BranchAndBound {
     });
   }
 
-  void search_prefixes(std::uint32_t shape, const std::vector<std::vector<OptionWork>>& work) {
+  void search_prefixes(std::uint32_t scheme, const std::vector<std::vector<OptionWork>>& work) {
     Evaluator evaluator(problem_, choices_);
-    PrefixSearch prefixes(evaluator, shape, ready_, work);
+    PrefixSearch prefixes(evaluator, scheme, ready_, work);
     prefixes.improve(best_, best_time_, problem_.limits);
     proven_ = proven_ && prefixes.complete();
     simulated_ += prefixes.simulated();
     bounded_ += prefixes.bounded();
   }
 
-  void search_program(std::uint32_t shape, std::vector<std::vector<OptionWork>> work) {
-    shape_ = shape;
+  void search_program(std::uint32_t scheme, std::vector<std::vector<OptionWork>> work) {
+    scheme_ = scheme;
     Relaxation relaxation(ready_, *problem_.machines, std::move(work));
     relaxation_ = &relaxation;
     order_by_size();
@@ -206,7 +206,7 @@ class BranchAndBound {
   }
 
   Candidate plan_of(const Allowed& allowed) const {
-    Candidate candidate = {shape_, std::vector<std::uint16_t>(allowed.size())};
+    Candidate candidate = {scheme_, std::vector<std::uint16_t>(allowed.size())};
     for (std::size_t place = 0; place < allowed.size(); ++place) {
       candidate.options[ready_.order[place]] =
           relaxation_->work(place)[allowed[place].front()].option;
@@ -218,8 +218,8 @@ class BranchAndBound {
   const Choices& choices_;
   const ReadyTimes ready_;
   Simulations simulations_;
-  Relaxation* relaxation_ = nullptr;  // of the shape at hand
-  std::uint32_t shape_ = 0;
+  Relaxation* relaxation_ = nullptr;  // of the scheme at hand
+  std::uint32_t scheme_ = 0;
   std::vector<std::size_t> places_;  // in the order of decision
   Candidate best_;
   std::int64_t best_time_ = kLatest;
@@ -249,7 +249,7 @@ void require_few(const Problem& problem, const Choices& choices) {
 }  // namespace
 
 double count_plans(const Choices& choices) {
-  auto count = static_cast<double>(choices.shapes.size());
+  auto count = static_cast<double>(choices.schemes.size());
   for (const auto& options : choices.gradients) count *= static_cast<double>(options.size());
   return count;
 }
@@ -290,9 +290,9 @@ SearchResult search_exhaustive(const Problem& problem) {
   }
   const Optimum optimum = find_optimum(problem, choices);
   SearchResult result;
-  result.plan = make_plan(problem, choices, optimum.candidate.shape, optimum.candidate.options);
+  result.plan = make_plan(problem, choices, optimum.candidate.scheme, optimum.candidate.options);
   result.evaluations = optimum.simulated;
-  result.transfer_order = choices.shapes[optimum.candidate.shape].transfer_order;
+  result.transfer_order = choices.schemes[optimum.candidate.scheme].transfer_order;
   result.complete = result.proven = optimum.proven;
   const std::string counts =
       fmt::format("{} simulated, {} parts bounded", optimum.simulated, optimum.bounded);

@@ -46,10 +46,10 @@ std::vector<std::uint16_t> whole_options(const Problem& problem, const Choices& 
 
 }  // namespace
 
-Candidate greedy_candidate(const Problem& problem, Evaluator& evaluator, std::uint32_t shape,
+Candidate greedy_candidate(const Problem& problem, Evaluator& evaluator, std::uint32_t scheme,
                            const std::function<bool()>& stop, std::int64_t& evaluations) {
   const Choices& choices = evaluator.choices();
-  Candidate candidate = {shape, {}};
+  Candidate candidate = {scheme, {}};
   std::vector<std::vector<std::uint16_t>> options;
   for (const std::vector<casync::Decision>& all : choices.gradients) {
     options.push_back(whole_options(problem, choices, all));
@@ -100,8 +100,8 @@ SearchResult search_greedy(const Problem& problem) {
   const std::function<bool()> stop = stop_of(*alone.machines);
   const Candidate found = greedy_candidate(
       alone, evaluator, 0, [&] { return stop && stop(); }, result.evaluations);
-  result.plan = make_plan(alone, choices, found.shape, found.options);
-  result.transfer_order = choices.shapes[found.shape].transfer_order;
+  result.plan = make_plan(alone, choices, found.scheme, found.options);
+  result.transfer_order = choices.schemes[found.scheme].transfer_order;
   return result;
 }
 

@@ -15,8 +15,8 @@ namespace hipress::planner {
 /// topology. Large problems are simulated coarsely (Evaluator::coarse).
 SearchResult search_greedy(const Problem& problem);
 
-/// The same for one shape of an option set, until `stop` says so; adds to `evaluations`.
-Candidate greedy_candidate(const Problem& problem, Evaluator& evaluator, std::uint32_t shape,
+/// The same for one scheme of an option set, until `stop` says so; adds to `evaluations`.
+Candidate greedy_candidate(const Problem& problem, Evaluator& evaluator, std::uint32_t scheme,
                            const std::function<bool()>& stop, std::int64_t& evaluations);
 
 }  // namespace hipress::planner

@@ -25,14 +25,14 @@ constexpr std::size_t kMaxListedPairs = 1500;  // up to which all are tried inst
 
 Candidate apply(const Move& move, const Candidate& candidate) {
   Candidate changed = candidate;
-  if (move.shape >= 0) changed.shape = static_cast<std::uint32_t>(move.shape);
+  if (move.scheme >= 0) changed.scheme = static_cast<std::uint32_t>(move.scheme);
   for (const Move::Change& change : move.changes) changed.options[change.gradient] = change.option;
   return changed;
 }
 
 Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) : choices_(choices) {
-  for (std::uint32_t shape = 0; shape < choices.shapes.size(); ++shape) {
-    if (choices.shapes[shape].batch.threshold_bytes == 0) shapes_.push_back(shape);
+  for (std::uint32_t scheme = 0; scheme < choices.schemes.size(); ++scheme) {
+    if (choices.schemes[scheme].batch.threshold_bytes == 0) schemes_.push_back(scheme);
   }
   // By size; where there are too many, by its power of two.
   const std::vector<std::uint32_t> order = casync::backward_order(problem.model);
@@ -62,7 +62,8 @@ Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) :
 
 std::span<const Neighbourhoods::Row> Neighbourhoods::rows() {
   static constexpr std::array kRows = {
-      Row{"shapes", "another topology, bulk rule or transfer order", &Neighbourhoods::shape_moves},
+      Row{"schemes", "another topology, bulk rule or transfer order",
+          &Neighbourhoods::scheme_moves},
       Row{"classes", "all gradients of a size", &Neighbourhoods::class_moves},
       Row{"parts", "the first or last of a size that backward completes",
           &Neighbourhoods::part_moves},
@@ -96,11 +97,11 @@ Move Neighbourhoods::set(const Candidate& candidate, const SizeClass& size, std:
   return move;
 }
 
-std::vector<Move> Neighbourhoods::shape_moves(const Candidate& candidate, Draws& draws) const {
+std::vector<Move> Neighbourhoods::scheme_moves(const Candidate& candidate, Draws& draws) const {
   std::vector<Move> moves;
-  for (const std::uint32_t shape : shapes_) {
-    if (shape != candidate.shape) {
-      moves.push_back({.shape = static_cast<std::int32_t>(shape)});
+  for (const std::uint32_t scheme : schemes_) {
+    if (scheme != candidate.scheme) {
+      moves.push_back({.scheme = static_cast<std::int32_t>(scheme)});
     }
   }
   shuffle(moves, draws);
@@ -191,8 +192,8 @@ Move Neighbourhoods::kick(const Candidate& candidate, Draws& draws) const {
   Move move;
   if (classes_.empty()) return move;
   const std::uint64_t sort = draws() % 4;
-  if (sort == 0 && shapes_.size() > 1) {
-    move.shape = static_cast<std::int32_t>(shapes_[draws() % shapes_.size()]);
+  if (sort == 0 && schemes_.size() > 1) {
+    move.scheme = static_cast<std::int32_t>(schemes_[draws() % schemes_.size()]);
   }
   const SizeClass& size = classes_[draws() % classes_.size()];
   if (sort <= 1) {  // a stretch of one size

@@ -10,14 +10,14 @@
 
 namespace hipress::planner {
 
-/// A change of a candidate: other options for some gradients, and perhaps another shape.
+/// A change of a candidate: other options for some gradients, and perhaps another scheme.
 struct Move {
   struct Change {
     std::uint32_t gradient;
     std::uint16_t option;
   };
   std::vector<Change> changes = {};
-  std::int32_t shape = -1;  ///< -1: as it was
+  std::int32_t scheme = -1;  ///< -1: as it was
 };
 
 Candidate apply(const Move& move, const Candidate& candidate);
@@ -42,15 +42,15 @@ class Neighbourhoods {
 
   /// The option of gradient g that decides the same, or -1.
   std::int32_t find(std::size_t g, const casync::Decision& decision) const;
-  /// Shapes without batches, which simulations from patterns can tell apart.
-  const std::vector<std::uint32_t>& shapes() const { return shapes_; }
+  /// Schemes without batches, which simulations from patterns can tell apart.
+  const std::vector<std::uint32_t>& schemes() const { return schemes_; }
 
  private:
   struct SizeClass {
     std::vector<std::uint32_t> gradients;     ///< as backward completes them
     std::vector<casync::Decision> decisions;  ///< that all or some of them may take
   };
-  std::vector<Move> shape_moves(const Candidate& candidate, Draws& draws) const;
+  std::vector<Move> scheme_moves(const Candidate& candidate, Draws& draws) const;
   std::vector<Move> class_moves(const Candidate& candidate, Draws& draws) const;
   std::vector<Move> part_moves(const Candidate& candidate, Draws& draws) const;
   std::vector<Move> single_moves(const Candidate& candidate, Draws& draws) const;
@@ -65,7 +65,7 @@ class Neighbourhoods {
            const casync::Decision& decision) const;
 
   const Choices& choices_;
-  std::vector<std::uint32_t> shapes_;
+  std::vector<std::uint32_t> schemes_;
   std::vector<SizeClass> classes_;  ///< the most elements first
 };
 

@@ -111,7 +111,7 @@ struct Part {
 /// One thread's way through parts.
 class Walk {
  public:
-  Walk(const PrefixBound& bound, const ReadyTimes& ready, std::uint32_t shape, Best& best,
+  Walk(const PrefixBound& bound, const ReadyTimes& ready, std::uint32_t scheme, Best& best,
        Visited& visited, const Limits& limits)
       : ready_(ready),
         bound_(bound),
@@ -120,7 +120,7 @@ class Walk {
         limits_(limits),
         prefix_(bound.any()) {
     prefix_.units.clear();
-    candidate_ = {shape, std::vector<std::uint16_t>(ready.order.size(), 0)};
+    candidate_ = {scheme, std::vector<std::uint16_t>(ready.order.size(), 0)};
     factors_ = {static_cast<std::uint32_t>(ready.order.size())};
   }
 
@@ -295,16 +295,16 @@ Print Walk::print_of(const TimelineState& state) {
 
 }  // namespace
 
-PrefixSearch::PrefixSearch(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
+PrefixSearch::PrefixSearch(Evaluator& evaluator, std::uint32_t scheme, const ReadyTimes& ready,
                            const std::vector<std::vector<OptionWork>>& work)
-    : ready_(ready), shape_(shape), bound_(evaluator, shape, ready, work) {}
+    : ready_(ready), scheme_(scheme), bound_(evaluator, scheme, ready, work) {}
 
 bool PrefixSearch::improve(Candidate& best, std::int64_t& time, const Limits& limits) {
   const std::size_t gradients = bound_.any().units.size();
   if (gradients == 0 || !bound_.prepare(time)) return false;
   Best shared(time);
   Visited visited;
-  Walk first(bound_, ready_, shape_, shared, visited, limits);
+  Walk first(bound_, ready_, scheme_, shared, visited, limits);
   std::vector<Part> parts(1);
   parts.front().state = Timeline::beginning(bound_.any().representatives);
   for (std::size_t place = 0; place + 1 < gradients && parts.size() < kParts; ++place) {

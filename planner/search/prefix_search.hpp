@@ -7,7 +7,7 @@
 
 namespace hipress::planner {
 
-/// Finds the best plan of one shape on network `port`, by branch and bound over prefixes: the
+/// Finds the best plan of one scheme on network `port`, by branch and bound over prefixes: the
 /// options of the gradients that backward completes first. What a prefix does until the next
 /// gradient is ready is simulated once for all plans that begin with it, and bounded by what is
 /// left to do. Of prefixes that leave the same to do, one is enough.
@@ -17,13 +17,13 @@ namespace hipress::planner {
 /// part is taken, whoever finds it, so the plan does not depend on the number of threads.
 class PrefixSearch {
  public:
-  /// The shape must have neither bulk groups nor batches, and Evaluator::has_exact() must hold.
-  /// `work` is least_work() of the shape. The arguments must outlive it, and evaluator.trim() must
+  /// The scheme must have neither bulk groups nor batches, and Evaluator::has_exact() must hold.
+  /// `work` is least_work() of the scheme. The arguments must outlive it, and evaluator.trim() must
   /// not be called meanwhile.
-  PrefixSearch(Evaluator& evaluator, std::uint32_t shape, const ReadyTimes& ready,
+  PrefixSearch(Evaluator& evaluator, std::uint32_t scheme, const ReadyTimes& ready,
                const std::vector<std::vector<OptionWork>>& work);
 
-  /// A plan of the shape that takes less than `time` picoseconds, and no other less than it; none:
+  /// A plan of the scheme that takes less than `time` picoseconds, and no other less than it; none:
   /// returns false. Of the limits it minds `jobs` and `interrupted`.
   bool improve(Candidate& best, std::int64_t& time, const Limits& limits = {});
 
@@ -36,7 +36,7 @@ class PrefixSearch {
 
  private:
   const ReadyTimes& ready_;
-  const std::uint32_t shape_;
+  const std::uint32_t scheme_;
   PrefixBound bound_;
   std::int64_t simulated_ = 0, bounded_ = 0;
   bool complete_ = true;

@@ -12,7 +12,7 @@ namespace hipress::planner {
 namespace {
 
 Candidate first_options(const StartContext& context) {
-  return {context.shape, std::vector<std::uint16_t>(context.choices.gradients.size(), 0)};
+  return {context.scheme, std::vector<std::uint16_t>(context.choices.gradients.size(), 0)};
 }
 
 /// The option of a gradient that uses the algorithm, or its own raw form, with the K nearest to N;
@@ -61,7 +61,7 @@ std::vector<Candidate> thresholds(const StartContext& context) {
 std::vector<Candidate> of_baselines(const StartContext& context) {
   std::vector<Candidate> candidates;
   Problem problem = context.problem;
-  problem.strategy = context.choices.shapes[context.shape].strategy;
+  problem.strategy = context.choices.schemes[context.scheme].strategy;
   for (const BaselineRow& baseline : baselines()) {
     if (baseline.compresses && sends_raw_alone(problem.strategy)) continue;
     const casync::Plan plan = baseline.make(problem);
@@ -86,7 +86,7 @@ std::vector<Candidate> of_baselines(const StartContext& context) {
 }
 
 std::vector<Candidate> greedy(const StartContext& context) {
-  return {greedy_candidate(context.problem, context.evaluator, context.shape, context.stop,
+  return {greedy_candidate(context.problem, context.evaluator, context.scheme, context.stop,
                            context.evaluations)};
 }
 
@@ -99,7 +99,7 @@ std::vector<Candidate> prices(const StartContext& context) {
     for (std::size_t g = 0; g < candidate.options.size(); ++g) {
       double least = 0;
       for (std::uint16_t option = 0; option < context.choices.gradients[g].size(); ++option) {
-        const Evaluator::Load load = context.evaluator.load(context.shape, g, option);
+        const Evaluator::Load load = context.evaluator.load(context.scheme, g, option);
         const double cost = price * load.port + (1 - price) * load.codec;
         if (option > 0 && cost >= least) continue;
         least = cost;
@@ -114,11 +114,11 @@ std::vector<Candidate> prices(const StartContext& context) {
 /// What the lower bound's linear program takes most of, for every gradient.
 std::vector<Candidate> of_bound(const StartContext& context) {
   Choices choices = context.choices;
-  choices.shapes = {context.choices.shapes[context.shape]};
+  choices.schemes = {context.choices.schemes[context.scheme]};
   if (strategy_without_bound(choices)) return {};
   const Bound bound = lower_bound(context.problem.model, *context.problem.machines, choices);
   if (bound.options.empty()) return {};
-  return {{context.shape, bound.options}};
+  return {{context.scheme, bound.options}};
 }
 
 constexpr std::array kStarts = {

@@ -16,7 +16,7 @@ struct StartContext {
   const Choices& choices;
   const Neighbourhoods& neighbourhoods;
   Evaluator& evaluator;
-  std::uint32_t shape;                ///< with nothing but a topology
+  std::uint32_t scheme;               ///< with nothing but a topology
   const std::function<bool()>& stop;  ///< a start that simulates asks it now and then
   std::int64_t& evaluations;
 };

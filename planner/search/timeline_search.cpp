@@ -32,13 +32,14 @@ constexpr double kWorthLooking = 1.03;  // coarse time over the best's, up to wh
 constexpr std::size_t kLookDirectly = 4;  // exact over coarse steps, up to which not to look first
 constexpr double kWarmth = 0.02;  // how much worse a local optimum may be to go on from, at first
 
-enum class Level : std::uint8_t { kCoarse, kExact };
+/// Whether candidates are simulated from coarse patterns or exactly.
+enum class Detail : std::uint8_t { kCoarse, kExact };
 
 /// A candidate from which search goes on.
 struct Incumbent {
   Candidate candidate;
-  std::int64_t time = kNever;         ///< at its level
-  std::int64_t coarse_time = kNever;  ///< with level kExact, for comparison
+  std::int64_t time = kNever;         ///< at its detail
+  std::int64_t coarse_time = kNever;  ///< with detail kExact, for comparison
   Recording recording;
 };
 
@@ -87,15 +88,15 @@ class TimelineSearch {
 
   // ---- simulating ----
 
-  Schedule schedule(Level level, const Candidate& candidate) {
-    return level == Level::kCoarse ? evaluator_.coarse(candidate) : evaluator_.exact(candidate);
+  Schedule schedule(Detail detail, const Candidate& candidate) {
+    return detail == Detail::kCoarse ? evaluator_.coarse(candidate) : evaluator_.exact(candidate);
   }
 
   /// Times of candidates up to `limit`; beyond, kNever.
-  std::vector<std::int64_t> times(Level level, const std::vector<Candidate>& candidates,
+  std::vector<std::int64_t> times(Detail detail, const std::vector<Candidate>& candidates,
                                   std::int64_t limit, const Recording* base) {
     std::vector<Schedule> schedules;
-    for (const Candidate& candidate : candidates) schedules.push_back(schedule(level, candidate));
+    for (const Candidate& candidate : candidates) schedules.push_back(schedule(detail, candidate));
     std::vector<std::int64_t> result(candidates.size());
     sim::run_parallel(candidates.size(), problem_.limits.jobs, [&](std::size_t i, unsigned job) {
       result[i] = timelines_[job].run(schedules[i], limit, base);
@@ -104,13 +105,14 @@ class TimelineSearch {
     return result;
   }
 
-  Incumbent make_incumbent(Level level, const Candidate& candidate) {
+  Incumbent make_incumbent(Detail detail, const Candidate& candidate) {
     Incumbent incumbent;
     incumbent.candidate = candidate;
-    incumbent.recording = timelines_[0].record(schedule(level, candidate));
+    incumbent.recording = timelines_[0].record(schedule(detail, candidate));
     incumbent.time = incumbent.recording.iteration;
-    incumbent.coarse_time =
-        level == Level::kCoarse ? incumbent.time : timelines_[0].run(evaluator_.coarse(candidate));
+    incumbent.coarse_time = detail == Detail::kCoarse
+                                ? incumbent.time
+                                : timelines_[0].run(evaluator_.coarse(candidate));
     return incumbent;
   }
 
@@ -148,11 +150,12 @@ class TimelineSearch {
 
   /// On the network asked for; kNever if that is too much.
   std::int64_t asked_for(const Candidate& candidate) {
-    const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
     const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
     const double before_s = budget_.elapsed_s();
-    const AffordableTime time = affordable_iteration(
-        problem_.model, plan, *problem_.machines, choices_.shapes[candidate.shape].transfer_order);
+    const AffordableTime time =
+        affordable_iteration(problem_.model, plan, *problem_.machines,
+                             choices_.schemes[candidate.scheme].transfer_order);
     if (tasks > 0 && time.iteration_s) task_s_ = (budget_.elapsed_s() - before_s) / tasks;
     budget_.count(1);
     return time.iteration_s ? casync::from_seconds(*time.iteration_s).count() : kNever;
@@ -160,7 +163,7 @@ class TimelineSearch {
 
   /// Whether the budget is enough for a simulation. Candidates differ much in what that takes.
   bool affords(const Candidate& candidate, double task_s) const {
-    const casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+    const casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
     const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
     return !budget_.interrupted() && budget_.affords(task_s * tasks, 1) >= 1;
   }
@@ -178,11 +181,11 @@ class TimelineSearch {
   void begin() {
     const std::function<bool()> stop = [&] { return budget_.over(kGreedyShare); };
     std::int64_t evaluations = 0;
-    for (const std::uint32_t shape : neighbourhoods_.shapes()) {
-      if (choices_.shapes[shape].bulk.threshold_bytes > 0) continue;
+    for (const std::uint32_t scheme : neighbourhoods_.schemes()) {
+      if (choices_.schemes[scheme].bulk.threshold_bytes > 0) continue;
       const std::size_t first = starts_.size();
       const StartContext context = {problem_, choices_, neighbourhoods_, evaluator_,
-                                    shape,    stop,     evaluations};
+                                    scheme,   stop,     evaluations};
       for (const Start& start : starts()) {
         if (!starts_.empty() && budget_.over(kStartShare)) return;
         std::vector<Candidate> candidates = start.make(context);
@@ -197,7 +200,7 @@ class TimelineSearch {
   }
 
   void add_starts(std::vector<Candidate> candidates) {
-    const std::vector<std::int64_t> found = times(Level::kCoarse, candidates, kNever, nullptr);
+    const std::vector<std::int64_t> found = times(Detail::kCoarse, candidates, kNever, nullptr);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       starts_.push_back({std::move(candidates[i]), found[i]});
     }
@@ -216,20 +219,20 @@ class TimelineSearch {
     const std::size_t last = starts_.size();
     const Candidate best = starts_[best_start(first)].candidate;
     std::vector<Candidate> grouped;
-    for (const std::uint32_t shape : neighbourhoods_.shapes()) {
-      Shape plain = choices_.shapes[shape];
+    for (const std::uint32_t scheme : neighbourhoods_.schemes()) {
+      Scheme plain = choices_.schemes[scheme];
       plain.bulk = {};
-      if (shape != best.shape && plain == choices_.shapes[best.shape]) {
-        grouped.push_back({shape, best.options});
+      if (scheme != best.scheme && plain == choices_.schemes[best.scheme]) {
+        grouped.push_back({scheme, best.options});
       }
     }
     if (grouped.empty()) return;
     add_starts(std::move(grouped));
-    const std::uint32_t shape = starts_[best_start(first)].candidate.shape;
-    if (shape == best.shape) return;
+    const std::uint32_t scheme = starts_[best_start(first)].candidate.scheme;
+    if (scheme == best.scheme) return;
     std::vector<Candidate> others;
     for (std::size_t i = first; i < last; ++i) {
-      others.push_back({shape, starts_[i].candidate.options});
+      others.push_back({scheme, starts_[i].candidate.options});
     }
     add_starts(std::move(others));
   }
@@ -271,12 +274,12 @@ class TimelineSearch {
     }
   }
 
-  /// The local optimum that a candidate leads to, at the closest level that can be afforded.
+  /// The local optimum that a candidate leads to, at the closest detail that can be afforded.
   Found search_from(const Candidate& from, bool rotate) {
-    Incumbent coarse = make_incumbent(Level::kCoarse, from);
+    Incumbent coarse = make_incumbent(Detail::kCoarse, from);
     foldable_only_ = rotate;
     halve_the_rest();
-    improve(Level::kCoarse, coarse);
+    improve(Detail::kCoarse, coarse);
     foldable_only_ = false;
     if (coarse.time < coarse_best_.time) coarse_best_ = {coarse.candidate, coarse.time};
     const std::int64_t time = verify(coarse.candidate);
@@ -285,8 +288,8 @@ class TimelineSearch {
     }
     const bool back = !(from == coarse.candidate) && verify(from) < time;
     halve_the_rest();
-    Incumbent exact = make_incumbent(Level::kExact, back ? from : coarse.candidate);
-    improve(Level::kExact, exact);
+    Incumbent exact = make_incumbent(Detail::kExact, back ? from : coarse.candidate);
+    improve(Detail::kExact, exact);
     remember(exact.candidate, exact.time);
     return {exact.candidate, exact.time};
   }
@@ -338,14 +341,14 @@ class TimelineSearch {
   }
 
   /// Goes through the neighbourhoods until none has anything better.
-  void improve(Level level, Incumbent& incumbent) {
+  void improve(Detail detail, Incumbent& incumbent) {
     const auto rows = Neighbourhoods::rows();
     std::size_t in_vain = 0;
     for (std::size_t row = 0; in_vain < rows.size(); row = (row + 1) % rows.size()) {
-      if (level == Level::kExact) refresh(incumbent);
+      if (detail == Detail::kExact) refresh(incumbent);
       const std::vector<Move> moves =
           (neighbourhoods_.*rows[row].moves)(incumbent.candidate, draws_);
-      in_vain = improve_by(level, moves, incumbent) ? 0 : in_vain + 1;
+      in_vain = improve_by(detail, moves, incumbent) ? 0 : in_vain + 1;
       if (budget_.over(improve_share_)) return;
     }
   }
@@ -356,7 +359,7 @@ class TimelineSearch {
     incumbent.recording = timelines_[0].record(evaluator_.exact(incumbent.candidate));
   }
 
-  bool improve_by(Level level, const std::vector<Move>& moves, Incumbent& incumbent) {
+  bool improve_by(Detail detail, const std::vector<Move>& moves, Incumbent& incumbent) {
     bool improved = false;
     for (std::size_t first = 0; first < moves.size(); first += kBatch) {
       if (budget_.over(improve_share_)) break;
@@ -366,12 +369,13 @@ class TimelineSearch {
         if (foldable_only_ && !rotates(moves[i])) continue;
         if (!(changed == incumbent.candidate)) candidates.push_back(std::move(changed));
       }
-      if (level == Level::kExact) candidates = worth_looking(std::move(candidates), incumbent);
+      if (detail == Detail::kExact) candidates = worth_looking(std::move(candidates), incumbent);
       const std::vector<std::int64_t> found =
-          times(level, candidates, incumbent.time - 1, &incumbent.recording);
+          times(detail, candidates, incumbent.time - 1, &incumbent.recording);
       const auto best = std::min_element(found.begin(), found.end());
       if (best == found.end() || *best == kNever) continue;
-      incumbent = make_incumbent(level, candidates[static_cast<std::size_t>(best - found.begin())]);
+      incumbent =
+          make_incumbent(detail, candidates[static_cast<std::size_t>(best - found.begin())]);
       improved = true;
     }
     return improved;
@@ -388,7 +392,7 @@ class TimelineSearch {
     if (steps_of(incumbent.recording.schedule) <= kLookDirectly * coarse_steps) return candidates;
     const auto limit =
         static_cast<std::int64_t>(static_cast<double>(incumbent.coarse_time) * kWorthLooking);
-    const std::vector<std::int64_t> coarse = times(Level::kCoarse, candidates, limit, nullptr);
+    const std::vector<std::int64_t> coarse = times(Detail::kCoarse, candidates, limit, nullptr);
     std::vector<Candidate> kept;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (coarse[i] != kNever) kept.push_back(std::move(candidates[i]));
@@ -421,8 +425,8 @@ class TimelineSearch {
       std::ranges::copy(for_any_network_, std::back_inserter(finalists));
       if (coarse_best_.time != kNever) finalists.push_back(coarse_best_.candidate);
     }
-    for (const std::uint32_t shape : with_batches(best.shape)) {
-      finalists.push_back({shape, front.candidate.options});
+    for (const std::uint32_t scheme : with_batches(best.scheme)) {
+      finalists.push_back({scheme, front.candidate.options});
     }
     if (finalists.size() == 1 && best_time == kNever)
       finalists.clear();  // nothing to compare it with
@@ -440,16 +444,16 @@ class TimelineSearch {
         // `best` is the best so far.
       }
     }
-    SearchResult result = {.plan = make_plan(problem_, choices_, best.shape, best.options),
+    SearchResult result = {.plan = make_plan(problem_, choices_, best.scheme, best.options),
                            .diagnostics = {},
                            .evaluations = budget_.used(),
-                           .transfer_order = choices_.shapes[best.shape].transfer_order};
+                           .transfer_order = choices_.schemes[best.scheme].transfer_order};
     result.complete = !budget_.interrupted();
     for (const Found& found : pool_) {
       const Candidate& other = found.candidate;
       if (other == best) continue;
-      result.finalists.push_back({make_plan(problem_, choices_, other.shape, other.options),
-                                  choices_.shapes[other.shape].transfer_order});
+      result.finalists.push_back({make_plan(problem_, choices_, other.scheme, other.options),
+                                  choices_.schemes[other.scheme].transfer_order});
     }
     return result;
   }
@@ -485,16 +489,16 @@ class TimelineSearch {
         static_cast<double>(timelines_[0].run(evaluator_.coarse(best))) * kWorthLooking);
   }
 
-  /// The shapes that differ from this one in their batches alone.
+  /// The schemes that differ from this one in their batches alone.
   std::vector<std::uint32_t> with_batches(std::uint32_t like) const {
-    std::vector<std::uint32_t> shapes;
-    for (std::uint32_t i = 0; i < choices_.shapes.size(); ++i) {
-      Shape shape = choices_.shapes[i];
-      if (shape.batch.threshold_bytes == 0) continue;
-      shape.batch = {};
-      if (shape == choices_.shapes[like]) shapes.push_back(i);
+    std::vector<std::uint32_t> schemes;
+    for (std::uint32_t i = 0; i < choices_.schemes.size(); ++i) {
+      Scheme scheme = choices_.schemes[i];
+      if (scheme.batch.threshold_bytes == 0) continue;
+      scheme.batch = {};
+      if (scheme == choices_.schemes[like]) schemes.push_back(i);
     }
-    return shapes;
+    return schemes;
   }
 
   const Problem& problem_;

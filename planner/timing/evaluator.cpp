@@ -46,17 +46,17 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
   for (const auto& options : choices.gradients) {
     first_option_.push_back(first_option_.back() + options.size());
   }
-  for (const Shape& shape : choices.shapes) {
-    carriers_.push_back(casync::carriers(shape.strategy, shape.raw_strategy));
+  for (const Scheme& scheme : choices.schemes) {
+    carriers_.push_back(casync::carriers(scheme.strategy, scheme.raw_strategy));
   }
 }
 
-bool Evaluator::has_coarse(std::uint32_t shape) const {
-  return carriers_[shape].encoded->has_coarse() && carriers_[shape].raw->has_coarse();
+bool Evaluator::has_coarse(std::uint32_t scheme) const {
+  return carriers_[scheme].encoded->has_coarse() && carriers_[scheme].raw->has_coarse();
 }
 
 Schedule Evaluator::coarse(const Candidate& candidate) {
-  if (!has_coarse(candidate.shape)) return exact(candidate);
+  if (!has_coarse(candidate.scheme)) return exact(candidate);
   lay_out(candidate);
   return schedule(candidate, Fidelity::kCoarse);
 }
@@ -65,7 +65,7 @@ Schedule Evaluator::exact(const Candidate& candidate) {
   lay_out(candidate);
   const bool fold = folded_only(problem_) ||
                     std::all_of(units_.begin(), units_.end(),
-                                [&](const Unit& unit) { return folds(unit, candidate.shape); });
+                                [&](const Unit& unit) { return folds(unit, candidate.scheme); });
   return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
 }
 
@@ -79,8 +79,8 @@ Schedule Evaluator::folded(const Candidate& candidate) {
   return schedule(candidate, Fidelity::kFolded);
 }
 
-bool Evaluator::folds(const Unit& unit, std::uint32_t shape) const {
-  const casync::Strategy* strategy = strategy_of(unit.decision, shape);
+bool Evaluator::folds(const Unit& unit, std::uint32_t scheme) const {
+  const casync::Strategy* strategy = strategy_of(unit.decision, scheme);
   if (!strategy->rotates) return false;
   if (strategy->form == casync::Strategy::Form::kWhole) return true;
   const std::int32_t partitions = unit.decision.partitions;
@@ -93,7 +93,7 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
   Schedule schedule;
   schedule.representatives = fidelity == Fidelity::kWhole ? problem_.nodes : 1;
   schedule.compute_end = compute_end_;
-  schedule.transfer_order = choices_.shapes[candidate.shape].transfer_order;
+  schedule.transfer_order = choices_.schemes[candidate.scheme].transfer_order;
   schedule.units.reserve(units_.size());
   auto longest = static_cast<double>(compute_end_);
   for (const Unit& unit : units_) {
@@ -102,7 +102,7 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
                               .index = unit.index,
                               .need = unit.position,
                               .first_factor = unit.first_factor,
-                              .pattern = &pattern(unit, candidate.shape, fidelity)});
+                              .pattern = &pattern(unit, candidate.scheme, fidelity)});
     longest += schedule.units.back().pattern->longest;
   }
   require_countable(longest);
@@ -110,8 +110,8 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
 }
 
 PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decision,
-                          const Factors& factors, std::uint32_t shape, Fidelity fidelity) const {
-  const casync::Strategy* strategy = strategy_of(decision, shape);
+                          const Factors& factors, std::uint32_t scheme, Fidelity fidelity) const {
+  const casync::Strategy* strategy = strategy_of(decision, scheme);
   const bool whole = strategy->form == casync::Strategy::Form::kWhole;
   return {.elements = elements,
           .partitions = whole ? 1 : decision.partitions,
@@ -121,32 +121,32 @@ PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decisio
           .factors = factors};
 }
 
-const Pattern& Evaluator::pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity) {
+const Pattern& Evaluator::pattern(const Unit& unit, std::uint32_t scheme, Fidelity fidelity) {
   if (unit.index < order_.size()) {
-    return pattern_of_gradient(unit.index, candidate_->options[unit.index], shape, fidelity);
+    return pattern_of_gradient(unit.index, candidate_->options[unit.index], scheme, fidelity);
   }
-  return book(fidelity).find(key(unit.elements, unit.decision, unit.factors, shape, fidelity));
+  return book(fidelity).find(key(unit.elements, unit.decision, unit.factors, scheme, fidelity));
 }
 
 const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t option,
-                                              std::uint32_t shape, Fidelity fidelity) {
+                                              std::uint32_t scheme, Fidelity fidelity) {
   const casync::Decision& decision = choices_.gradients[g][option];
-  std::vector<const Pattern*>& known = singles_[{strategy_of(decision, shape), fidelity}];
+  std::vector<const Pattern*>& known = singles_[{strategy_of(decision, scheme), fidelity}];
   if (known.empty()) known.resize(first_option_.back(), nullptr);
   const Pattern*& entry = known[first_option_[g] + option];
   if (!entry) {
     static const Factors kNone;
     const Factors& factors = is_staged(decision) ? sent(g, decision.algorithm).factors : kNone;
     entry = &book(fidelity).find(
-        key(problem_.model.gradients[g].elements, decision, factors, shape, fidelity));
+        key(problem_.model.gradients[g].elements, decision, factors, scheme, fidelity));
   }
   return *entry;
 }
 
-Evaluator::Load Evaluator::load(std::uint32_t shape, std::size_t gradient, std::uint16_t option) {
-  const bool coarse = has_coarse(shape);
+Evaluator::Load Evaluator::load(std::uint32_t scheme, std::size_t gradient, std::uint16_t option) {
+  const bool coarse = has_coarse(scheme);
   const double nodes = coarse ? 1 : problem_.nodes;  // that the pattern is of
-  const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, shape,
+  const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, scheme,
                                                coarse ? Fidelity::kCoarse : Fidelity::kWhole);
   return {static_cast<double>(pattern.codec_work) / nodes,
           static_cast<double>(pattern.port_work) / nodes};
@@ -171,7 +171,7 @@ const Evaluator::Sent& Evaluator::sent(std::uint32_t g, std::int8_t algorithm) {
 void Evaluator::lay_out(const Candidate& candidate) {
   candidate_ = &candidate;
   units_.clear();
-  if (choices_.shapes[candidate.shape].bulk.threshold_bytes > 0) {
+  if (choices_.schemes[candidate.scheme].bulk.threshold_bytes > 0) {
     group(candidate);
   } else {
     for (std::uint32_t place = 0; place < order_.size(); ++place) {
@@ -207,7 +207,7 @@ void Evaluator::group(const Candidate& candidate) {
         is_staged(decision(place)) ? sent(order_[place], algorithm).bytes : bytes_[place];
   }
   const std::vector<std::uint32_t> last =
-      casync::bulk_groups(choices_.shapes[candidate.shape].bulk, groupable_);
+      casync::bulk_groups(choices_.schemes[candidate.scheme].bulk, groupable_);
   /// The members so far of the group that ends at a place.
   struct Members {
     std::uint32_t count = 0;
@@ -248,10 +248,10 @@ std::int64_t folded_iteration(const models::Model& model, const casync::Plan& pl
                            .machines = &machines};
   Choices only = {.algorithms = plan.algorithms,
                   .gradients = {},
-                  .shapes = {{.strategy = plan.strategy,
-                              .raw_strategy = plan.raw_strategy,
-                              .bulk = plan.bulk,
-                              .transfer_order = order}}};
+                  .schemes = {{.strategy = plan.strategy,
+                               .raw_strategy = plan.raw_strategy,
+                               .bulk = plan.bulk,
+                               .transfer_order = order}}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
   const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
   Evaluator evaluator(problem, only);

@@ -14,7 +14,7 @@ namespace hipress::planner {
 
 /// A plan of an option set, as indices into it.
 struct Candidate {
-  std::uint32_t shape = 0;
+  std::uint32_t scheme = 0;
   std::vector<std::uint16_t> options;  ///< per gradient
   bool operator==(const Candidate&) const = default;
 };
@@ -45,8 +45,8 @@ class Evaluator {
   /// Folded, every slice as long as the first: where the graph can be folded at least so.
   Schedule folded(const Candidate& candidate);
   bool can_be_exact(const Candidate& candidate) const {
-    const Shape& shape = choices_.shapes[candidate.shape];
-    return exact_ && shape.batch.threshold_bytes == 0;
+    const Scheme& scheme = choices_.schemes[candidate.scheme];
+    return exact_ && scheme.batch.threshold_bytes == 0;
   }
 
   /// PatternBook::set_stop() of exact patterns.
@@ -59,7 +59,7 @@ class Evaluator {
   struct Load {
     double codec = 0, port = 0;
   };
-  Load load(std::uint32_t shape, std::size_t gradient, std::uint16_t option);
+  Load load(std::uint32_t scheme, std::size_t gradient, std::uint16_t option);
 
   const Choices& choices() const { return choices_; }
 
@@ -82,18 +82,19 @@ class Evaluator {
     std::int64_t bytes = 0;
   };
   const Sent& sent(std::uint32_t g, std::int8_t algorithm);
-  bool folds(const Unit& unit, std::uint32_t shape) const;
-  bool has_coarse(std::uint32_t shape) const;
+  bool folds(const Unit& unit, std::uint32_t scheme) const;
+  bool has_coarse(std::uint32_t scheme) const;
   PatternBook& book(Fidelity fidelity) {
     return fidelity == Fidelity::kCoarse ? coarse_book_ : exact_book_;
   }
-  const Pattern& pattern(const Unit& unit, std::uint32_t shape, Fidelity fidelity);
-  const Pattern& pattern_of_gradient(std::uint32_t g, std::uint16_t option, std::uint32_t shape,
+  const Pattern& pattern(const Unit& unit, std::uint32_t scheme, Fidelity fidelity);
+  const Pattern& pattern_of_gradient(std::uint32_t g, std::uint16_t option, std::uint32_t scheme,
                                      Fidelity fidelity);
   PatternKey key(std::int64_t elements, const casync::Decision& decision, const Factors& factors,
-                 std::uint32_t shape, Fidelity fidelity) const;
-  const casync::Strategy* strategy_of(const casync::Decision& decision, std::uint32_t shape) const {
-    return &carriers_[shape].of(algorithm_of(decision));
+                 std::uint32_t scheme, Fidelity fidelity) const;
+  const casync::Strategy* strategy_of(const casync::Decision& decision,
+                                      std::uint32_t scheme) const {
+    return &carriers_[scheme].of(algorithm_of(decision));
   }
   const casync::Algorithm* algorithm_of(const casync::Decision& decision) const {
     return casync::algorithm_at(choices_.algorithms, decision.algorithm);
@@ -113,7 +114,7 @@ class Evaluator {
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
   std::vector<std::int64_t> bytes_;           // per place, of what is not compressed in stages
   std::int64_t compute_end_ = 0;
-  std::vector<casync::Carriers> carriers_;                      // per shape
+  std::vector<casync::Carriers> carriers_;                      // per scheme
   std::vector<Unit> units_;                                     // of the candidate at hand
   std::map<std::pair<std::uint32_t, std::int8_t>, Sent> sent_;  // by gradient and algorithm
   const Candidate* candidate_ = nullptr;

@@ -211,7 +211,7 @@ void Timeline::place_units() {
                  .successors = placed.pattern->successors.data(),
                  .tails = placed.tails,
                  .waits = waits_.data() + offset_[i],
-                 .turn = placed.turn(schedule_->representatives),
+                 .rotation = placed.rotation(schedule_->representatives),
                  .index = placed.index,
                  .first_factor = placed.first_factor,
                  .is_collective = placed.pattern->is_collective()};
@@ -248,7 +248,7 @@ std::uint32_t Timeline::step_of_collective(std::size_t which, std::uint32_t node
   const Collective& collective = collectives_[which];
   const Unit& unit = units_[collective.unit];
   return schedule_->units[collective.unit].pattern->collectives[collective.stage] +
-         rotated(node + schedule_->representatives - unit.turn);
+         rotated(node + schedule_->representatives - unit.rotation);
 }
 
 void Timeline::set(const Deadline& deadline) {
@@ -381,7 +381,8 @@ void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
   const std::uint32_t behind = place_of_collective_[first_collective_[unit] + stage] + 1;
   if (behind == collectives_.size() || collectives_[behind].unit >= state_.next) return;
   const std::uint32_t next_unit = collectives_[behind].unit;
-  const std::uint32_t next = step_of_collective(behind, rotated(step - *first + units_[unit].turn));
+  const std::uint32_t next =
+      step_of_collective(behind, rotated(step - *first + units_[unit].rotation));
   if (--waits_[offset_[next_unit] + next] == 0) make_ready(next_unit, next);
 }
 

@@ -34,8 +34,8 @@ struct PlacedUnit {
   const std::int64_t* tails = nullptr;
   bool operator==(const PlacedUnit&) const = default;
 
-  /// How far its nodes are turned against the pattern's, by the gradient's index, or the factors'.
-  std::uint32_t turn(std::uint32_t representatives) const {
+  /// How far its nodes are rotated against the pattern's, by the gradient's index, or the factors'.
+  std::uint32_t rotation(std::uint32_t representatives) const {
     if (!pattern->is_staged()) return index % representatives;
     return (first_factor + representatives - pattern->first_factor % representatives) %
            representatives;
@@ -55,12 +55,13 @@ struct Schedule {
 
   /// The representative whose codec stream, link between GPUs or egress the step takes.
   std::uint32_t node_of(const PlacedUnit& unit, const Step& step) const {
-    return representatives == 1 ? 0 : (step.node + unit.turn(representatives)) % representatives;
+    return representatives == 1 ? 0
+                                : (step.node + unit.rotation(representatives)) % representatives;
   }
   /// The representative whose ingress it takes.
   std::uint32_t receiver_of(const PlacedUnit& unit, const Step& step) const {
     if (representatives == 1) return 0;
-    return (step.node + unit.turn(representatives) + step.shift) % representatives;
+    return (step.node + unit.rotation(representatives) + step.shift) % representatives;
   }
 };
 
@@ -184,7 +185,7 @@ class Timeline {
     const std::int64_t* tails = nullptr;
     std::uint16_t* waits = nullptr;  // per step
     std::uint32_t open = 0;          // steps that are not done
-    std::uint32_t turn = 0;          // its peer_offset, less than the representatives
+    std::uint32_t rotation = 0;      // its peer_offset, less than the representatives
     std::uint32_t index = 0;
     std::uint32_t first_factor = 0;
     bool is_collective = false;
@@ -219,10 +220,10 @@ class Timeline {
   }
   /// Schedule::node_of() and receiver_of().
   std::uint32_t node_of(const Unit& unit, const Step& step) const {
-    return rotated(step.node + unit.turn);
+    return rotated(step.node + unit.rotation);
   }
   std::uint32_t receiver_of(const Unit& unit, const Step& step) const {
-    return rotated(rotated(step.node + step.shift) + unit.turn);
+    return rotated(rotated(step.node + step.shift) + unit.rotation);
   }
   std::uint32_t rotated(std::uint32_t representative) const {
     return representative < schedule_->representatives

@@ -114,23 +114,24 @@ Candidate Workbench::add(const TimedPlan& timed) {
     }
     candidate.options.push_back(place_of(choices_.gradients[g], decision));
   }
-  Shape shape = {.strategy = plan.strategy,
-                 .raw_strategy = plan.raw_strategy,
-                 .bulk = plan.bulk,
-                 .batch = plan.batch,
-                 .transfer_order = timed.transfer_order};
-  const Shape& first = choices_.shapes.front();
-  if (sends_raw_alone(shape.strategy) && !sends_raw_alone(first.strategy)) {
-    shape.raw_strategy = std::exchange(shape.strategy, first.strategy);  // so other options can be
+  Scheme scheme = {.strategy = plan.strategy,
+                   .raw_strategy = plan.raw_strategy,
+                   .bulk = plan.bulk,
+                   .batch = plan.batch,
+                   .transfer_order = timed.transfer_order};
+  const Scheme& first = choices_.schemes.front();
+  if (sends_raw_alone(scheme.strategy) && !sends_raw_alone(first.strategy)) {
+    scheme.raw_strategy =
+        std::exchange(scheme.strategy, first.strategy);  // so other options can be
   }
-  const auto found = std::find(choices_.shapes.begin(), choices_.shapes.end(), shape);
-  candidate.shape = static_cast<std::uint32_t>(found - choices_.shapes.begin());
-  if (found == choices_.shapes.end()) choices_.shapes.push_back(shape);
+  const auto found = std::find(choices_.schemes.begin(), choices_.schemes.end(), scheme);
+  candidate.scheme = static_cast<std::uint32_t>(found - choices_.schemes.begin());
+  if (found == choices_.schemes.end()) choices_.schemes.push_back(scheme);
   return candidate;
 }
 
 casync::Plan Workbench::make(const Candidate& candidate) const {
-  casync::Plan plan = make_plan(problem_, choices_, candidate.shape, candidate.options);
+  casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
   plan.bulk_groups = regrouped(original_, plan.decisions);
   plan.pipelining = original_.pipelining;
   return plan;
@@ -147,11 +148,11 @@ Coarseness Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
 }
 
 std::string Workbench::describe(std::size_t g, std::uint16_t option) const {
-  const Shape& shape = choices_.shapes[plan_.shape];
-  casync::Plan only = {.strategy = shape.strategy,
+  const Scheme& scheme = choices_.schemes[plan_.scheme];
+  casync::Plan only = {.strategy = scheme.strategy,
                        .algorithms = choices_.algorithms,
                        .decisions = {},
-                       .raw_strategy = shape.raw_strategy};
+                       .raw_strategy = scheme.raw_strategy};
   only.decisions.resize(g + 1);
   only.decisions[g] = choices_.gradients[g][option];
   return describe_option(problem_.model, only, g);

@@ -54,7 +54,7 @@ class Workbench {
   casync::Plan make(const Candidate& candidate) const;
   TimedPlan timed(const Candidate& candidate, double iteration_s) const;
   sim::TransferOrder order(const Candidate& candidate) const {
-    return choices_.shapes[candidate.shape].transfer_order;
+    return choices_.schemes[candidate.scheme].transfer_order;
   }
   /// Whether two of gradient g's options are the same in the constructor's plan, where K says
   /// nothing.

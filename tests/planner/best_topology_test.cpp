@@ -137,11 +137,11 @@ TEST_CASE("Gradients of half precision keep off the all-reduce of fp32") {
 /// Simulates every plan of the option set.
 double brute_force(const Problem& problem, const Choices& choices) {
   double best = std::numeric_limits<double>::infinity();
-  for (std::size_t shape = 0; shape < choices.shapes.size(); ++shape) {
+  for (std::size_t scheme = 0; scheme < choices.schemes.size(); ++scheme) {
     std::vector<std::uint16_t> options(choices.gradients.size(), 0);
     for (std::size_t g = 0; g < options.size();) {
       best = std::min(
-          best, simulated_iteration_s(problem.model, make_plan(problem, choices, shape, options),
+          best, simulated_iteration_s(problem.model, make_plan(problem, choices, scheme, options),
                                       *problem.machines));
       for (g = 0; g < options.size() && ++options[g] == choices.gradients[g].size(); ++g) {
         options[g] = 0;
@@ -164,7 +164,7 @@ TEST_CASE("Among all topologies, the exhaustive search finds the best, and no bo
     problem.algorithms = {"onebit", "fp16"};
     const Choices choices = exhaustive_choices(problem);
     CAPTURE(seed);
-    REQUIRE(choices.shapes.size() == 4);
+    REQUIRE(choices.schemes.size() == 4);
     const double best = brute_force(problem, choices);
     const Optimum optimum = find_optimum(problem, choices);
     CHECK(optimum.iteration_s == Approx(best).epsilon(1e-12));
@@ -174,7 +174,7 @@ TEST_CASE("Among all topologies, the exhaustive search finds the best, and no bo
     const double found = simulated_iteration_s(
         problem.model, search_timeline(problem, choices).plan, random.machines);
     CHECK(found <= best * 1.005);
-    by_all_reduce += !choices.shapes[optimum.candidate.shape].raw_strategy.empty();
+    by_all_reduce += !choices.schemes[optimum.candidate.scheme].raw_strategy.empty();
   }
   CHECK(by_all_reduce > 0);
   CHECK(by_all_reduce < 18);

@@ -20,13 +20,13 @@ void check_instance(std::uint64_t seed, const Features& features, int plans) {
           .seconds;
   CHECK(tight >= bound * (1 - 1e-3));  // both are searched to 1e-4
   for (int i = 0; i < plans; ++i) {
-    const std::size_t shape = instance.random_shape();
+    const std::size_t scheme = instance.random_scheme();
     const std::vector<std::uint16_t> options = instance.random_options();
-    INFO(instance.describe(shape));
-    const double simulated = instance.iteration_s(shape, options);
+    INFO(instance.describe(scheme));
+    const double simulated = instance.iteration_s(scheme, options);
     CHECK(bound <= simulated);
     CHECK(tight <= simulated);
-    const Choices one = instance.only(shape, options);
+    const Choices one = instance.only(scheme, options);
     CHECK(lower_bound(instance.model(), instance.machines(), one).seconds <= simulated);
   }
 }
@@ -65,8 +65,8 @@ TEST_CASE("The bound of a single node is what coding takes") {
       *std::max_element(model.gradients.begin(), model.gradients.end(),
                         [](const auto& a, const auto& b) { return a.ready_s < b.ready_s; });
   const costs::CodecCosts& codec = machines.profile.codec("onebit");
-  choices.shapes.resize(1);
-  choices.shapes.front() = {.strategy = "ps"};
+  choices.schemes.resize(1);
+  choices.schemes.front() = {.strategy = "ps"};
   CHECK(lower_bound(model, machines, choices).seconds >=
         Approx(computed + codec.encode(last.elements) + codec.decode(last.elements)));
 }

@@ -14,7 +14,7 @@ namespace hipress::planner {
 namespace {
 
 Candidate random_candidate(const Choices& choices, std::mt19937_64& draws) {
-  Candidate candidate = {static_cast<std::uint32_t>(draws() % choices.shapes.size()), {}};
+  Candidate candidate = {static_cast<std::uint32_t>(draws() % choices.schemes.size()), {}};
   for (const auto& options : choices.gradients) {
     candidate.options.push_back(static_cast<std::uint16_t>(draws() % options.size()));
   }
@@ -37,12 +37,12 @@ Candidate rotating_candidate(const Problem& problem, const Choices& choices,
 
 std::int64_t simulated(const Problem& problem, const Choices& choices, const Candidate& candidate,
                        casync::Folding folding) {
-  const casync::Plan plan = make_plan(problem, choices, candidate.shape, candidate.options);
+  const casync::Plan plan = make_plan(problem, choices, candidate.scheme, candidate.options);
   const sim::TaskCosts costs(*problem.profile, plan.algorithms);
   return sim::simulate(casync::expand(problem.model, plan, folding), costs,
                        problem.machines->cluster,
                        {.network = sim::Network::kPort,
-                        .transfer_order = choices.shapes[candidate.shape].transfer_order})
+                        .transfer_order = choices.schemes[candidate.scheme].transfer_order})
       .iteration.count();
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("Exact timelines end when the simulator says, to the picosecond") {
     for (int i = 0; i < 6; ++i) {
       const Candidate candidate = random_candidate(choices, draws);
       if (!evaluator.can_be_exact(candidate)) continue;
-      CAPTURE(seed, i, candidate.shape, problem.nodes);
+      CAPTURE(seed, i, candidate.scheme, problem.nodes);
       CHECK(timeline.run(evaluator.exact(candidate)) ==
             simulated(problem, choices, candidate, casync::Folding::kNone));
     }
@@ -114,7 +114,7 @@ TEST_CASE("Folded timelines end when the simulator says, to the picosecond") {
       const Schedule schedule = evaluator.exact(candidate);
       if (schedule.representatives > 1) continue;
       ++folded;
-      CAPTURE(seed, i, candidate.shape, problem.nodes);
+      CAPTURE(seed, i, candidate.scheme, problem.nodes);
       const std::int64_t time = timeline.run(schedule);
       CHECK(time == simulated(problem, choices, candidate, casync::Folding::kFolded));
       CHECK(time == simulated(problem, choices, candidate, casync::Folding::kNone));

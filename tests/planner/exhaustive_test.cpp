@@ -18,10 +18,10 @@ namespace {
 double brute_force(const RandomInstance& instance) {
   const Choices& choices = instance.choices();
   double best = std::numeric_limits<double>::infinity();
-  for (std::size_t shape = 0; shape < choices.shapes.size(); ++shape) {
+  for (std::size_t scheme = 0; scheme < choices.schemes.size(); ++scheme) {
     std::vector<std::uint16_t> options(choices.gradients.size(), 0);
     for (std::size_t g = 0; g < options.size();) {
-      best = std::min(best, instance.iteration_s(shape, options));
+      best = std::min(best, instance.iteration_s(scheme, options));
       for (g = 0; g < options.size() && ++options[g] == choices.gradients[g].size(); ++g) {
         options[g] = 0;
       }
@@ -38,7 +38,7 @@ TEST_CASE("Branch and bound finds what simulating every plan finds") {
     const double best = brute_force(instance);
     const Optimum optimum = find_optimum(instance.problem(), instance.choices());
     CHECK(optimum.iteration_s == best);
-    CHECK(instance.iteration_s(optimum.candidate.shape, optimum.candidate.options) == best);
+    CHECK(instance.iteration_s(optimum.candidate.scheme, optimum.candidate.options) == best);
     CHECK(lower_bound(instance.model(), instance.machines(), instance.choices()).seconds <= best);
   }
 }

@@ -266,8 +266,8 @@ TEST_CASE("A pass that makes the plan slower is undone with a warning") {
 }
 
 TEST_CASE("Passes are named as they are called") {
-  CHECK(parse_pass_names("shape,more_accurate") ==
-        std::vector<std::string>{"shape", "more_accurate"});
+  CHECK(parse_pass_names("scheme,more_accurate") ==
+        std::vector<std::string>{"scheme", "more_accurate"});
   CHECK_THROWS_WITH(parse_pass_names("more_acurate"),
                     Contains("'more_acurate'") && Contains("did you mean 'more_accurate'"));
   CHECK_THROWS_AS(parse_pass_names(""), io::InputError);

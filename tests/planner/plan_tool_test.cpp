@@ -492,9 +492,9 @@ TEST_CASE_METHOD(PlanFixture, "Passes are listed, reported and left out on reque
     }
     return found;
   };
-  CHECK(names("") == std::vector<std::string>{"shape", "more_accurate", "fewer_partitions",
+  CHECK(names("") == std::vector<std::string>{"scheme", "more_accurate", "fewer_partitions",
                                               "unused_algorithms"});
-  CHECK(names(" --disable-pass shape,fewer_partitions") ==
+  CHECK(names(" --disable-pass scheme,fewer_partitions") ==
         std::vector<std::string>{"more_accurate", "unused_algorithms"});
 }
 
@@ -604,7 +604,7 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests about a plan are refused with thei
 }
 
 TEST_CASE_METHOD(PlanFixture, "Options about a plan that have no effect are said to have none") {
-  const ToolRun done = run("hipress-plan --jitter uniform:0.1 --replicas 5 --disable-pass shape");
+  const ToolRun done = run("hipress-plan --jitter uniform:0.1 --replicas 5 --disable-pass scheme");
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("--jitter has no effect") && Contains("--replicas has no effect") &&
                            Contains("--disable-pass has no effect"));

@@ -14,7 +14,8 @@ std::pair<double, double> check_prefixes(const Problem& problem, std::uint64_t s
   const Choices choices = make_choices(problem);
   Evaluator evaluator(problem, choices);
   const ReadyTimes ready = ready_times(problem.model, problem.machines->cluster);
-  const auto work = least_work(problem.model, *problem.machines, choices, choices.shapes[0], ready);
+  const auto work =
+      least_work(problem.model, *problem.machines, choices, choices.schemes[0], ready);
   PrefixBound bound(evaluator, 0, ready, work);
   REQUIRE(bound.prepare(kNever));
   std::mt19937_64 draws(seed);
@@ -101,7 +102,7 @@ TEST_CASE("A gradient alone is bounded by what its servers' queues do in their o
   for (auto& options : choices.gradients) options = {{0, 4}};  // onebit, K = N
   Evaluator evaluator(problem, choices);
   const ReadyTimes ready = ready_times(model, machines.cluster);
-  const auto work = least_work(model, machines, choices, choices.shapes[0], ready);
+  const auto work = least_work(model, machines, choices, choices.schemes[0], ready);
   PrefixBound bound(evaluator, 0, ready, work);
 
   // Every node encodes for 3 servers, before the first sum can begin; as server it adds 3 slices

@@ -59,29 +59,29 @@ class RandomInstance {
   const Choices& choices() const { return choices_; }
   Problem problem() const {
     return {.model = model_,
-            .strategy = choices_.shapes.front().strategy,
+            .strategy = choices_.schemes.front().strategy,
             .nodes = machines_->cluster.nodes,
             .algorithms = {"onebit", "fp16"},
             .profile = &profile_,
             .machines = machines_.get()};
   }
 
-  double iteration_s(std::size_t shape, const std::vector<std::uint16_t>& options) const {
-    casync::Plan plan = make_plan(problem(), choices_, shape, options);
+  double iteration_s(std::size_t scheme, const std::vector<std::uint16_t>& options) const {
+    casync::Plan plan = make_plan(problem(), choices_, scheme, options);
     plan.gpus_per_node = machines_->cluster.gpus_per_node;
     const sim::TaskCosts costs(profile_, plan.algorithms);
     const sim::Options how = {.network = machines_->network,
-                              .transfer_order = choices_.shapes[shape].transfer_order};
+                              .transfer_order = choices_.schemes[scheme].transfer_order};
     return casync::to_seconds(
         sim::simulate(casync::expand(model_, plan), costs, machines_->cluster, how).iteration);
   }
 
-  std::string describe(std::size_t shape) const {
+  std::string describe(std::size_t scheme) const {
     const costs::Cluster& cluster = machines_->cluster;
     std::ostringstream text;
-    text << choices_.shapes[shape].strategy << " raw '" << choices_.shapes[shape].raw_strategy
-         << "' bulk " << choices_.shapes[shape].bulk.threshold_bytes << " batch "
-         << choices_.shapes[shape].batch.threshold_bytes << " N " << cluster.nodes << " "
+    text << choices_.schemes[scheme].strategy << " raw '" << choices_.schemes[scheme].raw_strategy
+         << "' bulk " << choices_.schemes[scheme].bulk.threshold_bytes << " batch "
+         << choices_.schemes[scheme].batch.threshold_bytes << " N " << cluster.nodes << " "
          << sim::to_string(machines_->network) << " gpus " << cluster.gpus_per_node << " cores "
          << cluster.cores_per_host << " turn " << cluster.core_turn_s << " burst "
          << cluster.link.burst_bytes << " duplex "
@@ -99,12 +99,12 @@ class RandomInstance {
     }
     return options;
   }
-  std::size_t random_shape() { return draws_.below(choices_.shapes.size()); }
+  std::size_t random_scheme() { return draws_.below(choices_.schemes.size()); }
 
   /// Leaves one plan of all.
-  Choices only(std::size_t shape, const std::vector<std::uint16_t>& options) const {
+  Choices only(std::size_t scheme, const std::vector<std::uint16_t>& options) const {
     Choices one = choices_;
-    one.shapes = {choices_.shapes[shape]};
+    one.schemes = {choices_.schemes[scheme]};
     for (std::size_t g = 0; g < options.size(); ++g) {
       one.gradients[g] = {choices_.gradients[g][options[g]]};
     }
@@ -207,21 +207,21 @@ class RandomInstance {
                            gradient.elements < k ? 1 : k});
       }
     }
-    add_shapes(features);
+    add_schemes(features);
   }
 
-  void add_shapes(const Features& features) {
+  void add_schemes(const Features& features) {
     const double backward = models::backward_s(model_);
     const std::size_t count = features.grouping ? 3 : 1;
     for (std::size_t i = 0; i < count; ++i) {
-      Shape shape = {.strategy = draws_.one_in(2) ? "ps" : "ring"};
-      if (all_reduce_) shape.raw_strategy = "allreduce";
-      if (draws_.one_in(2)) shape.transfer_order = sim::TransferOrder::kNeed;
+      Scheme scheme = {.strategy = draws_.one_in(2) ? "ps" : "ring"};
+      if (all_reduce_) scheme.raw_strategy = "allreduce";
+      if (draws_.one_in(2)) scheme.transfer_order = sim::TransferOrder::kNeed;
       if (features.grouping) {
-        shape.bulk = rule(backward);
-        shape.batch = rule(backward);
+        scheme.bulk = rule(backward);
+        scheme.batch = rule(backward);
       }
-      choices_.shapes.push_back(shape);
+      choices_.schemes.push_back(scheme);
     }
   }
 

@@ -27,17 +27,17 @@ namespace {
 
 std::int64_t simulated(const Problem& problem, const Choices& choices, const Candidate& candidate,
                        casync::Folding folding = casync::Folding::kNone) {
-  const casync::Plan plan = make_plan(problem, choices, candidate.shape, candidate.options);
+  const casync::Plan plan = make_plan(problem, choices, candidate.scheme, candidate.options);
   const sim::TaskCosts costs(*problem.profile, plan.algorithms);
   return sim::simulate(casync::expand(problem.model, plan, folding), costs,
                        problem.machines->cluster,
                        {.network = problem.machines->network,
-                        .transfer_order = choices.shapes[candidate.shape].transfer_order})
+                        .transfer_order = choices.schemes[candidate.scheme].transfer_order})
       .iteration.count();
 }
 
 Candidate random_candidate(const Choices& choices, RandomMatrices& random) {
-  Candidate candidate = {static_cast<std::uint32_t>(random.below(choices.shapes.size())), {}};
+  Candidate candidate = {static_cast<std::uint32_t>(random.below(choices.schemes.size())), {}};
   for (const auto& options : choices.gradients) {
     candidate.options.push_back(static_cast<std::uint16_t>(random.below(options.size())));
   }
@@ -85,8 +85,8 @@ TEST_CASE("Exact timelines of stages end when the simulator says, to the picosec
       const Schedule schedule = evaluator.exact(candidate);
       staged += count_staged(choices, candidate);
       folded += schedule.representatives == 1 && count_staged(choices, candidate) > 0 ? 1 : 0;
-      grouped += choices.shapes[candidate.shape].bulk.threshold_bytes > 0 ? 1 : 0;
-      CAPTURE(seed, i, candidate.shape, problem.nodes, schedule.representatives);
+      grouped += choices.schemes[candidate.scheme].bulk.threshold_bytes > 0 ? 1 : 0;
+      CAPTURE(seed, i, candidate.scheme, problem.nodes, schedule.representatives);
       const std::int64_t time = timeline.run(schedule);
       CHECK(time == simulated(problem, choices, candidate));
       CHECK(timeline.run(evaluator.whole(candidate)) == time);
@@ -145,13 +145,13 @@ void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
       const double time_s =
           casync::to_seconds(casync::Picoseconds(simulated(problem, choices, candidate)));
       Choices one = choices;
-      one.shapes = {choices.shapes[candidate.shape]};
+      one.schemes = {choices.schemes[candidate.scheme]};
       for (std::size_t g = 0; g < one.gradients.size(); ++g) {
         one.gradients[g] = {choices.gradients[g][candidate.options[g]]};
       }
-      const Shape& shape = one.shapes.front();
-      CAPTURE(seed, i, shape.strategy, shape.raw_strategy, shape.bulk.threshold_bytes,
-              shape.batch.threshold_bytes, problem.nodes);
+      const Scheme& scheme = one.schemes.front();
+      CAPTURE(seed, i, scheme.strategy, scheme.raw_strategy, scheme.bulk.threshold_bytes,
+              scheme.batch.threshold_bytes, problem.nodes);
       CHECK(bound <= time_s);
       CHECK(lower_bound(problem.model, *problem.machines, one).seconds <= time_s);
       CHECK(lower_bound(problem.model, *problem.machines, one, {.branch_nodes = 30}).seconds <=

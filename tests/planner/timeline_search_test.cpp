@@ -163,7 +163,7 @@ TEST_CASE("Options begin with what sends a gradient as it is, and K keeps slices
   CHECK(of(3, casync::kRaw).empty());
   const auto first = static_cast<std::size_t>(choices.gradients[3].front().algorithm);
   CHECK(choices.algorithms[first].name == "fp16");
-  CHECK(choices.shapes.size() == 1);
+  CHECK(choices.schemes.size() == 1);
 }
 
 TEST_CASE("Algorithms are ordered by how much of a gradient they give up") {

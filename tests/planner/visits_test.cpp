@@ -27,8 +27,9 @@ TEST_CASE("A preemptive schedule does first what has the longest tail") {
 /// The bound of visits alone, with nothing known.
 double by_visits_s(const Problem& problem, const Choices& choices) {
   const ReadyTimes ready = ready_times(problem.model, problem.machines->cluster);
-  const auto work = least_work(problem.model, *problem.machines, choices, choices.shapes[0], ready);
-  VisitBound visits(problem.model, *problem.machines, choices, choices.shapes[0], ready, work, 1);
+  const auto work =
+      least_work(problem.model, *problem.machines, choices, choices.schemes[0], ready);
+  VisitBound visits(problem.model, *problem.machines, choices, choices.schemes[0], ready, work, 1);
   return visits.least(1e18, 1'000'000) * 1e-12;
 }
 
@@ -93,19 +94,19 @@ TEST_CASE("Plans of few large gradients are bounded within 3 % in the median, 10
   CHECK(gaps[27] <= 0.10);
 }
 
-TEST_CASE("Where everything is all-reduced, the bound is the fastest shape's time") {
+TEST_CASE("Where everything is all-reduced, the bound is the fastest scheme's time") {
   FewLarge instance(3, sim::Network::kFair);
   Problem problem = instance.problem();
   problem.strategy = "allreduce";
   problem.algorithms = {};
   problem.grouping = Grouping::kAny;
   const Choices choices = make_choices(problem);
-  REQUIRE(choices.shapes.size() > 10);
+  REQUIRE(choices.schemes.size() > 10);
   double best_s = 1e9;
   const std::vector<std::uint16_t> options(choices.gradients.size(), 0);
-  for (std::size_t shape = 0; shape < choices.shapes.size(); ++shape) {
+  for (std::size_t scheme = 0; scheme < choices.schemes.size(); ++scheme) {
     best_s = std::min(
-        best_s, simulated_iteration_s(problem.model, make_plan(problem, choices, shape, options),
+        best_s, simulated_iteration_s(problem.model, make_plan(problem, choices, scheme, options),
                                       *problem.machines));
   }
   const double bound_s =

@@ -33,7 +33,7 @@ std::span<const Pass> passes();
 
 /// Bulk groups, batches and transfer order, where a change of one of them makes the iteration
 /// shorter.
-TimedPlan refine_shape(const PassContext& context, const TimedPlan& plan);
+TimedPlan refine_scheme(const PassContext& context, const TimedPlan& plan);
 
 /// The least loss within Problem::tolerance of the iteration: nothing compressed where that is
 /// enough, else raw or more accurate algorithms wherever they can be. Then no gradient is left that

@@ -19,8 +19,8 @@ namespace {
 constexpr double kMaxCheckedTasks = 200e3;  // of a graph that is expanded to be checked
 
 constexpr std::array kPasses = {
-    Pass{"shape", "other bulk groups, batches or transfer order where that is faster",
-         refine_shape},
+    Pass{"scheme", "other bulk groups, batches or transfer order where that is faster",
+         refine_scheme},
     Pass{"more_accurate",
          "raw, half precision or finer algorithms where that costs no more than --tolerance",
          more_accurate, true},

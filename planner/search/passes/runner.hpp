@@ -32,7 +32,7 @@ PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
                         const TimedPlan* uncompressed = nullptr,
                         std::span<const Pass> rows = passes());
 
-/// "shape,more_accurate" as names of passes; io::InputError that proposes one for unknown names.
+/// "scheme,more_accurate" as names of passes; io::InputError that proposes one for unknown names.
 std::vector<std::string> parse_pass_names(const std::string& text);
 
 /// What is wrong with a plan for the problem, or empty: decisions, algorithms and K that cannot be,
