@@ -204,6 +204,32 @@ Curve Curve::times(double factor) const {
   return scaled;
 }
 
+Curve between(const Curve& a, const Curve& b, double share) {
+  // A curve with a piece wherever either has one.
+  const auto piece_at = [](const Curve& curve, double x) {
+    Curve::Piece found;
+    for (const Curve::Piece& piece : curve.pieces) {
+      if (piece.from <= x || &piece == curve.pieces.data()) found = piece;
+    }
+    return found;
+  };
+  std::vector<double> starts;
+  for (const Curve* const curve : {&a, &b}) {
+    for (const Curve::Piece& piece : curve->pieces) starts.push_back(piece.from);
+  }
+  std::ranges::sort(starts);
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  Curve curve;
+  for (const double from : starts) {
+    const Curve::Piece of_a = piece_at(a, from), of_b = piece_at(b, from);
+    curve.pieces.push_back({.from = from,
+                            .a_s = of_a.a_s + share * (of_b.a_s - of_a.a_s),
+                            .b_s = of_a.b_s + share * (of_b.b_s - of_a.b_s)});
+  }
+  curve.floor_s = a.floor_s + share * (b.floor_s - a.floor_s);
+  return curve;
+}
+
 Fit fit_curve(const std::vector<Sample>& samples) {
   check(samples);
   std::vector<Sample> sorted = samples;

@@ -32,6 +32,9 @@ struct Curve {
   bool operator==(const Curve&) const = default;
 };
 
+/// The curve that lies between two at every size: `share` of the way from `a` to `b`, 0 to 1.
+Curve between(const Curve& a, const Curve& b, double share);
+
 /// One measurement: x (elements or bytes), the median of its repetitions and their spread.
 struct Sample {
   std::int64_t x = 0;

@@ -101,6 +101,11 @@ std::string foreign_costs(const Profile& profile, const std::string& algorithm) 
   if (row.empty() || row == algorithm) return {};
   const bool any_rank = profile.codec(row).is_staged();
   if (any_rank && with_rank(row, {}) == with_rank(algorithm, {})) return {};
+  return foreign_costs(profile, algorithm, row);
+}
+
+std::string foreign_costs(const Profile& profile, const std::string& algorithm,
+                          const std::string& row) {
   return fmt::format(
       "{} is charged what {} costs, since profile {} has no costs of its own for it; "
       "hipress-profile --algorithm {} measures them",

@@ -1,7 +1,6 @@
 #include "costs/stage_costs.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <Eigen/Dense>
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <stdexcept>
 
 #include "costs/robust.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 
 namespace hipress::costs {
 namespace {
@@ -122,12 +122,6 @@ void check(const std::vector<StageSample>& samples) {
   }
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 }  // namespace
 
 StageWork encode_work(std::span<const kernels::Stage> stages, int stage, std::int64_t elements) {
@@ -186,23 +180,8 @@ StageFit fit_stage(const std::vector<StageSample>& samples) {
 }
 
 std::string with_rank(std::string_view algorithm, std::optional<int> rank) {
-  const std::string_view whole = trimmed(algorithm);
-  std::vector<std::string> parameters;
-  if (rank) parameters.push_back(fmt::format("rank={}", *rank));
-  const std::size_t open = whole.find('(');
-  if (open != std::string_view::npos) {
-    std::string_view list = whole.substr(open + 1, whole.rfind(')') - open - 1);
-    while (!list.empty()) {
-      const std::size_t comma = list.find(',');
-      const std::string_view one = trimmed(list.substr(0, comma));
-      if (!one.empty() && trimmed(one.substr(0, one.find('='))) != "rank")
-        parameters.emplace_back(one);
-      list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-    }
-  }
-  const std::string_view name = trimmed(whole.substr(0, open));
-  if (parameters.empty()) return std::string(name);
-  return fmt::format("{}({})", name, fmt::join(parameters, ","));
+  return kernels::with_parameter(algorithm, "rank",
+                                 rank ? std::optional(fmt::format("{}", *rank)) : std::nullopt);
 }
 
 }  // namespace hipress::costs

@@ -27,14 +27,14 @@ std::vector<std::int64_t> shape_of(const Gradient& gradient);
 
 /// What is trained: its gradients in input order (gradient g is the one with index g).
 struct Model {
-  std::string name;
-  std::string source;    ///< where sizes and timings come from
-  int batch = 0;         ///< per GPU, in units of the model's throughput; 0 if not known
-  std::string unit;      ///< of the throughput: "images", "tokens"
-  double forward_s = 0;  ///< 0 if not known
+  std::string name = {};
+  std::string source = {};  ///< where sizes and timings come from
+  int batch = 0;            ///< per GPU, in units of the model's throughput; 0 if not known
+  std::string unit = {};    ///< of the throughput: "images", "tokens"
+  double forward_s = 0;     ///< 0 if not known
   /// False of a file that lists gradients as frameworks list parameters: the last is ready first.
   bool in_backward_order = true;
-  std::vector<Gradient> gradients;
+  std::vector<Gradient> gradients = {};
 };
 
 /// The last ready time, which is the length of backward: max over gradients, 0 for an empty model.

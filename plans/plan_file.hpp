@@ -13,12 +13,21 @@
 
 namespace hipress::plans {
 
+/// How gradients that a plan sends sparse travel where they are not sparse enough for that.
+struct DenseFallback {
+  double above = 1;                ///< the density (kernels::kDensity) from which on
+  std::string algorithm = "none";  ///< "none": raw
+  std::int32_t partitions = 1;     ///< K
+  bool operator==(const DenseFallback&) const = default;
+};
+
 /// A plan whose algorithms are resolved: `codecs[i]` is the codec of `plan.algorithms[i]`.
 struct ResolvedPlan {
   casync::Plan plan;
   std::vector<std::shared_ptr<const kernels::Codec>> codecs;
   /// That a plan YAML was made for; none: it does not say.
   std::optional<casync::TransferOrder> transfer_order = {};
+  std::optional<DenseFallback> dense = {};
 };
 
 /// What a plan is resolved against.
@@ -76,6 +85,7 @@ struct PlanReport {
   std::optional<double> lower_bound_s = {};  ///< of all plans that were searched
   /// That it was made for; written where it is another than ready.
   casync::TransferOrder transfer_order = casync::TransferOrder::kReady;
+  std::optional<DenseFallback> dense = {};
 };
 
 /// Writes the plan YAML: schema hipress.plan/1, the report, this tool's version, and every

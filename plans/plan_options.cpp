@@ -90,6 +90,11 @@ bool is_on(const PlanOptions& options) {
   return options.*kMember;
 }
 
+template <auto kMember>
+bool has_value(const PlanOptions& options) {
+  return (options.*kMember).has_value();
+}
+
 using O = PlanOptions;
 constexpr std::array kRows = {
     PlanOptionRow{"--bulk-threshold", is_text<&O::bulk_threshold>,
@@ -100,6 +105,7 @@ constexpr std::array kRows = {
                   clear<&O::batch_threshold, &O::batch_wait, &O::batch_limit>},
     PlanOptionRow{"--batch-wait", is_text<&O::batch_wait>, clear<&O::batch_wait>},
     PlanOptionRow{"--batch-limit", is_text<&O::batch_limit>, clear<&O::batch_limit>},
+    PlanOptionRow{"--density", has_value<&O::density>, clear<&O::density>},
     PlanOptionRow{"--raw-allreduce", is_on<&O::raw_allreduce>, clear<&O::raw_allreduce>},
     PlanOptionRow{"--no-pipelining", is_on<&O::no_pipelining>, clear<&O::no_pipelining>},
     PlanOptionRow{"--no-bulk", is_on<&O::no_bulk>, clear<&O::no_bulk>},
@@ -122,10 +128,14 @@ void declare(CLI::App& app, PlanOptions& options) {
   app.add_option("--batch-wait", options.batch_wait,
                  "… but none whose gradient is ready later than so long after the first (1ms)");
   app.add_option("--batch-limit", options.batch_limit, "… and no launch larger than this (4MiB)");
+  app.add_option(
+      "--density", options.density,
+      "Share of entries that gradients sent sparse have, instead of the plan's; where its "
+      "break-even is lower, they go dense");
   app.add_flag("--raw-allreduce", options.raw_allreduce,
                "Gradients that are not compressed use the library's all-reduce");
   app.add_flag("--no-pipelining", options.no_pipelining,
-               "Gradients one after the other, each in steps that do not overlap on a node");
+               "Gradients one after the other, each in phases that do not overlap on a node");
   app.add_flag("--no-bulk", options.no_bulk,
                "Neither bulk groups nor batches, whatever the plan says");
   app.add_flag("--no-selection", options.no_selection,
@@ -150,6 +160,7 @@ void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan&
                     plan.batch);
   if (options.raw_allreduce) plan.raw_strategy = "allreduce";
   if (options.no_selection) compress_everything(context, resolved);
+  if (options.density) set_density(*options.density, context, resolved);
   if (options.no_bulk) {
     plan.bulk = plan.batch = {};
     plan.bulk_groups.clear();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace hipress::plans {
 struct PlanOptions {
   std::string bulk_threshold = {}, bulk_wait = {}, bulk_limit = {};
   std::string batch_threshold = {}, batch_wait = {}, batch_limit = {};
+  std::optional<double> density = {};
   bool raw_allreduce = false;
   bool no_pipelining = false, no_bulk = false, no_selection = false;
 };
@@ -35,5 +37,13 @@ void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan&
 /// Without selection: every gradient is compressed, K = N, with the algorithm that compresses most
 /// elements in the plan, or the context's if it compresses nothing.
 void compress_everything(const PlanContext& context, ResolvedPlan& plan);
+
+/// An algorithm's text with another density.
+std::string with_density(const std::string& algorithm, double density);
+
+/// Every gradient that the plan sends sparse goes with that density, or as the plan's fallback
+/// says, if it is above what that takes. InputError for a density that is none, and for a plan
+/// without such gradients.
+void set_density(double density, const PlanContext& context, ResolvedPlan& plan);
 
 }  // namespace hipress::plans

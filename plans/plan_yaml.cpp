@@ -201,6 +201,22 @@ void read_aggregations(const io::YamlNode& root, const models::Model& model, cas
   }
 }
 
+DenseFallback read_dense(const io::YamlNode& node) {
+  node.expect_keys({"above", "algorithm", "K"});
+  DenseFallback dense;
+  dense.above = node.at("above").number(0, 1);
+  const io::YamlNode algorithm = node.at("algorithm");
+  dense.algorithm = algorithm.text();
+  // Only rows of the table, since a plan file must not make programs run.
+  const bool known = kernels::find_algorithm(dense.algorithm) != nullptr;
+  if (dense.algorithm != kNone &&
+      !(known && kernels::make_codec(dense.algorithm)->traits().half_precision)) {
+    algorithm.fail(fmt::format("must be none, fp16 or bf16, got {}", io::quote(dense.algorithm)));
+  }
+  dense.partitions = static_cast<std::int32_t>(node.at("K").integer(1, kMaxPartitions));
+  return dense;
+}
+
 void write_aggregation(YAML::Emitter& out, const casync::Aggregation& aggregation) {
   const auto entry = [&](const char* key, const std::string& value) {
     out << YAML::Key << key << YAML::Value << value;
@@ -241,7 +257,7 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "lower_bound",
                     "search", "network", "profile", "tool", "raw", "transfer_order", "bulk",
-                    "batch", "gradients", "operation", "root"});
+                    "batch", "gradients", "operation", "root", "dense"});
   require_schema(root);
   require_agreement(root, context);
   require_times(root);
@@ -255,6 +271,7 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   ResolvedPlan resolved = matcher.take();
   read_operation(root, resolved.plan);
   read_aggregations(root, context.model, resolved.plan);
+  if (const auto dense = root.find("dense")) resolved.dense = read_dense(*dense);
   if (const auto order = root.find("transfer_order")) {
     located(*order, [&] { resolved.transfer_order = casync::parse_transfer_order(order->text()); });
   }
@@ -290,6 +307,13 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
     entry("transfer_order", casync::to_string(report.transfer_order));
   }
   write_aggregations(out, model, plan);
+  if (report.dense) {
+    out << YAML::Key << "dense" << YAML::Value << YAML::Flow << YAML::BeginMap;
+    entry("above", fmt::format("{:.4g}", report.dense->above));
+    entry("algorithm", report.dense->algorithm);
+    entry("K", report.dense->partitions);
+    out << YAML::EndMap;
+  }
   write_gradients(out, model, plan);
   out << YAML::EndMap;
   io::write_file(path, [&](std::ostream& stream) { stream << out.c_str() << '\n'; });

@@ -53,10 +53,6 @@ void add_integer(FieldWriter& to, std::uint32_t field, const char* name, std::ui
   add(to, field, name, [&](FieldWriter& out) { out.integer(chakra::kInteger, value); });
 }
 
-void add_text(FieldWriter& to, std::uint32_t field, const char* name, const std::string& value) {
-  add(to, field, name, [&](FieldWriter& out) { out.bytes(chakra::kText, value); });
-}
-
 void add_numbers(FieldWriter& to, std::uint32_t field, const char* name, const Numbers& values) {
   FieldWriter list;
   list.packed(chakra::kListValues, values);

@@ -26,7 +26,7 @@ Nonce make_nonce() {
 }
 
 void append(std::vector<std::byte>& bytes, std::span<const std::byte> more) {
-  bytes.insert(bytes.end(), more.begin(), more.end());
+  for (const std::byte byte : more) bytes.push_back(byte);
 }
 
 /// The bytes that both ends sign. All parts but the last have a fixed length, so that different

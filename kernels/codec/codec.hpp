@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,6 +137,10 @@ const std::vector<AlgorithmRow>& algorithms();
 
 /// The row of "tbq" or "tbq(tau=0.25)"; null for what the table lacks.
 const AlgorithmRow* find_algorithm(std::string_view text);
+
+/// A parameter's value in an algorithm's text, given or by default: 0.01 of "dgc" and "rho". None
+/// where there is no such parameter, or no such algorithm in the table and none is given.
+std::optional<double> parameter_value(std::string_view text, std::string_view name);
 
 /// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
 std::string algorithm_names();

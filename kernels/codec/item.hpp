@@ -56,9 +56,9 @@ struct EncodeItem {
   ValueType type = ValueType::kFloat32;
   std::int64_t elements = 0;
   float divisor = 1;             ///< values are divided by it first
-  State state;                   ///< read and updated
+  State state = {};              ///< read and updated
   std::byte* message = nullptr;  ///< encoded_bytes(elements) bytes, 16-byte aligned
-  DrawKey key;
+  DrawKey key = {};
   std::int64_t* message_bytes =
       nullptr;  ///< out, may be null: bytes really used, on the codec's device
 };

@@ -400,6 +400,19 @@ const AlgorithmRow* find_algorithm(std::string_view text) {
   return found == entries().end() ? nullptr : &found->row;
 }
 
+std::optional<double> parameter_value(std::string_view text, std::string_view name) {
+  if (const std::optional<std::string> given = parameter_of(text, name)) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), value);
+    if (error == std::errc() && end == given->data() + given->size()) return value;
+    return std::nullopt;
+  }
+  const AlgorithmRow* const row = find_algorithm(text);
+  if (row == nullptr) return std::nullopt;
+  const auto found = std::ranges::find(row->parameters, name, &Parameter::name);
+  return found == row->parameters.end() ? std::nullopt : std::optional(found->value);
+}
+
 std::string algorithm_names() {
   std::vector<std::string_view> names;
   for (const Entry& entry : entries()) names.push_back(entry.row.name);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 
@@ -39,16 +38,7 @@ std::optional<int> built_in_place(std::string_view name) {
 
 /// Of "powersgd(rank=4)" or, with its default, "powersgd"; 0 of algorithms without a rank.
 int rank_of(std::string_view name) {
-  constexpr std::string_view kRank = "rank";
-  const kernels::AlgorithmRow* const row = kernels::find_algorithm(name);
-  if (row == nullptr) return 0;
-  const auto parameter =
-      std::find_if(row->parameters.begin(), row->parameters.end(),
-                   [&](const kernels::Parameter& one) { return one.name == kRank; });
-  if (parameter == row->parameters.end()) return 0;
-  const std::size_t given = name.find("rank=");
-  if (given == std::string_view::npos) return static_cast<int>(parameter->value);
-  return std::atoi(std::string(name.substr(given + kRank.size() + 1)).c_str());
+  return static_cast<int>(kernels::parameter_value(name, "rank").value_or(0));
 }
 
 int parse_place(const std::string& text) {

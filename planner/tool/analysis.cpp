@@ -12,6 +12,7 @@
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
 #include "kernels/codec/codec.hpp"
+#include "planner/analysis/break_even.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {
@@ -213,9 +214,9 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
 namespace {
 
 /// Does what was asked for unless the budget is over, or until it is; a diagnostic then says so. A
-/// plan that was searched is not lost because its graph is too large for `option`.
+/// plan that was searched is not lost because its graph is too large for `what`.
 template <class Work>
-void within_budget(const char* option, const AnalysisOptions& options, const Problem& problem,
+void within_budget(const char* what, const AnalysisOptions& options, const Problem& problem,
                    Analysis& analysis, const Work& work) {
   const std::shared_ptr<SimulationBudget>& budget = problem.machines->budget;
   try {
@@ -223,10 +224,10 @@ void within_budget(const char* option, const AnalysisOptions& options, const Pro
     work();
   } catch (const io::InputError& error) {
     if (!options.plan.empty()) throw;
-    analysis.diagnostics.push_back(fmt::format("{} was left out: {}", option, error.what()));
+    analysis.diagnostics.push_back(fmt::format("{} was left out: {}", what, error.what()));
   } catch (const sim::Stopped&) {
     analysis.diagnostics.push_back(fmt::format(
-        "{} was left out: {}", option,
+        "{} was left out: {}", what,
         budget->interrupted() ? "interrupted"
                               : "it takes longer than the budget; give a larger --budget"));
   }
@@ -242,6 +243,10 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
   if (options.robust) {
     within_budget("--robust", options, problem, analysis,
                   [&] { make_robust(options, problem, search, found, analysis); });
+  }
+  if (options.plan.empty() && search.simulates) {
+    within_budget("the density from which on the plan goes dense", options, problem, analysis,
+                  [&] { analysis.dense = dense_fallback(problem, analysis.plan); });
   }
   if (options.explain) {
     within_budget("--explain", options, problem, analysis,

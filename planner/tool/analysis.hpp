@@ -12,6 +12,7 @@
 #include "planner/analysis/robust.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/search/passes/runner.hpp"
+#include "plans/plan_file.hpp"
 
 /// What hipress-plan does with a plan once it has one: passes, and what is asked about it.
 namespace hipress::planner {
@@ -59,6 +60,7 @@ struct Analysis {
   std::optional<RobustChoice> robust;
   std::optional<Explanation> explanation;
   std::optional<PlanComparison> comparison;
+  std::optional<plans::DenseFallback> dense;  ///< of plans that gather sparse messages
 };
 
 /// What a search left: its plan, and the budget that it used.
@@ -77,7 +79,7 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
 void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
                     const Analysis& analysis);
 
-/// Adds "passes", and what else there is of "robust", "explain" and "compare".
+/// Adds "passes", and what else there is of "dense", "robust", "explain" and "compare".
 void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis);
 
 }  // namespace hipress::planner

@@ -272,6 +272,11 @@ Json json_of(const PlanComparison& comparison) {
 void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
                     const Analysis& analysis) {
   print_passes_run(out, analysis);
+  if (const auto& dense = analysis.dense) {
+    fmt::print(out, "dense ({}, K = {}) is faster from density {:.3g} on; replay with --density\n",
+               dense->algorithm == "none" ? "raw" : dense->algorithm, dense->partitions,
+               dense->above);
+  }
   if (analysis.robust) print_robust(out, *analysis.robust);
   if (analysis.explanation) print_explanation(out, problem.model, *analysis.explanation);
   if (analysis.comparison) {
@@ -282,6 +287,10 @@ void print_analysis(std::ostream& out, const AnalysisOptions& options, const Pro
 
 void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis) {
   report["passes"] = json_of(analysis.passes);
+  if (const auto& dense = analysis.dense) {
+    report["dense"] = {
+        {"above", dense->above}, {"algorithm", dense->algorithm}, {"K", dense->partitions}};
+  }
   if (analysis.robust) report["robust"] = json_of(*analysis.robust);
   if (analysis.explanation) report["explain"] = json_of(problem.model, *analysis.explanation);
   if (analysis.comparison) report["compare"] = json_of(*analysis.comparison);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "costs/density.hpp"
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "io/error.hpp"
@@ -137,6 +138,10 @@ void Request::read_machines() {
   diagnostics.insert(diagnostics.end(), loaded.diagnostics.begin(), loaded.diagnostics.end());
   for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
   profile = std::move(loaded.profile);
+  for (const std::string& name : problem.algorithms) {
+    std::string diagnostic = costs::add_costs_of_density(profile, name);
+    if (!diagnostic.empty()) diagnostics.push_back(std::move(diagnostic));
+  }
   costs::Cluster cluster = std::move(loaded.cluster);
   if (!searches()) cluster = for_plan(cluster, options.analysis.plan);
   problem.nodes = cluster.nodes;
@@ -369,7 +374,8 @@ void finish(const Request& request, Outcome& outcome) {
   if (request.searches()) {
     found.plan = planner::in_one_strategy(std::move(found.plan));
     add_replay_diagnostics(options, request.model, request.profile, found);
-    write_plan(options, request.model, found, request.profile, outcome.comparison);
+    write_plan(options, request.model, found, request.profile, outcome.comparison,
+               outcome.analysis.dense);
   }
   for (const std::string& diagnostic : found.diagnostics) spdlog::info("{}", diagnostic);
   const planner::Problem& problem = *outcome.problem;

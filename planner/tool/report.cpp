@@ -94,7 +94,8 @@ std::string why_forbidden(const Problem& problem, const casync::Plan& plan) {
 }  // namespace
 
 void write_plan(const Options& options, const models::Model& model, const SearchResult& found,
-                const costs::Profile& profile, const Comparison& comparison) {
+                const costs::Profile& profile, const Comparison& comparison,
+                const std::optional<plans::DenseFallback>& dense) {
   if (!options.yaml()) return plans::write_plan_text(options.output, model, found.plan);
   plans::write_plan_yaml(options.output, model, found.plan,
                          {.predicted_iteration_s = comparison.planned_s,
@@ -102,7 +103,8 @@ void write_plan(const Options& options, const models::Model& model, const Search
                           .profile = profile.name + " " + profile.fingerprint,
                           .network = options.network,
                           .lower_bound_s = comparison.lower_bound_s,
-                          .transfer_order = found.transfer_order});
+                          .transfer_order = found.transfer_order,
+                          .dense = dense});
 }
 
 void print_json(const Problem& problem, const SearchResult& found, double search_s,

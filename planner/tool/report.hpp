@@ -10,9 +10,11 @@
 /// What hipress-plan writes and prints.
 namespace hipress::planner {
 
-/// Writes the plan as the options say. io::InputError for a plan YAML whose time is not known.
+/// Writes the plan as the options say, in a YAML with its fallback. io::InputError for a plan YAML
+/// whose time is not known.
 void write_plan(const Options& options, const models::Model& model, const SearchResult& found,
-                const costs::Profile& profile, const Comparison& comparison);
+                const costs::Profile& profile, const Comparison& comparison,
+                const std::optional<plans::DenseFallback>& dense);
 
 /// One JSON object on stdout; `traced`: of the job that the model was made of.
 void print_json(const Problem& problem, const SearchResult& found, double search_s,

@@ -16,8 +16,8 @@ using Catch::Contains;
 namespace {
 
 const std::int64_t kShape[] = {20, 5};
-const hipress_gradient kGradients[] = {{"a", 100, HIPRESS_FLOAT32, 2, kShape},
-                                       {"b", 3, HIPRESS_BFLOAT16, 0, nullptr}};
+const hipress_gradient kGradients[] = {{"a", 100, HIPRESS_FLOAT32, 2, kShape, 0},
+                                       {"b", 3, HIPRESS_BFLOAT16, 0, nullptr, 0}};
 
 hipress_options options_of(int rank, int ranks, const char* rendezvous) {
   hipress_options options;
@@ -47,9 +47,9 @@ TEST_CASE("C: ranks average, each in an order of its own") {
     hipress_work* works[2] = {};
     for (int k = 0; k < 2; ++k) {
       const auto g = static_cast<std::uint32_t>(rank == 0 ? k : 1 - k);
-      const hipress_tensor tensor = g == 0
-                                        ? hipress_tensor{a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}
-                                        : hipress_tensor{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr};
+      const hipress_tensor tensor =
+          g == 0 ? hipress_tensor{a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}
+                 : hipress_tensor{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr, 0};
       if (hipress_submit(engine, g, &tensor, &works[g]) != HIPRESS_OK) problem += last_error();
     }
     for (hipress_work* const work : works) {
@@ -101,16 +101,16 @@ TEST_CASE("C: wrong arguments are refused, and say what would be right") {
   }
   SECTION("no gradients, one without name, one of another type") {
     CHECK(open(nullptr, 0) == HIPRESS_INVALID);
-    const hipress_gradient nameless = {nullptr, 3, HIPRESS_FLOAT32, 0, nullptr};
+    const hipress_gradient nameless = {nullptr, 3, HIPRESS_FLOAT32, 0, nullptr, 0};
     CHECK(open(&nameless, 1) == HIPRESS_INVALID);
     CHECK_THAT(last_error(), Contains("no name"));
-    const hipress_gradient strange = {"x", 3, static_cast<hipress_type>(3), 0, nullptr};
+    const hipress_gradient strange = {"x", 3, static_cast<hipress_type>(3), 0, nullptr, 0};
     CHECK(open(&strange, 1) == HIPRESS_INVALID);
     CHECK_THAT(last_error(), Contains("type 3"));
   }
   SECTION("a shape that is not the gradient's, or none") {
     const auto refusal = [&](std::int64_t elements, int dimensions, const std::int64_t* shape) {
-      const hipress_gradient gradient = {"x", elements, HIPRESS_FLOAT32, dimensions, shape};
+      const hipress_gradient gradient = {"x", elements, HIPRESS_FLOAT32, dimensions, shape, 0};
       CHECK(open(&gradient, 1) == HIPRESS_INVALID);
       return last_error();
     };
@@ -186,7 +186,7 @@ std::vector<float> average_many(hipress_engine* engine) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 2;
   std::vector<std::uint16_t> b(3, 0x3f80);
   const std::uint32_t numbers[] = {1, 0};
-  const hipress_tensor tensors[] = {{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr},
+  const hipress_tensor tensors[] = {{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr, 0},
                                     {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}};
   hipress_work* works[2] = {};
   REQUIRE(hipress_submit_many(engine, 2, numbers, tensors, works) == HIPRESS_OK);

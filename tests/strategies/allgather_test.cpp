@@ -10,6 +10,7 @@
 #include "casync/strategy.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
+#include "planner/analysis/break_even.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/choices.hpp"
 #include "planner/search/timeline_search.hpp"
@@ -188,4 +189,43 @@ TEST_CASE("at 1 % an all-gather is five times as fast as a ring in half precisio
     CHECK(bound_s > 0);
     CHECK(bound_s <= planned_s(any));
   }
+}
+
+TEST_CASE("a plan goes dense from the density on at which both ways take as long") {
+  const models::Model model = runtime::make_model({4'000'000});
+  costs::Profile costs = profile();
+  for (auto& [name, codec] : costs.codecs) codec = {};
+  costs.merge = {};
+  planner::Machines machines{costs, costs::cluster_from_profile(costs, 8), sim::Network::kPort};
+  planner::Problem problem = {.model = model,
+                              .strategy = "allgather",
+                              .nodes = 8,
+                              .algorithms = {"dgc(rho=0.01)"},
+                              .profile = &costs,
+                              .machines = &machines};
+  planner::TimedPlan plan = {.plan = plan_of(8, 8)};
+  plan.plan.algorithms[0].name = "dgc(rho=0.01)";
+  plan.plan.decisions = {{0, 8}};
+  // What travels takes as long at 7 * 8 rho n = 2 * 7/8 * 4 n, or 2 n with fp16, but for a
+  // message's own time.
+  const auto raw = planner::dense_fallback(problem, plan);
+  REQUIRE(raw.has_value());
+  CHECK(raw->algorithm == "none");
+  CHECK(raw->above == Approx(1.0 / 8).epsilon(0.02));
+  problem.algorithms.push_back("fp16");
+  const auto half = planner::dense_fallback(problem, plan);
+  REQUIRE(half.has_value());
+  CHECK(half->algorithm == "fp16");
+  CHECK(half->above == Approx(1.0 / 16).epsilon(0.02));
+  // An entry of 3.07 bytes at 1 % has more for its index where entries are few.
+  plan.plan.algorithms[0].name = "dgc(rho=0.01,packing=2)";
+  const auto packed = planner::dense_fallback(problem, plan);
+  REQUIRE(packed.has_value());
+  CHECK(packed->above > 2 * half->above);
+
+  plan.plan.decisions = {{casync::kRaw, 8}};
+  CHECK_FALSE(planner::dense_fallback(problem, plan).has_value());  // nothing is sparse
+  plan.plan.decisions = {{0, 8}};
+  plan.plan.strategy = "ps";
+  CHECK_FALSE(planner::dense_fallback(problem, plan).has_value());
 }

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "io/error.hpp"
+#include "kernels/codec/algorithm_list.hpp"
+#include "plans/plan_builder.hpp"
+#include "plans/plan_options.hpp"
+
+namespace hipress::plans {
+
+std::string with_density(const std::string& algorithm, double density) {
+  return kernels::with_parameter(algorithm, kernels::kDensity, fmt::format("{}", density));
+}
+
+void set_density(double density, const PlanContext& context, ResolvedPlan& resolved) {
+  if (!(density > 0 && density <= 1)) {
+    throw io::InputError(fmt::format(
+        "--density is the share of entries that are sent: above 0 and at most 1, got {}", density));
+  }
+  casync::Plan& plan = resolved.plan;
+  PlanContext same = context;
+  same.strategy = plan.strategy;
+  PlanBuilder builder(same);
+  bool sparse = false;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    const auto [index, partitions] = plan.decisions[g];
+    const auto decide = [&](const std::string& algorithm, std::int32_t parts) {
+      const bool raw = algorithm == "none";
+      builder.decide(g, raw ? casync::kRaw : builder.algorithm(algorithm), parts);
+    };
+    if (index == casync::kRaw) {
+      builder.decide(g, index, partitions);
+      continue;
+    }
+    const auto place = static_cast<std::size_t>(index);
+    const std::string& algorithm = plan.algorithms[place].name;
+    if (!resolved.codecs[place]->traits().sparse) {
+      decide(algorithm, partitions);
+      continue;
+    }
+    sparse = true;
+    if (resolved.dense && density > resolved.dense->above) {
+      decide(resolved.dense->algorithm, resolved.dense->partitions);
+    } else {
+      decide(with_density(algorithm, density), partitions);
+    }
+  }
+  if (!sparse) {
+    throw io::InputError(
+        "--density: the plan sends no gradient sparse; leave it out, or plan with --algorithm dgc "
+        "or graddrop");
+  }
+  ResolvedPlan made = builder.take();
+  plan.algorithms = std::move(made.plan.algorithms);
+  plan.decisions = std::move(made.plan.decisions);
+  resolved.codecs = std::move(made.codecs);
+}
+
+}  // namespace hipress::plans

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Measures from which density on a sparse all-gather is slower than a dense ring, beside what hipress-plan says, on a network
+of known speed, made of network namespaces on this machine.
+
+hipress-plan plans the model for topology ALLGATHER with a sparsifier and fp16, on a profile of this network; the plan says the
+density from which on dense is faster. hipress-exec then replays the plan at densities around that one, sparse and dense, and
+at the plan's own. A line through the measured times over the density meets the dense time at the measured break-even. Needs a
+release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import re
+import statistics
+import sys
+
+import whole_file
+from options import at_least
+from validation import command
+from validation.cases import Case
+from validation.conditions import taken_between
+from validation.evaluation import quantile
+from validation.measurement import ONCE, Bench, Plan, links_of
+from validation.network import Network, remove_leftovers
+from validation.ranks import Launcher, ToolError
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+#: Densities around the break-even that are measured, as shares of what was predicted.
+AROUND = (0.7, 0.85, 1.0, 1.15, 1.3)
+#: Densities of which kernels are profiled, around what a dense ring in half precision sends as much as.
+PROFILED = (0.25, 0.5, 1.0, 2.0)
+WARMUPS = 4
+DENSE = 1.0
+
+HEADER = f"{'density':>9} {'sent':>7} {'predicted':>9} {'p10':>8} {'p90':>8} {'measured':>9} {'error':>7}"
+
+
+def say(text: str) -> None:
+    print(f"validate_sparse: {text}", file=sys.stderr, flush=True)
+
+
+@dataclasses.dataclass
+class Result:
+    """The plan at one density, sparse or dense; times in seconds."""
+
+    density: float
+    dense: bool = False
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    predicted: list[dict] = dataclasses.field(default_factory=list)  #: what hipress-exec printed, round by round
+    disturbed: int = 0  #: rounds
+
+    @property
+    def measured_s(self) -> float:
+        return statistics.median(self.seconds)
+
+    def predicted_s(self, end: str = "") -> float:
+        return statistics.median(report[f"predicted_iteration_s{end}"] for report in self.predicted)
+
+    @property
+    def error(self) -> float:
+        return self.predicted_s() / self.measured_s - 1
+
+    @property
+    def verified(self) -> bool:
+        return all(report["verified"] for report in self.predicted)
+
+    def to_json(self) -> dict:
+        predicted = {f"predicted_s{end}": self.predicted_s(end) for end in ("", "_p10", "_p90")}
+        return {"density": self.density, "dense": self.dense, **predicted, "measured_s": self.measured_s,
+                "measured_s_p10": quantile(self.seconds, 0.1), "measured_s_p90": quantile(self.seconds, 0.9),
+                "error": self.error, "iterations_s": self.seconds, "verified": self.verified,
+                "disturbed_rounds": self.disturbed}
+
+    def __str__(self) -> str:
+        times = " ".join(f"{self.predicted_s(end) * 1e3:{width}.1f}" for end, width in (("", 9), ("_p10", 8), ("_p90", 8)))
+        return (f"{'–' if self.dense else f'{self.density:.4g}':>9} {'dense' if self.dense else 'sparse':>7} {times} "
+                f"{self.measured_s * 1e3:9.1f} {self.error * 100:+6.1f}%{' disturbed' if self.disturbed else ''}"
+                f"{'' if self.verified else ' WRONG'}")
+
+
+def density_of(algorithm: str) -> float:
+    return float(re.search(r"\brho=([^,)]+)", algorithm)[1])
+
+
+def with_density(algorithm: str, density: float) -> str:
+    return re.sub(r"\brho=[^,)]+", f"rho={density:.4g}", algorithm)
+
+
+def break_even(sparse: list[Result], dense_s: float) -> float:
+    """Where the least-squares line through sparse times over the density meets the dense time."""
+    line = statistics.linear_regression([result.density for result in sparse], [result.measured_s for result in sparse])
+    return (dense_s - line.intercept) / line.slope
+
+
+@dataclasses.dataclass
+class SparseBench(Bench):
+    """Plans and replays one model."""
+
+    iterations: int = 3  #: measured of each density in a round
+
+    @property
+    def alone(self) -> Launcher:
+        return dataclasses.replace(self.launcher, network=None)
+
+    def profile(self, case: Case, algorithms: str) -> pathlib.Path:
+        """Links from this network, kernels anew."""
+        path = self.output / f"profile_{case.rate}_{case.nnodes}_now.yaml"
+        self.alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", algorithms, "--output", path,
+                       "--base", self.profile_path(links_of(case)), "--anew", "kernels")
+        return path
+
+    def make_plan(self, case: Case, profile: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path, dict]:
+        """The plan, the same without its fallback, and what hipress-plan says of it."""
+        path, sparse = self.output / f"plan_{case.nnodes}.yaml", self.output / f"plan_{case.nnodes}_sparse.yaml"
+        made = self.alone.run_json(case.nnodes, "hipress-plan", "--input", case.model, "--topology", "ALLGATHER", "--algorithm",
+                                   f"{case.algorithm},fp16", "--profile", profile, "--output", path)
+        lines = path.read_text().splitlines(keepends=True)
+        sparse.write_text("".join(line for line in lines if not line.startswith("dense:")))
+        return path, sparse, made
+
+    def replay(self, result: Result, case: Case, plan: pathlib.Path, profile: pathlib.Path) -> None:
+        report = self.launcher.run_json(case.nnodes, "hipress-exec", "--input", case.model, "--plan", plan, "--density",
+                                        result.density, "--profile", profile, *ONCE, "--warmup", WARMUPS, "--iterations",
+                                        self.iterations)
+        result.seconds += report["each_measured_iteration_s"]
+        result.predicted.append(report)
+
+    def once(self, result: Result, *arguments: object) -> None:
+        """Measures, again while somebody disturbs it: what was disturbed is thrown away, but the last."""
+        kept = len(result.seconds), len(result.predicted)
+
+        def anew() -> None:
+            del result.seconds[kept[0]:], result.predicted[kept[1]:]
+            self.replay(result, *arguments)
+
+        result.disturbed += self.undisturbed(anew, taken_between)[1]
+
+
+def measure(bench: SparseBench, options: argparse.Namespace) -> tuple[dict, list[Result]]:
+    """What hipress-plan says, and the plan's own density, those around the break-even, and dense."""
+    case = Case(options.input, "allgather", options.algorithm, options.nnodes, options.rate)
+    half = 1 / (2 * options.nnodes)
+    algorithms = ["fp16", options.algorithm, *(with_density(options.algorithm, share * half) for share in PROFILED)]
+    with Network(options.nnodes) as network:
+        on_network = bench.on(network)
+        on_network.profile_links(network, case)
+        made, results = {}, []
+        for number in range(options.rounds):
+            profile = on_network.profile(case, ",".join(dict.fromkeys(algorithms)))
+            plan, sparse, said = on_network.make_plan(case, profile)
+            if "dense" not in said:
+                raise ToolError(f"hipress-plan says no density from which on dense is faster; see {plan}")
+            if not results:
+                made = said
+                results = [Result(density_of(options.algorithm)),
+                           *(Result(share * said["dense"]["above"]) for share in AROUND), Result(DENSE, dense=True)]
+            for result in results if number % 2 == 0 else reversed(results):
+                on_network.once(result, case, plan if result.dense else sparse, profile)
+    return made, results
+
+
+def finish(options: argparse.Namespace, made: dict, results: list[Result]) -> int:
+    own, *around, dense = results
+    predicted = made["dense"]["above"]
+    measured = break_even(around, dense.measured_s)
+    lines = [f"dense ({made['dense']['algorithm']}, K = {made['dense']['K']}) is faster from density {measured:.4f} on, measured; "
+             f"{predicted:.4f} predicted, {100 * (predicted / measured - 1):+.1f} %",
+             f"at density {own.density:g}, sparse takes {dense.measured_s / own.measured_s:.1f} times less than dense"]
+    errors = [abs(result.error) for result in results]
+    lines.append(f"error: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %")
+    print("\n".join([HEADER, *map(str, results), *lines]), flush=True)
+    if options.json:
+        whole_file.write_json(options.json, {
+            "input": options.input, "algorithm": options.algorithm, "nnodes": options.nnodes, "rate": options.rate,
+            "dense": made["dense"], "break_even": {"predicted": predicted, "measured": measured},
+            "times_faster": dense.measured_s / own.measured_s, "cases": [result.to_json() for result in results]})
+    return 0 if all(result.verified for result in results) else 1
+
+
+def sparse_algorithm(text: str) -> str:
+    if not re.search(r"\brho=[^,)]+", text):
+        raise argparse.ArgumentTypeError(f"give its density, as in dgc(rho=0.01), got {text}")
+    return text
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--input", default="resnet50", help="model, as the tools take it (default: %(default)s)")
+    parser.add_argument("--algorithm", type=sparse_algorithm, default="dgc(rho=0.01)", help="default: %(default)s")
+    parser.add_argument("--nnodes", type=at_least(2), default=8, help="default: %(default)s")
+    parser.add_argument("--rate", type=at_least(1), default=200, help="Mbit/s each way of every host (default: %(default)s)")
+    parser.add_argument("--rounds", type=at_least(1), default=2, help="of all densities (default: %(default)s)")
+    parser.add_argument("--iterations", type=at_least(1), default=SparseBench.iterations,
+                        help="measured of each density in a round (default: %(default)s)")
+    command.add_options(parser, ROOT, "validation_sparse", of="density")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace, real_time: bool) -> int:
+    options.output = whole_file.prepare(options.output, options.json)
+    remove_leftovers()
+    bench = SparseBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
+                        Plan(rounds=options.rounds, again=options.again), say, options.resume, iterations=options.iterations)
+    return finish(options, *measure(bench, options))
+
+
+def main() -> int:
+    options = parse_arguments()
+    return command.run(lambda real_time: run(options, real_time), say)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
