@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -16,6 +17,23 @@ STARTED_ANEW = "HIPRESS_STARTED_ANEW"
 
 class Refused(Exception):
     """A file cannot be drawn; the message names it and says why."""
+
+
+class ToolFailed(Exception):
+    """A tool of ours ended with another status than 0; `status` is the exit status for that: 2 where the request is wrong."""
+
+    def __init__(self, message: str, status: int):
+        super().__init__(message)
+        self.status = status
+
+
+def ask(tool: pathlib.Path, *arguments: object) -> dict:
+    """What one of our tools prints with --json; ToolFailed if it fails."""
+    command = [str(tool), *map(str, arguments), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ToolFailed(f"{' '.join(command)}: {done.stderr.strip()}", 2 if done.returncode == 2 else 1)
+    return json.loads(done.stdout)
 
 
 def start_where_matplotlib_is() -> None:
@@ -63,13 +81,16 @@ def save(figure, picture: str | os.PathLike, dpi: int) -> None:
 
 def exit_status(tool: str, picture: str | os.PathLike, draw: Callable[[], None]) -> int:
     """Calls `draw`, which reads something and writes `picture`, and says on stderr what went wrong: 2 for a file that
-    cannot be drawn or written, 1 where a package is missing, else 0."""
+    cannot be drawn or written and a request that a tool refuses, 1 where a package is missing or a tool fails, else 0."""
     start_where_matplotlib_is()
     try:
         draw()
     except Refused as error:
         print(f"{tool}: {error}", file=sys.stderr)
         return 2
+    except ToolFailed as error:
+        print(f"{tool}: {error}", file=sys.stderr)
+        return error.status
     except ImportError as error:
         print(f"{tool}: {error}; install it with apt-get install python3-matplotlib", file=sys.stderr)
         return 1

@@ -11,14 +11,12 @@ behind -- goes to hipress-plan (--gpus-per-node 8). Exit status 1 if the tool fa
 
 import argparse
 import itertools
-import json
 import math
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-from picture import exit_status, pyplot, save
+from picture import ask, exit_status, pyplot, save
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = [4096 * 2 ** power for power in range(21)]
@@ -27,26 +25,15 @@ COLOURS = {"chain": "#0072b2", "binomial": "#d55e00", "scatter_allgather": "#009
 STYLES = ("-", "--", ":", "-.")
 
 
-class PlanError(Exception):
-    """hipress-plan failed; `status` is the exit status for that: 2 where the request is wrong."""
-
-    def __init__(self, message: str, status: int):
-        super().__init__(message)
-        self.status = status
-
-
 def times_of(options: argparse.Namespace, size: int) -> dict[tuple[str, str], float]:
     """Seconds by (strategy, codec); without those that hipress-plan found to be slower than another, whatever their count."""
     times = {}
     with tempfile.TemporaryDirectory() as folder:
         for topology, codecs in itertools.product(COLOURS, dict.fromkeys(("none", options.codecs))):
-            command = [str(options.tools / "hipress-plan"), "--job", "broadcast", "--bytes", f"{size}B", "--nnodes",
-                       str(options.nnodes), "--topology", topology, "--algorithm", codecs, "--profile", options.profile,
-                       "--network", "port", "--output", f"{folder}/plan.yaml", "--json", *options.options]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise PlanError(f"{' '.join(command)}: {done.stderr.strip()}", 2 if done.returncode == 2 else 1)
-            for choice in json.loads(done.stdout)["choices"]:
+            made = ask(options.tools / "hipress-plan", "--job", "broadcast", "--bytes", f"{size}B", "--nnodes", options.nnodes,
+                       "--topology", topology, "--algorithm", codecs, "--profile", options.profile, "--network", "port",
+                       "--output", f"{folder}/plan.yaml", *options.options)
+            for choice in made["choices"]:
                 if choice.get("proven", True):  # else another was faster, and not all counts were tried
                     times[choice["topology"], choice["algorithm"]] = choice["predicted_s"]
     return times
@@ -131,11 +118,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
-    try:
-        return exit_status("plot_broadcast.py", options.picture, lambda: run(options))
-    except PlanError as error:
-        print(f"plot_broadcast.py: {error}", file=sys.stderr)
-        return error.status
+    return exit_status("plot_broadcast.py", options.picture, lambda: run(options))
 
 
 if __name__ == "__main__":
