@@ -206,7 +206,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", choices=sorted(TASKS), default="digits")
     parser.add_argument("--average", choices=["ddp", "fp16", "powersgd", "hipress"], default="ddp")
     parser.add_argument("--plan", default="none", help="of hipress: a plan file, none, all or an algorithm (default: %(default)s)")
-    parser.add_argument("--topology", help="of hipress: ring, ps or allreduce (default: the plan file's, or ring)")
+    parser.add_argument("--topology", help="of hipress: ring, ps, allreduce or allgather (default: the plan file's, or ring)")
     parser.add_argument("--timings", metavar="FILE", help="of hipress: the captured model that the plan was made of")
     parser.add_argument("--rendezvous", metavar="URL", help="file:///folder where the ranks of a launcher meet, instead of MASTER_ADDR")
     parser.add_argument("--interface", help="of hipress: network interface or address to use")

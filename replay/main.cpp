@@ -84,7 +84,7 @@ void declare(CLI::App& app, Request& request) {
                  "ranks; default: the launcher's, else what a plan YAML says, else the cluster's")
       ->check(io::count_from(1, 1024));
   app.add_option("--algorithm", request.algorithm,
-                 "what compressed means where the plan does not say")
+                 "Codec of plan entries that are compressed but name none")
       ->capture_default_str();
   plans::declare(app, request.plan_options);
   plans::declare(app, request.trust);

@@ -80,7 +80,7 @@ typedef struct hipress_options {
   int rank;                 /**< from 0 to ranks - 1 */
   int ranks;                /**< default 1 */
   const char* plan;         /**< a plan file, or none, all, or an algorithm's name; default "none": fp32 as it is */
-  const char* strategy;     /**< ps, ring or allreduce; default "ring" */
+  const char* strategy;     /**< ps, ring, allreduce or allgather; default "ring" */
   const char* algorithm;    /**< of plan entries that are compressed but name none; default "onebit" */
   const char* transport;    /**< default "tcp" */
   const char* rendezvous;   /**< where ranks meet: file:///shared/folder, redis://host:port, or, for threads of one

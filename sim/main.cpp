@@ -90,7 +90,8 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--nnodes", options.nodes,
                  "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
       ->check(io::count_from(1, 1u << 20));
-  app.add_option("--algorithm", options.algorithm, "What a y without a fifth field means")
+  app.add_option("--algorithm", options.algorithm,
+                 "Codec of plan entries that are compressed but name none")
       ->capture_default_str()
       ->each([&](const std::string& name) { options.given.algorithm = name; });
   costs::declare(app, options.machines,

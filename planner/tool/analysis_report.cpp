@@ -273,9 +273,11 @@ void print_analysis(std::ostream& out, const AnalysisOptions& options, const Pro
                     const Analysis& analysis) {
   print_passes_run(out, analysis);
   if (const auto& dense = analysis.dense) {
-    fmt::print(out, "dense ({}, K = {}) is faster from density {:.3g} on; replay with --density\n",
-               dense->algorithm == "none" ? "raw" : dense->algorithm, dense->partitions,
-               dense->above);
+    fmt::print(
+        out,
+        "from density {:.3g} on, {} in {} partitions is faster: --density of hipress-sim and "
+        "hipress-exec\n",
+        dense->above, dense->algorithm == "none" ? "raw" : dense->algorithm, dense->partitions);
   }
   if (analysis.robust) print_robust(out, *analysis.robust);
   if (analysis.explanation) print_explanation(out, problem.model, *analysis.explanation);

@@ -38,7 +38,7 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
 
     plan        a file of hipress-plan, or none, all, or an algorithm such as fp16 or powersgd(rank=4)
     algorithm   of plan entries that are compressed but name none
-    topology    ring, ps or allreduce; default: the plan file's, or ring
+    topology    ring, ps, allreduce or allgather; default: the plan file's, or ring
     model       the model YAML that the plan was made of, as hipress.capture writes it: bulk groups then see its ready times
     timeout     seconds without progress after which the job has failed
     seed        of random draws

@@ -95,7 +95,7 @@ TEST_CASE("a tool's exit status says what happened") {
     CHECK(fail_with(std::runtime_error("x")).status == 1);
     CHECK(fail_with(std::bad_alloc()).status == 1);
   }
-  SECTION("an honest no is 3") {
+  SECTION("a requirement that is not met is 3") {
     CHECK(fail_with(Unmet("the search did not converge")).status == 3);
   }
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -608,6 +610,38 @@ TEST_CASE_METHOD(PlanFixture, "Options about a plan that have no effect are said
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("--jitter has no effect") && Contains("--replicas has no effect") &&
                            Contains("--disable-pass has no effect"));
+}
+
+TEST_CASE_METHOD(PlanFixture, "A plan that gathers says from which density on dense is faster") {
+  write("m.csv", "name,elements,ready_us\na,4000000,10\nb,20,20\n");
+  const std::string machines = " --input m.csv --profile a100-25g --bandwidth 200Mbps";
+  const ToolRun planned =
+      run("hipress-plan --topology ALLGATHER --algorithm 'dgc(rho=0.01),fp16' " +
+          std::string("--nnodes 8 --output p.yaml --json") + machines);
+  REQUIRE(planned.status == 0);
+  const nlohmann::json dense = nlohmann::json::parse(planned.out).at("dense");
+  const auto above = dense.at("above").get<double>();
+  CHECK(above == Approx(1.0 / 16).epsilon(0.05));
+  CHECK(dense.at("algorithm") == "fp16");
+  CHECK_THAT(read("p.yaml"), Contains("dense: {above: ") && Contains("algorithm: fp16, K: "));
+
+  const auto iteration_s = [&](double density) {
+    const ToolRun done =
+        run(fmt::format("hipress-sim --plan p.yaml --json --density {}{}", density, machines));
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out).at("iteration_s").get<double>();
+  };
+  CHECK(iteration_s(above / 6) < iteration_s(above / 3));
+  CHECK(iteration_s(2 * above) == iteration_s(4 * above));  // dense
+  CHECK(iteration_s(0.99 * above) < iteration_s(2 * above) * 1.01);
+
+  const ToolRun same = run("hipress-sim --plan p.yaml --density 0.01" + machines);
+  CHECK_THAT(same.err, Contains("--density has no effect"));
+  for (const std::string tool : {"hipress-sim", "hipress-exec"}) {
+    const ToolRun refused = run(tool + " --input m.csv --plan fp16 --nnodes 2 --density 0.1");
+    CHECK(refused.status == 2);
+    CHECK_THAT(refused.err, Contains("--density: the plan sends no gradient sparse"));
+  }
 }
 
 TEST_CASE_METHOD(PlanFixture, "A plan that cannot be written is refused before the search") {

@@ -103,6 +103,14 @@ class Weights(unittest.TestCase):
                     self.assertTrue(torch.isfinite(value).all(), name)
                 self.assertEqual(all(torch.equal(first[name], raw[name]) for name in first), plan in ("none", "lossless"))
 
+    def test_ranks_stay_equal_with_gathered_messages(self):
+        for plan in ("dgc(rho=0.1)", "graddrop(rho=0.1,packing=2)", "onebit"):
+            with self.subTest(plan=plan):
+                first, *others = run(3, trained, plan, None, {"topology": "allgather"})
+                for other in others:
+                    self.assert_equal(first, other)
+                self.assertTrue(all(torch.isfinite(value).all() for value in first.values()))
+
     def test_options_of_ddp_change_nothing(self):
         for options in ({"find_unused_parameters": True}, {"static_graph": True}, {"gradient_as_bucket_view": True},
                         {"bucket_cap_mb": 0.01}):

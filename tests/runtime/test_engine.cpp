@@ -148,15 +148,15 @@ std::vector<std::string> wrong_of(const std::shared_ptr<const Compiled>& compile
 
 TEST_CASE("ranks that submit in different orders get the reference's bits") {
   const std::string transport = GENERATE("memory", "tcp");
-  const std::string strategy = GENERATE("ps", "ring");
-  const std::string algorithm = GENERATE("raw", "onebit", "terngrad", "fp16");
+  const std::string strategy = GENERATE("ps", "ring", "allgather");
+  const std::string algorithm = GENERATE("raw", "onebit", "terngrad", "dgc", "fp16");
   CAPTURE(transport, strategy, algorithm);
   const auto compiled = compile_all({1000, 7, 64, 3333, 1}, strategy, 3, algorithm);
   CHECK(wrong_of(compiled, transport, 4) == std::vector<std::string>(3));
 }
 
 TEST_CASE("a plan's bulk groups, batches and lack of pipelining change no bit") {
-  const std::string strategy = GENERATE("ps", "ring");
+  const std::string strategy = GENERATE("ps", "ring", "allgather");
   const auto compiled =
       compile_all({100, 2000, 33, 64, 7, 5000, 1}, strategy, 2, "terngrad", [](casync::Plan& plan) {
         plan.bulk.threshold_bytes = 1024;
