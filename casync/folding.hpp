@@ -13,7 +13,7 @@
 /// node i+1 does (the last of each N becomes the first). A plan with K a multiple of N and equal
 /// slices is its own image, so in a cluster of equal nodes the timelines of all nodes are equal: by
 /// induction over time, since resources choose by ready time, gradient, peer offset and partition,
-/// and two tasks that wait for one resource and agree in the first three belong to different groups
+/// and two tasks that wait for one resource and agree in the first three belong to different cycles
 /// of N partitions, whose order is the same everywhere. So it is enough to expand the partitions 0,
 /// N, 2N, …, each over all its nodes, and to run their tasks on the resources of one node: they are
 /// what that node does for the other partitions.

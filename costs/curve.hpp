@@ -32,7 +32,8 @@ struct Curve {
   bool operator==(const Curve&) const = default;
 };
 
-/// The curve that lies between two at every size: `share` of the way from `a` to `b`, 0 to 1.
+/// A curve between two, `share` of the way from `a` to `b`, 0 to 1: pieces and floors are mixed in
+/// proportion.
 Curve between(const Curve& a, const Curve& b, double share);
 
 /// One measurement: x (elements or bytes), the median of its repetitions and their spread.

@@ -1,15 +1,27 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "costs/profile.hpp"
 
 namespace hipress::costs {
 
-/// Gives a profile the costs of a sparsifier at a density that was not measured: those between the
-/// two nearest densities that were, with the same other parameters, in proportion; beyond all of
-/// them, those of the nearest. Returns that in words; empty where nothing was added, since the
-/// profile has the algorithm's own costs, or none with the same other parameters.
-std::string add_costs_of_density(Profile& profile, const std::string& algorithm);
+/// The rows of a profile between which a sparsifier's costs lie that it has no row for: those of
+/// the nearest densities below and above with the same other parameters.
+struct DensityRows {
+  std::string below, above;  ///< one row twice, if all others are farther on that side, or on it
+  double share = 0;          ///< of the way from `below` to `above`
+  bool measured = false;     ///< one row, of this very density: "dgc" of "dgc(rho=0.01)"
+
+  const std::string& nearest() const { return share < 0.5 ? below : above; }
+};
+
+/// None for an algorithm without a density (kernels::kDensity), and where no row has the same other
+/// parameters.
+std::optional<DensityRows> density_rows(const Profile& profile, const std::string& algorithm);
+
+/// Costs in proportion between two.
+CodecCosts between(const CodecCosts& below, const CodecCosts& above, double share);
 
 }  // namespace hipress::costs

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "costs/density.hpp"
+#include "costs/stage_costs.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 
@@ -99,17 +101,19 @@ std::string describe_origin(const Profile& profile, bool given) {
 std::string foreign_costs(const Profile& profile, const std::string& algorithm) {
   const std::string row = profile.row_of(algorithm);
   if (row.empty() || row == algorithm) return {};
-  const bool any_rank = profile.codec(row).is_staged();
+  const bool any_rank = profile.codecs.at(row).is_staged();
   if (any_rank && with_rank(row, {}) == with_rank(algorithm, {})) return {};
-  return foreign_costs(profile, algorithm, row);
-}
-
-std::string foreign_costs(const Profile& profile, const std::string& algorithm,
-                          const std::string& row) {
+  std::string whose = fmt::format("what {} costs", row);
+  if (const auto rows = density_rows(profile, algorithm)) {
+    if (rows->measured) return {};
+    if (rows->below != rows->above) {
+      whose = fmt::format("in proportion between {} and {}", rows->below, rows->above);
+    }
+  }
   return fmt::format(
-      "{} is charged what {} costs, since profile {} has no costs of its own for it; "
-      "hipress-profile --algorithm {} measures them",
-      algorithm, row, profile.name, io::quote(algorithm));
+      "{} is charged {}, since profile {} has no costs of its own for it; hipress-profile "
+      "--algorithm {} measures them",
+      algorithm, whose, profile.name, io::quote(algorithm));
 }
 
 std::string describe_machines(const Profile& profile, const Cluster& cluster,

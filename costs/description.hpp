@@ -27,12 +27,9 @@ std::string_view origin_of(const Profile& profile);
 std::string describe_origin(const Profile& profile, bool given);
 
 /// Whose costs an algorithm has that has none of its own in the profile: "tern.pse(b=4) is charged
-/// what tern.pse(b=2) costs". Empty if it has, or if there are none for it at all.
+/// what tern.pse(b=2) costs", or what lies between two densities. Empty if it has, or if there are
+/// none for it at all.
 std::string foreign_costs(const Profile& profile, const std::string& algorithm);
-
-/// The same of an algorithm that is charged what that row says.
-std::string foreign_costs(const Profile& profile, const std::string& algorithm,
-                          const std::string& row);
 
 /// Profile, nodes, links and compute time in one line: "profile v100_100g (derived), 8 nodes × 4
 /// GPUs, links 25 Gbit/s + 20us latency + 20us overhead, GPUs 250 GB/s; compute 120ms (forward

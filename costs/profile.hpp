@@ -19,8 +19,8 @@ struct CodecCosts {
   Curve encode;
   Curve decode;
   Curve decode_add;
-  double encode_factor_quotients = 1;   ///< times `encode`: of values that are divided by a number
-                                        ///< that is no power of two (casync::encodes_quotients)
+  double encode_factor_quotients = 1;  ///< times `encode`: of values that are divided by a number
+                                       ///< that is no power of two (casync::encodes_quotients)
   /// What a message comes to, as a share of the most that it can; of algorithms whose messages vary
   /// with the data, from a sample. 1: the most.
   double message_share = 1;
@@ -106,12 +106,13 @@ struct Profile {
   };
   std::vector<Series> samples;
 
-  /// The codec's costs, with or without its parameters ("tbq", "tbq(tau=0.25)"), or InputError that
-  /// names the algorithms the profile has.
-  const CodecCosts& codec(const std::string& algorithm) const;
+  /// The codec's costs, with or without its parameters ("tbq", "tbq(tau=0.25)"); of a sparsifier
+  /// between two rows of other densities (costs/density.hpp), in proportion. InputError that names
+  /// the algorithms the profile has.
+  CodecCosts codec(const std::string& algorithm) const;
 
-  /// The name of the row in `codecs` that codec() gives: the algorithm's own, or that of one with
-  /// other parameters. Empty if there is none.
+  /// The name of the row in `codecs` that codec() gives, or the nearer of two: the algorithm's own,
+  /// or that of one with other parameters. Empty if there is none.
   std::string row_of(const std::string& algorithm) const;
 
   bool operator==(const Profile&) const = default;

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "costs/cluster.hpp"
+#include "costs/density.hpp"
 #include "costs/link_yaml.hpp"
 #include "costs/overlap_yaml.hpp"
 #include "costs/profile.hpp"
@@ -250,16 +251,24 @@ CodecCosts CodecCosts::times(double encode_factor, double decode_factor) const {
 }
 
 std::string Profile::row_of(const std::string& algorithm) const {
-  // Measured with these parameters, or else with any: they change costs little.
+  // Measured with these parameters, or else with the nearest density, or any parameters: they
+  // change costs little.
   const auto base = [](const std::string& text) { return text.substr(0, text.find('(')); };
   if (codecs.contains(algorithm)) return algorithm;
+  if (const auto rows = density_rows(*this, algorithm)) return rows->nearest();
   for (const auto& [known_name, costs] : codecs) {
     if (base(known_name) == base(algorithm)) return known_name;
   }
   return {};
 }
 
-const CodecCosts& Profile::codec(const std::string& algorithm) const {
+CodecCosts Profile::codec(const std::string& algorithm) const {
+  if (!codecs.contains(algorithm)) {
+    const auto rows = density_rows(*this, algorithm);
+    if (rows && rows->below != rows->above) {
+      return between(codecs.at(rows->below), codecs.at(rows->above), rows->share);
+    }
+  }
   if (const auto found = codecs.find(row_of(algorithm)); found != codecs.end()) {
     return found->second;
   }

@@ -25,6 +25,10 @@ std::string_view cast_of(models::Dtype dtype) {
   return "";
 }
 
+bool is_cast(std::string_view name) {
+  return name == cast_of(models::Dtype::kFloat16) || name == cast_of(models::Dtype::kBfloat16);
+}
+
 bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
             const casync::Decision& decision) {
   return decision.algorithm == casync::kRaw ||

@@ -20,6 +20,9 @@ inline constexpr std::int64_t kMaxPartitions = std::int64_t{1} << 20;
 /// keeps its width ("fp16"), or empty for fp32.
 std::string_view cast_of(models::Dtype dtype);
 
+/// Whether the name is that of a cast to half precision.
+bool is_cast(std::string_view name);
+
 /// The decision sends the gradient as what it is: raw, or with the cast of its own dtype.
 bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
             const casync::Decision& decision);

@@ -13,9 +13,9 @@
 
 namespace hipress::plans {
 
-/// How gradients that a plan sends sparse travel where they are not sparse enough for that.
+/// How a plan's sparse gradients are sent at a density that is too high for it.
 struct DenseFallback {
-  double above = 1;                ///< the density (kernels::kDensity) from which on
+  double above = 1;  ///< gradients of a higher density (kernels::kDensity) are sent dense
   std::string algorithm = "none";  ///< "none": raw
   std::int32_t partitions = 1;     ///< K
   bool operator==(const DenseFallback&) const = default;

@@ -128,10 +128,9 @@ void declare(CLI::App& app, PlanOptions& options) {
   app.add_option("--batch-wait", options.batch_wait,
                  "… but none whose gradient is ready later than so long after the first (1ms)");
   app.add_option("--batch-limit", options.batch_limit, "… and no launch larger than this (4MiB)");
-  app.add_option(
-      "--density", options.density,
-      "Share of entries that gradients sent sparse have, instead of the plan's; where its "
-      "break-even is lower, they go dense");
+  app.add_option("--density", options.density,
+                 "Send sparse gradients at this density (above 0, at most 1) instead of the "
+                 "plan's; above the plan's break-even, send them dense");
   app.add_flag("--raw-allreduce", options.raw_allreduce,
                "Gradients that are not compressed use the library's all-reduce");
   app.add_flag("--no-pipelining", options.no_pipelining,

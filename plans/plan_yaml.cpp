@@ -207,10 +207,7 @@ DenseFallback read_dense(const io::YamlNode& node) {
   dense.above = node.at("above").number(0, 1);
   const io::YamlNode algorithm = node.at("algorithm");
   dense.algorithm = algorithm.text();
-  // Only rows of the table, since a plan file must not make programs run.
-  const bool known = kernels::find_algorithm(dense.algorithm) != nullptr;
-  if (dense.algorithm != kNone &&
-      !(known && kernels::make_codec(dense.algorithm)->traits().half_precision)) {
+  if (dense.algorithm != kNone && !is_cast(dense.algorithm)) {
     algorithm.fail(fmt::format("must be none, fp16 or bf16, got {}", io::quote(dense.algorithm)));
   }
   dense.partitions = static_cast<std::int32_t>(node.at("K").integer(1, kMaxPartitions));

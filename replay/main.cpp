@@ -10,7 +10,6 @@
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
-#include "costs/density.hpp"
 #include "costs/description.hpp"
 #include "costs/machine_options.hpp"
 #include "io/environment.hpp"
@@ -294,10 +293,6 @@ std::optional<Forecast> prepare_forecast(const Request& request, const Job& job)
                   .network = network,
                   .backward_cores = spins ? sim::BackwardCores::kOne : sim::BackwardCores::kNone,
                   .iterations = request.replay.iterations}};
-  for (const casync::Algorithm& algorithm : job.plan.plan.algorithms) {
-    std::string diagnostic = costs::add_costs_of_density(forecast.machines.profile, algorithm.name);
-    if (!diagnostic.empty()) forecast.machines.diagnostics.push_back(std::move(diagnostic));
-  }
   if (request.reprobe && !has_probes(forecast.machines.profile)) {
     throw io::InputError(named.profile +
                          ": --reprobe compares the machine with what its probes reached, and this "

@@ -10,6 +10,7 @@ release build; without the right to make namespaces it says "skipped: ..." and e
 
 import argparse
 import dataclasses
+import math
 import pathlib
 import re
 import statistics
@@ -88,9 +89,9 @@ def with_density(algorithm: str, density: float) -> str:
 
 
 def break_even(sparse: list[Result], dense_s: float) -> float:
-    """Where the least-squares line through sparse times over the density meets the dense time."""
+    """Where the least-squares line through sparse times over the density meets the dense time; NaN if it does not rise."""
     line = statistics.linear_regression([result.density for result in sparse], [result.measured_s for result in sparse])
-    return (dense_s - line.intercept) / line.slope
+    return (dense_s - line.intercept) / line.slope if line.slope > 0 else math.nan
 
 
 @dataclasses.dataclass
@@ -148,13 +149,12 @@ def measure(bench: SparseBench, options: argparse.Namespace) -> tuple[dict, list
         made, results = {}, []
         for number in range(options.rounds):
             profile = on_network.profile(case, ",".join(dict.fromkeys(algorithms)))
-            plan, sparse, said = on_network.make_plan(case, profile)
-            if "dense" not in said:
-                raise ToolError(f"hipress-plan says no density from which on dense is faster; see {plan}")
             if not results:
-                made = said
+                plan, sparse, made = on_network.make_plan(case, profile)
+                if "dense" not in made:
+                    raise ToolError(f"hipress-plan says no density from which on dense is faster; see {plan}")
                 results = [Result(density_of(options.algorithm)),
-                           *(Result(share * said["dense"]["above"]) for share in AROUND), Result(DENSE, dense=True)]
+                           *(Result(min(1.0, share * made["dense"]["above"])) for share in AROUND), Result(DENSE, dense=True)]
             for result in results if number % 2 == 0 else reversed(results):
                 on_network.once(result, case, plan if result.dense else sparse, profile)
     return made, results
@@ -166,7 +166,7 @@ def finish(options: argparse.Namespace, made: dict, results: list[Result]) -> in
     measured = break_even(around, dense.measured_s)
     lines = [f"dense ({made['dense']['algorithm']}, K = {made['dense']['K']}) is faster from density {measured:.4f} on, measured; "
              f"{predicted:.4f} predicted, {100 * (predicted / measured - 1):+.1f} %",
-             f"at density {own.density:g}, sparse takes {dense.measured_s / own.measured_s:.1f} times less than dense"]
+             f"at density {own.density:g}, dense takes {dense.measured_s / own.measured_s:.1f} times as long as sparse"]
     errors = [abs(result.error) for result in results]
     lines.append(f"error: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %")
     print("\n".join([HEADER, *map(str, results), *lines]), flush=True)
@@ -179,7 +179,11 @@ def finish(options: argparse.Namespace, made: dict, results: list[Result]) -> in
 
 
 def sparse_algorithm(text: str) -> str:
-    if not re.search(r"\brho=[^,)]+", text):
+    try:
+        fits = 0 < density_of(text) <= 1
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise argparse.ArgumentTypeError(f"give its density, as in dgc(rho=0.01), got {text}")
     return text
 

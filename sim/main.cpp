@@ -13,7 +13,6 @@
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
-#include "costs/density.hpp"
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "costs/machine_options.hpp"
@@ -189,10 +188,6 @@ sim::Scenario load(const Options& options) {
       options.plan, context, {.profile = machines.profile, .cluster = cluster, .network = network},
       options.evaluations);
   plans::apply(options.plan_options, context, resolved);
-  for (const casync::Algorithm& algorithm : resolved.plan.algorithms) {
-    const std::string diagnostic = costs::add_costs_of_density(machines.profile, algorithm.name);
-    if (!diagnostic.empty()) spdlog::warn("{}", diagnostic);
-  }
   for (std::size_t i = 0; i < resolved.codecs.size(); ++i) {
     casync::Algorithm& algorithm = resolved.plan.algorithms[i];
     algorithm.encoded_bytes = sim::predicted_bytes(

@@ -27,33 +27,36 @@ struct TracedGradient {
 struct TracedStep {
   std::string name = {};
   std::optional<double> length_s = {};
-  std::optional<double> forward_s = {};  ///< from the start of the step to the start of backward
+  /// From the start of the step to the start of backward.
+  std::optional<double> forward_s = {};
   // HTA's definitions, in the window of the step: the union of computation kernels, the union of
   // communication kernels, what of that no computation covers, and what no activity of the GPU
   // covers.
-  std::optional<double> compute_s = {}, communication_s = {}, exposed_communication_s = {},
-                        idle_s = {};
-  std::vector<TracedGradient> gradients =
-      {};                                    ///< of AccumulateGrad, in the order in which they ran
-  std::vector<TracedGradient> buckets = {};  ///< of the all-reduces that AccumulateGrad launched
-
-  std::vector<TracedGradient> other_all_reduces =
-      {};  ///< of execution traces: nothing says of what
+  std::optional<double> compute_s = {};
+  std::optional<double> communication_s = {};
+  std::optional<double> exposed_communication_s = {};
+  std::optional<double> idle_s = {};
+  /// Of AccumulateGrad, in the order in which they ran.
+  std::vector<TracedGradient> gradients = {};
+  /// Of the all-reduces that AccumulateGrad launched.
+  std::vector<TracedGradient> buckets = {};
+  /// Of execution traces: nothing says of what.
+  std::vector<TracedGradient> other_all_reduces = {};
 
   /// Of the buckets; none if one of them does not tell.
   std::optional<std::int64_t> collective_elements() const;
 };
 
 struct Imported {
-  std::string format =
-      {};  ///< "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
+  /// "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
+  std::string format = {};
   std::vector<TracedStep> steps = {};
   /// Whether `steps` are iterations; else the one there is stands for the whole trace.
   bool has_steps = true;
   std::optional<std::int64_t> world_size = {};
   std::string hardware = {};  ///< empty: not told
-  std::vector<std::string> not_told =
-      {};                   ///< sentences: what this trace does not tell, and the remedy
+  /// Sentences: what this trace does not tell, and the remedy.
+  std::vector<std::string> not_told = {};
   std::int64_t events = 0;  ///< events or nodes
   // Of Chakra traces.
   std::int64_t collectives = 0;     ///< nodes of collectives

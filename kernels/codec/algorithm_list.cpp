@@ -6,12 +6,6 @@
 namespace hipress::kernels {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 /// "tau=0.25" and so on, trimmed.
 std::vector<std::string_view> parameters_of(std::string_view text) {
   std::vector<std::string_view> found;
@@ -33,6 +27,12 @@ bool is_of(std::string_view parameter, std::string_view name) {
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
 
 std::vector<std::string> split_algorithms(std::string_view list) {
   std::vector<std::string> names(1);

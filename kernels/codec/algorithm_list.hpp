@@ -7,6 +7,9 @@
 
 namespace hipress::kernels {
 
+/// Without blanks at either end.
+std::string_view trimmed(std::string_view text);
+
 /// The algorithms of a list, split at the commas that are not in parentheses:
 /// "tbq(tau=0.25),dgc(rho=0.02,momentum=0.9)" has two. Whether they can be made is make_codec's
 /// business.

@@ -138,8 +138,8 @@ const std::vector<AlgorithmRow>& algorithms();
 /// The row of "tbq" or "tbq(tau=0.25)"; null for what the table lacks.
 const AlgorithmRow* find_algorithm(std::string_view text);
 
-/// A parameter's value in an algorithm's text, given or by default: 0.01 of "dgc" and "rho". None
-/// where there is no such parameter, or no such algorithm in the table and none is given.
+/// A parameter's value in an algorithm's text, given or else by the table's default: 0.01 of "dgc"
+/// and "rho". None where it is neither given nor in the table.
 std::optional<double> parameter_value(std::string_view text, std::string_view name);
 
 /// "onebit,tbq,terngrad,fp16,bf16", for messages and help.

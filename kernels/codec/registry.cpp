@@ -302,12 +302,6 @@ std::string describe(const std::vector<Parameter>& parameters) {
                                           reason, row.name, describe(row.parameters)));
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 /// Puts one "name=value" into `values`.
 void assign(std::string_view assignment, std::string_view text, const AlgorithmRow& row,
             Values& values, std::vector<std::string>& given) {

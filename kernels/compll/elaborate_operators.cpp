@@ -458,7 +458,7 @@ NodeId Elaborator::add(const Reduction& reduction) {
                            static_cast<std::int64_t>(i));
     }
   }
-  values().set_reduction_passes(number, values().passes(reduction.element));
+  values().set_reduction_passes(number, values().passes_before(reduction.element));
   reductions.push_back(reduction);
   return values().leaf(Op::kReduction, values()[reduction.element].kind, number);
 }

@@ -24,7 +24,7 @@ constexpr std::size_t kMaxParts = 16;
 void Elaborator::run(const ast::Block& block, Flow& flow) {
   const std::size_t known = variables_.size();
   for (const Statement& statement : block) run(statement, flow);
-  // Names end with their block; at program level they stay, for nobody else can see them.
+  // Names end with their block; in the program's own scope they stay, for nobody else can see them.
   if (scope_ != Scope::kProgram) variables_.resize(std::max(known, floor_));
 }
 

@@ -15,7 +15,7 @@ class QuantizerEmitter : Emitter {
  public:
   QuantizerEmitter(const Program& program, const io::Digest& sources) : Emitter(program, sources) {
     for (const Reduction& reduction : encoder_.reductions) {
-      passes_ = std::max(passes_, values_.passes(reduction.element) + 1);
+      passes_ = std::max(passes_, values_.passes_before(reduction.element) + 1);
     }
   }
 
@@ -44,7 +44,7 @@ class QuantizerEmitter : Emitter {
         "  static constexpr int kCodesAfter = {};\n\n",
         tag(), std::clamp<std::int64_t>(bits.least, 1, 8),
         std::clamp<std::int64_t>(bits.most, 1, 8), encoder_.error_feedback, by_value, passes_,
-        values_.passes(encoder_.code));
+        values_.passes_before(encoder_.code));
   }
 
   std::string finite() const {
@@ -80,7 +80,7 @@ class QuantizerEmitter : Emitter {
     std::string operations;
     for (std::size_t i = 0; i < encoder_.reductions.size(); ++i) {
       const Reduction& reduction = encoder_.reductions[i];
-      if (values_.passes(reduction.element) != pass) continue;
+      if (values_.passes_before(reduction.element) != pass) continue;
       static constexpr const char* kNames[] = {"Sum", "WholeSum", "Minimum", "Maximum"};
       operations += fmt::format(", {}", kNames[static_cast<int>(reduction.kind)]);
       elements.push_back(reduction.element);

@@ -122,8 +122,8 @@ class Values {
   /// Depends on what a message says besides the lengths of its arrays.
   bool from_message(NodeId id) const { return facts_[static_cast<std::size_t>(id)].from_message; }
   /// Measuring passes that must be over before the value is known.
-  int passes(NodeId id) const { return facts_[static_cast<std::size_t>(id)].passes; }
-  /// Tells the values that reduction `number` reduces a value after `passes`.
+  int passes_before(NodeId id) const { return facts_[static_cast<std::size_t>(id)].passes; }
+  /// Tells the values that reduction `number` reduces a value that is known after so many passes.
   void set_reduction_passes(std::int64_t number, int passes);
 
   /// The range of an int value, as far as it follows from its parts.

@@ -71,11 +71,11 @@ PrefixOption PrefixBound::read(const PlacedUnit& unit) {
 /// Who serves a factor's partitions depends on the gradients before it, so every node counts with
 /// the least of all.
 void PrefixBound::count_least_of_nodes(PrefixOption& one) {
-  const auto raise = [](std::vector<std::int64_t>& numbers) {
+  const auto lower_to_least = [](std::vector<std::int64_t>& numbers) {
     numbers.assign(numbers.size(), *std::min_element(numbers.begin(), numbers.end()));
   };
-  raise(one.egress_tails);
-  raise(one.codec_tails);
+  lower_to_least(one.egress_tails);
+  lower_to_least(one.codec_tails);
   NodeLoad least = one.loads.front();
   for (std::size_t node = 0; node + 1 < one.loads.size(); ++node) {
     least.egress = std::min(least.egress, one.loads[node].egress);

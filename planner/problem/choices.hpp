@@ -38,9 +38,9 @@ struct Choices {
 /// decides for it, so that every baseline of the problem's algorithms is one of the plans. Where
 /// folded_only(), other K than multiples of N are left out, those of the baselines too. Schemes are
 /// all combinations of the problem's strategies, bulk and batch rules (off, and thresholds with
-/// waits of some shares of backward) and transfer orders. Strategy "best": ps and ring, for raw
-/// gradients that one or the library's all-reduce. A strategy that sends_raw_alone(): everything
-/// raw, or compressed in stages.
+/// waits of some shares of backward) and transfer orders. Strategy "best": ps and ring, and
+/// allgather where an algorithm is sparse, for raw gradients that one or the library's all-reduce.
+/// A strategy that sends_raw_alone(): everything raw, or compressed in stages.
 Choices make_choices(const Problem& problem);
 
 /// The rules for bulk groups that plans of the problem may have: off, then thresholds with what

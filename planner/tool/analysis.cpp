@@ -12,7 +12,6 @@
 #include "io/tool.hpp"
 #include "io/yaml.hpp"
 #include "kernels/codec/codec.hpp"
-#include "planner/analysis/break_even.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {
@@ -214,9 +213,9 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
 namespace {
 
 /// Does what was asked for unless the budget is over, or until it is; a diagnostic then says so. A
-/// plan that was searched is not lost because its graph is too large for `what`.
+/// plan that was searched is not lost because its graph is too large for `option`.
 template <class Work>
-void within_budget(const char* what, const AnalysisOptions& options, const Problem& problem,
+void within_budget(const char* option, const AnalysisOptions& options, const Problem& problem,
                    Analysis& analysis, const Work& work) {
   const std::shared_ptr<SimulationBudget>& budget = problem.machines->budget;
   try {
@@ -224,10 +223,10 @@ void within_budget(const char* what, const AnalysisOptions& options, const Probl
     work();
   } catch (const io::InputError& error) {
     if (!options.plan.empty()) throw;
-    analysis.diagnostics.push_back(fmt::format("{} was left out: {}", what, error.what()));
+    analysis.diagnostics.push_back(fmt::format("{} was left out: {}", option, error.what()));
   } catch (const sim::Stopped&) {
     analysis.diagnostics.push_back(fmt::format(
-        "{} was left out: {}", what,
+        "{} was left out: {}", option,
         budget->interrupted() ? "interrupted"
                               : "it takes longer than the budget; give a larger --budget"));
   }
@@ -243,10 +242,6 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
   if (options.robust) {
     within_budget("--robust", options, problem, analysis,
                   [&] { make_robust(options, problem, search, found, analysis); });
-  }
-  if (options.plan.empty() && search.simulates) {
-    within_budget("the density from which on the plan goes dense", options, problem, analysis,
-                  [&] { analysis.dense = dense_fallback(problem, analysis.plan); });
   }
   if (options.explain) {
     within_budget("--explain", options, problem, analysis,

@@ -273,11 +273,9 @@ void print_analysis(std::ostream& out, const AnalysisOptions& options, const Pro
                     const Analysis& analysis) {
   print_passes_run(out, analysis);
   if (const auto& dense = analysis.dense) {
-    fmt::print(
-        out,
-        "from density {:.3g} on, {} in {} partitions is faster: --density of hipress-sim and "
-        "hipress-exec\n",
-        dense->above, dense->algorithm == "none" ? "raw" : dense->algorithm, dense->partitions);
+    fmt::print(out, "above density {:.3g}, {} in {} partitions is faster (try it with {})\n",
+               dense->above, dense->algorithm == "none" ? "raw" : dense->algorithm,
+               dense->partitions, "hipress-sim --density");
   }
   if (analysis.robust) print_robust(out, *analysis.robust);
   if (analysis.explanation) print_explanation(out, problem.model, *analysis.explanation);

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "costs/density.hpp"
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "io/error.hpp"
@@ -24,6 +23,7 @@
 #include "io/quantity.hpp"
 #include "io/tool.hpp"
 #include "models/traced.hpp"
+#include "planner/analysis/break_even.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/problem/choices.hpp"
@@ -138,10 +138,6 @@ void Request::read_machines() {
   diagnostics.insert(diagnostics.end(), loaded.diagnostics.begin(), loaded.diagnostics.end());
   for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
   profile = std::move(loaded.profile);
-  for (const std::string& name : problem.algorithms) {
-    std::string diagnostic = costs::add_costs_of_density(profile, name);
-    if (!diagnostic.empty()) diagnostics.push_back(std::move(diagnostic));
-  }
   costs::Cluster cluster = std::move(loaded.cluster);
   if (!searches()) cluster = for_plan(cluster, options.analysis.plan);
   problem.nodes = cluster.nodes;
@@ -300,6 +296,25 @@ std::string missing_costs(const Request& request) {
   }
 }
 
+/// Finds out from which density on a plan that gathers sparse messages had better go dense; after
+/// all else, since it takes some simulations.
+void consider_dense(const Request& request, Outcome& outcome) {
+  if (!request.searches() || !outcome.comparison.planned_s) return;
+  planner::SearchResult& found = outcome.found;
+  const std::optional<planner::BreakEven> break_even = planner::break_even(
+      *outcome.problem, {found.plan, found.transfer_order, *outcome.comparison.planned_s});
+  if (!break_even) return;
+  outcome.analysis.dense = break_even->dense;
+  const std::string& unknown = break_even->diagnostic;
+  if (!unknown.empty()) {
+    found.diagnostics.push_back("from which density on dense is faster is not known: " + unknown);
+  }
+  if (break_even->dense && !request.options.yaml()) {
+    found.diagnostics.push_back(
+        "from which density on the plan goes dense is only in a plan YAML: take --output X.yaml");
+  }
+}
+
 /// Finds a plan, and whatever is to be known of it.
 Outcome find(const Request& request) {
   Outcome outcome;
@@ -348,6 +363,7 @@ Outcome find(const Request& request) {
   planner::add_responses(*outcome.problem, problem,
                          {found.plan, found.transfer_order, comparison.planned_s.value_or(0)},
                          comparison);
+  consider_dense(request, outcome);
   outcome.verdict = planner::judge(*outcome.problem, found.plan, comparison);
   const std::string missing = models::missing_times(request.model);
   if (!missing.empty()) outcome.verdict.sentence += "; but " + missing;

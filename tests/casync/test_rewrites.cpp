@@ -121,8 +121,8 @@ TEST_CASE("an all-reduce that a node does not take part in is refused") {
   CHECK_THROWS_WITH(check(std::move(mixed).build()), Catch::Contains("of another algorithm"));
 }
 
-TEST_CASE("gradients that are ready at once share launches, level by level") {
-  // Ring, N = 3, K = 3, two gradients: at every node and level one slice of each. Per node N
+TEST_CASE("gradients that are ready at once share launches, depth by depth") {
+  // Ring, N = 3, K = 3, two gradients: at every node and depth one slice of each. Per node N
   // encodes and 2N-1 = 5 decodes per partition over all nodes, so 3 and 5 launches instead of 6 and
   // 10.
   Plan plan = plan_of("ring", 3, 0, 3, 2);

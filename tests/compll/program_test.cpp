@@ -98,7 +98,7 @@ TEST_CASE("numbers of a slice: conversions clamp, divisions by 0 give 0") {
                one) == 3 - 2 + 2 + 2.5f);
 }
 
-TEST_CASE("branches at program level choose values") {
+TEST_CASE("branches outside lambdas choose values") {
   const std::string statements =
       "float x = 1;\nif (gradient.size > 2) { x = 5; } else if (gradient.size == 2) x += 2;\nelse "
       "{ x "

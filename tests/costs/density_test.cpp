@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
+
+#include "costs/description.hpp"
 
 namespace hipress::costs {
 namespace {
@@ -27,41 +30,41 @@ Profile profile() {
 }
 
 TEST_CASE("Between two measured densities, costs are in proportion") {
-  Profile of = profile();
-  const std::string said = add_costs_of_density(of, "dgc(rho=0.04)");
-  CHECK(said.find("between dgc(rho=0.02) and dgc(rho=0.1)") != std::string::npos);
+  const Profile of = profile();
+  const std::string said = foreign_costs(of, "dgc(rho=0.04)");
+  CHECK(said.find("in proportion between dgc(rho=0.02) and dgc(rho=0.1)") != std::string::npos);
   CHECK(said.find("hipress-profile") != std::string::npos);
-  const CodecCosts& costs = of.codec("dgc(rho=0.04)");
+  const CodecCosts costs = of.codec("dgc(rho=0.04)");
   CHECK(costs.encode(500) == 0);
   CHECK(costs.encode(1'000'000) == Approx(4e-6));
   CHECK(costs.decode(5) == Approx(4e-6));
   CHECK(costs.decode_add(1) == Approx(4e-9));
-  CHECK(add_costs_of_density(of, "dgc(rho=0.04)").empty());  // they are there now
+  CHECK(of.row_of("dgc(rho=0.04)") == "dgc(rho=0.02)");
+  CHECK(of.row_of("dgc(rho=0.09)") == "dgc(rho=0.1)");
 }
 
 TEST_CASE("Beyond all measured densities, costs are those of the nearest") {
+  const Profile of = profile();
   for (const auto& [asked, row] :
        {std::pair("dgc(rho=0.001)", "dgc(rho=0.02)"), std::pair("dgc(rho=0.5)", "dgc(rho=0.1)"),
         std::pair("dgc(packing=2,rho=0.5)", "dgc(rho=0.1,packing=2)"),
         std::pair("graddrop(rho=0.2)", "graddrop")}) {
     CAPTURE(asked);
-    Profile of = profile();
-    const std::string said = add_costs_of_density(of, asked);
-    CHECK(said.find(std::string("is charged what ") + row + " costs") != std::string::npos);
+    CHECK(foreign_costs(of, asked).find(std::string("is charged what ") + row + " costs") !=
+          std::string::npos);
     CHECK(of.codec(asked) == of.codec(row));
   }
-  Profile of = profile();
-  CHECK(add_costs_of_density(of, "graddrop(rho=0.01)").empty());  // the default, written out
-  CHECK(of.codecs.contains("graddrop(rho=0.01)"));
+  CHECK(foreign_costs(of, "graddrop(rho=0.01)").empty());  // the default, written out
+  CHECK(of.codec("graddrop(rho=0.01)") == of.codec("graddrop"));
 }
 
-TEST_CASE("What has no density, or no costs with the same other parameters, is left alone") {
-  Profile of = profile();
-  for (const std::string algorithm :
-       {"onebit", "fp16", "dgc(rho=0.05,packing=1)", "graddrop", "nothing(rho=x)"}) {
-    CHECK(add_costs_of_density(of, algorithm).empty());
+TEST_CASE("What has no density, or no costs with the same other parameters, is charged as ever") {
+  const Profile of = profile();
+  for (const std::string algorithm : {"onebit", "dgc(rho=0.05,packing=1)", "nothing(rho=x)"}) {
+    CHECK_FALSE(density_rows(of, algorithm).has_value());
   }
-  CHECK(of.codecs == profile().codecs);
+  CHECK(of.row_of("dgc(rho=0.05,packing=1)") == "dgc(rho=0.02)");
+  CHECK_THROWS(of.codec("fp16"));
 }
 
 TEST_CASE("A curve between two has the pieces of both") {
@@ -73,6 +76,8 @@ TEST_CASE("A curve between two has the pieces of both") {
   CHECK(between(a, b, 0).at(15) == a.at(15));
   CHECK(between(a, b, 1).at(15) == b.at(15));
   CHECK(between(a, Curve{}, 0.5).at(15) == Approx(a.at(15) / 2));
+  // Floors are mixed for themselves.
+  CHECK(between(Curve{{{0, 0, 0}}, 10}, Curve{{{0, 20, 0}}, 0}, 0.5).at(0) == 10);
 }
 
 }  // namespace

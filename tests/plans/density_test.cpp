@@ -91,6 +91,8 @@ TEST_CASE("densities and fallbacks that make no sense are refused") {
   // A plan file must not make a program run.
   CHECK_THAT(complaint_about("dense: {above: 0.1, algorithm: mine.pse, K: 4}\n"),
              Contains("none, fp16 or bf16"));
+  CHECK_THAT(complaint_about("dense: {above: 0.1, algorithm: 'fp16(x=1)', K: 4}\n"),
+             Contains("p.yaml:4: dense.algorithm"));
   CHECK_THAT(complaint_about("dense: {above: 0.1, algorithm: fp16, K: 0}\n"),
              Contains("p.yaml:4: dense.K"));
   CHECK_THAT(complaint_about("dense: {above: 0.1, algorithm: fp16}\n"), Contains("K"));

@@ -47,9 +47,9 @@ TEST_CASE("C: ranks average, each in an order of its own") {
     hipress_work* works[2] = {};
     for (int k = 0; k < 2; ++k) {
       const auto g = static_cast<std::uint32_t>(rank == 0 ? k : 1 - k);
-      const hipress_tensor tensor =
-          g == 0 ? hipress_tensor{a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}
-                 : hipress_tensor{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr, 0};
+      const hipress_tensor tensor = g == 0
+                                        ? hipress_tensor{a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}
+                                        : hipress_tensor{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr};
       if (hipress_submit(engine, g, &tensor, &works[g]) != HIPRESS_OK) problem += last_error();
     }
     for (hipress_work* const work : works) {
@@ -186,7 +186,7 @@ std::vector<float> average_many(hipress_engine* engine) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 2;
   std::vector<std::uint16_t> b(3, 0x3f80);
   const std::uint32_t numbers[] = {1, 0};
-  const hipress_tensor tensors[] = {{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr, 0},
+  const hipress_tensor tensors[] = {{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr},
                                     {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}};
   hipress_work* works[2] = {};
   REQUIRE(hipress_submit_many(engine, 2, numbers, tensors, works) == HIPRESS_OK);

@@ -82,7 +82,7 @@ class SparseTest(unittest.TestCase):
         self.assertEqual([case["dense"] for case in found["cases"]], 6 * [False] + [True])
         self.assertEqual(len(found["cases"][0]["iterations_s"]), 2)  # two rounds
         self.assertIn("dense (fp16, K = 16) is faster from density 0.0900 on, measured; 0.1000 predicted, +11.1 %", said)
-        self.assertIn("at density 0.01, sparse takes 5.0 times less than dense", said)
+        self.assertIn("at density 0.01, dense takes 5.0 times as long as sparse", said)
         self.assertIn("error: median 10.0 %, p90 10.0 %", said)
         calls = (self.folder / "bin/calls").read_text()
         self.assertIn("fp16,dgc(packing=2,rho=0.01),dgc(packing=2,rho=0.0625),dgc(packing=2,rho=0.125)", calls)
@@ -98,9 +98,10 @@ class SparseTest(unittest.TestCase):
         self.assertIn("says no density from which on dense is faster", complained)
 
     def test_an_algorithm_without_density_is_refused(self):
-        with self.assertRaises(SystemExit) as raised:
-            self.run_it("--algorithm", "onebit")
-        self.assertEqual(raised.exception.code, 2)
+        for algorithm in ("onebit", "dgc(rho=x)", "dgc(rho=2)"):
+            with self.assertRaises(SystemExit) as raised:
+                self.run_it("--algorithm", algorithm)
+            self.assertEqual(raised.exception.code, 2)
 
 
 if __name__ == "__main__":

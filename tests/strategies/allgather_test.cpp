@@ -208,24 +208,30 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   plan.plan.decisions = {{0, 8}};
   // What travels takes as long at 7 * 8 rho n = 2 * 7/8 * 4 n, or 2 n with fp16, but for a
   // message's own time.
-  const auto raw = planner::dense_fallback(problem, plan);
+  const auto dense_of = [&] {
+    const auto found = planner::break_even(problem, plan);
+    REQUIRE(found.has_value());
+    CHECK(found->diagnostic.empty());
+    return found->dense;
+  };
+  const auto raw = dense_of();
   REQUIRE(raw.has_value());
   CHECK(raw->algorithm == "none");
   CHECK(raw->above == Approx(1.0 / 8).epsilon(0.02));
   problem.algorithms.push_back("fp16");
-  const auto half = planner::dense_fallback(problem, plan);
+  const auto half = dense_of();
   REQUIRE(half.has_value());
   CHECK(half->algorithm == "fp16");
   CHECK(half->above == Approx(1.0 / 16).epsilon(0.02));
   // An entry of 3.07 bytes at 1 % has more for its index where entries are few.
   plan.plan.algorithms[0].name = "dgc(rho=0.01,packing=2)";
-  const auto packed = planner::dense_fallback(problem, plan);
+  const auto packed = dense_of();
   REQUIRE(packed.has_value());
   CHECK(packed->above > 2 * half->above);
 
   plan.plan.decisions = {{casync::kRaw, 8}};
-  CHECK_FALSE(planner::dense_fallback(problem, plan).has_value());  // nothing is sparse
+  CHECK_FALSE(planner::break_even(problem, plan).has_value());  // nothing is sparse
   plan.plan.decisions = {{0, 8}};
   plan.plan.strategy = "ps";
-  CHECK_FALSE(planner::dense_fallback(problem, plan).has_value());
+  CHECK_FALSE(planner::break_even(problem, plan).has_value());
 }
