@@ -49,8 +49,11 @@ class WorkMaker {
     forms_.resize(choices.algorithms.size() + 1);
     forms_[0].add = least(machines.profile.merge);
     forms_[0].bytes_per_element = sizeof(float);
+    for (const casync::Algorithm& algorithm : choices.algorithms) {
+      codecs_.push_back(machines.profile.codec(algorithm.name));
+    }
     for (std::size_t i = 0; i < choices.algorithms.size(); ++i) {
-      const costs::CodecCosts& codec = machines.profile.codec(choices.algorithms[i].name);
+      const costs::CodecCosts& codec = codecs_[i];
       Form& form = forms_[i + 1];
       form.algorithm = &choices.algorithms[i];
       if (form.algorithm->is_staged()) continue;
@@ -166,8 +169,7 @@ class WorkMaker {
   };
 
   StageTimes stage_times(const Factors& factors, const casync::Decision& decision) const {
-    const costs::CodecCosts& codec = machines_.profile.codec(
-        choices_.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
+    const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(decision.algorithm)];
     require_stages(codec, factors.size());
     const auto least = [&](const costs::StageCosts& costs, const costs::StageWork& work) {
       return least_stage(costs.seconds(work), ready_.speeds.front(), by_speed_);
@@ -504,7 +506,7 @@ class WorkMaker {
         choices_.algorithms[static_cast<std::size_t>(decision.algorithm)];
     const Factors factors = factors_of(algorithm, model_.gradients[g]);
     const StageTimes times = stage_times(factors, decision);
-    const costs::CodecCosts& codec = machines_.profile.codec(algorithm.name);
+    const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(decision.algorithm)];
     // Rounding of the group's times, of which a member has its share, is not more than 2 ps.
     const auto part = [&](double time, const costs::StageCosts& costs) {
       const double fixed = kPicosecondsPerSecond * costs.a_s / ready_.speeds.front();
@@ -648,6 +650,7 @@ class WorkMaker {
   const double n_;
   const casync::Wire wire_;
   mutable std::map<const casync::BoundTerms*, double> crossings_;
+  std::vector<costs::CodecCosts> codecs_;         // of the algorithms; forms_ refers to them
   std::vector<Form> forms_;                       // raw, then the algorithms
   std::vector<std::vector<double>> group_sizes_;  // by form and place
   bool by_speed_ = false;
