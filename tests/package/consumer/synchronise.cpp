@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -135,13 +136,17 @@ class Submitter {
     runtime::Work work;
   };
 
-  /// One that need not be waited for, if there is any.
+  /// One that need not be waited for. To wait for one while another is done could be to wait for a
+  /// rank that waits for this one to submit that other again.
   std::size_t choose() {
     std::vector<std::size_t> free;
-    for (std::size_t i = 0; i < mine_.size(); ++i) {
-      if (mine_[i].next == 0 || mine_[i].work.done()) free.push_back(i);
+    while (free.empty()) {
+      for (std::size_t i = 0; i < mine_.size(); ++i) {
+        if (mine_[i].next == 0 || mine_[i].work.done()) free.push_back(i);
+      }
+      if (free.empty()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
-    return free.empty() ? random_() % mine_.size() : free[random_() % free.size()];
+    return free[random_() % free.size()];
   }
 
   void submit(One& one) {
