@@ -37,18 +37,41 @@ class FakeToolsTest(unittest.TestCase):
             tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
 
     def run_script(self, script: types.ModuleType, *arguments: str, **environment: str) -> tuple[int, str]:
-        """Its exit status and what it printed; its Python with torch is the folder's python_with_torch."""
+        """Its exit status and what it printed, on stderr as `complained`; its Python with torch is the folder's
+        python_with_torch."""
         bin_folder = self.folder / "bin"
-        said = io.StringIO()
+        said, complained = io.StringIO(), io.StringIO()
         with mock.patch.object(sys, "argv", [script.__name__, "--tools", str(bin_folder), "--output",
                                              str(self.folder / "out"), "--again", "0", *arguments]), \
              mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
              mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
-             contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
+             contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained), \
              mock.patch("validation.command.real_time_allowed", return_value=False):
             status = script.main()
+        self.complained = complained.getvalue()
         return status, said.getvalue()
 
     def calls(self) -> list[str]:
         """Of tools that note theirs."""
         return (self.folder / "bin/calls").read_text().splitlines()
+
+
+class FakeToolOfPictureTest(unittest.TestCase):
+    """What a script that draws does with a tool that fails."""
+
+    def run_drawing(self, script: types.ModuleType, tool: str, text: str) -> tuple[int, str]:
+        """The script's exit status and what it complained of, where the tool is a shell script with this text."""
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, tool)
+            path.write_text(f"#!/bin/sh\n{text}\n")
+            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+            with mock.patch.object(sys, "argv", [script.__name__, f"{folder}/picture.png", "--tools", folder]), \
+                 mock.patch("picture.start_where_matplotlib_is"), contextlib.redirect_stderr(said):
+                return script.main(), said.getvalue()
+
+    def check_failures(self, script: types.ModuleType, tool: str) -> None:
+        status, said = self.run_drawing(script, tool, "echo unknown profile >&2; exit 2")
+        self.assertEqual(status, 2)
+        self.assertIn("unknown profile", said)
+        self.assertEqual(self.run_drawing(script, tool, "exit 3")[0], 1)

@@ -3,18 +3,10 @@
 Usage: plot_broadcast_test.py
 """
 
-import contextlib
-import io
-import pathlib
-import stat
-import sys
-import tempfile
 import unittest
-from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-import plot_broadcast  # noqa: E402  (found through the path above)
+from fake_tools import FakeToolOfPictureTest
+import plot_broadcast  # found through the path that fake_tools adds
 
 
 class BreakEvenTest(unittest.TestCase):
@@ -40,24 +32,9 @@ class BreakEvenTest(unittest.TestCase):
                           "chain with fp16 is faster than chain_p2p with fp16 from the smallest on"])
 
 
-class RunTest(unittest.TestCase):
-    def run_it(self, tool: str) -> tuple[int, str]:
-        said = io.StringIO()
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "hipress-plan")
-            path.write_text(f"#!/bin/sh\n{tool}\n")
-            path.chmod(path.stat().st_mode | stat.S_IXUSR)
-            with mock.patch.object(sys, "argv", ["plot_broadcast.py", f"{folder}/picture.png", "--tools", folder]), \
-                 mock.patch("picture.start_where_matplotlib_is"), contextlib.redirect_stderr(said):
-                return plot_broadcast.main(), said.getvalue()
-
-    def test_a_request_that_the_tool_refuses_is_wrong(self):
-        status, said = self.run_it("echo unknown profile >&2; exit 2")
-        self.assertEqual(status, 2)
-        self.assertIn("unknown profile", said)
-
-    def test_a_tool_that_fails_is_a_failure(self):
-        self.assertEqual(self.run_it("exit 3")[0], 1)
+class RunTest(FakeToolOfPictureTest):
+    def test_a_tool_that_refuses_or_fails_is_passed_on(self):
+        self.check_failures(plot_broadcast, "hipress-plan")
 
 
 if __name__ == "__main__":

@@ -4,28 +4,13 @@ says. No rights needed.
 Usage: validate_broadcast_test.py
 """
 
-import contextlib
 import importlib.util
-import io
 import json
-import os
-import pathlib
-import stat
 import struct
-import sys
-import tempfile
 import unittest
-from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-import validate_broadcast  # noqa: E402  (found through the path above)
-import validate_ddp  # noqa: E402
-
-#: `ip netns exec NAME command` runs the command; all else succeeds.
-FAKE_IP = """#!/bin/sh
-if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
-"""
+from fake_tools import FakeToolsTest
+import validate_broadcast  # found through the path that fake_tools adds
 
 #: A plan holds its arguments; a replay of it takes 1 s raw, and compressed a quarter of that, or a half if encoded anew.
 FAKE_TOOL = """#!{python}
@@ -61,29 +46,11 @@ if os.environ["RANK"] == "0":
 """
 
 
-class BroadcastTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        for name, text in (("ip", FAKE_IP), ("tc", "#!/bin/sh\n"), ("hipress-plan", FAKE_TOOL), ("hipress-exec", FAKE_TOOL),
-                           ("hipress-profile", FAKE_TOOL), ("python_with_torch", FAKE_PYTHON)):
-            tool = self.folder / "bin" / name
-            tool.parent.mkdir(exist_ok=True)
-            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
-            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+class BroadcastTest(FakeToolsTest):
+    tools = {"hipress-plan": FAKE_TOOL, "hipress-exec": FAKE_TOOL, "hipress-profile": FAKE_TOOL, "python_with_torch": FAKE_PYTHON}
 
     def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        bin_folder = self.folder / "bin"
-        said = io.StringIO()
-        with mock.patch.object(sys, "argv", ["validate_broadcast.py", "--tools", str(bin_folder), "--output",
-                                             str(self.folder / "out"), "--again", "0", "--rounds", "1", *arguments]), \
-             mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
-             mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
-             contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
-             mock.patch("validation.command.real_time_allowed", return_value=False):
-            status = validate_broadcast.main()
-        return status, said.getvalue()
+        return self.run_script(validate_broadcast, "--rounds", "1", *arguments, **environment)
 
     def test_ours_are_laid_beside_gloos_and_predictions_beside_measurements(self):
         report = self.folder / "report.json"

@@ -3,25 +3,11 @@
 Usage: validate_sparse_test.py
 """
 
-import contextlib
-import io
 import json
-import os
-import pathlib
-import stat
-import sys
-import tempfile
 import unittest
-from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-import validate_sparse  # noqa: E402  (found through the path above)
-
-#: `ip netns exec NAME command` runs the command; all else succeeds.
-FAKE_IP = """#!/bin/sh
-if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
-"""
+from fake_tools import FakeToolsTest
+import validate_sparse  # found through the path that fake_tools adds
 
 #: Sparse takes 0.1 s and 10 s times the density, dense 1 s: the break-even is 0.09, and planned 0.1.
 FAKE_TOOL = """#!{python}
@@ -48,33 +34,16 @@ if tool == "hipress-exec" and os.environ.get("RANK") == "0":
 """
 
 
-class SparseTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        for name, text in (("ip", FAKE_IP), ("tc", "#!/bin/sh\n"), ("hipress-plan", FAKE_TOOL), ("hipress-exec", FAKE_TOOL),
-                           ("hipress-profile", FAKE_TOOL)):
-            tool = self.folder / "bin" / name
-            tool.parent.mkdir(exist_ok=True)
-            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
-            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+class SparseTest(FakeToolsTest):
+    tools = {"hipress-plan": FAKE_TOOL, "hipress-exec": FAKE_TOOL, "hipress-profile": FAKE_TOOL}
 
-    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
-        bin_folder = self.folder / "bin"
-        said, complained = io.StringIO(), io.StringIO()
-        with mock.patch.object(sys, "argv", ["validate_sparse.py", "--tools", str(bin_folder), "--output",
-                                             str(self.folder / "out"), "--again", "0", "--nnodes", "2", *arguments]), \
-             mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
-             contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained), \
-             mock.patch("validation.command.real_time_allowed", return_value=False):
-            status = validate_sparse.main()
-        return status, said.getvalue(), complained.getvalue()
+    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        return self.run_script(validate_sparse, "--nnodes", "2", *arguments, **environment)
 
     def test_the_measured_break_even_is_laid_beside_the_predicted_one(self):
         report = self.folder / "report.json"
-        status, said, complained = self.run_it("--algorithm", "dgc(packing=2,rho=0.01)", "--json", str(report))
-        self.assertEqual(status, 0, complained)
+        status, said = self.run_it("--algorithm", "dgc(packing=2,rho=0.01)", "--json", str(report))
+        self.assertEqual(status, 0, self.complained)
         found = json.loads(report.read_text())
         self.assertEqual(found["break_even"]["predicted"], 0.1)
         self.assertAlmostEqual(found["break_even"]["measured"], 0.09)
@@ -84,18 +53,18 @@ class SparseTest(unittest.TestCase):
         self.assertIn("dense (fp16, K = 16) is faster from density 0.0900 on, measured; 0.1000 predicted, +11.1 %", said)
         self.assertIn("at density 0.01, dense takes 5.0 times as long as sparse", said)
         self.assertIn("error: median 10.0 %, p90 10.0 %", said)
-        calls = (self.folder / "bin/calls").read_text()
-        self.assertIn("fp16,dgc(packing=2,rho=0.01),dgc(packing=2,rho=0.0625),dgc(packing=2,rho=0.125)", calls)
+        profiled = "fp16,dgc(packing=2,rho=0.01),dgc(packing=2,rho=0.0625),dgc(packing=2,rho=0.125)"
+        self.assertTrue(any(profiled in call for call in self.calls()))
 
     def test_wrong_values_are_a_failure(self):
-        status, said, _ = self.run_it(WRONG="1")
+        status, said = self.run_it(WRONG="1")
         self.assertEqual(status, 1)
         self.assertIn(" WRONG", said)
 
     def test_a_plan_that_never_goes_dense_says_so(self):
-        status, _, complained = self.run_it(NEVER="1")
+        status, _ = self.run_it(NEVER="1")
         self.assertEqual(status, 1)
-        self.assertIn("says no density from which on dense is faster", complained)
+        self.assertIn("says no density from which on dense is faster", self.complained)
 
     def test_an_algorithm_without_density_is_refused(self):
         for algorithm in ("onebit", "dgc(rho=x)", "dgc(rho=2)"):
