@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace hipress::planner {
 namespace {
@@ -15,19 +16,18 @@ double picoseconds(double seconds) {
   return static_cast<double>(casync::from_seconds(seconds).count());
 }
 
-LeastCost::LeastCost(const costs::Curve& curve, std::uint32_t gpus, double fastest,
-                     bool rounds_by_speed)
-    : curve_(&curve), gpus_(gpus), fastest_(fastest), rounds_by_speed_(rounds_by_speed) {
+LeastCost::LeastCost(costs::Curve curve, std::uint32_t gpus, double fastest, bool rounds_by_speed)
+    : curve_(std::move(curve)), gpus_(gpus), fastest_(fastest), rounds_by_speed_(rounds_by_speed) {
   find_line();
 }
 
 double LeastCost::of(std::int64_t x) const {
-  if (curve_ == nullptr || x == 0) return 0;
+  if (curve_.pieces.empty() || x == 0) return 0;
   const std::int64_t share = (x + gpus_ - 1) / gpus_;
-  double seconds = (*curve_)(share);
-  for (const costs::Curve::Piece& piece : curve_->pieces) {
+  double seconds = curve_(share);
+  for (const costs::Curve::Piece& piece : curve_.pieces) {
     if (piece.from > static_cast<double>(share)) {
-      seconds = std::min(seconds, curve_->at(std::ceil(piece.from)));
+      seconds = std::min(seconds, curve_.at(std::ceil(piece.from)));
     }
   }
   return slow(picoseconds(seconds));
@@ -36,12 +36,12 @@ double LeastCost::of(std::int64_t x) const {
 /// The last piece goes on forever, every other one is least at one of its ends. The floor is left
 /// out, with which a piece would have one more corner.
 void LeastCost::find_line() {
-  if (curve_->pieces.empty()) return;
-  const costs::Curve lines = {curve_->pieces, 0};
-  double slope = curve_->pieces.back().b_s;
+  if (curve_.pieces.empty()) return;
+  const costs::Curve lines = {curve_.pieces, 0};
+  double slope = curve_.pieces.back().b_s;
   const auto each_end = [&](auto visit) {
     visit(1.0);
-    for (const costs::Curve::Piece& piece : curve_->pieces) {
+    for (const costs::Curve::Piece& piece : curve_.pieces) {
       if (piece.from <= 1) continue;
       visit(piece.from);
       visit(std::nextafter(piece.from, 0.0));

@@ -30,8 +30,8 @@ class LeastCost {
  public:
   LeastCost() = default;
   /// Of a launch cut among `gpus`, on a node of speed `fastest`; `rounds_by_speed`: speeds differ
-  /// from 1, so that the simulator rounds what they make of a time. The curve must outlive it.
-  LeastCost(const costs::Curve& curve, std::uint32_t gpus, double fastest, bool rounds_by_speed);
+  /// from 1, so that the simulator rounds what they make of a time.
+  LeastCost(costs::Curve curve, std::uint32_t gpus, double fastest, bool rounds_by_speed);
 
   /// One launch for x elements, or for more.
   double of(std::int64_t x) const;
@@ -42,7 +42,7 @@ class LeastCost {
   void find_line();
   double slow(double nominal) const;
 
-  const costs::Curve* curve_ = nullptr;
+  costs::Curve curve_;
   std::int64_t gpus_ = 1;
   double fastest_ = 1;
   bool rounds_by_speed_ = false;

@@ -650,7 +650,7 @@ class WorkMaker {
   const double n_;
   const casync::Wire wire_;
   mutable std::map<const casync::BoundTerms*, double> crossings_;
-  std::vector<costs::CodecCosts> codecs_;         // of the algorithms; forms_ refers to them
+  std::vector<costs::CodecCosts> codecs_;         // of the algorithms
   std::vector<Form> forms_;                       // raw, then the algorithms
   std::vector<std::vector<double>> group_sizes_;  // by form and place
   bool by_speed_ = false;
