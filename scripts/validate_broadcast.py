@@ -4,9 +4,10 @@ networks of known speed, made of network namespaces on this machine; and what wa
 
 One fp32 tensor goes from node 0 to all others: by gloo; as a chain, raw and with each of --codecs; and as a chain that
 decodes and encodes anew on every node, with each of them. With --lossless CODEC, as many bytes of bf16 numbers also go
-raw and with that codec: numbers drawn from a normal distribution of standard deviation 0.02, as weights are, and rounded to
-bf16. Plans are hipress-plan's of a profile of this network. Rounds run every case once. Needs a release build and a python3
-with torch; without it, or without the right to make namespaces, it says "skipped: ..." and exits with 0.
+raw and with that codec, sized by a sample of them: numbers drawn from a normal distribution of standard deviation 0.02, as
+weights are, and rounded to bf16. Plans are hipress-plan's of a profile of this network. Rounds run every case once. Needs a
+release build and a python3 with torch; without it, or without the right to make namespaces, it says "skipped: ..." and exits
+with 0.
 """
 
 import argparse
@@ -118,11 +119,12 @@ class BroadcastBench(TorchBench):
     def alone(self) -> Launcher:
         return dataclasses.replace(self.launcher, network=None)
 
-    def profile(self, case: Case, codecs: list[str]) -> pathlib.Path:
-        """Links from this network, kernels anew."""
+    def profile(self, case: Case, codecs: list[str], weights: pathlib.Path | None) -> pathlib.Path:
+        """Links from this network, kernels anew, and what lossless messages of the weights come to."""
         path = self.output / f"profile_{case.rate}_{case.nnodes}_now.yaml"
         self.alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", ",".join(codecs), "--output",
-                       path, "--base", self.profile_path(links_of(case)), "--anew", "kernels")
+                       path, "--base", self.profile_path(links_of(case)), "--anew", "kernels",
+                       *(("--sample", weights / "rank0/0.f32") if weights else ()))
         return path
 
     def plan_way(self, case: Case, way: Way, profile: pathlib.Path) -> tuple[pathlib.Path, dict]:
@@ -171,7 +173,7 @@ class BroadcastBench(TorchBench):
         """All ways, to and fro, so that none is always the one run last, longest after the profile."""
         results = [Result(way, case.nnodes) for way in ways]
         for number in range(self.plan.rounds):
-            profile = self.profile(case, codecs)
+            profile = self.profile(case, codecs, weights)
             for result in results if number % 2 == 0 else reversed(results):
                 def measure(result: Result = result, profile: pathlib.Path = profile) -> None:
                     if result.way.topology == GLOO:
