@@ -7,12 +7,12 @@
 
 namespace hipress::costs {
 
-/// The rows of a profile between which a sparsifier's costs lie that it has no row for: those of
-/// the nearest densities below and above with the same other parameters.
+/// A profile's rows of a sparsifier at the nearest densities below and above one, with the same
+/// other parameters. Where all densities lie on one side, both are the nearest row.
 struct DensityRows {
-  std::string below, above;  ///< one row twice, if all others are farther on that side, or on it
-  double share = 0;          ///< of the way from `below` to `above`
-  bool measured = false;     ///< one row, of this very density: "dgc" of "dgc(rho=0.01)"
+  std::string below, above;
+  double share = 0;       ///< of the way from `below` to `above`
+  bool measured = false;  ///< both are the row of this very density: "dgc" for "dgc(rho=0.01)"
 
   const std::string& nearest() const { return share < 0.5 ? below : above; }
 };

@@ -24,27 +24,24 @@ void set_density(double density, const PlanContext& context, ResolvedPlan& resol
   PlanBuilder builder(same);
   bool sparse = false;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    const auto [index, partitions] = plan.decisions[g];
-    const auto decide = [&](const std::string& algorithm, std::int32_t parts) {
-      const bool raw = algorithm == "none";
-      builder.decide(g, raw ? casync::kRaw : builder.algorithm(algorithm), parts);
-    };
+    auto [index, partitions] = plan.decisions[g];
     if (index == casync::kRaw) {
       builder.decide(g, index, partitions);
       continue;
     }
     const auto place = static_cast<std::size_t>(index);
-    const std::string& algorithm = plan.algorithms[place].name;
-    if (!resolved.codecs[place]->traits().sparse) {
-      decide(algorithm, partitions);
-      continue;
+    std::string algorithm = plan.algorithms[place].name;
+    if (resolved.codecs[place]->traits().sparse) {
+      sparse = true;
+      if (resolved.dense && density > resolved.dense->above) {
+        algorithm = resolved.dense->algorithm;
+        partitions = resolved.dense->partitions;
+      } else {
+        algorithm = with_density(algorithm, density);
+      }
     }
-    sparse = true;
-    if (resolved.dense && density > resolved.dense->above) {
-      decide(resolved.dense->algorithm, resolved.dense->partitions);
-    } else {
-      decide(with_density(algorithm, density), partitions);
-    }
+    builder.decide(g, algorithm == "none" ? casync::kRaw : builder.algorithm(algorithm),
+                   partitions);
   }
   if (!sparse) {
     throw io::InputError(

@@ -13,7 +13,6 @@ with 0.
 import argparse
 import dataclasses
 import pathlib
-import statistics
 import subprocess
 import sys
 
@@ -22,11 +21,9 @@ from options import at_least
 from validate_ddp import python_with_torch
 from validation import command
 from validation.cases import Case
-from validation.conditions import taken_between
-from validation.evaluation import quantile
 from validation.measurement import ONCE, Plan, links_of
 from validation.network import Network, Unavailable, remove_leftovers
-from validation.ranks import Launcher
+from validation.replayed import Replayed, describe_errors
 from validation.torch_bench import TorchBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -60,41 +57,16 @@ class Way:
 
 
 @dataclasses.dataclass
-class Result:
-    """A way of broadcasting between so many nodes, in seconds."""
+class Result(Replayed):
+    """A way of broadcasting between so many nodes."""
 
     way: Way
     nnodes: int
-    seconds: list[float] = dataclasses.field(default_factory=list)
-    predicted: list[dict] = dataclasses.field(default_factory=list)  #: what hipress-exec printed, round by round
     chunks: int = 0
-    verified: bool = True
-    disturbed: int = 0  #: rounds
-
-    @property
-    def measured_s(self) -> float:
-        return statistics.median(self.seconds)
-
-    def predicted_s(self, end: str = "") -> float | None:
-        values = [report[f"predicted_iteration_s{end}"] for report in self.predicted]
-        return statistics.median(values) if values else None
-
-    @property
-    def error(self) -> float | None:
-        predicted = self.predicted_s()
-        return None if predicted is None else predicted / self.measured_s - 1
-
-    @property
-    def inside(self) -> bool:
-        return self.predicted_s("_p10") <= self.measured_s <= self.predicted_s("_p90")
 
     def to_json(self, gloo_s: float) -> dict:
-        predicted = {f"predicted_s{end}": self.predicted_s(end) for end in ("", "_p10", "_p90")}
         return {"topology": self.way.topology, "codec": self.way.codec, "dtype": self.way.dtype, "nnodes": self.nnodes,
-                "chunks": self.chunks, **predicted, "measured_s": self.measured_s,
-                "measured_s_p10": quantile(self.seconds, 0.1), "measured_s_p90": quantile(self.seconds, 0.9),
-                "error": self.error, "below_gloo": 1 - self.measured_s / gloo_s, "iterations_s": self.seconds,
-                "verified": self.verified, "disturbed_rounds": self.disturbed}
+                "chunks": self.chunks, "below_gloo": 1 - self.measured_s / gloo_s, **self.times()}
 
 
 def format_row(result: Result, gloo_s: float) -> str:
@@ -115,16 +87,10 @@ class BroadcastBench(TorchBench):
     size: int = 64_000_000
     iterations: int = 3
 
-    @property
-    def alone(self) -> Launcher:
-        return dataclasses.replace(self.launcher, network=None)
-
     def profile(self, case: Case, codecs: list[str], weights: pathlib.Path | None) -> pathlib.Path:
         """Links from this network, kernels anew, and what lossless messages of the weights come to."""
-        path = self.output / f"profile_{case.rate}_{case.nnodes}_now.yaml"
-        self.alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", ",".join(codecs), "--output",
-                       path, "--base", self.profile_path(links_of(case)), "--anew", "kernels",
-                       *(("--sample", weights / "rank0/0.f32") if weights else ()))
+        path = self.profile_path(f"{links_of(case)}_now")
+        self.profile_kernels(case, ",".join(codecs), path, *(("--sample", weights / "rank0/0.f32") if weights else ()))
         return path
 
     def plan_way(self, case: Case, way: Way, profile: pathlib.Path) -> tuple[pathlib.Path, dict]:
@@ -165,9 +131,7 @@ class BroadcastBench(TorchBench):
         given = ("--gradients", weights) if result.way.dtype != "float32" else ()
         report = self.launcher.run_json(result.nnodes, "hipress-exec", "--plan", path, "--profile", profile, *ONCE, "--warmup",
                                         WARMUPS, "--iterations", self.iterations, *given)
-        result.seconds += report["each_measured_iteration_s"]
-        result.predicted.append(report)
-        result.verified &= report["verified"]
+        result.add(report)
 
     def run_nodes(self, case: Case, ways: list[Way], codecs: list[str], weights: pathlib.Path | None) -> list[Result]:
         """All ways, to and fro, so that none is always the one run last, longest after the profile."""
@@ -181,18 +145,8 @@ class BroadcastBench(TorchBench):
                     else:
                         self.run_ours(result, case, profile, weights)
 
-                result.disturbed += self.once(measure, result)
+                result.once(self, measure)
         return results
-
-    def once(self, measure, result: Result) -> bool:
-        """Measures, again while somebody disturbs it: what was disturbed is thrown away, but the last."""
-        kept = len(result.seconds), len(result.predicted)
-
-        def anew() -> None:
-            del result.seconds[kept[0]:], result.predicted[kept[1]:]
-            measure()
-
-        return self.undisturbed(anew, taken_between)[1]
 
 
 def ways_of(options: argparse.Namespace) -> list[Way]:
@@ -245,10 +199,7 @@ def compare(options: argparse.Namespace, results: list[Result]) -> list[str]:
 def finish(options: argparse.Namespace, results: list[Result]) -> int:
     for line in compare(options, results):
         print(line)
-    predicted = [result for result in results if result.predicted]
-    errors = [abs(result.error) for result in predicted]
-    print(f"error: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %, "
-          f"{sum(result.inside for result in predicted)} of {len(predicted)} inside their interval")
+    print(describe_errors(results))
     if options.json:
         gloo_s = {nnodes: find(results, nnodes, Way(GLOO)).measured_s for nnodes in options.nnodes}
         whole_file.write_json(options.json, {"rate": options.rate, "bytes": options.bytes, "compared": compare(options, results),

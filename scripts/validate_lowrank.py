@@ -22,7 +22,7 @@ from validation import command
 from validation.cases import Case, Scale, gradients_of, scale_of, scaled_model
 from validation.conditions import taken_between
 from validation.evaluation import quantile
-from validation.measurement import ONCE, Plan, links_of
+from validation.measurement import ONCE, Plan
 from validation.network import Network, remove_leftovers
 from validation.torch_bench import TorchBench
 
@@ -118,9 +118,7 @@ class LowRankBench(TorchBench):
     def profile(self, case: Case, algorithms: str) -> pathlib.Path:
         """Links from this network, kernels anew."""
         path = self.output / f"profile_{case.rate}_{case.model}.yaml"
-        alone = dataclasses.replace(self.launcher, network=None)
-        alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", algorithms, "--output", path, "--base",
-                  self.profile_path(links_of(case)), "--anew", "kernels")
+        self.profile_kernels(case, algorithms, path)
         return path
 
     def run_plan(self, case: Case, model: pathlib.Path, plan: object, profile: pathlib.Path, *options: object) -> dict:

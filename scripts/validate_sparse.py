@@ -20,11 +20,10 @@ import whole_file
 from options import at_least
 from validation import command
 from validation.cases import Case
-from validation.conditions import taken_between
-from validation.evaluation import quantile
 from validation.measurement import ONCE, Bench, Plan, links_of
 from validation.network import Network, remove_leftovers
 from validation.ranks import Launcher, ToolError
+from validation.replayed import Replayed, describe_errors
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Densities around the break-even that are measured, as shares of what was predicted.
@@ -42,36 +41,14 @@ def say(text: str) -> None:
 
 
 @dataclasses.dataclass
-class Result:
-    """The plan at one density, sparse or dense; times in seconds."""
+class Result(Replayed):
+    """The plan at one density, sparse or dense."""
 
     density: float
     dense: bool = False
-    seconds: list[float] = dataclasses.field(default_factory=list)
-    predicted: list[dict] = dataclasses.field(default_factory=list)  #: what hipress-exec printed, round by round
-    disturbed: int = 0  #: rounds
-
-    @property
-    def measured_s(self) -> float:
-        return statistics.median(self.seconds)
-
-    def predicted_s(self, end: str = "") -> float:
-        return statistics.median(report[f"predicted_iteration_s{end}"] for report in self.predicted)
-
-    @property
-    def error(self) -> float:
-        return self.predicted_s() / self.measured_s - 1
-
-    @property
-    def verified(self) -> bool:
-        return all(report["verified"] for report in self.predicted)
 
     def to_json(self) -> dict:
-        predicted = {f"predicted_s{end}": self.predicted_s(end) for end in ("", "_p10", "_p90")}
-        return {"density": self.density, "dense": self.dense, **predicted, "measured_s": self.measured_s,
-                "measured_s_p10": quantile(self.seconds, 0.1), "measured_s_p90": quantile(self.seconds, 0.9),
-                "error": self.error, "iterations_s": self.seconds, "verified": self.verified,
-                "disturbed_rounds": self.disturbed}
+        return {"density": self.density, "dense": self.dense, **self.times()}
 
     def __str__(self) -> str:
         times = " ".join(f"{self.predicted_s(end) * 1e3:{width}.1f}" for end, width in (("", 9), ("_p10", 8), ("_p90", 8)))
@@ -100,17 +77,6 @@ class SparseBench(Bench):
 
     iterations: int = 3  #: measured of each density in a round
 
-    @property
-    def alone(self) -> Launcher:
-        return dataclasses.replace(self.launcher, network=None)
-
-    def profile(self, case: Case, algorithms: str) -> pathlib.Path:
-        """Links from this network, kernels anew."""
-        path = self.output / f"profile_{case.rate}_{case.nnodes}_now.yaml"
-        self.alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", algorithms, "--output", path,
-                       "--base", self.profile_path(links_of(case)), "--anew", "kernels")
-        return path
-
     def make_plan(self, case: Case, profile: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path, dict]:
         """The plan, the same without its fallback, and what hipress-plan says of it."""
         path, sparse = self.output / f"plan_{case.nnodes}.yaml", self.output / f"plan_{case.nnodes}_sparse.yaml"
@@ -124,18 +90,7 @@ class SparseBench(Bench):
         report = self.launcher.run_json(case.nnodes, "hipress-exec", "--input", case.model, "--plan", plan, "--density",
                                         result.density, "--profile", profile, *ONCE, "--warmup", WARMUPS, "--iterations",
                                         self.iterations)
-        result.seconds += report["each_measured_iteration_s"]
-        result.predicted.append(report)
-
-    def once(self, result: Result, *arguments: object) -> None:
-        """Measures, again while somebody disturbs it: what was disturbed is thrown away, but the last."""
-        kept = len(result.seconds), len(result.predicted)
-
-        def anew() -> None:
-            del result.seconds[kept[0]:], result.predicted[kept[1]:]
-            self.replay(result, *arguments)
-
-        result.disturbed += self.undisturbed(anew, taken_between)[1]
+        result.add(report)
 
 
 def measure(bench: SparseBench, options: argparse.Namespace) -> tuple[dict, list[Result]]:
@@ -148,7 +103,8 @@ def measure(bench: SparseBench, options: argparse.Namespace) -> tuple[dict, list
         on_network.profile_links(network, case)
         made, results = {}, []
         for number in range(options.rounds):
-            profile = on_network.profile(case, ",".join(dict.fromkeys(algorithms)))
+            profile = bench.profile_path(f"{links_of(case)}_now")
+            on_network.profile_kernels(case, ",".join(dict.fromkeys(algorithms)), profile)
             if not results:
                 plan, sparse, made = on_network.make_plan(case, profile)
                 if "dense" not in made:
@@ -156,7 +112,8 @@ def measure(bench: SparseBench, options: argparse.Namespace) -> tuple[dict, list
                 results = [Result(density_of(options.algorithm)),
                            *(Result(min(1.0, share * made["dense"]["above"])) for share in AROUND), Result(DENSE, dense=True)]
             for result in results if number % 2 == 0 else reversed(results):
-                on_network.once(result, case, plan if result.dense else sparse, profile)
+                replayed = plan if result.dense else sparse
+                result.once(on_network, lambda: on_network.replay(result, case, replayed, profile))  # noqa: B023
     return made, results
 
 
@@ -167,9 +124,7 @@ def finish(options: argparse.Namespace, made: dict, results: list[Result]) -> in
     lines = [f"dense ({made['dense']['algorithm']}, K = {made['dense']['K']}) is faster from density {measured:.4f} on, measured; "
              f"{predicted:.4f} predicted, {100 * (predicted / measured - 1):+.1f} %",
              f"at density {own.density:g}, dense takes {dense.measured_s / own.measured_s:.1f} times as long as sparse"]
-    errors = [abs(result.error) for result in results]
-    lines.append(f"error: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %")
-    print("\n".join([HEADER, *map(str, results), *lines]), flush=True)
+    print("\n".join([HEADER, *map(str, results), *lines, describe_errors(results)]), flush=True)
     if options.json:
         whole_file.write_json(options.json, {
             "input": options.input, "algorithm": options.algorithm, "nnodes": options.nnodes, "rate": options.rate,

@@ -27,7 +27,7 @@ from validation import command
 from validation.cases import Case, gradients_of
 from validation.conditions import taken_between
 from validation.evaluation import quantile
-from validation.measurement import ONCE, Plan, links_of
+from validation.measurement import Plan
 from validation.network import INTERFACE, Network, remove_leftovers
 from validation.ranks import ToolError
 from validation.torch_bench import TorchBench
@@ -149,9 +149,7 @@ class TrainingBench(TorchBench):
         """Links from this network, kernels of the machine."""
         path = self.output / f"profile_{case.rate}_{case.nnodes}_kernels.yaml"
         if not (self.keep_profiles and path.exists()):
-            alone = dataclasses.replace(self.launcher, network=None)
-            alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", ALGORITHMS, "--output", path, "--base",
-                      self.profile_path(links_of(case)), "--anew", "kernels")
+            self.profile_kernels(case, ALGORITHMS, path)
         return path
 
     def plan_for(self, case: Case, model: pathlib.Path) -> tuple[pathlib.Path, float]:

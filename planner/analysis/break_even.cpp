@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_options.hpp"
 #include "sim/message_sizes.hpp"
@@ -43,6 +44,8 @@ class Search {
       return {.dense = fallback()};
     } catch (const NotKnown& reason) {
       return {.dense = std::nullopt, .diagnostic = reason.why};
+    } catch (const io::InputError& error) {  // of a program that takes no such density
+      return {.dense = std::nullopt, .diagnostic = error.what()};
     }
   }
 
@@ -72,8 +75,7 @@ class Search {
     std::optional<Dense> best;
     for (const std::string& algorithm : algorithms) {
       for (const std::int64_t slices : {1, 2, 4}) {
-        const std::int64_t partitions = slices * given_.plan.nodes;
-        if (best && partitions > plans::kMaxPartitions) continue;
+        const std::int64_t partitions = std::min(slices * given_.plan.nodes, plans::kMaxPartitions);
         const plans::DenseFallback how = {.above = 0,
                                           .algorithm = algorithm,
                                           .partitions = static_cast<std::int32_t>(partitions)};

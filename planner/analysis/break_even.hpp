@@ -18,8 +18,8 @@ struct BreakEven {
 /// The break-even of a plan whose topology gathers messages; none for other topologies, and for
 /// plans without sparse gradients. Dense is raw, or in half precision where the problem's
 /// algorithms allow it, with that number of partitions that is fastest. Found by bisection of the
-/// density's logarithm, on simulated times. io::InputError if the profile lacks an algorithm, or a
-/// sparse one has no parameter kernels::kDensity.
+/// density's logarithm, on simulated times. Not known either for a program of the user's that has
+/// no parameter kernels::kDensity.
 std::optional<BreakEven> break_even(const Problem& problem, const TimedPlan& plan);
 
 }  // namespace hipress::planner

@@ -103,6 +103,11 @@ class Bench:
     def on(self, network: Network | None) -> "Bench":
         return dataclasses.replace(self, launcher=dataclasses.replace(self.launcher, network=network), recent={})
 
+    @property
+    def alone(self) -> Launcher:
+        """One process on this machine instead of ranks on the network."""
+        return dataclasses.replace(self.launcher, network=None)
+
     def profile_path(self, name: object) -> pathlib.Path:
         return self.output / f"profile_{name}.yaml"
 
@@ -160,12 +165,16 @@ class Bench:
 
     def measure_anew(self, case: Case, kernels: str, path: pathlib.Path) -> None:
         """What depends on where the processors are: kernels, and on loopback, where nothing but copying takes time, all."""
-        options = ["--quick", *ONCE, "--passes", 1, "--algorithm", kernels, "--output", path]
         if case.rate == LOOPBACK:
-            self.launcher.run(case.nnodes, "hipress-profile", *options)
+            self.launcher.run(case.nnodes, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", kernels, "--output",
+                              path)
         else:
-            alone = dataclasses.replace(self.launcher, network=None)
-            alone.run(2, "hipress-profile", *options, "--base", self.profile_path(links_of(case)), "--anew", "kernels")
+            self.profile_kernels(case, kernels, path)
+
+    def profile_kernels(self, case: Case, algorithms: str, path: pathlib.Path, *more: object) -> None:
+        """A profile with links of the case's network and kernels measured anew."""
+        self.alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", algorithms, "--output", path, "--base",
+                       self.profile_path(links_of(case)), "--anew", "kernels", *more)
 
     def has_profile(self, name: object) -> bool:
         return self.keep_profiles and self.profile_path(name).exists()

@@ -30,6 +30,21 @@ void SignsDecode(uint8* c, float* g) {
   g = map(q, [](int s) { return 1 - 2 * s; });
 }
 """
+#: A sparsifier whose density has a name of its own.
+KEEP = """void KeepEncode(float* gradient, uint8* compressed, float share = 0.01 in [0.001, 0.5]) {
+  error_feedback gradient;
+  int count = ceil(share * gradient.size);
+  uint<32>* chosen = largest(gradient, count);
+  float* entries = gather(gradient, chosen);
+  compressed = concat(chosen, entries);
+}
+void KeepDecode(uint8* compressed, float* gradient) {
+  uint<32>* chosen;
+  float* entries;
+  extract(compressed, chosen, entries);
+  gradient = scatter(chosen, entries, gradient.size);
+}
+"""
 ROW = "{pieces: [{from: 0, a_s: 1e-5, s_per_element: 1e-11}]}"
 OWN = f"""schema: hipress.profile/1
 name: own
@@ -40,6 +55,7 @@ kernels:
   merge: {ROW}
   codecs:
     signs.pse: {{encode: {ROW}, decode: {ROW}, decode_add: {ROW}}}
+    keep.pse: {{encode: {ROW}, decode: {ROW}, decode_add: {ROW}}}
     fp16: {{encode: {ROW}, decode: {ROW}, decode_add: {ROW}}}
 links: {{overhead: 20us, bandwidth: 1Gbps, latency: 20us}}
 ...
@@ -54,6 +70,7 @@ class Inputs(unittest.TestCase):
         self.write("c25.yaml", CLUSTER)
         self.write("own.yaml", OWN)
         self.write("signs.pse", SIGNS)
+        self.write("keep.pse", KEEP)
         self.write("m.txt", "conv,100000\ndense,300000\n")
 
     def write(self, name, text):
@@ -173,6 +190,16 @@ class Inputs(unittest.TestCase):
         refused = self.run_tool("hipress-plan", *words, "--accuracy", "signs.pse=9")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--accuracy 'signs.pse=9'", refused.stderr)
+
+    def test_a_sparsifier_without_rho_is_planned_without_a_dense_fallback(self):
+        done = self.answer("hipress-plan", "--input", "m.txt", "--nnodes", "4", "--profile", "own.yaml", "--compute-time", "1ms",
+                           "--topology", "ALLGATHER", "--algorithm", "keep.pse", "--accuracy", "keep.pse=5", "--evaluations", "50",
+                           "--output", "plan.yaml")
+        self.assertIn("from which density on dense is faster is not known", done.stderr)
+        self.assertIn("no parameter 'rho'", done.stderr)
+        plan = (self.folder / "plan.yaml").read_text()
+        self.assertIn("algorithm: keep.pse", plan)
+        self.assertNotIn("dense: {", plan)
 
     def test_foreign_costs_are_named(self):
         done = self.answer("hipress-plan", "--input", "m.txt", "--nnodes", "4", "--algorithm", "signs.pse")

@@ -1,0 +1,69 @@
+"""One way of doing something, replayed round by round, and what was predicted of it."""
+
+import dataclasses
+import statistics
+from collections.abc import Callable
+
+from .conditions import taken_between
+from .evaluation import quantile
+from .measurement import Bench
+
+
+@dataclasses.dataclass(kw_only=True)
+class Replayed:
+    """Iterations of all rounds; times in seconds."""
+
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    predicted: list[dict] = dataclasses.field(default_factory=list)  #: what hipress-exec printed, round by round
+    verified: bool = True
+    disturbed: int = 0  #: rounds
+
+    def add(self, report: dict) -> None:
+        """What hipress-exec printed of one round."""
+        self.seconds += report["each_measured_iteration_s"]
+        self.predicted.append(report)
+        self.verified &= report["verified"]
+
+    def once(self, bench: Bench, measure: Callable[[], None]) -> None:
+        """Calls `measure`, which adds a round, again while other programs disturb it: what was disturbed is thrown away, but the
+        last."""
+        kept = len(self.seconds), len(self.predicted)
+
+        def anew() -> None:
+            del self.seconds[kept[0]:], self.predicted[kept[1]:]
+            measure()
+
+        self.disturbed += bench.undisturbed(anew, taken_between)[1]
+
+    @property
+    def measured_s(self) -> float:
+        return statistics.median(self.seconds)
+
+    def predicted_s(self, end: str = "") -> float | None:
+        """The median over rounds, or with "_p10" or "_p90" of that end of its interval; None for what is not ours."""
+        values = [report[f"predicted_iteration_s{end}"] for report in self.predicted]
+        return statistics.median(values) if values else None
+
+    @property
+    def error(self) -> float | None:
+        predicted = self.predicted_s()
+        return None if predicted is None else predicted / self.measured_s - 1
+
+    @property
+    def inside(self) -> bool:
+        return self.predicted_s("_p10") <= self.measured_s <= self.predicted_s("_p90")
+
+    def times(self) -> dict:
+        """For JSON."""
+        predicted = {f"predicted_s{end}": self.predicted_s(end) for end in ("", "_p10", "_p90")}
+        return {**predicted, "measured_s": self.measured_s, "measured_s_p10": quantile(self.seconds, 0.1),
+                "measured_s_p90": quantile(self.seconds, 0.9), "error": self.error, "iterations_s": self.seconds,
+                "verified": self.verified, "disturbed_rounds": self.disturbed}
+
+
+def describe_errors(results: list[Replayed]) -> str:
+    """"error: median 0.4 %, p90 0.6 %, 5 of 5 inside their interval", of those with a prediction."""
+    predicted = [result for result in results if result.predicted]
+    errors = [abs(result.error) for result in predicted]
+    return (f"error: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %, "
+            f"{sum(result.inside for result in predicted)} of {len(predicted)} inside their interval")
