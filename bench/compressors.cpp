@@ -85,13 +85,14 @@ Compressor blosc2(const Library& library) {
 struct Row {
   const char* name;
   const char* file;
-  const char* package;
+  const char* from;  ///< where to get it
   Compressor (*make)(const Library&);
 };
 
-constexpr Row kRows[] = {{"zstd", "libzstd.so.1", "libzstd1", zstd},
-                         {"lz4", "liblz4.so.1", "liblz4-1", lz4},
-                         {"blosc2", "libblosc2.so.2", "libblosc2-2", blosc2}};
+constexpr Row kRows[] = {
+    {"zstd", "libzstd.so.1", "Debian's package libzstd1", zstd},
+    {"lz4", "liblz4.so.1", "Debian's package liblz4-1", lz4},
+    {"blosc2", "libblosc2.so", "PyPI's blosc2 brings one, to be named by LD_LIBRARY_PATH", blosc2}};
 
 }  // namespace
 
@@ -101,8 +102,7 @@ std::vector<Compressor> compressors(std::vector<std::string>& skipped) {
     if (const Library library(row.file); library) {
       made.push_back(row.make(library));
     } else {
-      skipped.push_back(fmt::format("{}: {} is not installed (Debian's package {})", row.name,
-                                    row.file, row.package));
+      skipped.push_back(fmt::format("{}: {} is not found ({})", row.name, row.file, row.from));
     }
   }
   return made;
