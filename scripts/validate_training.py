@@ -175,7 +175,7 @@ class TrainingBench(TorchBench):
                 if compute == "paced":
                     measured[name] = self.run_paced(case, model.with_suffix(".json"), paced)
                 else:
-                    measured[name], losses[name] = self.run_real(case, real)
+                    measured[name], losses[name] = self.run_real(case, real, name)
 
         _, disturbed = self.undisturbed(measure, taken_between)
         return Cell(case.model, case.nnodes, case.rate, compute, predicted_s, by_bandwidth(described, case.nnodes, case.rate),
@@ -186,9 +186,9 @@ class TrainingBench(TorchBench):
         return ranks.run_json(case.nnodes, self.python.name, "-B", RANK, "--model", model, "--warmups", 4, "--iterations",
                               self.iterations, *arguments)["iterations_s"]
 
-    def run_real(self, case: Case, arguments: list) -> tuple[list[float], float]:
-        """Seconds of each step, and the mean loss of the last 20."""
-        log = self.output / "losses.csv"
+    def run_real(self, case: Case, arguments: list, name: str) -> tuple[list[float], float]:
+        """Seconds of each step, and the mean loss of the last 20; all losses stay in a CSV, for plot_losses.py."""
+        log = self.output / f"losses_{case.model}_{case.nnodes}_{case.rate}_{name.replace(' ', '')}.csv"
         ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
         ranks.run(case.nnodes, self.python.name, "-B", TRAIN, "--model", case.model, "--steps", self.steps, "--log", log, *arguments)
         with log.open(newline="") as file:
