@@ -249,8 +249,8 @@ class Hook:
 
     @property
     def failure(self):
-        """What the hook has failed with, such as a RankLost; None: it has not. (Of what a hook raises, torch gives backward() the
-        name and the text, as a RuntimeError.)"""
+        """What the hook has failed with, such as a RankLost; None: it has not. (Under PyTorch 1.13, backward()
+        raises a RuntimeError with its name and text instead.)"""
         return self._failure
 
     def refuse_after_failure(self, _module, _inputs) -> None:

@@ -278,13 +278,13 @@ def train_until_stopped(rank, path):
             train(ddp, optimizer, rank, range(3, 4))
     except KeyboardInterrupt:  # between two hooks
         return "KeyboardInterrupt", None, "", hook.engine.closed
-    except RuntimeError as error:  # what a hook raises comes from backward as one, with its name and text
+    except RuntimeError as error:  # what the hook raised, or under PyTorch 1.13 its name and text
         again = ""
         try:
             train(ddp, optimizer, rank, range(4, 5))
         except RuntimeError as second:
             again = str(second)
-        return str(error), getattr(hook.failure, "rank", None), again, hook.engine.closed
+        return f"{type(error).__name__}: {error}", getattr(hook.failure, "rank", None), again, hook.engine.closed
 
 
 def threads() -> int:
