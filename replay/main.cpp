@@ -34,6 +34,7 @@
 #include "replay/room.hpp"
 #include "replay/secret_options.hpp"
 #include "runtime/gather.hpp"
+#include "sim/message_sizes.hpp"
 #include "sim/simulator.hpp"
 #include "traces/timeline.hpp"
 #include "transport/endpoint.hpp"
@@ -405,9 +406,12 @@ sim::Result report_prediction(const Request& request, const Job& job, const Fore
   const costs::Spread known = costs::spread_of(profile);
   const replay::Watched watched = outcome.watched.value_or(replay::Watched{});
   const replay::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
-  // The same tasks, but with factors as long as they are in the mean over steps.
+  // The same tasks, but with factors as long as they are in the mean over steps, and with messages
+  // whose length varies with the data as long as the profile's sample says.
+  casync::Plan as_long = job.plan.plan;
+  const bool varies = sim::predict_sizes(profile, as_long.algorithms);
   std::optional<casync::TaskGraph> mean;
-  if (!job.graph.factors.empty()) mean = casync::expand(job.model, job.plan.plan);
+  if (varies || !job.graph.factors.empty()) mean = casync::expand(job.model, as_long);
   const casync::TaskGraph& simulated = mean ? *mean : job.graph;
   const auto predict = [&](const costs::Profile& costs) {
     return replay::predict(simulated, job.plan.plan.algorithms, costs,

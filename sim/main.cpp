@@ -188,13 +188,7 @@ sim::Scenario load(const Options& options) {
       options.plan, context, {.profile = machines.profile, .cluster = cluster, .network = network},
       options.evaluations);
   plans::apply(options.plan_options, context, resolved);
-  for (std::size_t i = 0; i < resolved.codecs.size(); ++i) {
-    casync::Algorithm& algorithm = resolved.plan.algorithms[i];
-    algorithm.encoded_bytes = sim::predicted_bytes(
-        machines.profile, algorithm.name, [codec = resolved.codecs[i]](std::int64_t elements) {
-          return codec->encoded_bytes(elements);
-        });
-  }
+  sim::predict_sizes(machines.profile, resolved.plan.algorithms);
   casync::Plan plan = std::move(resolved.plan);
   plan.gpus_per_node = cluster.gpus_per_node;
   sim::Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),

@@ -1,20 +1,26 @@
 #include "sim/message_sizes.hpp"
 
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 namespace hipress::sim {
 
-MessageBytes predicted_bytes(const costs::Profile& profile, const std::string& algorithm,
-                             MessageBytes bound) {
-  const std::string row = profile.row_of(algorithm);
-  if (row.empty()) return bound;
-  const double share = profile.codecs.at(row).message_share;
-  if (share == 1) return bound;
-  return [bound = std::move(bound), share](std::int64_t elements) {
-    const double bytes = share * static_cast<double>(bound(elements));
-    return (static_cast<std::int64_t>(std::ceil(bytes)) + 3) / 4 * 4;
-  };
+bool predict_sizes(const costs::Profile& profile, std::vector<casync::Algorithm>& algorithms) {
+  bool changes = false;
+  for (casync::Algorithm& algorithm : algorithms) {
+    const std::string row = profile.row_of(algorithm.name);
+    const double share = row.empty() ? 1 : profile.codecs.at(row).message_share;
+    if (share == 1) continue;
+    changes = true;
+    algorithm.encoded_bytes = [bound = std::move(algorithm.encoded_bytes),
+                               share](std::int64_t elements) {
+      const double bytes = share * static_cast<double>(bound(elements));
+      return (static_cast<std::int64_t>(std::ceil(bytes)) + 3) / 4 * 4;
+    };
+  }
+  return changes;
 }
 
 }  // namespace hipress::sim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
@@ -31,9 +32,12 @@ struct Start {
 };
 static_assert(sizeof(Start) == 16);
 
+/// How a chunk's values lie in a message. The last two are of fp32 numbers that all fit.
+enum class Form : std::uint32_t { kRaw, kCoded, kCodedAsBfloat16, kCodedAsFloat16 };
+
 struct ChunkStart {
   std::uint32_t bytes = 0;
-  std::uint32_t coded = 0;  ///< 0: as they are
+  Form form = Form::kRaw;
 };
 
 std::int64_t up_to_4(std::int64_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -126,10 +130,71 @@ void put_together(ValueType type, const std::uint8_t* __restrict exponents,
   }
 }
 
+// ---- fp32 numbers that are numbers of 16 bits, and back ----
+
+/// Whether fp32 numbers are all numbers of `narrow`. Mostly the first are not, and no more are
+/// read.
+bool are_all(ValueType narrow, const std::uint8_t* values, std::int64_t count) {
+  constexpr std::int64_t kAtOnce = 64;
+  for (std::int64_t first = 0; first < count; first += kAtOnce) {
+    const std::int64_t end = std::min(first + kAtOnce, count);
+    std::uint32_t lost = 0;
+    for (std::int64_t i = first; i < end; ++i) {
+      const auto bits = load<std::uint32_t>(values, i);
+      if (narrow == ValueType::kBfloat16) {
+        lost |= bits & 0xffffu;
+      } else {
+        std::uint16_t code;
+        store_value(&code, narrow, 0, std::bit_cast<float>(bits));
+        lost |= bits ^ std::bit_cast<std::uint32_t>(load_value(&code, narrow, 0));
+      }
+    }
+    if (lost != 0) return false;
+  }
+  return true;
+}
+
+void narrow_all(ValueType narrow, const std::uint8_t* values, std::int64_t count,
+                std::uint16_t* codes) {
+  if (narrow == ValueType::kBfloat16) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      codes[i] = static_cast<std::uint16_t>(load<std::uint32_t>(values, i) >> 16);
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) store_value(codes, narrow, i, load<float>(values, i));
+  }
+}
+
+void widen_all(ValueType narrow, const std::uint16_t* codes, std::int64_t count,
+               std::uint8_t* values) {
+  if (narrow == ValueType::kBfloat16) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      store<std::uint32_t>(values, i, std::uint32_t{codes[i]} << 16);
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      store<float>(values, i, load_value(codes, narrow, i));
+    }
+  }
+}
+
 // ---- chunks ----
 
-/// Writes a chunk and returns its bytes. `exponents` has room for those of the chunk.
-std::int64_t encode_chunk(ValueType type, const std::uint8_t* values, std::int64_t count,
+/// What coding chunks of up to so many values needs beside the message.
+struct Room {
+  explicit Room(std::int64_t most) : exponents(static_cast<std::size_t>(most + kSlack)) {}
+
+  std::vector<std::uint8_t> exponents;
+  std::vector<std::uint16_t> codes;  ///< of fp32 numbers that are narrower; grows when one is met
+
+  std::uint16_t* codes_of(std::int64_t count) {
+    codes.resize(std::max(codes.size(), static_cast<std::size_t>(count)));
+    return codes.data();
+  }
+};
+
+/// Writes a chunk and returns its bytes; 0 if it would not get shorter.
+std::int64_t encode_chunk(ValueType type, Form form, const std::uint8_t* values, std::int64_t count,
                           std::uint8_t* exponents, std::uint8_t* to) {
   std::uint8_t* const begin = to;
   const std::int64_t raw = count * bytes_per_value(type), rest = count * rest_bytes(type);
@@ -137,31 +202,48 @@ std::int64_t encode_chunk(ValueType type, const std::uint8_t* values, std::int64
   const Counts counts = count_symbols(exponents, count);
   const CodeLengths lengths = code_lengths(counts);
   const std::int64_t fixed = kLengthsBytes + kSizesBytes + rest;
-  ChunkStart start;
-  to += sizeof start;
-  if (up_to_4(fixed + most_bytes(counts, lengths) + kSlack) < raw) {
-    start.coded = 1;
-    for (int symbol = 0; symbol < kSymbols; symbol += 2) {
-      *to++ = static_cast<std::uint8_t>(lengths[symbol] | lengths[symbol + 1] << 4);
-    }
-    std::uint8_t* const sizes = to;
-    to += kSizesBytes;
-    take_rest(type, values, count, to);
-    to += rest;
-    const Streams streams = encode_symbols(exponents, count, lengths, to);
-    std::memcpy(sizes, streams.bytes.data(), static_cast<std::size_t>(kSizesBytes));
-    to += streams.total();
-    const std::int64_t end = up_to_4(to - begin + kSlack);
-    std::memset(to, 0, static_cast<std::size_t>(end - (to - begin)));
-    to = begin + end;
-  } else {
-    std::memcpy(to, values, static_cast<std::size_t>(raw));
-    std::memset(to + raw, 0, static_cast<std::size_t>(up_to_4(raw) - raw));
-    to += up_to_4(raw);
+  if (up_to_4(fixed + most_bytes(counts, lengths) + kSlack) >= raw) return 0;
+  to += sizeof(ChunkStart);
+  for (int symbol = 0; symbol < kSymbols; symbol += 2) {
+    *to++ = static_cast<std::uint8_t>(lengths[symbol] | lengths[symbol + 1] << 4);
   }
-  start.bytes = static_cast<std::uint32_t>(to - begin - static_cast<std::int64_t>(sizeof start));
+  std::uint8_t* const sizes = to;
+  to += kSizesBytes;
+  take_rest(type, values, count, to);
+  to += rest;
+  const Streams streams = encode_symbols(exponents, count, lengths, to);
+  std::memcpy(sizes, streams.bytes.data(), static_cast<std::size_t>(kSizesBytes));
+  to += streams.total();
+  const std::int64_t bytes = up_to_4(to - begin + kSlack);
+  std::memset(to, 0, static_cast<std::size_t>(begin + bytes - to));
+  const ChunkStart start = {static_cast<std::uint32_t>(bytes - std::int64_t{sizeof start}), form};
   std::memcpy(begin, &start, sizeof start);
-  return to - begin;
+  return bytes;
+}
+
+/// Writes a chunk in whatever form is shortest, and returns its bytes.
+std::int64_t write_chunk(ValueType type, const std::uint8_t* values, std::int64_t count, Room& room,
+                         std::uint8_t* to) {
+  const auto narrowed = [&](ValueType narrow, Form form) -> std::int64_t {
+    if (type != ValueType::kFloat32 || !are_all(narrow, values, count)) return 0;
+    std::uint16_t* const codes = room.codes_of(count);
+    narrow_all(narrow, values, count, codes);
+    return encode_chunk(narrow, form, reinterpret_cast<const std::uint8_t*>(codes), count,
+                        room.exponents.data(), to);
+  };
+  std::int64_t bytes = narrowed(ValueType::kBfloat16, Form::kCodedAsBfloat16);
+  if (bytes == 0) bytes = narrowed(ValueType::kFloat16, Form::kCodedAsFloat16);
+  if (bytes == 0) {
+    bytes = encode_chunk(type, Form::kCoded, values, count, room.exponents.data(), to);
+  }
+  if (bytes > 0) return bytes;
+  const std::int64_t raw = count * bytes_per_value(type);
+  const ChunkStart start = {static_cast<std::uint32_t>(up_to_4(raw)), Form::kRaw};
+  std::memcpy(to, &start, sizeof start);
+  to += sizeof start;
+  std::memcpy(to, values, static_cast<std::size_t>(raw));
+  std::memset(to + raw, 0, static_cast<std::size_t>(up_to_4(raw) - raw));
+  return std::int64_t{sizeof start} + up_to_4(raw);
 }
 
 /// Reads a coded chunk of `bytes` bytes; false if it is damaged. `exponents` has room for those of
@@ -191,7 +273,7 @@ class Reading {
       : at_(reinterpret_cast<const std::uint8_t*>(message) + sizeof start),
         end_(reinterpret_cast<const std::uint8_t*>(message) + start.bytes),
         type_(start.type),
-        exponents_(static_cast<std::size_t>(chunk_elements(start.type) + kSlack)) {}
+        room_(chunk_elements(start.type)) {}
 
   ValueType type() const { return type_; }
   bool at_end() const { return at_ == end_; }
@@ -202,12 +284,10 @@ class Reading {
     if (end_ - at_ < static_cast<std::int64_t>(sizeof start)) return false;
     std::memcpy(&start, at_, sizeof start);
     at_ += sizeof start;
-    if (start.coded > 1 || start.bytes % 4 != 0 || start.bytes > end_ - at_) return false;
+    if (start.bytes % 4 != 0 || start.bytes > end_ - at_) return false;
     const std::uint8_t* const from = at_;
     at_ += start.bytes;
-    if (start.coded == 1) {
-      return decode_chunk(type_, from, start.bytes, count, exponents_.data(), values);
-    }
+    if (start.form != Form::kRaw) return decode(start, from, count, values);
     const std::int64_t raw = count * bytes_per_value(type_);
     if (start.bytes != up_to_4(raw)) return false;
     std::memcpy(values, from, static_cast<std::size_t>(raw));
@@ -215,10 +295,28 @@ class Reading {
   }
 
  private:
+  bool decode(const ChunkStart& start, const std::uint8_t* from, std::int64_t count,
+              std::uint8_t* values) {
+    if (start.form == Form::kCoded) {
+      return decode_chunk(type_, from, start.bytes, count, room_.exponents.data(), values);
+    }
+    const bool known = start.form == Form::kCodedAsBfloat16 || start.form == Form::kCodedAsFloat16;
+    if (!known || type_ != ValueType::kFloat32) return false;
+    const ValueType narrow =
+        start.form == Form::kCodedAsBfloat16 ? ValueType::kBfloat16 : ValueType::kFloat16;
+    std::uint16_t* const codes = room_.codes_of(count);
+    if (!decode_chunk(narrow, from, start.bytes, count, room_.exponents.data(),
+                      reinterpret_cast<std::uint8_t*>(codes))) {
+      return false;
+    }
+    widen_all(narrow, codes, count, values);
+    return true;
+  }
+
   const std::uint8_t* at_;
   const std::uint8_t* end_;
   ValueType type_;
-  std::vector<std::uint8_t> exponents_;
+  Room room_;
 };
 
 // ---- slices ----
@@ -260,7 +358,7 @@ class LosslessCodec : public Codec {
     const bool divides = item.divisor != 1;
     const ValueType type = divides ? ValueType::kFloat32 : item.type;
     const std::int64_t most = std::min(chunk_elements(type), item.elements);
-    std::vector<std::uint8_t> exponents(static_cast<std::size_t>(most));
+    Room room(most);
     std::vector<float> divided(static_cast<std::size_t>(divides ? most : 0));
     auto* const begin = reinterpret_cast<std::uint8_t*>(item.message);
     std::uint8_t* to = begin + sizeof(Start);
@@ -276,7 +374,7 @@ class LosslessCodec : public Codec {
         }
         values = reinterpret_cast<const std::uint8_t*>(divided.data());
       }
-      to += encode_chunk(type, values, count, exponents.data(), to);
+      to += write_chunk(type, values, count, room, to);
     }
     Start start;
     start.elements = static_cast<std::uint32_t>(item.elements);

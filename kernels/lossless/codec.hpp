@@ -20,7 +20,9 @@
 ///
 /// The rest of an fp32 number is sign and mantissa: the lower 16 bits of all values, then the
 /// upper 8. Of a bf16 number it is 8 bits, and of an fp16 number, whose upper byte is coded whole,
-/// the lower byte. Values that are divided before are fp32.
+/// the lower byte. Values that are divided before are fp32. A chunk of fp32 numbers that are all
+/// bf16 or fp16 numbers, as those of a tensor of half precision that was widened, is coded as one
+/// of these.
 namespace hipress::kernels::lossless {
 
 /// On the CPU. A message's length varies with the data, up to encoded_bytes(), which holds for

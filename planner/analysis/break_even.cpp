@@ -91,10 +91,7 @@ class Search {
     plans::ResolvedPlan changed = given_;
     changed.dense = dense;
     plans::set_density(density, context_, changed);
-    for (casync::Algorithm& algorithm : changed.plan.algorithms) {
-      algorithm.encoded_bytes = sim::predicted_bytes(problem_.machines->profile, algorithm.name,
-                                                     std::move(algorithm.encoded_bytes));
-    }
+    sim::predict_sizes(problem_.machines->profile, changed.plan.algorithms);
     const AffordableTime time = affordable_iteration(problem_.model, changed.plan,
                                                      *problem_.machines, *given_.transfer_order);
     if (!time.iteration_s) throw NotKnown{time.diagnostic};

@@ -16,6 +16,7 @@
 #include "planner/bound/costs.hpp"
 #include "plans/lossless.hpp"
 #include "plans/plan_builder.hpp"
+#include "sim/message_sizes.hpp"
 #include "sim/simulator.hpp"
 
 namespace hipress::planner {
@@ -57,6 +58,7 @@ class Candidates {
       builder.decide(g, algorithm.empty() ? casync::kRaw : builder.algorithm(algorithm), 1);
     }
     plan_ = builder.take().plan;
+    sim::predict_sizes(problem.machines.profile, plan_.algorithms);
     plan_.root = problem.root;
     plan_.gpus_per_node = problem.machines.cluster.gpus_per_node;
     find_forms();

@@ -106,15 +106,6 @@ void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& cho
   }
 }
 
-/// Messages are as long as the profile's sample says, where one does.
-void predict_sizes(const Problem& problem, Choices& choices) {
-  if (problem.machines == nullptr) return;
-  for (casync::Algorithm& algorithm : choices.algorithms) {
-    algorithm.encoded_bytes = sim::predicted_bytes(problem.machines->profile, algorithm.name,
-                                                   std::move(algorithm.encoded_bytes));
-  }
-}
-
 void put_raw_first(const Problem& problem, Choices& choices) {
   for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
     const std::int8_t raw = as_it_is(choices.algorithms, problem.model.gradients[g]);
@@ -258,7 +249,9 @@ Choices make_choices(const Problem& problem) {
       add_baseline(problem, baseline.make(one), choices);
     }
   }
-  predict_sizes(problem, choices);
+  if (problem.machines != nullptr) {
+    sim::predict_sizes(problem.machines->profile, choices.algorithms);
+  }
   put_raw_first(problem, choices);
   choices.schemes = make_schemes(problem);
   return choices;

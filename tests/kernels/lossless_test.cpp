@@ -2,12 +2,14 @@
 // refused.
 
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 
+#include "kernels/codec/typed_values.hpp"
 #include "kernels/lossless/codec.hpp"
 #include "kernels/lossless/huffman.hpp"
 #include "tests/kernels/reference.hpp"
@@ -41,6 +43,56 @@ TEST_CASE("every bit comes back, of every type and length") {
       }
     }
   }
+}
+
+/// As fp32 numbers.
+std::vector<float> widened(const Stored& values) {
+  std::vector<float> wide;
+  const auto count = static_cast<std::int64_t>(values.bytes.size()) / bytes_per_value(values.type);
+  for (std::int64_t i = 0; i < count; ++i) {
+    wide.push_back(load_value(values.bytes.data(), values.type, i));
+  }
+  return wide;
+}
+
+TEST_CASE("fp32 numbers that are numbers of half precision cost what these do") {
+  const auto codec = lossless::make_codec();
+  for (const ValueType type : {ValueType::kFloat16, ValueType::kBfloat16}) {
+    const std::int64_t elements = 200'001;
+    INFO(to_string(type));
+    // Small enough for denormals of fp16.
+    std::vector<float> small = gaussian(elements, 3);
+    for (float& value : small) value *= 1e-3f;
+    const Stored narrow = stored(type, small);
+    const std::vector<float> wide = widened(narrow);
+    const auto message = encode(*codec, wide, 1, nullptr, {});
+    CHECK(same_bits(decode(*codec, message, elements), wide));
+    const auto own = encode(*codec, narrow, 1, nullptr, {});
+    CHECK(static_cast<double>(message.size()) < 1.01 * static_cast<double>(own.size()));
+  }
+}
+
+TEST_CASE("each chunk has the form that suits it") {
+  // Chunks of 65536: bf16 numbers, fp16 numbers, neither, and NaNs that fp16 has no place for.
+  constexpr std::int64_t kChunk = 65536;
+  std::vector<float> values = widened(stored(ValueType::kBfloat16, gaussian(kChunk, 1)));
+  const std::vector<float> halves = widened(stored(ValueType::kFloat16, gaussian(kChunk, 2)));
+  values.insert(values.end(), halves.begin(), halves.end());
+  const std::vector<float> others = gaussian(kChunk, 3);
+  values.insert(values.end(), others.begin(), others.end());
+  values.insert(values.end(), halves.begin(), halves.end());
+  values.back() = std::bit_cast<float>(0x7f800001u);
+  const auto codec = lossless::make_codec();
+  const auto message = encode(*codec, values, 1, nullptr, {});
+  CHECK(same_bits(decode(*codec, message, 4 * kChunk), values));
+  std::vector<std::uint32_t> forms;
+  for (std::size_t at = 16; at < message.size();) {
+    std::uint32_t start[2];
+    std::memcpy(start, message.data() + at, sizeof start);
+    forms.push_back(start[1]);
+    at += sizeof start + start[0];
+  }
+  CHECK(forms == std::vector<std::uint32_t>{2, 3, 1, 1});
 }
 
 TEST_CASE("a few exponents of all sizes come back, however rare some are") {
@@ -129,6 +181,13 @@ TEST_CASE("a message is refused that says what cannot be") {
   CHECK_THROWS_WITH(decode(*codec, damaged(8, 4), 5000), Contains("expected"));          // bytes
   CHECK_THROWS_WITH(decode(*codec, damaged(16, 4), 5000), Contains("damaged message"));  // chunk's
   CHECK_THROWS_WITH(decode(*codec, damaged(20, 2), 5000), Contains("damaged message"));  // coded
+  const auto halves =
+      encode(*codec, stored(ValueType::kBfloat16, gaussian(5000, 1)), 1, nullptr, {});
+  REQUIRE(halves[16 + 4] == std::byte(1));
+  auto narrower = halves;
+  narrower[16 + 4] = std::byte(2);  // bf16 numbers that are bf16 numbers
+  CHECK_THROWS_WITH(decode(*codec, narrower, 5000, ValueType::kBfloat16),
+                    Contains("damaged message"));
   const std::size_t lengths = 16 + 8;
   for (const std::size_t at : {60, 63}) {  // of symbols 120 to 127: exponents that occur
     CHECK_THROWS_WITH(decode(*codec, damaged(lengths + at, 0x33), 5000),

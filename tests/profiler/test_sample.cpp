@@ -1,3 +1,4 @@
+#include <bit>
 #include <catch2/catch.hpp>
 #include <random>
 #include <string>
@@ -24,6 +25,12 @@ TEST_CASE("a sample's share is that of its message, and 1 where nothing can be s
   CHECK(message_share(*lossless, normals(1 << 18)) == Approx(0.833).margin(0.005));
   CHECK(message_share(*lossless, std::vector<float>(1 << 18, 0.5f)) < 0.79);
   CHECK(message_share(*lossless, normals(1)) == 1);
+  // bf16 numbers: 8 bits and those of the exponent.
+  std::vector<float> halves = normals(1 << 18);
+  for (float& value : halves) {
+    value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff0000u);
+  }
+  CHECK(message_share(*lossless, halves) == Approx(0.333).margin(0.005));
   CHECK(message_share(*kernels::make_codec("fp16"), normals(1000)) == 1);
 }
 
