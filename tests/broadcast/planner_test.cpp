@@ -240,6 +240,27 @@ TEST_CASE("tensors of half precision travel in it, which loses nothing") {
   CHECK(found.best.seconds < 300e-6);
 }
 
+TEST_CASE("messages that vary with the data are as long as the profile's sample says") {
+  models::Model model = tensors({100'000});
+  model.gradients[0].dtype = models::Dtype::kBfloat16;
+  costs::Profile profile = profile_of(1e-12, 1e-12);
+  profile.codecs["lossless"] = profile.codecs["bf16"] = profile.codecs["fp16"];
+  const auto best = [&](double share) {
+    profile.codecs["lossless"].message_share = share;
+    const Machines machines = {.profile = profile,
+                               .cluster = costs::cluster_from_profile(profile, 4)};
+    return planner::plan_broadcast({.model = model,
+                                    .machines = machines,
+                                    .strategies = {"chain"},
+                                    .algorithms = {"lossless"}})
+        .best;
+  };
+  CHECK(best(1).algorithm.empty());  // the bound is fp32's size
+  CHECK(best(0.51).algorithm.empty());
+  CHECK(best(0.33).algorithm == "lossless");
+  CHECK(best(0.33).seconds < 0.9 * best(1).seconds);
+}
+
 TEST_CASE("broadcasts that cannot be are refused") {
   const models::Model model = tensors({100});
   const costs::Profile profile = profile_of(1e-10, 1e-10);

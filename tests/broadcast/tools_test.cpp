@@ -73,6 +73,35 @@ TEST_CASE_METHOD(Workplace, "half precision is in the plan, and travels as such"
   CHECK(replayed.at("verified") == true);
 }
 
+TEST_CASE_METHOD(Workplace, "all tools take lossless messages to be as long as the sample says") {
+  const std::string curve = "{pieces: [{from: 0, a_s: 1e-6, s_per_element: 1e-12}]}";
+  const std::string codec = "encode: " + curve + ", decode: " + curve + ", decode_add: " + curve;
+  write("sampled.yaml",
+        "schema: hipress.profile/1\nname: sampled\nsource: measured\n"
+        "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
+        "kernels:\n  measured_at: 10GB/s\n  merge: " +
+            curve +
+            "\n  codecs:\n"
+            "    bf16: {" +
+            codec + "}\n    lossless: {" + codec +
+            ", message_share: 0.33}\n"
+            "links: {overhead: 1us, bandwidth: 1Mbps, latency: 1us}\n...\n");
+  const std::string machines = " --profile sampled.yaml --json";
+  const Json plan =
+      json_of(run("hipress-plan --job broadcast --bytes 100kB --dtype bfloat16 --nnodes 2 "
+                  "--topology chain --algorithm lossless" +
+                  machines));
+  CHECK(plan.at("algorithm") == "lossless");
+  const double planned_s = plan.at("predicted_s");
+  CHECK(planned_s == Approx(0.53).margin(0.03));  // 0.33 of 200 kB at 1 Mbit/s
+  CHECK(json_of(run("hipress-sim --plan broadcast.yaml" + machines)).at("iteration_s") ==
+        planned_s);
+  const Json replayed =
+      json_of(run("hipress-exec --plan broadcast.yaml --iterations 1 --warmup 0" + machines));
+  CHECK(replayed.at("predicted_iteration_s") == Approx(planned_s).epsilon(0.02));
+  CHECK(replayed.at("verified") == true);
+}
+
 TEST_CASE_METHOD(Workplace, "several GPUs per node are a level of their own") {
   const std::string request = "hipress-plan --job broadcast --bytes 10MB --nnodes 4 --json";
   const Json one = json_of(run(request));

@@ -72,7 +72,7 @@ class SetupTest(unittest.TestCase):
         done = self.run_setup()
         if "python3-matplotlib" in done.stderr:
             self.skipTest("matplotlib is not installed")
-        said = [line for line in done.stderr.splitlines() if "python3-torch" not in line]  # this machine may lack it
+        said = [line for line in done.stderr.splitlines() if "PyTorch" not in line]  # this machine may lack it
         self.assertEqual((done.returncode, done.stdout, said), (0, "", []))
 
     @unittest.skipUnless(os.geteuid() == 0, "installs as root")
