@@ -7,7 +7,7 @@ PartitionTasks::PartitionTasks(GraphBuilder& builder, const UnitWork& work, std:
       work_(work),
       partition_(static_cast<std::uint32_t>(partition)),
       slice_(casync::slice(work.elements, work.partitions, partition)),
-      message_bytes_(work.algorithm ? work.algorithm->encoded_bytes(slice_.elements)
+      message_bytes_(work.algorithm ? work.algorithm->message_bytes(slice_.elements)
                                     : slice_.elements * static_cast<std::int64_t>(sizeof(float))) {}
 
 std::uint32_t PartitionTasks::node(std::int64_t number) const {

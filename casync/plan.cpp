@@ -1,9 +1,16 @@
 #include "casync/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace hipress::casync {
+
+std::int64_t Algorithm::message_bytes(std::int64_t elements) const {
+  const std::int64_t most = encoded_bytes(elements);
+  if (share == 1) return most;
+  return (static_cast<std::int64_t>(std::ceil(share * static_cast<double>(most))) + 3) / 4 * 4;
+}
 
 TransferOrder parse_transfer_order(std::string_view name) {
   if (name == "ready") return TransferOrder::kReady;

@@ -17,6 +17,8 @@ struct Algorithm {
   std::string name;
   /// Bytes on the wire of a slice of that many elements (at most, if it varies with the data).
   std::function<std::int64_t(std::int64_t elements)> encoded_bytes;
+  /// Bytes that a graph's messages have: `share` of those, rounded up to a multiple of 4.
+  std::int64_t message_bytes(std::int64_t elements) const;
   /// Decoded values are as coarse as fp16 or bf16, so sums that travel are kept in range by
   /// dividing every contribution by N first.
   bool half_precision = false;
@@ -33,6 +35,8 @@ struct Algorithm {
   std::function<std::vector<Factor>(std::span<const std::int64_t> shape)> stages = {};
   /// Why it does not compress a gradient of those dimensions; empty text: it does.
   std::function<std::string(std::span<const std::int64_t> shape)> refusal = {};
+  /// Less than 1 only in predictions (sim/message_sizes.hpp): what is run has room for all.
+  double share = 1;
   bool is_staged() const { return stages != nullptr; }
 };
 

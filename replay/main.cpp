@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <optional>
@@ -409,7 +410,9 @@ sim::Result report_prediction(const Request& request, const Job& job, const Fore
   // The same tasks, but with factors as long as they are in the mean over steps, and with messages
   // whose length varies with the data as long as the profile's sample says.
   casync::Plan as_long = job.plan.plan;
-  const bool varies = sim::predict_sizes(profile, as_long.algorithms);
+  sim::predict_sizes(profile, as_long.algorithms);
+  const bool varies = std::ranges::any_of(
+      as_long.algorithms, [](const casync::Algorithm& one) { return one.share != 1; });
   std::optional<casync::TaskGraph> mean;
   if (varies || !job.graph.factors.empty()) mean = casync::expand(job.model, as_long);
   const casync::TaskGraph& simulated = mean ? *mean : job.graph;

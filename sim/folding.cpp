@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "io/error.hpp"
+#include "sim/message_sizes.hpp"
 
 namespace hipress::sim {
 namespace {
@@ -18,6 +19,13 @@ Picoseconds iteration_of(const Scenario& scenario, casync::SliceLength length) {
 }
 
 }  // namespace
+
+casync::TaskGraph expand(const Scenario& scenario, casync::Folding folding) {
+  casync::Plan plan = scenario.plan;
+  predict_sizes(scenario.profile, plan.algorithms);
+  if (scenario.iterations == 1) return casync::expand(scenario.model, plan, folding);
+  return casync::expand_back_to_back(scenario.model, plan, scenario.iterations, folding);
+}
 
 std::string difference_between_nodes(const costs::Cluster& cluster) {
   const std::vector<double>& speeds = cluster.compute_speed;

@@ -31,7 +31,6 @@
 #include "sim/critical_path.hpp"
 #include "sim/effect.hpp"
 #include "sim/graph_size.hpp"
-#include "sim/message_sizes.hpp"
 #include "sim/report.hpp"
 #include "sim/sweep_command.hpp"
 #include "traces/chakra_graph.hpp"
@@ -188,7 +187,6 @@ sim::Scenario load(const Options& options) {
       options.plan, context, {.profile = machines.profile, .cluster = cluster, .network = network},
       options.evaluations);
   plans::apply(options.plan_options, context, resolved);
-  sim::predict_sizes(machines.profile, resolved.plan.algorithms);
   casync::Plan plan = std::move(resolved.plan);
   plan.gpus_per_node = cluster.gpus_per_node;
   sim::Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),

@@ -26,13 +26,9 @@ struct Scenario {
   std::function<bool()> stop = {};  ///< Options::stop
 };
 
-/// The graph of the scenario's plan.
-inline casync::TaskGraph expand(const Scenario& scenario,
-                                casync::Folding folding = casync::Folding::kNone) {
-  return scenario.iterations == 1 ? casync::expand(scenario.model, scenario.plan, folding)
-                                  : casync::expand_back_to_back(scenario.model, scenario.plan,
-                                                                scenario.iterations, folding);
-}
+/// The graph of the scenario's plan, its messages as long as the profile says (predict_sizes).
+casync::TaskGraph expand(const Scenario& scenario,
+                         casync::Folding folding = casync::Folding::kNone);
 
 enum class Timelines : std::uint8_t { kNone, kRecorded };
 

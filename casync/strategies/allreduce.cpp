@@ -9,7 +9,7 @@ void expand(GraphBuilder& builder, const UnitWork& work) {
   if (builder.nodes() == 1) return;
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
   const bool casts = work.algorithm != nullptr;
-  const std::int64_t bytes = casts ? work.algorithm->encoded_bytes(work.elements)
+  const std::int64_t bytes = casts ? work.algorithm->message_bytes(work.elements)
                                    : work.elements * static_cast<std::int64_t>(sizeof(float));
   const TaskId start = builder.add({.gradient = work.unit, .kind = Kind::kJoin});
   for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);

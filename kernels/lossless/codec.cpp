@@ -140,14 +140,10 @@ bool are_all(ValueType narrow, const std::uint8_t* values, std::int64_t count) {
     const std::int64_t end = std::min(first + kAtOnce, count);
     std::uint32_t lost = 0;
     for (std::int64_t i = first; i < end; ++i) {
-      const auto bits = load<std::uint32_t>(values, i);
-      if (narrow == ValueType::kBfloat16) {
-        lost |= bits & 0xffffu;
-      } else {
-        std::uint16_t code;
-        store_value(&code, narrow, 0, std::bit_cast<float>(bits));
-        lost |= bits ^ std::bit_cast<std::uint32_t>(load_value(&code, narrow, 0));
-      }
+      std::uint16_t code;
+      store_value(&code, narrow, 0, load<float>(values, i));
+      lost |= load<std::uint32_t>(values, i) ^
+              std::bit_cast<std::uint32_t>(load_value(&code, narrow, 0));
     }
     if (lost != 0) return false;
   }
@@ -156,26 +152,12 @@ bool are_all(ValueType narrow, const std::uint8_t* values, std::int64_t count) {
 
 void narrow_all(ValueType narrow, const std::uint8_t* values, std::int64_t count,
                 std::uint16_t* codes) {
-  if (narrow == ValueType::kBfloat16) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      codes[i] = static_cast<std::uint16_t>(load<std::uint32_t>(values, i) >> 16);
-    }
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) store_value(codes, narrow, i, load<float>(values, i));
-  }
+  for (std::int64_t i = 0; i < count; ++i) store_value(codes, narrow, i, load<float>(values, i));
 }
 
 void widen_all(ValueType narrow, const std::uint16_t* codes, std::int64_t count,
                std::uint8_t* values) {
-  if (narrow == ValueType::kBfloat16) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      store<std::uint32_t>(values, i, std::uint32_t{codes[i]} << 16);
-    }
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) {
-      store<float>(values, i, load_value(codes, narrow, i));
-    }
-  }
+  for (std::int64_t i = 0; i < count; ++i) store<float>(values, i, load_value(codes, narrow, i));
 }
 
 // ---- chunks ----

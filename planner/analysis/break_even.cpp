@@ -8,7 +8,6 @@
 #include "io/error.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_options.hpp"
-#include "sim/message_sizes.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -91,7 +90,6 @@ class Search {
     plans::ResolvedPlan changed = given_;
     changed.dense = dense;
     plans::set_density(density, context_, changed);
-    sim::predict_sizes(problem_.machines->profile, changed.plan.algorithms);
     const AffordableTime time = affordable_iteration(problem_.model, changed.plan,
                                                      *problem_.machines, *given_.transfer_order);
     if (!time.iteration_s) throw NotKnown{time.diagnostic};

@@ -70,7 +70,7 @@ double least_stage(double seconds, double fastest, bool rounds_by_speed) {
 
 std::int64_t Form::bytes(std::int64_t elements) const {
   return algorithm == nullptr ? elements * static_cast<std::int64_t>(sizeof(float))
-                              : algorithm->encoded_bytes(elements);
+                              : algorithm->message_bytes(elements);
 }
 
 PortLimit port_limit(const Machines& machines) {

@@ -147,8 +147,9 @@ SecopaCosts measured_costs(const costs::Profile& profile, const casync::Algorith
     return [cost = std::move(cost)](double x) { return cost(x * sizeof(float)); };
   };
   const auto of_message = [&algorithm](std::function<double(double)> cost) {
-    return [cost = std::move(cost), bytes = algorithm.encoded_bytes](double x) {
-      return cost(static_cast<double>(bytes(static_cast<std::int64_t>(std::ceil(x)))));
+    return [cost = std::move(cost), algorithm](double x) {
+      const auto elements = static_cast<std::int64_t>(std::ceil(x));
+      return cost(static_cast<double>(algorithm.message_bytes(elements)));
     };
   };
   return {.encode = [curve = codec.encode](double x) { return curve.at(x); },

@@ -5,6 +5,7 @@
 
 #include "casync/strategy.hpp"
 #include "sim/folding.hpp"
+#include "sim/message_sizes.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -252,6 +253,7 @@ std::int64_t folded_iteration(const models::Model& model, const casync::Plan& pl
                                .raw_strategy = plan.raw_strategy,
                                .bulk = plan.bulk,
                                .transfer_order = order}}};
+  sim::predict_sizes(machines.profile, only.algorithms);
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
   const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
   Evaluator evaluator(problem, only);

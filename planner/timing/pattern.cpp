@@ -193,7 +193,7 @@ class CoarseDraft final : public casync::CoarsePattern {
     unit.nodes = nodes_;
     unit.share = static_cast<double>(slices) / nodes_;
     const std::int64_t bytes = algorithm
-                                   ? algorithm->encoded_bytes(slice.elements)
+                                   ? algorithm->message_bytes(slice.elements)
                                    : slice.elements * static_cast<std::int64_t>(sizeof(float));
     unit.message =
         static_cast<double>(works_.of({.amount = bytes, .peer_offset = 1, .kind = Kind::kSend}));

@@ -20,7 +20,7 @@ from hipress._library import CTensor, Gradient
 from hipress._store import TorchStore
 
 _TYPES = {torch.float32: _library.FLOAT32, torch.float16: _library.FLOAT16, torch.bfloat16: _library.BFLOAT16}
-#: Bytes of a bucket for which gradients wait noticeably.
+#: Gradients wait noticeably for the rest of a bucket that is larger, in bytes.
 _LARGE_BUCKET = 4 << 20
 #: Hooks by the model that they are attached to.
 _hooks = weakref.WeakKeyDictionary()
@@ -81,8 +81,8 @@ def _warn_of_large_buckets(ddp, parameters: dict) -> None:
     """DDP hands gradients over by the bucket, when the last of it is ready; plans send each when it is ready itself."""
     size = getattr(ddp, "bucket_bytes_cap", 0)
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
-    if size > _LARGE_BUCKET and total > size and dist.get_rank(ddp.process_group) == 0:
-        warnings.warn(f"DDP hands gradients over in buckets of {size >> 20} MiB, each when its last gradient is ready: with "
+    if min(size, total) > _LARGE_BUCKET and dist.get_rank(ddp.process_group) == 0:
+        warnings.warn(f"DDP hands gradients over in buckets of up to {size >> 20} MiB, each when its last gradient is ready: with "
                       "DistributedDataParallel(..., bucket_cap_mb=1) they are sent when they are ready, as plans have it",
                       stacklevel=3)
 

@@ -6,6 +6,7 @@ import signal
 import tempfile
 import time
 import unittest
+import warnings
 
 import ranks
 from ranks import data, network, run, train, weights, wrapped
@@ -285,6 +286,29 @@ def train_until_stopped(rank, path):
         except RuntimeError as second:
             again = str(second)
         return f"{type(error).__name__}: {error}", getattr(hook.failure, "rank", None), again, hook.engine.closed
+
+
+def warned_of_buckets(_rank, width, bucket_mb):
+    """What attach() warns of."""
+    ddp = wrapped(torch.nn.Linear(width, width), bucket_cap_mb=bucket_mb)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hipress.attach(ddp)
+    return [str(one.message) for one in caught if "bucket" in str(one.message)]
+
+
+class Buckets(unittest.TestCase):
+    def test_large_ones_are_warned_of_by_one_rank(self):
+        for bucket_mb in (5, 25):
+            first, second = run(2, warned_of_buckets, 1200, bucket_mb)  # 5.5 MiB
+            self.assertEqual(len(first), 1)
+            self.assertIn(f"buckets of up to {bucket_mb} MiB", first[0])
+            self.assertIn("bucket_cap_mb=1", first[0])
+            self.assertEqual(second, [])
+
+    def test_small_ones_and_small_models_are_not(self):
+        self.assertEqual(run(2, warned_of_buckets, 1200, 1), [[], []])
+        self.assertEqual(run(2, warned_of_buckets, 100, 25), [[], []])
 
 
 def threads() -> int:

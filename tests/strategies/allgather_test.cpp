@@ -166,17 +166,17 @@ TEST_CASE("at 1 % an all-gather is five times as fast as a ring in half precisio
   const costs::Profile costs = profile();
   planner::Machines machines{costs, costs::cluster_from_profile(costs, 8)};
   const auto problem = [&](const std::string& strategy, const std::string& algorithm) {
-    planner::Problem problem = {.model = model,
-                                .strategy = strategy,
-                                .nodes = 8,
-                                .algorithms = {algorithm},
-                                .profile = &costs,
-                                .machines = &machines};
-    problem.limits.evaluations = 1000;
-    return problem;
+    planner::Problem made = {.model = model,
+                             .strategy = strategy,
+                             .nodes = 8,
+                             .algorithms = {algorithm},
+                             .profile = &costs,
+                             .machines = &machines};
+    made.limits.evaluations = 1000;
+    return made;
   };
-  const auto planned_s = [&](const planner::Problem& problem) {
-    return planner::simulated_iteration_s(model, planner::search_timeline(problem).plan, machines);
+  const auto planned_s = [&](const planner::Problem& one) {
+    return planner::simulated_iteration_s(model, planner::search_timeline(one).plan, machines);
   };
   const planner::Problem sparse = problem("allgather", "dgc(rho=0.01)");
   const double sparse_s = planned_s(sparse);
