@@ -1,6 +1,7 @@
 #include "models/model.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace hipress::models {
 
@@ -26,6 +27,18 @@ std::int64_t total_elements(const Model& model) {
   std::int64_t total = 0;
   for (const Gradient& gradient : model.gradients) total += gradient.elements;
   return total;
+}
+
+void wait_for_buckets(Model& model) {
+  std::unordered_map<int, double> full_s;
+  for (const Gradient& gradient : model.gradients) {
+    if (!gradient.bucket) continue;
+    double& last = full_s[*gradient.bucket];
+    last = std::max(last, gradient.ready_s);
+  }
+  for (Gradient& gradient : model.gradients) {
+    if (gradient.bucket) gradient.ready_s = full_s[*gradient.bucket];
+  }
 }
 
 std::vector<std::int64_t> shape_of(const Gradient& gradient) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Gradient {
   Dtype dtype = Dtype::kFloat32;
   double flops = 0;  ///< of the part of backward that produces it; 0 if not known
   std::vector<std::int64_t> shape = {};  ///< outermost first; none: not known, one dimension
+  /// Gradients of one bucket are handed over together, when the last of them is ready.
+  std::optional<int> bucket = {};
 };
 
 /// The dimensions: one, all elements, where the shape is not known. Their product is `elements`.
@@ -41,6 +44,9 @@ struct Model {
 double backward_s(const Model& model);
 std::int64_t total_elements(const Model& model);
 
+/// Every gradient's ready time becomes the latest of its bucket.
+void wait_for_buckets(Model& model);
+
 /// Largest number of elements of a gradient, and of all gradients of a model together.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
@@ -54,6 +60,7 @@ inline constexpr double kLongestTime_s = 1e6;
 /// none of so many elements (models/shape.hpp), a time that is not in 0 … kLongestTime_s, a
 /// duplicate or empty name, one that must not be printed as it is (io/utf8.hpp), an unknown key, a
 /// missing unit; and naming the file for one without gradients.
+/// Ready times are those at which a training job hands gradients over: see wait_for_buckets().
 /// Blank lines are skipped. A shipped model may be named without path and ending:
 /// read_model("vgg19").
 Model read_model(const std::string& path);

@@ -232,7 +232,7 @@ void parse_size(const std::string& file, const io::YamlNode& node, Gradient& gra
 
 Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype dtype,
                         GradientList& list) {
-  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops"});
+  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops", "bucket"});
   Gradient gradient;
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
@@ -240,6 +240,9 @@ Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype
   parse_size(file, named, gradient);
   if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration(kLongestTime_s);
   if (const auto flops = named.find("flops")) gradient.flops = flops->number(0, kMaxFlops);
+  if (const auto bucket = named.find("bucket")) {
+    gradient.bucket = static_cast<int>(bucket->integer(0, INT32_MAX));
+  }
   const auto own_dtype = named.find("dtype");
   gradient.dtype = own_dtype ? parse_dtype(*own_dtype) : dtype;
   return gradient;
@@ -265,6 +268,7 @@ Model read_yaml(const std::string& file) {
     list.add(parse_gradient(file, item, dtype, list), item.line());
   }
   model.gradients = list.take();
+  wait_for_buckets(model);
   return model;
 }
 

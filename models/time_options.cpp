@@ -35,6 +35,7 @@ void spread_over(Model& model, double length_s, Amount amount) {
     done += amount(at(step));
     at(step).ready_s = length_s * (done / total);
   }
+  wait_for_buckets(model);
 }
 
 /// Returns what was done.

@@ -41,8 +41,10 @@ COMPUTE = ("paced", "real")
 #: What DDP runs with, and the arguments of the paced and of the real rank.
 DDP = {"ddp": ([], ["--average", "ddp"]), "ddp+fp16": (["--fp16"], ["--average", "fp16"]),
        **{f"ddp+powersgd {rank}": (["--powersgd", str(rank)], ["--average", "powersgd", "--rank", str(rank)]) for rank in (1, 2, 4)}}
-#: DDP's buckets for ours, in MiB: gradients go when they are ready, as plans have it, and not when 25 MiB are.
+#: DDP's buckets for ours, in MiB: gradients go soon after they are ready, and not when 25 MiB are.
 SMALL_BUCKETS = ["--bucket-mb", "1"]
+#: How ours is planned: as good a plan as any where links turn out slower or faster by this share, too.
+UNCERTAINTY = ["--robust", "--bandwidth-uncertainty", "0.1"]
 #: What a plan may compress with.
 ALGORITHMS = "fp16,onebit,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
 #: A plan this much slower than the best counts as the best.
@@ -140,7 +142,7 @@ class TrainingBench(TorchBench):
         path = self.output / f"captured_{model}.yaml"
         if self.keep_profiles and path.exists():
             return path
-        done = subprocess.run([self.python, "-B", "-m", "hipress.capture", "--steps", str(CAPTURED_STEPS), "--output", path, TRAIN, "--model",
+        done = subprocess.run([self.python, "-B", "-m", "hipress.capture", "--steps", str(CAPTURED_STEPS), *SMALL_BUCKETS, "--output", path, TRAIN, "--model",
                                model, "--ranks", "1", "--steps", str(CAPTURED_STEPS + 4)],
                               env={name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"}, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -159,7 +161,7 @@ class TrainingBench(TorchBench):
         plan = self.output / f"plan_{model.stem}_{case.nnodes}_{case.rate}.yaml"
         alone = dataclasses.replace(self.launcher, network=None, real_time=False)
         report = alone.run_json(case.nnodes, "hipress-plan", "--input", model, "--topology", "ring", "--profile", self.profile(case),
-                                "--algorithm", ALGORITHMS, "--search", "timeline", "--output", plan)
+                                "--algorithm", ALGORITHMS, "--search", "timeline", *UNCERTAINTY, "--output", plan)
         return plan, report["predicted_iteration_s"]
 
     def run_cell(self, case: Case, compute: str) -> Cell:

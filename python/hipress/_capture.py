@@ -1,10 +1,13 @@
 """Measures when gradients are ready."""
 
+import inspect
 import os
 import statistics
 import time
 
 import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from hipress import _model_file
 
@@ -58,11 +61,17 @@ class Capture:
     output     file to write; None: `text()` alone
     optimizer  whose step() is timed too
     batch      size of a batch; default: the first dimension of the model's first tensor
+    bucket_mb  bucket_cap_mb of the DistributedDataParallel that will train with the plan: it hands the gradients of a bucket over
+               together
     warmup     steps at the beginning that are left out
     steps      how many are measured after those, at most; None: all"""
 
-    def __init__(self, model, output="model.yaml", *, optimizer=None, batch=None, warmup=2, steps=None, name=None):
-        self.model = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
+    def __init__(self, model, output="model.yaml", *, optimizer=None, batch=None, bucket_mb=1, warmup=2, steps=None,
+                 name=None):
+        if not bucket_mb > 0:
+            raise ValueError(f"bucket_mb must be above 0, got {bucket_mb}")
+        self.bucket_bytes = int(bucket_mb * (1 << 20))
+        self.model = model.module if isinstance(model, DistributedDataParallel) else model
         self.output, self.optimizer, self.batch, self.warmup, self.steps = output, optimizer, batch, warmup, steps
         self.name = name or type(self.model).__name__
         self.parameters = {name: parameter for name, parameter in self.model.named_parameters()
@@ -176,7 +185,7 @@ class Capture:
         if optimizer:
             lines.append(f"# optimizer: {_model_file.microseconds(statistics.median(optimizer))}, {_spread(optimizer)}")
         lines += [f"# without a gradient in these steps: {name}" for name in unused]
-        lines += [f"# DDP's bucket {i}: {', '.join(names)}" for i, names in enumerate(self._buckets(order))]
+        buckets = self._buckets(order)
         lines.append("gradients:  # in backward order, ready since backward began; then the 10th to 90th percentile")
         for name in order:
             parameter = self.parameters[name]
@@ -185,20 +194,23 @@ class Capture:
             own = _DTYPES[parameter.dtype]
             lines.append(f"- {{name: {_model_file.quoted(name)}, elements: {parameter.numel()}, "
                          f"ready: {_model_file.microseconds(statistics.median(times))}{shape}"
-                         f"{'' if own == kind else f', dtype: {own}'}}}  # {_spread(times)}")
+                         f"{'' if own == kind else f', dtype: {own}'}, bucket: {buckets[name]}}}  # {_spread(times)}")
         return "\n".join(lines) + "\n"
 
-    def _buckets(self, order: list) -> list:
-        """How DDP groups gradients by default: a bucket of 1 MiB, then 25 MiB, in ready order, each closed once it is full."""
-        buckets, size, limit = [[]], 0, 1 << 20
+    def _buckets(self, order: list) -> dict:
+        """The number of each gradient's bucket: DDP fills one of each type in the order in which gradients are ready, until it has its
+        size."""
+        numbers, filling, count = {}, {}, 0
         for name in order:
             parameter = self.parameters[name]
-            buckets[-1].append(name)
-            size += parameter.numel() * parameter.element_size()
-            if size >= limit:
-                buckets.append([])
-                size, limit = 0, 25 << 20
-        return [bucket for bucket in buckets if bucket]
+            type = parameter.dtype
+            number, left_bytes = filling.get(type, (None, 0))
+            if left_bytes <= 0:
+                left_bytes = self.bucket_bytes if type in filling else _first_bucket_bytes(self.bucket_bytes)
+                number, count = count, count + 1
+            numbers[name] = number
+            filling[type] = (number, left_bytes - parameter.numel() * parameter.element_size())
+        return numbers
 
     def _hardware(self) -> str:
         for parameter in self.parameters.values():
@@ -217,6 +229,12 @@ class Capture:
         finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)
+
+
+def _first_bucket_bytes(bucket_bytes: int) -> int:
+    """PyTorch versions whose bucket_cap_mb is 25 by default, not None, have a first bucket of 1 MiB whatever it is."""
+    default = inspect.signature(DistributedDataParallel.__init__).parameters["bucket_cap_mb"].default
+    return bucket_bytes if default is None else dist._DEFAULT_FIRST_BUCKET_BYTES
 
 
 def _tensors_of(output):

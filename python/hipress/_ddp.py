@@ -78,12 +78,12 @@ def synchronise(state, bucket):
 
 
 def _warn_of_large_buckets(ddp, parameters: dict) -> None:
-    """DDP hands gradients over by the bucket, when the last of it is ready; plans send each when it is ready itself."""
+    """DDP hands gradients over by the bucket, when the last of it is ready."""
     size = getattr(ddp, "bucket_bytes_cap", 0)
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
     if min(size, total) > _LARGE_BUCKET and dist.get_rank(ddp.process_group) == 0:
         warnings.warn(f"DDP hands gradients over in buckets of up to {size >> 20} MiB, each when its last gradient is ready: with "
-                      "DistributedDataParallel(..., bucket_cap_mb=1) they are sent when they are ready, as plans have it",
+                      "DistributedDataParallel(..., bucket_cap_mb=1) they wait less, and hipress.capture expects that",
                       stacklevel=3)
 
 

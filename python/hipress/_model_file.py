@@ -6,6 +6,7 @@ import re
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _GRADIENT = re.compile(r"^\s*- *\{ *name: *(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^']|'')*)'|([^,}]+?)) *[,}](.*)$")
 _READY = re.compile(r"\bready: *([0-9.eE+-]+) *(s|ms|us|ns)\b")
+_BUCKET = re.compile(r"\bbucket: *(\d+)\b")
 
 
 def quoted(text: str) -> str:
@@ -22,9 +23,9 @@ def microseconds(seconds: float) -> str:
 
 
 def ready_times(path) -> dict:
-    """Seconds after the start of backward by gradient, in the file's order: of a model YAML with a gradient a line, as
-    hipress.capture and hipress-import write it. ValueError, with file and line, for another."""
-    times, listed = {}, False
+    """Seconds after the start of backward by gradient, in the file's order; those of a bucket are ready with the last of them. Of a
+    model YAML with a gradient a line, as hipress.capture and hipress-import write it. ValueError, with file and line, for another."""
+    times, buckets, listed = {}, {}, False
     for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
         if line.startswith("gradients:"):
             listed = True
@@ -39,6 +40,11 @@ def ready_times(path) -> dict:
         name = re.sub(r"\\(.)", r"\1", double) if double is not None else (single or plain).replace("''", "'")
         ready = _READY.search(rest)
         times[name] = float(ready[1]) * _UNITS[ready[2]] if ready else 0.0
+        bucket = _BUCKET.search(rest)
+        if bucket:
+            buckets.setdefault(int(bucket[1]), []).append(name)
     if not times:
         raise ValueError(f"{path}: no gradients in it; give a model YAML that hipress.capture wrote")
+    for names in buckets.values():
+        times.update(dict.fromkeys(names, max(times[name] for name in names)))
     return times

@@ -54,10 +54,14 @@ def main() -> int:
     parser.add_argument("--output", default="model.yaml", help="file to write (default: %(default)s)")
     parser.add_argument("--warmup", type=int, default=2, help="steps that are left out at the beginning (default: %(default)s)")
     parser.add_argument("--steps", type=int, help="steps that are measured after those, at most (default: all)")
+    parser.add_argument("--bucket-mb", type=float, default=1,
+                        help="bucket_cap_mb of the DistributedDataParallel that will train with the plan (default: %(default)s)")
     parser.add_argument("script", help="training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     options = parser.parse_args()
-    first = FirstTrained(options.output, warmup=options.warmup, steps=options.steps)
+    if not options.bucket_mb > 0:
+        parser.error(f"--bucket-mb must be above 0, got {options.bucket_mb:g}")
+    first = FirstTrained(options.output, warmup=options.warmup, steps=options.steps, bucket_mb=options.bucket_mb)
     first.install()
     sys.argv = [options.script, *options.arguments]
     try:

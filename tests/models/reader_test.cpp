@@ -255,6 +255,23 @@ TEST_CASE("a model YAML with shapes") {
   CHECK(model.gradients[3].elements == 6);
 }
 
+TEST_CASE("gradients of a bucket are ready with the last of them") {
+  const Model model = read_content("x.yaml",
+                                   "name: tiny\n"
+                                   "gradients:\n"
+                                   "- {name: a, elements: 1, ready: 5us, bucket: 0}\n"
+                                   "- {name: b, elements: 1, ready: 6us, bucket: 7}\n"
+                                   "- {name: c, elements: 1, ready: 9us, bucket: 0}\n"
+                                   "- {name: d, elements: 1, ready: 2us}\n");
+  REQUIRE(model.gradients.size() == 4);
+  CHECK(model.gradients[0].bucket == 0);
+  CHECK(model.gradients[0].ready_s == 9e-6);
+  CHECK(model.gradients[1].ready_s == 6e-6);
+  CHECK(model.gradients[2].ready_s == 9e-6);
+  CHECK_FALSE(model.gradients[3].bucket.has_value());
+  CHECK(model.gradients[3].ready_s == 2e-6);
+}
+
 TEST_CASE("bad shapes in a CSV are refused with file, line and gradient") {
   const auto refusal = [](const std::string& elements, const std::string& shape) {
     return complaint_about("x.csv", "name,elements,shape\nfc," + elements + "," + shape + "\n");
@@ -346,7 +363,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
         "unit, dtype, forward, traced, gradients)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
-          "elements, shape, ready, dtype, flops)");
+          "elements, shape, ready, dtype, flops, bucket)");
   }
   SECTION("a missing key") {
     CHECK(complaint_about("x.yaml", "gradients: []\n") == "x.yaml:1: missing key 'name'");
@@ -374,6 +391,12 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
           "x.yaml:3: gradient 'a': ready must be zero or positive, got '-1us'");
     CHECK(complaint_about("x.yaml", "name: x\nforward: 1e7s\ngradients: []\n") ==
           "x.yaml:2: forward: must be 0s to 1e+06s, got '1e7s'");
+  }
+  SECTION("a bad bucket") {
+    CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, bucket: -1}\n") ==
+          "x.yaml:3: gradient 'a': bucket must be 0 to 2147483647, got '-1'");
+    CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, bucket: b}\n") ==
+          "x.yaml:3: gradient 'a': bucket must be an integer, got 'b'");
   }
   SECTION("a name twice or empty") {
     CHECK(

@@ -61,6 +61,14 @@ TEST_CASE("Gradients listed as parameters are ready from the last to the first")
   CHECK_THAT(diagnostics[0], Contains("the last gradient first"));
 }
 
+TEST_CASE("Gradients of a bucket are ready together after backward is spread") {
+  Model model = untimed();
+  model.gradients[0].bucket = model.gradients[1].bucket = 0;
+  apply({.compute_time = "100ms", .forward = "0ms"}, model);
+  CHECK(model.gradients[0].ready_s == Approx(100e-3));
+  CHECK(model.gradients[1].ready_s == Approx(100e-3));
+}
+
 TEST_CASE("FLOPs go before elements, if all gradients say them") {
   Model model = untimed();
   model.gradients[0].flops = 9e9;

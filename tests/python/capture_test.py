@@ -14,6 +14,7 @@ if ranks.MISSING is None:
     import hipress
     import torch
     from hipress import _model_file
+    from torch.nn.parallel import DistributedDataParallel
 
 SCRIPT = """
 import sys, torch
@@ -26,6 +27,22 @@ for step in range(int(sys.argv[1])):
     loss_of(model(torch.randn(16, 20)), torch.randint(4, (16,))).backward()
     optimizer.step()
 """
+
+
+def wide_model():
+    """Gradients of 0.7 and 1.4 MiB, and a few bytes."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(600, 300), torch.nn.ReLU(), torch.nn.Linear(300, 600), torch.nn.ReLU(),
+                               torch.nn.Linear(600, 600), torch.nn.ReLU(), torch.nn.Linear(600, 4))
+
+
+def bucket_bytes(_rank, bucket_mb: float) -> list:
+    """Of the buckets that DDP has rebuilt after its first step."""
+    ddp = DistributedDataParallel(wide_model(), bucket_cap_mb=bucket_mb)
+    ddp._set_ddp_runtime_logging_sample_rate(1)
+    for _ in range(3):
+        ddp(torch.ones(2, 600)).sum().backward()
+    return [int(size) for size in ddp._get_ddp_logging_data()["rebuilt_bucket_sizes"].split(",")]
 
 
 def setUpModule() -> None:
@@ -71,7 +88,7 @@ class Captured(unittest.TestCase):
                 model(torch.ones(5, 8)).sum().backward()
                 optimizer.step()
         text = self.path.read_text()
-        times = _model_file.ready_times(self.path)
+        times = {name: float(ready) * 1e-6 for name, ready in re.findall(r"- \{name: ([\w.]+), .*ready: ([\d.]+)us", text)}
         self.assertEqual(set(times), {name for name, _ in model.named_parameters()})
         # Backward reaches the second layer before the sleep of 20 ms, the first after it.
         names = list(times)
@@ -84,6 +101,29 @@ class Captured(unittest.TestCase):
         self.assertIn("shape: [2, 8]", text)
         self.assertNotIn("_on_ready", str(model._forward_pre_hooks))
         self.assertNotIn("step", vars(optimizer))
+
+    def test_buckets_are_those_of_ddp(self):
+        for bucket_mb in (0.5, 1, 2.5, 25):
+            model = wide_model()
+            with hipress.capture(model, self.path, bucket_mb=bucket_mb):
+                for _ in range(3):
+                    model(torch.ones(2, 600)).sum().backward()
+            sizes = {}
+            for elements, bucket in re.findall(r"elements: (\d+), .*bucket: (\d+)", self.path.read_text()):
+                sizes[int(bucket)] = sizes.get(int(bucket), 0) + 4 * int(elements)
+            self.assertEqual([sizes[bucket] for bucket in range(len(sizes))], ranks.run(1, bucket_bytes, bucket_mb)[0])
+            times = _model_file.ready_times(self.path)
+            self.assertLessEqual(len(set(times.values())), len(sizes))
+
+    def test_buckets_without_a_size_are_an_error(self):
+        with self.assertRaisesRegex(ValueError, "bucket_mb must be above 0, got 0"):
+            hipress.capture(wide_model(), self.path, bucket_mb=0)
+
+    def test_gradients_of_a_bucket_are_ready_with_the_last_of_them(self):
+        self.path.write_text("name: x\ngradients:\n- {name: a, elements: 4, ready: 5us, bucket: 0}  # 4us to 6us\n"
+                             "- {name: b, elements: 4, ready: 1ms, bucket: 1}\n- {name: c, elements: 4, ready: 7us, bucket: 0}\n"
+                             "- {name: d, elements: 4, ready: 2us}\n")
+        self.assertEqual(_model_file.ready_times(self.path), {"a": 7e-6, "b": 1e-3, "c": 7e-6, "d": 2e-6})
 
     def test_hooks_are_gone_and_nothing_is_written_after_an_error(self):
         model = torch.nn.Linear(3, 3)

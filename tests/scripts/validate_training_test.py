@@ -54,8 +54,8 @@ dtype: float32
 forward: 2000.0us  # 1900.0us to 2100.0us
 # optimizer: 10.0us, 9.0us to 11.0us
 gradients:  # in backward order
-- {name: last.bias, elements: 10, ready: 5.0us, shape: [10]}  # 4.0us to 6.0us
-- {name: "odd, name", elements: 1000000, ready: 3000.0us, shape: [1000, 1000]}  # 1.0us to 2.0us
+- {name: last.bias, elements: 10, ready: 5.0us, shape: [10], bucket: 0}  # 4.0us to 6.0us
+- {name: "odd, name", elements: 1000000, ready: 3000.0us, shape: [1000, 1000], bucket: 0}  # 1.0us to 2.0us
 """
 
 
@@ -108,8 +108,8 @@ class TrainingTest(unittest.TestCase):
 
     def test_paced_gradients_have_the_names_of_their_ranks(self):
         text = validate_training.without_comments(validate_training.paced_names(CAPTURED))
-        self.assertIn("- {name: weights.1, elements: 10, ready: 5.0us, shape: [10]}\n", text)
-        self.assertIn("- {name: weights.0, elements: 1000000, ready: 3000.0us, shape: [1000, 1000]}\n", text)
+        self.assertIn("- {name: weights.1, elements: 10, ready: 5.0us, shape: [10], bucket: 0}\n", text)
+        self.assertIn("- {name: weights.0, elements: 1000000, ready: 3000.0us, shape: [1000, 1000], bucket: 0}\n", text)
         self.assertIn("forward: 2.000000ms\n", text)
         self.assertNotIn("#", text)
 
