@@ -290,7 +290,11 @@ std::uint32_t Runtime::wait_for_unit() {
     unit = ended_.front();
     ended_.pop_front();
   }
-  finish(*parts_[unit].exchange);
+  transport::Exchange& exchange = *parts_[unit].exchange;
+  finish(exchange);
+  // Before its gradients are known: what says that this rank has begun would wait behind longer
+  // messages of other units. What comes early goes into buffers, as results need this rank's part.
+  exchange.post();
   const std::lock_guard lock(mutex_);
   --under_way_;
   return unit;

@@ -87,32 +87,30 @@ void ExchangeState::publish_manifest(int peer) {
 }
 
 void ExchangeState::begin(std::uint64_t iteration) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_) throw error();
-    if (active_) throw std::logic_error("an iteration begins before the last one is finished");
-    active_ = true;
-    iteration_ = iteration;
-    progress_ = Clock::now();
-    ++begun_;
-    for (Departure& departure : departures_) departure.sent = false;
-    for (Other& each : others_) {
-      for (auto& [tag, arrival] : each.incoming) {
-        arrival.received = 0;
-        arrival.done = false;
+  try {
+    const std::unique_lock delivering(delivery_);  // none arrives until the early ones are reported
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) throw error();
+      if (active_) throw std::logic_error("an iteration begins before the last one is finished");
+      active_ = true;
+      iteration_ = iteration;
+      progress_ = Clock::now();
+      ++begun_;
+      for (Departure& departure : departures_) departure.sent = false;
+      if (!std::exchange(posted_, false)) reset_arrivals();
+      for (int peer = 0; peer < session_.size(); ++peer) {
+        other(peer).given = 0;
+        const auto early = std::exchange(other(peer).early_iteration, std::nullopt);
+        if (early) check_same_iteration(peer, *early);
       }
-      each.awaited = each.incoming.size();
-      awaited_ += each.awaited;
     }
+    deliver_early();
+  } catch (const PeerError& out_of_step) {
+    session_.fail(out_of_step.culprit, out_of_step.what());
+    throw;
   }
-  for (int peer = 0; peer < session_.size(); ++peer) {
-    if (other(peer).incoming.empty()) continue;
-    session_.to(peer).enqueue({.head = {.type = RecordType::kBegin,
-                                        .iteration = iteration,
-                                        .exchange = id_,
-                                        .tag = static_cast<std::uint32_t>(begun_)}});
-    session_.to(peer).drain();
-  }
+  send_to_all(RecordType::kBegin, iteration, begun_);
   try {
     const std::lock_guard lock(mutex_);
     for (int peer = 0; peer < session_.size(); ++peer) check_not_left(peer);
@@ -120,6 +118,50 @@ void ExchangeState::begin(std::uint64_t iteration) {
     session_.fail(left.culprit, left.what());
     throw;
   }
+}
+
+void ExchangeState::deliver_early() {
+  for (const Early& early : early_) {
+    if (!over_ && events_.arrived) events_.arrived(early.tag, early.bytes, early.at);
+  }
+  early_.clear();
+}
+
+void ExchangeState::reset_arrivals() {
+  awaited_ = 0;
+  for (Other& each : others_) {
+    for (auto& [tag, arrival] : each.incoming) {
+      arrival.received = 0;
+      arrival.done = false;
+    }
+    each.awaited = each.incoming.size();
+    awaited_ += each.awaited;
+  }
+}
+
+void ExchangeState::send_to_all(RecordType type, std::uint64_t iteration, std::uint64_t count) {
+  for (int peer = 0; peer < session_.size(); ++peer) {
+    if (other(peer).incoming.empty() && other(peer).outgoing.empty()) continue;
+    session_.to(peer).enqueue({.head = {.type = type,
+                                        .iteration = iteration,
+                                        .exchange = id_,
+                                        .tag = static_cast<std::uint32_t>(count)}});
+    session_.to(peer).drain();
+  }
+}
+
+void ExchangeState::post() {
+  if (!session_.wire().takes_windows_back()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    if (active_ || posted_) {
+      throw std::logic_error("receives are posted in an iteration, or twice before one");
+    }
+    posted_ = true;
+    reset_arrivals();
+  }
+  send_to_all(RecordType::kPosted, 0, begun_ + 1);
 }
 
 void ExchangeState::send(std::size_t index, std::int64_t bytes) {
@@ -137,10 +179,10 @@ void ExchangeState::send(std::size_t index, std::int64_t bytes) {
     }
     ++unsent_;
     ++other(message.peer).unsent;
-    if (!has_begun(message.peer)) {
-      other(message.peer).held.push_back({index, bytes});
-      check_not_left(message.peer);
-      return;
+    ++other(message.peer).given;
+    check_not_left(message.peer);
+    if (!can_receive(message.peer)) {
+      return other(message.peer).held.push_back({index, bytes});
     }
     enqueue(index, bytes);
   } catch (const PeerError& fault) {
@@ -183,17 +225,16 @@ void ExchangeState::finish() {
 
 void ExchangeState::retire() noexcept {
   std::unique_lock lock(mutex_);
-  const bool quiet = !active_ && !failure_;
-  const std::uint64_t iteration = iteration_;
+  const std::string fault = fault_of_leaving();
   lock.unlock();
-  if (!quiet) {
-    session_.fail(session_.rank(),
-                  fmt::format("rank {} gave up in iteration {}", session_.rank(), iteration));
+  if (!fault.empty()) {
+    session_.fail(session_.rank(), fault);
     session_.wait_closed();
   }
   session_.forget(id_);
   const std::unique_lock last_delivery(delivery_);
-  over_ = true;
+  const std::lock_guard last(mutex_);
+  over_ = retired_ = true;
   events_ = {};
   for (Departure& departure : departures_) departure.writer.reset();
   for (Other& each : others_) {
@@ -201,11 +242,23 @@ void ExchangeState::retire() noexcept {
   }
 }
 
+std::string ExchangeState::fault_of_leaving() const {
+  const int rank = session_.rank();
+  if (active_ || failure_) return fmt::format("rank {} gave up in iteration {}", rank, iteration_);
+  for (int peer = 0; posted_ && peer < session_.size(); ++peer) {
+    if (others_[static_cast<std::size_t>(peer)].begun > begun_) {
+      return fmt::format("rank {} left an exchange that rank {} goes on with", rank, peer);
+    }
+  }
+  return {};
+}
+
 // ---------------------------------------------------------------------------------- receivers
 
 void ExchangeState::on_manifest(int peer, const Record& record,
                                 std::span<const std::byte> content) {
   const std::lock_guard lock(mutex_);
+  if (retired_) return;
   Other& sender = other(peer);
   if (sender.manifest_complete || record.offset != sender.manifest.size()) {
     throw PeerError(peer, fmt::format("rank {} sent a piece of its manifest out of place", peer));
@@ -250,19 +303,34 @@ void ExchangeState::on_begin(int peer, const Record& record) {
     const std::lock_guard lock(mutex_);
     other(peer).begun = record.tag;
     other(peer).begun_iteration = record.iteration;
-    if (!active_ || failure_ || !has_begun(peer)) return;
+    if (!active_ || failure_ || !can_receive(peer)) return;
     release_held(peer);
   }
   session_.to(peer).drain();
 }
 
-bool ExchangeState::has_begun(int peer) {
+void ExchangeState::on_posted(int peer, const Record& record) {
+  {
+    const std::lock_guard lock(mutex_);
+    other(peer).posted = record.tag;
+    if (!active_ || failure_ || !can_receive(peer)) return;
+    release_held(peer);
+  }
+  session_.to(peer).drain();
+}
+
+bool ExchangeState::can_receive(int peer) {
   const Other& receiver = other(peer);
-  if (receiver.begun != begun_) return false;
-  if (receiver.begun_iteration == iteration_) return true;
+  if (receiver.begun != begun_) return receiver.posted == begun_;
+  check_same_iteration(peer, receiver.begun_iteration);
+  return true;
+}
+
+void ExchangeState::check_same_iteration(int peer, std::uint64_t theirs) const {
+  if (theirs == iteration_) return;
   throw PeerError(std::max(peer, session_.rank()),
-                  fmt::format("rank {} is in iteration {}, rank {} in iteration {}", peer,
-                              receiver.begun_iteration, session_.rank(), iteration_));
+                  fmt::format("rank {} is in iteration {}, rank {} in iteration {}", peer, theirs,
+                              session_.rank(), iteration_));
 }
 
 void ExchangeState::release_held(int peer) {
@@ -312,14 +380,20 @@ void ExchangeState::on_segment(int peer, const Record& record, std::span<const s
   }
   arrival->received += record.segment_bytes;
   if (arrival->received < record.length) return;
-  if (events_.arrived) {
-    events_.arrived(record.tag, static_cast<std::int64_t>(record.length), Clock::now());
+  const auto bytes = static_cast<std::int64_t>(record.length);
+  const Clock::time_point now = Clock::now();
+  std::unique_lock lock(mutex_);
+  if (!active_) {
+    early_.push_back({record.tag, bytes, now});
+  } else if (events_.arrived) {
+    lock.unlock();
+    events_.arrived(record.tag, bytes, now);
+    lock.lock();
   }
-  const std::lock_guard lock(mutex_);
   arrival->done = true;
   --other(peer).awaited;
   --awaited_;
-  progress_ = Clock::now();
+  progress_ = now;
   if (awaited_ == 0) changed_.notify_all();
 }
 
@@ -330,10 +404,13 @@ ExchangeState::Arrival* ExchangeState::accept(int peer, const Record& record) {
   };
   const std::lock_guard lock(mutex_);
   if (failure_) return nullptr;
-  if (!active_) throw fault(fmt::format("but rank {} is in none", session_.rank()));
-  if (record.iteration != iteration_) {
-    throw fault(fmt::format("but rank {} is in iteration {}", session_.rank(), iteration_));
+  if (!active_ && !posted_) throw fault(fmt::format("but rank {} is in none", session_.rank()));
+  const std::uint64_t expected =
+      active_ ? iteration_ : other(peer).early_iteration.value_or(record.iteration);
+  if (record.iteration != expected) {
+    throw fault(fmt::format("but rank {} is in iteration {}", session_.rank(), expected));
   }
+  if (!active_) other(peer).early_iteration = expected;
   const auto found = other(peer).incoming.find(record.tag);
   if (found == other(peer).incoming.end()) {
     throw fault(fmt::format("which rank {} does not expect", session_.rank()));
@@ -356,8 +433,9 @@ void ExchangeState::on_left(int peer) {
 void ExchangeState::check_not_left(int peer) {
   const Other& each = other(peer);
   // A rank that has left in good order has what was sent to it, even if that is not yet booked
-  // here.
-  if (!each.left || (each.awaited == 0 && each.held.empty())) return;
+  // here; but for what went to receives that it had posted for an iteration that it did not begin.
+  const bool lost = each.given > 0 && each.begun != begun_;
+  if (!each.left || (each.awaited == 0 && each.held.empty() && !lost)) return;
   throw PeerError(peer, fmt::format("rank {} left the job in iteration {}", peer, iteration_));
 }
 

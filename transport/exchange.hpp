@@ -28,12 +28,14 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void begin(std::uint64_t iteration);
   void send(std::size_t index, std::int64_t bytes);
   void finish();
+  void post();
   /// No event is delivered and no memory of the owner is touched after this.
   void retire() noexcept;
 
   // For the receiver of `peer`.
   void on_manifest(int peer, const Record& record, std::span<const std::byte> content);
   void on_begin(int peer, const Record& record);
+  void on_posted(int peer, const Record& record);
   void on_segment(int peer, const Record& record, std::span<const std::byte> content);
   void on_left(int peer);
 
@@ -71,10 +73,19 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     bool manifest_complete = false;
     std::uint64_t begun = 0;  ///< how many iterations it has begun
     std::uint64_t begun_iteration = 0;
-    std::vector<Held> held;  ///< messages to it, until it has begun the iteration
-    std::size_t unsent = 0;  ///< messages to it given to send() whose last segment has not left
+    std::uint64_t posted = 0;  ///< for how many iterations it has posted receives
+    std::vector<Held> held;    ///< messages to it, until it can receive
+    std::size_t given = 0;     ///< messages to it given to send() in this iteration
+    std::size_t unsent = 0;    ///< of these, those whose last segment has not left
     std::size_t awaited = 0;
+    std::optional<std::uint64_t> early_iteration;  ///< of its messages that came before begin()
     bool left = false;
+  };
+  /// A message that came between post() and begin().
+  struct Early {
+    std::uint32_t tag;
+    std::int64_t bytes;
+    Clock::time_point at;
   };
 
   Other& other(int peer) { return others_[static_cast<std::size_t>(peer)]; }
@@ -83,12 +94,21 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// Where a segment belongs, after all checks; null if the exchange has failed meanwhile.
   Arrival* accept(int peer, const Record& record);
 
+  /// Reports what came before begin(). With delivery_ held by this thread alone, not mutex_.
+  void deliver_early();
+  void send_to_all(RecordType type, std::uint64_t iteration, std::uint64_t count);
+
   // With mutex_ held.
   void reconcile(int peer);
-  bool has_begun(int peer);
+  void reset_arrivals();
+  /// PeerError if the peer's messages, or its begin, are of another iteration.
+  void check_same_iteration(int peer, std::uint64_t theirs) const;
+  bool can_receive(int peer);
   void enqueue(std::size_t index, std::int64_t bytes);
   void release_held(int peer);
   void check_not_left(int peer);
+  /// Why the owner must not go now; empty: it may.
+  std::string fault_of_leaving() const;
   PeerError error() const;
   PeerError stall();
 
@@ -102,7 +122,9 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool defined_ = false;
-  bool active_ = false;  ///< between begin() and finish()
+  bool active_ = false;   ///< between begin() and finish()
+  bool posted_ = false;   ///< between post() and begin()
+  bool retired_ = false;  ///< nothing of the owner's is touched any more
   std::uint64_t iteration_ = 0;
   std::uint64_t begun_ = 0;  ///< how many iterations this rank has begun
   std::vector<Departure> departures_;
@@ -111,6 +133,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   std::size_t unsent_ = 0;
   Clock::time_point progress_;  ///< when the last message came or left
   std::optional<Failure> failure_;
+  std::vector<Early> early_;
 
   /// Shared while a receiver touches the owner's memory or delivers a message, exclusive to end
   /// that.
@@ -132,6 +155,7 @@ class SessionExchange : public Exchange {
   void begin(std::uint64_t iteration) override { state_->begin(iteration); }
   void send(std::size_t index, std::int64_t bytes) override { state_->send(index, bytes); }
   void finish() override { state_->finish(); }
+  void post() override { state_->post(); }
 
  private:
   std::shared_ptr<Session> session_;  // outlives the state, whose windows belong to its wire

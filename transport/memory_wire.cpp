@@ -32,6 +32,11 @@ struct Direction {
   void put(int slot, std::span<const std::byte> source, std::size_t offset) {
     const std::lock_guard lock(mutex);
     if (closed) throw WireClosed("closed");
+    if (!windows.contains(slot)) {  // its owner has taken it back
+      closed = true;
+      changed.notify_all();
+      throw WireClosed("closed");
+    }
     Exposed& window = windows.at(slot);
     const auto target = window.memory.subspan(offset, source.size());
     if (!source.empty()) std::memcpy(target.data(), source.data(), source.size());
@@ -187,6 +192,7 @@ class MemoryWire : public Wire {
     tell_all({});  // from here on all ranks hold it
     return std::make_shared<MemoryCollective>(rank_, size_, adder);
   }
+  bool takes_windows_back() const override { return true; }
   void connect() override {
     rendezvous_.meet();
     rendezvous_.publish("exposed", {'1'});

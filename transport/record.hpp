@@ -11,7 +11,8 @@ namespace hipress::transport {
 enum class RecordType : std::uint16_t {
   kHello,     ///< `tag` has connected; the first record
   kManifest,  ///< content: what its sender expects of the receiver in `exchange`, as ManifestEntry
-  kBegin,     ///< its sender can receive iteration `iteration`, its `tag`-th, of `exchange`
+  kBegin,     ///< its sender has begun iteration `iteration`, its `tag`-th, of `exchange`
+  kPosted,    ///< its sender can receive messages of its `tag`-th iteration of `exchange`
   kMessage,   ///< a segment of message `tag`
   kGather,    ///< content: a segment of its sender's text in all_gather number `iteration`
   kBeat,      ///< its sender lives; brings nothing but `consumed`

@@ -25,7 +25,7 @@ namespace hipress::transport {
 namespace {
 
 /// Of the records, the card and the keys; raised when one of them changes within a release.
-constexpr int kProtocol = 4;
+constexpr int kProtocol = 5;
 
 /// Ranks with another one do not connect: they may expand a plan to another graph, or draw other
 /// numbers.

@@ -363,8 +363,13 @@ void Session::handle(Peer& peer, const Record& record, std::span<const std::byte
       return;
     }
     case RecordType::kManifest:
-      if (is_over(record.exchange)) return;
-      return exchange(record.exchange, peer.rank)->on_manifest(peer.rank, record, content);
+      if (const auto state = exchange(record.exchange)) {
+        state->on_manifest(peer.rank, record, content);
+      }
+      return;
+    case RecordType::kPosted:
+      if (const auto state = exchange(record.exchange)) state->on_posted(peer.rank, record);
+      return;
     case RecordType::kBegin:
       return exchange(record.exchange, peer.rank)->on_begin(peer.rank, record);
     case RecordType::kMessage:
@@ -427,23 +432,19 @@ void Session::lost(Peer& peer) {
   fail(peer.rank, fmt::format("rank {} closed the connection", peer.rank));
 }
 
-bool Session::is_over(std::uint32_t id) const {
+std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id) {
   const std::lock_guard lock(mutex_);
-  return id < next_exchange_ && !exchanges_.contains(id);
+  if (id < next_exchange_ && !exchanges_.contains(id)) return nullptr;
+  auto& place = exchanges_[id];
+  if (!place) place = std::make_shared<ExchangeState>(*this, id);
+  return place;
 }
 
 std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {
-  const std::lock_guard lock(mutex_);
-  auto& place = exchanges_[id];
-  if (!place) {
-    if (id < next_exchange_) {
-      exchanges_.erase(id);
-      throw PeerError(rank(), fmt::format("rank {} left an exchange that rank {} goes on with",
-                                          rank(), sender));
-    }
-    place = std::make_shared<ExchangeState>(*this, id);
-  }
-  return place;
+  auto state = exchange(id);
+  if (state) return state;
+  throw PeerError(rank(),
+                  fmt::format("rank {} left an exchange that rank {} goes on with", rank(), sender));
 }
 
 // ----------------------------------------------------------------------------------- watchdog

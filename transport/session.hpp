@@ -111,11 +111,12 @@ class Session : public std::enable_shared_from_this<Session> {
   void lost(Peer& peer);
   /// Ends the job if this rank is in an all-reduce that the peer left before.
   void require_all_reduces(const Peer& peer);
-  /// This rank has prepared and destroyed the exchange. A rank that neither sends nor awaits
-  /// anything of a peer may be through before the peer has prepared: its manifest is late, not
-  /// wrong. A begin or a message can not be late, as this rank waits for the one before it sends
-  /// and for the other before it finishes.
-  bool is_over(std::uint32_t id) const;
+  /// Null if this rank has prepared and destroyed it. What says only what a peer could receive may
+  /// come that late: its manifest, as this rank may be through before the peer has prepared if
+  /// neither sends anything to the other, and its posted receives.
+  std::shared_ptr<ExchangeState> exchange(std::uint32_t id);
+  /// The same, for what `sender` only says of an iteration that this rank has to take part in:
+  /// PeerError, with this rank as the culprit.
   std::shared_ptr<ExchangeState> exchange(std::uint32_t id, int sender);
 
   void guard();

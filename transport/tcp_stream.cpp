@@ -132,13 +132,21 @@ void InStream::expose(int slot, std::span<std::byte> memory) {
 }
 
 void InStream::withdraw(int slot) noexcept {
-  const std::lock_guard lock(state_);
-  windows_.erase(slot);
+  {
+    const std::lock_guard lock(state_);
+    windows_.erase(slot);
+    if (written_ != slot) return;
+    closed_ = true;
+    socket_.shut_down();
+  }
+  const std::lock_guard reading(reading_);
+  expected_ = {};
 }
 
 void InStream::wait(int slot) {
   const std::lock_guard reading(reading_);
   while (!take_put(slot)) {
+    if (!fault_.empty()) throw std::runtime_error(std::exchange(fault_, {}));
     if (closed_) throw_closed(0);
     if (unparsed_.empty()) receive();
     parse();
@@ -180,6 +188,7 @@ void InStream::parse() {
       unparsed_ = unparsed_.subspan(more.size());
       if (header_bytes_ < sizeof header_) return;
       begin_frame();
+      if (!fault_.empty()) return;
     }
     const auto piece = unparsed_.first(std::min(unparsed_.size(), expected_.size()));
     if (!piece.empty()) std::memcpy(expected_.data(), piece.data(), piece.size());
@@ -193,23 +202,28 @@ void InStream::begin_frame() {
   const std::lock_guard lock(state_);
   const auto window = windows_.find(header_.slot);
   if (window == windows_.end()) {
-    closed_ = true;  // nothing behind a wrong frame means anything
-    throw std::runtime_error(
-        fmt::format("a frame for window {}, which is not there", header_.slot));
+    return end_with(fmt::format("a frame for window {}, which is not there", header_.slot));
   }
   const std::span<std::byte> memory = window->second.memory;
   if (header_.window_offset > memory.size() ||
       header_.bytes > memory.size() - header_.window_offset) {
-    closed_ = true;
-    throw std::runtime_error(fmt::format("{} bytes for offset {} of a window of {}", header_.bytes,
-                                         header_.window_offset, memory.size()));
+    return end_with(fmt::format("{} bytes for offset {} of a window of {}", header_.bytes,
+                                header_.window_offset, memory.size()));
   }
   expected_ = memory.subspan(header_.window_offset, header_.bytes);
+  written_ = header_.slot;
+}
+
+void InStream::end_with(std::string fault) {
+  fault_ = std::move(fault);
+  closed_ = true;  // nothing behind a wrong frame means anything
+  unparsed_ = {};
 }
 
 void InStream::end_frame() {
   header_bytes_ = 0;
   const std::lock_guard lock(state_);
+  written_.reset();
   const auto window = windows_.find(header_.slot);
   if (window != windows_.end()) ++window->second.puts;
 }

@@ -9,7 +9,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "transport/socket.hpp"
 #include "transport/wire.hpp"
@@ -86,6 +88,8 @@ class InStream {
   void connect(Socket socket);
   /// `memory` is where frames for `slot` go, until withdraw().
   void expose(int slot, std::span<std::byte> memory);
+  /// Nothing is written to that memory any more. A frame for it that is under way ends the
+  /// connection.
   void withdraw(int slot) noexcept;
   /// Receives until one more put to `slot` is complete. WireClosed when the connection is over;
   /// std::runtime_error saying what is wrong with a frame, which ends the connection.
@@ -110,6 +114,8 @@ class InStream {
   void parse();
   void begin_frame();
   void end_frame();
+  /// Ends the connection, for a wait that finds no put before it. With both mutexes held.
+  void end_with(std::string fault);
 
   std::mutex reading_;  ///< held while the connection is read and windows are written to
   FrameHeader header_;
@@ -117,11 +123,13 @@ class InStream {
   std::span<std::byte> expected_;  ///< where the rest of the current frame goes
   std::array<std::byte, kStagedBytes> staged_;
   std::span<const std::byte> unparsed_;  ///< part of staged_
+  std::string fault_;                    ///< what is wrong with the frame that ended the connection
 
   std::mutex state_;
   Socket socket_;
   std::atomic<bool> closed_ = true;
   std::map<int, Exposed> windows_;  ///< by slot
+  std::optional<int> written_;      ///< the slot of the frame that is under way
 };
 
 }  // namespace hipress::transport

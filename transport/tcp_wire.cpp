@@ -146,6 +146,7 @@ class TcpWire : public Wire {
   std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
     return std::make_unique<TcpWindow>(pairs_.at(peer).in, slot, memory);
   }
+  bool takes_windows_back() const override { return true; }
   std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
     return std::make_unique<TcpWriter>(pairs_.at(peer).out, slot, memory);
   }

@@ -24,7 +24,8 @@ class WireClosed : public std::runtime_error {
 };
 
 /// Memory of this rank that one peer may write to, until the window is destroyed. While the wire is
-/// open, a window is destroyed only when no put to it can be under way. One thread at a time waits
+/// open, a window is destroyed only when no put to it can be under way, unless the wire
+/// takes_windows_back(). One thread at a time waits
 /// for windows of one peer: a wire may receive in that thread.
 class Window {
  public:
@@ -71,6 +72,9 @@ class Wire {
   virtual std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) = 0;
   /// All ranks make it together, once they are connected.
   virtual std::shared_ptr<WireCollective> collective(const TellAll& tell_all) = 0;
+  /// Whether a window may be destroyed at any time: nothing is written to it afterwards, and a put
+  /// that comes for it, or is under way, ends the peer's connection, behind all puts before it.
+  virtual bool takes_windows_back() const { return false; }
   /// Connects to all ranks; what peers put from then on finds the windows exposed before. Throws as
   /// TransportRow::connect does.
   virtual void connect() = 0;

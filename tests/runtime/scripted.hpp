@@ -26,6 +26,7 @@ class ScriptedExchange : public transport::Exchange {
     if (on_send) on_send(outgoing[index].tag);
   }
   void finish() override {}
+  void post() override {}
 
   std::vector<transport::Outgoing> outgoing;
   transport::Events events;

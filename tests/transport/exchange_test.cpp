@@ -163,6 +163,53 @@ TEST_CASE("a message to a rank that has not begun waits for it") {
   CHECK(errors(outcomes) == "");
 }
 
+TEST_CASE("messages to posted receives do not wait for the receiver to begin") {
+  // Rank 0 has sent all of iteration 1 before rank 1 begins it, which is then told of all at once.
+  const std::string transport = GENERATE(as<std::string>(), "memory", "tcp");
+  CAPTURE(transport);
+  std::atomic<bool> told_early = false, told_in_begin = false;
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, {10, 0, 500'000});
+    traffic.run(0, 0);
+    traffic.post();
+    endpoint.all_gather("posted");
+    if (endpoint.rank() == 0) {
+      traffic.begin(1);
+      for (std::size_t index = 0; index < traffic.messages(); ++index) traffic.send(index);
+      endpoint.all_gather("sent");  // which arrives behind the messages
+    } else {
+      endpoint.all_gather("know");
+      told_early = !traffic.arrived(0).empty();
+      traffic.begin(1);
+      told_in_begin = traffic.arrived(0) == std::vector<std::uint32_t>{0, 1, 2};
+      for (std::size_t index = 0; index < traffic.messages(); ++index) traffic.send(index);
+    }
+    traffic.finish();
+  });
+  CHECK(errors(outcomes) == "");
+  CHECK_FALSE(told_early);
+  CHECK(told_in_begin);
+}
+
+TEST_CASE("ranks that post receives get the same messages, in any order") {
+  const std::string transport = any_transport();
+  const int size = GENERATE(2, 3);
+  CAPTURE(transport, size);
+  const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
+    Traffic all(endpoint, {0, 3, 4097, 600'000, 20});
+    Traffic some(endpoint, {100'000, 7});
+    for (unsigned i = 0; i < 40; ++i) {
+      all.run(i, 17 * i + static_cast<unsigned>(endpoint.rank()));
+      if (i % 5 != 4) all.post();
+      if (i % 3 != 0) continue;
+      some.run(i, i);
+      // Rank 0 does not, every other time.
+      if (endpoint.rank() > 0 || i % 2 == 0) some.post();
+    }
+  });
+  CHECK(errors(outcomes) == "");
+}
+
 TEST_CASE("several exchanges of one endpoint live side by side and one after the other") {
   const std::string transport = any_transport();
   CAPTURE(transport);
@@ -258,11 +305,19 @@ TEST_CASE("wrong use of an exchange is refused, and does no harm") {
     refuses([&] { traffic.exchange().send(1, 1); });
     traffic.send(0);
     refuses([&] { traffic.send(0); });  // twice
-    traffic.finish();
+    if (transport != "gloo") {
+      refuses([&] { traffic.exchange().post(); });  // before finish
+      traffic.finish();
+      traffic.post();
+      refuses([&] { traffic.exchange().post(); });  // twice
+    } else {
+      traffic.finish();
+      refused += 2;
+    }
     traffic.run(2, 0);
   });
   CHECK(errors(outcomes) == "");
-  CHECK(refused == 2 * 10);
+  CHECK(refused == 2 * 12);
 }
 
 TEST_CASE("an all-reduce leaves the same sum on all ranks, call after call, of 4 and 2 bytes") {

@@ -185,9 +185,12 @@ TEST_CASE("a message that is too long for its receiver names the sender on every
 
 TEST_CASE("ranks in different iterations end the job") {
   const std::string transport = any_transport();
-  CAPTURE(transport);
+  const bool posted = GENERATE(false, true);
+  CAPTURE(transport, posted);
   const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
     Traffic traffic(endpoint, {10});
+    traffic.run(0, 0);
+    if (posted) traffic.post();
     traffic.run(endpoint.rank() == 0 ? 7 : 8, 0);
   });
   require_culprit(outcomes, 1);
@@ -288,6 +291,46 @@ TEST_CASE("an exchange that is given up in an iteration ends the job for all") {
   });
   require_culprit(outcomes, 1);
   CHECK_THAT(outcomes[2].peer_error->what(), Contains("rank 1 gave up in iteration 1"));
+}
+
+TEST_CASE(
+    "a rank that posted receives, and leaves, is named by who goes on, and gets nothing more") {
+  // Rank 1 leaves before rank 0 begins, after it has sent something, or meanwhile.
+  const std::string transport = any_transport();
+  const std::string leaves = GENERATE(as<std::string>(), "the exchange", "the job");
+  const std::string when = GENERATE(as<std::string>(), "before", "meanwhile", "after");
+  CAPTURE(transport, leaves, when);
+  const auto outcomes = run_ranks(2, [&, job = thread_job(2)](int rank) {
+    JobOptions mine = job;
+    mine.rank = rank;
+    auto endpoint = find_transport(transport).connect(mine);
+    auto traffic = std::make_unique<Traffic>(*endpoint, std::vector<std::size_t>{4'000'000, 10});
+    traffic->run(0, 0);
+    traffic->post();
+    meet(*endpoint);
+    const auto leave = [&] {
+      if (leaves == "the job") endpoint.reset();
+      traffic.reset();
+    };
+    const auto tell = [&] {
+      if (endpoint) endpoint->all_gather("done");
+    };
+    if (rank == 1) {
+      if (when == "after") tell();
+      leave();
+      if (when == "before") tell();
+      return;
+    }
+    if (when == "before" && leaves == "the exchange") tell();
+    traffic->begin(1);
+    traffic->send(0);
+    if (when == "after") tell();
+    traffic->send(1);
+    traffic->finish();
+  });
+  REQUIRE(outcomes[0].peer_error);
+  CHECK(outcomes[0].peer_error->culprit == 1);
+  CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 left"));
 }
 
 TEST_CASE("an endpoint may go in any state, and the others hear of it") {

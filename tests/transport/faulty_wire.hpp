@@ -46,6 +46,7 @@ class FaultyWire : public Wire {
   std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override;
   std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override;
   std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override;
+  bool takes_windows_back() const override { return wire_->takes_windows_back(); }
   void connect() override { wire_->connect(); }
   void connected() noexcept override { wire_->connected(); }
   void close() noexcept override;

@@ -9,6 +9,7 @@
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace hipress::transport::test {
 
@@ -106,9 +107,19 @@ void Traffic::begin(std::uint64_t iteration) {
       m.bytes[i] = pattern(endpoint_.rank(), m.peer, m.tag, iteration, i);
     }
   }
+  if (!std::exchange(posted_, false)) forget_arrived();
+  exchange_->begin(iteration);
+}
+
+void Traffic::forget_arrived() {
   for (Message& m : incoming_) std::ranges::fill(m.bytes, std::byte{0xEE});
   for (auto& tags : arrived_) tags.clear();
-  exchange_->begin(iteration);
+}
+
+void Traffic::post() {
+  forget_arrived();
+  posted_ = true;
+  exchange_->post();
 }
 
 void Traffic::send(std::size_t index) {

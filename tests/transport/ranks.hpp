@@ -69,6 +69,8 @@ class Traffic {
   void begin(std::uint64_t iteration);
   void send(std::size_t index);
   void finish();
+  /// Between finish() and begin().
+  void post();
 
   Exchange& exchange() { return *exchange_; }
   std::size_t messages() const { return outgoing_.size(); }
@@ -81,11 +83,14 @@ class Traffic {
     std::uint32_t tag;
     std::vector<std::byte> bytes;
   };
+  void forget_arrived();
+
   Endpoint& endpoint_;
   std::vector<Message> outgoing_, incoming_;
   std::vector<std::vector<std::uint32_t>>
       arrived_;  ///< by peer; each written by one thread at a time
   std::uint64_t iteration_ = 0;
+  bool posted_ = false;
   std::unique_ptr<Exchange> exchange_;
 };
 

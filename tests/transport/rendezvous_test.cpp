@@ -90,7 +90,7 @@ std::string item_name(const JobOptions& job, int rank, const std::string& key) {
                                                const nlohmann::json& different) {
   const auto store = shared_by_name<LocalStore>(job.rendezvous);
   nlohmann::json card = {{"rank", rank},
-                         {"version", io::release() + ", protocol 4"},
+                         {"version", io::release() + ", protocol 5"},
                          {"size", job.size},
                          {"plan", job.plan},
                          {"timeout", job.timeout_s},

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstddef>
@@ -125,6 +126,47 @@ TEST_CASE("nothing is written to a window once the stream is closed") {
   stream.close();
   CHECK_THROWS_AS(stream.wait(kSlot + 1), WireClosed);
   CHECK(other[0] == std::byte{0});
+}
+
+TEST_CASE("a window that is withdrawn is not written to, and what was complete before is there") {
+  auto [theirs, ours] = connected_pair();
+  InStream stream;
+  Guarded memory;
+  std::vector<std::byte> other(4);
+  stream.expose(kSlot, memory.window);
+  stream.expose(kSlot + 1, other);
+  stream.connect(std::move(ours));
+  SECTION("before a frame for it") {
+    stream.withdraw(kSlot + 1);
+    say_frame(theirs, {.bytes = 1, .slot = kSlot}, {'a'});
+    say_frame(theirs, {.bytes = 1, .slot = kSlot + 1}, {'b'});
+    stream.wait(kSlot);
+    CHECK_THROWS_WITH(stream.wait(kSlot), Contains("window 4, which is not there"));
+  }
+  SECTION("in the middle of one") {
+    say_frame(theirs, {.bytes = 1, .slot = kSlot}, {'a'});
+    say_frame(theirs, {.bytes = 4, .slot = kSlot + 1}, {'b', 'c'});
+    stream.wait(kSlot);  // which reads the frame behind it, too
+    stream.withdraw(kSlot + 1);
+    std::ranges::fill(other, std::byte{0});
+    ::send(theirs.number(), "de", 2, MSG_NOSIGNAL);  // which may fail: the connection is over
+    CHECK_THROWS_AS(stream.wait(kSlot), WireClosed);
+  }
+  SECTION("while a wait reads one") {
+    std::thread reader([&] {
+      try {
+        stream.wait(kSlot);
+      } catch (const std::runtime_error&) {  // in the middle of the frame, or before it
+      }
+    });
+    say_frame(theirs, {.bytes = 4, .slot = kSlot + 1}, {'b', 'c'});
+    stream.withdraw(kSlot + 1);
+    std::ranges::fill(other, std::byte{0});
+    ::send(theirs.number(), "de", 2, MSG_NOSIGNAL);
+    reader.join();
+  }
+  CHECK(memory.only_window_changed());
+  CHECK(other == std::vector<std::byte>(4));
 }
 
 TEST_CASE("a wait ends when the stream is closed meanwhile") {
