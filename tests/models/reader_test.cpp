@@ -394,9 +394,9 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
   }
   SECTION("a bad bucket") {
     CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, bucket: -1}\n") ==
-          "x.yaml:3: gradient 'a': bucket must be 0 to 2147483647, got '-1'");
+          "x.yaml:3: gradient 'a': bucket must be a non-negative integer, got '-1'");
     CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, bucket: b}\n") ==
-          "x.yaml:3: gradient 'a': bucket must be an integer, got 'b'");
+          "x.yaml:3: gradient 'a': bucket must be a non-negative integer, got 'b'");
   }
   SECTION("a name twice or empty") {
     CHECK(
