@@ -50,6 +50,8 @@ ALGORITHMS = "fp16,onebit,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
 #: A plan this much slower than the best counts as the best.
 TIE = 0.02
 CAPTURED_STEPS = 12
+#: Of real ranks, by model: until the CNN has learned, and some of what the transformer would need.
+STEPS = {"digits": 400, "text": 60}
 
 HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ours':>9} {'error':>7} {'bytes':>7} {'best of DDP':>22} {'DDP/ours':>8}"
 
@@ -135,7 +137,7 @@ class TrainingBench(TorchBench):
     """Our links are those of the default transport."""
 
     iterations: int = 12
-    steps: int = 60
+    steps: int | None = None  #: of real ranks; None: STEPS
 
     def capture(self, model: str) -> pathlib.Path:
         """Once, alone on the machine."""
@@ -195,7 +197,8 @@ class TrainingBench(TorchBench):
         """Seconds of each step, and the mean loss of the last 20; all losses stay in a CSV, for plot_losses.py."""
         log = self.output / f"losses_{case.model}_{case.nnodes}_{case.rate}_{name.replace(' ', '')}.csv"
         ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
-        ranks.run(case.nnodes, self.python.name, "-B", TRAIN, "--model", case.model, "--steps", self.steps, "--log", log, *arguments)
+        ranks.run(case.nnodes, self.python.name, "-B", TRAIN, "--model", case.model, "--steps", self.steps or STEPS[case.model],
+                  "--log", log, *arguments)
         with log.open(newline="") as file:
             rows = list(csv.DictReader(file))
         ends = [float(row["seconds"]) for row in rows]
@@ -243,7 +246,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 1000 (Mbit/s)")
     parser.add_argument("--compute", type=some_of(COMPUTE, str), default=["paced"], help="comma-separated: paced, real (default: paced)")
     parser.add_argument("--iterations", type=at_least(1), default=TrainingBench.iterations, help="measured of paced ranks")
-    parser.add_argument("--steps", type=at_least(30), default=TrainingBench.steps, help="of real ranks")
+    parser.add_argument("--steps", type=at_least(30), help=f"of real ranks (default: {', '.join(f'{model} {steps}' for model, steps in STEPS.items())})")
     command.add_options(parser, ROOT, "validation_training", of="cell", kept="captures and profiles")
     return parser.parse_args()
 
