@@ -139,24 +139,28 @@ class TrainingBench(TorchBench):
     iterations: int = 12
     steps: int | None = None  #: of real ranks; None: STEPS
 
-    def capture(self, model: str) -> pathlib.Path:
-        """Once, alone on the machine."""
-        path = self.output / f"captured_{model}.yaml"
+    def captured(self, model: str) -> pathlib.Path:
+        return self.output / f"captured_{model}.yaml"
+
+    def capture(self, model: str) -> None:
+        """Alone on the machine."""
+        path = self.captured(model)
         if self.keep_profiles and path.exists():
-            return path
+            return
         done = subprocess.run([self.python, "-B", "-m", "hipress.capture", "--steps", str(CAPTURED_STEPS), *SMALL_BUCKETS, "--output", path, TRAIN, "--model",
                                model, "--ranks", "1", "--steps", str(CAPTURED_STEPS + 4)],
                               env={name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"}, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ToolError(f"hipress.capture of {TRAIN} --model {model}: exit status {done.returncode}\n{done.stderr.strip()}")
-        return path
 
     def profile(self, case: Case) -> pathlib.Path:
-        """Links from this network, kernels of the machine."""
-        path = self.output / f"profile_{case.rate}_{case.nnodes}_kernels.yaml"
-        if not (self.keep_profiles and path.exists()):
-            self.profile_kernels(case, ALGORITHMS, path)
-        return path
+        """Of this network's links and the machine's kernels."""
+        return self.output / f"profile_{case.rate}_{case.nnodes}_kernels.yaml"
+
+    def profile_network(self, network: Network, case: Case) -> None:
+        self.profile_links(network, case)
+        if not (self.keep_profiles and self.profile(case).exists()):
+            self.profile_kernels(case, ALGORITHMS, self.profile(case))
 
     def plan_for(self, case: Case, model: pathlib.Path) -> tuple[pathlib.Path, float]:
         """A plan, and its predicted iteration."""
@@ -167,7 +171,7 @@ class TrainingBench(TorchBench):
         return plan, report["predicted_iteration_s"]
 
     def run_cell(self, case: Case, compute: str) -> Cell:
-        captured = self.capture(case.model).read_text()
+        captured = self.captured(case.model).read_text()
         model = self.output / f"{case.model}_{compute}.yaml"
         model.write_text(without_comments(paced_names(captured) if compute == "paced" else captured))
         described = gradients_of(model.read_text())
@@ -215,7 +219,7 @@ def measure(bench: TrainingBench, options: argparse.Namespace) -> list[Cell]:
             for rate in options.rates:
                 cases = [Case(model, "ring", "fp16", nnodes, rate) for model in options.models]
                 on_network = bench.on(network)
-                on_network.profile_links(network, cases[0])
+                on_network.profile_network(network, cases[0])
                 for case in cases:
                     for compute in options.compute:
                         cells.append(on_network.run_cell(case, compute))
