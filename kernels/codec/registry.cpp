@@ -106,14 +106,15 @@ std::vector<double> in_order(const CompiledAlgorithm& program, const Values& val
 /// How entries lie in a sparsifier's messages: a parameter of all of them.
 constexpr std::string_view kPacking = "packing";
 
-std::unique_ptr<Codec> host_codec(const CompiledAlgorithm& program, const Values& values, Isa isa) {
-  std::unique_ptr<Codec> codec =
-      make_host_algorithm(program, in_order(program, values).data(), isa);
+sparse::Packing packing_of(const Values& values) {
   const auto packing = values.find(std::string(kPacking));
-  if (packing == values.end()) return codec;
-  return sparse::make_packed(std::move(codec),
-                             static_cast<sparse::Packing>(static_cast<int>(packing->second)),
-                             program.waiting_array);
+  return packing == values.end() ? sparse::Packing::kNone
+                                 : static_cast<sparse::Packing>(static_cast<int>(packing->second));
+}
+
+std::unique_ptr<Codec> host_codec(const CompiledAlgorithm& program, const Values& values, Isa isa) {
+  return sparse::make_packed(make_host_algorithm(program, in_order(program, values).data(), isa),
+                             packing_of(values), program.waiting_array);
 }
 
 Entry program_entry(int coarseness, const Traffic& traffic, std::string_view help,
@@ -143,12 +144,6 @@ Entry program_entry(int coarseness, const Traffic& traffic, std::string_view hel
     const Isa isa = best_isa();
     const CompiledAlgorithm& program = *programs.host[static_cast<std::size_t>(isa)];
     if (device == Device::kCpu) return host_codec(program, values, isa);
-    if (const auto packing = values.find(std::string(kPacking));
-        packing != values.end() && packing->second != 0) {
-      throw std::invalid_argument(fmt::format(
-          "algorithm '{}': messages are packed on CPUs only; take packing=0, or the CPU",
-          program.name));
-    }
     const std::vector<double> ordered = in_order(program, values);
     if (program.cuda.kind == CudaKind::kNone) {
       throw std::invalid_argument(fmt::format(
@@ -158,7 +153,8 @@ Entry program_entry(int coarseness, const Traffic& traffic, std::string_view hel
     }
 #ifdef HIPRESS_HAVE_CUDA
     if (programs.cuda == nullptr) return nullptr;
-    return make_cuda_algorithm(program, programs.cuda(), ordered.data());
+    return sparse::make_cuda_packed(make_cuda_algorithm(program, programs.cuda(), ordered.data()),
+                                    packing_of(values), program.waiting_array);
 #else
     return nullptr;
 #endif

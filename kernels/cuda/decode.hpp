@@ -6,26 +6,11 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/quantizer_kernels.hpp"
+#include "kernels/cuda/temporary.hpp"
 
 /// What every decode on a GPU does before it launches: cuts items with many messages into parts of
 /// kMessagesPerLaunch.
 namespace hipress::kernels {
-
-/// Temporary memory on a stream, given back to the stream's pool when it has been used there.
-class StreamMemory {
- public:
-  StreamMemory(std::size_t bytes, cudaStream_t stream) : stream_(stream) {
-    check_cuda(cudaMallocAsync(&data_, bytes, stream), "allocating temporary memory");
-  }
-  StreamMemory(const StreamMemory&) = delete;
-  StreamMemory& operator=(const StreamMemory&) = delete;
-  ~StreamMemory() { cudaFreeAsync(data_, stream_); }
-  void* data() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-  cudaStream_t stream_;
-};
 
 /// Launches that an item needs; one if there is nothing to add, for the divisions.
 inline std::size_t parts_of(const DecodeItem& item) {

@@ -4,12 +4,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/codec/item_checks.hpp"
 #include "kernels/cuda/algorithm.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/codec.hpp"
 #include "kernels/cuda/decode.hpp"
 #include "kernels/cuda/sparsifier_kernels.hpp"
-#include "kernels/codec/item_checks.hpp"
 #include "kernels/frames/sparsifier.hpp"
 
 namespace hipress::kernels {
@@ -18,22 +18,6 @@ namespace {
 
 /// Thread blocks that share the entries of a slice: enough to fill a GPU.
 constexpr std::int64_t kMaxShares = 264;
-
-/// Places in temporary memory that is allocated once they are all known.
-class Layout {
- public:
-  /// Where room for `count` objects begins.
-  template <class T>
-  std::size_t add(std::int64_t count) {
-    const std::size_t at = bytes_;
-    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
-    return at;
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::size_t bytes_ = 0;
-};
 
 struct Places {
   std::size_t work, tiles, blocks, listed, listed_at;
@@ -61,7 +45,7 @@ class CudaSparsifier : public CudaAlgorithm {
     }
     if (slices.empty()) return;
     std::vector<Places> places(slices.size());
-    Layout layout;
+    MemoryLayout layout;
     for (Places& place : places) place.work = layout.add<SparsifierWork>(1);
     const std::size_t work_bytes = layout.bytes();
     for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -73,13 +57,12 @@ class CudaSparsifier : public CudaAlgorithm {
     }
     const StreamMemory memory(layout.bytes(), on);
     check_cuda(cudaMemsetAsync(memory.data(), 0, work_bytes, on), "clearing temporary memory");
-    auto* const begin = static_cast<std::byte*>(memory.data());
     for (std::size_t i = 0; i < slices.size(); ++i) {
-      slices[i].work = reinterpret_cast<SparsifierWork*>(begin + places[i].work);
-      slices[i].tiles = reinterpret_cast<SparsifierTile*>(begin + places[i].tiles);
-      slices[i].blocks = reinterpret_cast<SparsifierBlock*>(begin + places[i].blocks);
-      slices[i].listed = reinterpret_cast<float*>(begin + places[i].listed);
-      slices[i].listed_at = reinterpret_cast<std::uint32_t*>(begin + places[i].listed_at);
+      slices[i].work = memory.at<SparsifierWork>(places[i].work);
+      slices[i].tiles = memory.at<SparsifierTile>(places[i].tiles);
+      slices[i].blocks = memory.at<SparsifierBlock>(places[i].blocks);
+      slices[i].listed = memory.at<float>(places[i].listed);
+      slices[i].listed_at = memory.at<std::uint32_t>(places[i].listed_at);
     }
     for_each_batch(std::span<const SparsifierSlice>(slices),
                    [&](const Batch<SparsifierSlice>& batch) { encode_batch(batch, on); });
@@ -89,7 +72,7 @@ class CudaSparsifier : public CudaAlgorithm {
     check_decodes(items, program_.name);
     const auto on = static_cast<cudaStream_t>(stream);
     std::size_t most_parts = 0;
-    Layout layout;
+    MemoryLayout layout;
     std::vector<std::size_t> spoiled, sums;
     for (const DecodeItem& item : items) {
       most_parts = std::max(most_parts, parts_of(item));
@@ -102,17 +85,16 @@ class CudaSparsifier : public CudaAlgorithm {
     if (items.empty()) return;
     const StreamMemory memory(layout.bytes(), on);
     check_cuda(cudaMemsetAsync(memory.data(), 0, spoiled_bytes, on), "clearing temporary memory");
-    auto* const begin = static_cast<std::byte*>(memory.data());
 
     std::vector<std::vector<SparsifierDecodeSlice>> rounds(most_parts);
     for (std::size_t i = 0; i < items.size(); ++i) {
       const DecodeItem& item = items[i];
       if (item.elements <= 0) continue;
-      void* const between = waits_in_fp32(item) ? begin + sums[i] : item.values;
+      void* const between = waits_in_fp32(item) ? memory.at<float>(sums[i]) : item.values;
       for (std::size_t part = 0; part < parts_of(item); ++part) {
         SparsifierDecodeSlice slice = {
             part_of(item, part, encoded_bytes(item.elements), between, ValueType::kFloat32),
-            reinterpret_cast<std::uint32_t*>(begin + spoiled[i])};
+            memory.at<std::uint32_t>(spoiled[i])};
         rounds[part].push_back(slice);
       }
     }

@@ -48,4 +48,8 @@ __device__ inline std::uint64_t add_atomically(std::uint64_t& to, std::uint64_t 
   return atomicAdd(reinterpret_cast<unsigned long long*>(&to), value);
 }
 
+__device__ inline void or_atomically(std::uint64_t& to, std::uint64_t bits) {
+  atomicOr(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(bits));
+}
+
 }  // namespace hipress::kernels

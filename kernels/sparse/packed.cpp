@@ -18,30 +18,6 @@ namespace hipress::kernels::sparse {
 
 namespace {
 
-constexpr auto kStartBytes = static_cast<std::int64_t>(sizeof(SparsifierHeader));
-constexpr std::int64_t kWordBits = 64, kWordBytes = 8;
-constexpr float kMaxFp16 = 65504;
-
-std::int64_t words_for(std::int64_t bits) { return (bits + kWordBits - 1) / kWordBits; }
-
-/// Where the parts of a message lie, in bytes, for a slice of `elements` with room for `entries`.
-struct Layout {
-  std::int64_t entries = 0;
-  int lower_bits = 0;  ///< l
-  std::int64_t upper = 0, values = 0, end = 0;
-
-  Layout(std::int64_t elements, std::int64_t room, Packing packing) : entries(room) {
-    if (elements <= 0) return;
-    while (entries > 0 && (elements >> (lower_bits + 1)) >= entries) ++lower_bits;
-    const std::int64_t lower = entries * lower_bits;
-    upper = kStartBytes + words_for(lower) * kWordBytes;
-    // A word more than both together need, so that the length never falls with more elements.
-    const std::int64_t bits = lower + entries + (elements >> lower_bits) + 1;
-    values = kStartBytes + (words_for(bits) + 1) * kWordBytes;
-    end = values + entries * (packing == Packing::kAll ? 2 : 4);
-  }
-};
-
 std::uint64_t word_at(const std::byte* words, std::int64_t number) {
   std::uint64_t word;
   std::memcpy(&word, words + number * kWordBytes, sizeof word);
@@ -99,14 +75,9 @@ class Scratch {
   std::vector<Line> lines_;
 };
 
-class PackedCodec : public Codec {
+class HostPackedCodec : public PackedCodec {
  public:
-  PackedCodec(std::unique_ptr<Codec> sparsifier, Packing packing, int waiting_array)
-      : sparsifier_(std::move(sparsifier)), packing_(packing), waiting_array_(waiting_array) {}
-
-  const CodecTraits& traits() const override { return sparsifier_->traits(); }
-
-  std::int64_t encoded_bytes(std::int64_t elements) const override { return layout(elements).end; }
+  using PackedCodec::PackedCodec;
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
     check_encodes(items);
@@ -152,16 +123,7 @@ class PackedCodec : public Codec {
     }
   }
 
-  void settle(const State& state, std::int64_t elements, void* stream) const override {
-    sparsifier_->settle(state, elements, stream);
-  }
-
  private:
-  Layout layout(std::int64_t elements) const {
-    const std::int64_t bytes = elements > 0 ? sparsifier_->encoded_bytes(elements) : 0;
-    return {elements, std::max<std::int64_t>(0, bytes - kStartBytes) / 8, packing_};
-  }
-
   void pack(const EncodeItem& item, const Layout& parts, const std::byte* from) const {
     SparsifierHeader start;
     std::memcpy(&start, from, sizeof start);
@@ -201,15 +163,13 @@ class PackedCodec : public Codec {
   /// waits.
   void round_values(const EncodeItem& item, const Layout& parts,
                     std::span<const std::uint32_t> indices, const float* values) const {
-    float* const waiting = item.state.data != nullptr && waiting_array_ >= 0
-                               ? item.state.data + waiting_array_ * item.state.stride
-                               : nullptr;
+    float* const waits = waiting(item.state);
     std::byte* const to = item.message + parts.values;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const auto place = static_cast<std::int64_t>(i);
       store_value(to, ValueType::kFloat16, place, std::clamp(values[i], -kMaxFp16, kMaxFp16));
-      if (waiting == nullptr) continue;
-      waiting[indices[i]] += values[i] - load_value(to, ValueType::kFloat16, place);
+      if (waits == nullptr) continue;
+      waits[indices[i]] += values[i] - load_value(to, ValueType::kFloat16, place);
     }
   }
 
@@ -224,7 +184,7 @@ class PackedCodec : public Codec {
     auto* const indices = reinterpret_cast<std::uint32_t*>(to + kStartBytes);
     auto* const values =
         reinterpret_cast<float*>(to + kStartBytes + sparsifier_array_bytes(parts.entries));
-    const std::int64_t words = (parts.values - parts.upper) / kWordBytes;
+    const std::int64_t words = parts.upper_words();
     std::uint32_t found = 0;
     for (std::int64_t number = 0; number < words; ++number) {
       std::uint64_t word = word_at(message + parts.upper, number);
@@ -248,10 +208,6 @@ class PackedCodec : public Codec {
     std::memcpy(to, &start, sizeof start);
     return true;
   }
-
-  std::unique_ptr<Codec> sparsifier_;
-  Packing packing_;
-  int waiting_array_;
 };
 
 }  // namespace
@@ -259,7 +215,7 @@ class PackedCodec : public Codec {
 std::unique_ptr<Codec> make_packed(std::unique_ptr<Codec> sparsifier, Packing packing,
                                    int waiting_array) {
   if (packing == Packing::kNone) return sparsifier;
-  return std::make_unique<PackedCodec>(std::move(sparsifier), packing, waiting_array);
+  return std::make_unique<HostPackedCodec>(std::move(sparsifier), packing, waiting_array);
 }
 
 }  // namespace hipress::kernels::sparse

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "kernels/codec/codec.hpp"
+#include "kernels/sparse/layout.hpp"
 
 /// Shorter messages of sparsifiers, whose entries otherwise take 8 bytes each.
 ///
@@ -21,15 +24,42 @@
 ///   values  fp32, or fp16
 namespace hipress::kernels::sparse {
 
-enum class Packing : std::uint8_t {
-  kNone,
-  kIndices,  ///< values stay fp32
-  kAll,      ///< values are fp16; what rounding takes from them stays in the encoder's state
+/// What packed codecs of all devices share.
+class PackedCodec : public Codec {
+ public:
+  PackedCodec(std::unique_ptr<Codec> sparsifier, Packing packing, int waiting_array)
+      : sparsifier_(std::move(sparsifier)), packing_(packing), waiting_array_(waiting_array) {}
+
+  const CodecTraits& traits() const override { return sparsifier_->traits(); }
+  std::int64_t encoded_bytes(std::int64_t elements) const override { return layout(elements).end; }
+  void settle(const State& state, std::int64_t elements, void* stream) const override {
+    sparsifier_->settle(state, elements, stream);
+  }
+
+ protected:
+  Layout layout(std::int64_t elements) const {
+    const std::int64_t bytes = elements > 0 ? sparsifier_->encoded_bytes(elements) : 0;
+    return Layout::of(elements, std::max<std::int64_t>(0, bytes - kStartBytes) / 8, packing_);
+  }
+
+  /// Where what rounding takes from the slice's values is added; null: nowhere.
+  float* waiting(const State& state) const {
+    const bool keeps = packing_ == Packing::kAll && state.data != nullptr && waiting_array_ >= 0;
+    return keeps ? state.data + waiting_array_ * state.stride : nullptr;
+  }
+
+  std::unique_ptr<Codec> sparsifier_;
+  Packing packing_;
+  int waiting_array_;
 };
 
 /// A sparsifier's codec on the CPU with packed messages. `waiting_array` is the state array in
 /// which waits what is not sent; -1: there is none.
 std::unique_ptr<Codec> make_packed(std::unique_ptr<Codec> sparsifier, Packing packing,
                                    int waiting_array);
+
+/// The same of a sparsifier's codec on the current GPU; the same messages.
+std::unique_ptr<Codec> make_cuda_packed(std::unique_ptr<Codec> sparsifier, Packing packing,
+                                        int waiting_array);
 
 }  // namespace hipress::kernels::sparse

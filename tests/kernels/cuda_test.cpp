@@ -100,8 +100,8 @@ TEST_CASE("quantisers compiled at run time give the CPU's bits on the GPU") {
 
 TEST_CASE("messages, states and decoded values of sparsifiers from the GPU are the CPU's") {
   if (!has_gpu()) return;
-  for (const char* algorithm :
-       {"dgc", "dgc(rho=0.3,momentum=0.5)", "graddrop", "graddrop(rho=1)"}) {
+  for (const char* algorithm : {"dgc", "dgc(rho=0.3,momentum=0.5)", "graddrop", "graddrop(rho=1)",
+                                "dgc(packing=1)", "graddrop(rho=0.2,packing=2)"}) {
     require_same_for_all(algorithm);
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <random>
 
 #include "kernels/cuda/codec.hpp"
 #include "kernels/host/codec.hpp"
@@ -31,6 +32,9 @@ constexpr const char* kAlgorithms[] = {"onebit",
                                        "spread",
                                        "dgc(rho=0.1)",
                                        "graddrop(rho=0.03)",
+                                       "dgc(rho=0.1,packing=1)",
+                                       "dgc(rho=0.05,packing=2)",
+                                       "graddrop(rho=1,packing=2)",
                                        "int8block",
                                        "int8block(block=96,rotate=1)",
                                        "int4block",
@@ -297,8 +301,9 @@ struct BatchSlice {
 constexpr int kBatch = 61;
 
 TEST_CASE("emulated kernels encode batches as the host does slices") {
-  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread",
-                                "graddrop(rho=0.03)", "int4block(rotate=1)"}) {
+  for (const char* algorithm :
+       {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "graddrop(rho=0.03)",
+        "graddrop(rho=0.1,packing=2)", "int4block(rotate=1)"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
@@ -396,8 +401,8 @@ struct SumSlice {
 };
 
 TEST_CASE("emulated kernels decode batches as the host does slices") {
-  for (const char* algorithm :
-       {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "fp8block(rotate=1)"}) {
+  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread",
+                                "fp8block(rotate=1)", "graddrop(packing=1)"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
@@ -450,6 +455,43 @@ TEST_CASE("emulated kernels make NaN of a damaged message") {
             decode_on_gpu(*codecs.cuda, {sound, damaged[i], sound}, x, DecodeMode::kAdd, 1, 2)));
       }
     }
+  }
+}
+
+/// What the host makes of a message; none: it refuses it.
+std::optional<Stored> decoded_or_refused(const Codec& codec, const std::vector<std::byte>& message,
+                                         const Stored& x) {
+  try {
+    return decode(codec, message, x.elements(), x.type);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+}
+
+TEST_CASE("emulated kernels refuse the messages that the host refuses, bit by bit") {
+  std::mt19937 generator(3);
+  for (const char* algorithm : {"dgc(rho=0.1,packing=1)", "graddrop(rho=0.1,packing=2)"}) {
+    const Pair codecs(algorithm);
+    const auto sound = encode(*codecs.plain, gaussian(700, 5), 1, nullptr, {});
+    int refused = 0;
+    for (int time = 0; time < 300; ++time) {
+      std::vector<std::byte> damaged = sound;
+      for (int bit = 0; bit < 1 + time % 3; ++bit) {
+        damaged[generator() % damaged.size()] ^= std::byte(1u << (generator() % 8));
+      }
+      INFO(algorithm << ", damage " << time);
+      schedule(static_cast<std::uint32_t>(time));
+      const Stored x = stored(kTypes[time % 3], gaussian(700, 2));
+      const auto expected = decoded_or_refused(*codecs.plain, damaged, x);
+      const Stored found = decode_on_gpu(*codecs.cuda, {damaged}, x, DecodeMode::kOverwrite, 1, 1);
+      if (expected) {
+        REQUIRE(found == *expected);
+      } else {
+        REQUIRE(all_nan(found));
+        ++refused;
+      }
+    }
+    CHECK(refused > 30);
   }
 }
 
