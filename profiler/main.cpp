@@ -360,10 +360,7 @@ std::vector<std::string> algorithms_of(const Arguments& arguments) {
   for (const std::string& list : arguments.algorithms) {
     for (std::string& name : split_algorithms(list)) names.push_back(std::move(name));
   }
-  if (!names.empty()) return names;
-  names = split_algorithms(algorithm_names());
-  if (arguments.device == "cuda") std::erase_if(names, is_lossless);  // which runs on CPUs only
-  return names;
+  return names.empty() ? split_algorithms(algorithm_names()) : names;
 }
 
 /// The numbers of a sample; none without one. io::InputError for a file that holds none.

@@ -220,11 +220,13 @@ Entry lossless_entry() {
   entry.row.traffic = {7.4, 7.4, 11.4};
   entry.row.help = "the same bits: exponents in a Huffman code, signs and mantissas as they are";
   entry.row.lossless = true;
-  entry.row.make = [](const Values& /*values*/, Device device) {
-    if (device == Device::kCuda) {
-      throw std::invalid_argument("algorithm 'lossless' runs on CPUs only; use the CPU");
-    }
-    return lossless::make_codec();
+  entry.row.make = [](const Values& /*values*/, Device device) -> std::unique_ptr<Codec> {
+    if (device == Device::kCpu) return lossless::make_codec();
+#ifdef HIPRESS_HAVE_CUDA
+    return lossless::make_cuda_codec();
+#else
+    return nullptr;
+#endif
   };
   entry.make_for = [](const Values& /*values*/, Isa /*isa*/) { return lossless::make_codec(); };
   return entry;

@@ -10,49 +10,12 @@
 
 #include "kernels/codec/item_checks.hpp"
 #include "kernels/codec/typed_values.hpp"
+#include "kernels/lossless/format.hpp"
 #include "kernels/lossless/huffman.hpp"
 
 namespace hipress::kernels::lossless {
 
 namespace {
-
-constexpr std::uint16_t kTag = 0x4c5a;
-constexpr std::int64_t kChunkBytes = 256 << 10;
-/// Elements of a chunk of fp32; one of 16-bit numbers has twice as many.
-constexpr std::int64_t kFloatsOfChunk = kChunkBytes / 4;
-constexpr std::int64_t kLengthsBytes = kSymbols / 2;
-constexpr std::int64_t kSizesBytes = kStreams * 4;
-
-struct Start {
-  std::uint32_t elements = 0;
-  std::uint16_t tag = kTag;
-  ValueType type = ValueType::kFloat32;
-  std::uint8_t zero = 0;
-  std::int64_t bytes = 0;
-};
-static_assert(sizeof(Start) == 16);
-
-/// How a chunk's values lie in a message. The last two are of fp32 numbers that all fit.
-enum class Form : std::uint32_t { kRaw, kCoded, kCodedAsBfloat16, kCodedAsFloat16 };
-
-struct ChunkStart {
-  std::uint32_t bytes = 0;
-  Form form = Form::kRaw;
-};
-
-std::int64_t up_to_4(std::int64_t bytes) { return (bytes + 3) / 4 * 4; }
-
-std::int64_t chunk_elements(ValueType type) { return kChunkBytes / bytes_per_value(type); }
-
-/// Bytes of a value that are not coded.
-std::int64_t rest_bytes(ValueType type) { return bytes_per_value(type) - 1; }
-
-std::int64_t most_bytes_of(std::int64_t elements) {
-  if (elements <= 0) return 0;
-  const std::int64_t chunks = (elements - 1) / kFloatsOfChunk + 1;
-  return static_cast<std::int64_t>(sizeof(Start)) +
-         chunks * static_cast<std::int64_t>(sizeof(ChunkStart)) + elements * 4;
-}
 
 // ---- values to exponents and the rest, and back; loops that compilers make vectors of ----
 
@@ -69,37 +32,40 @@ void store(std::uint8_t* to, std::int64_t i, T value) {
 
 void take_exponents(ValueType type, const std::uint8_t* __restrict values, std::int64_t count,
                     std::uint8_t* __restrict exponents) {
-  if (type == ValueType::kFloat32) {
+  using enum ValueType;
+  if (type == kFloat32) {
     for (std::int64_t i = 0; i < count; ++i) {
-      exponents[i] = static_cast<std::uint8_t>(load<std::uint32_t>(values, i) >> 23);
+      exponents[i] = exponent_of(kFloat32, load<std::uint32_t>(values, i));
+    }
+  } else if (type == kBfloat16) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      exponents[i] = exponent_of(kBfloat16, load<std::uint16_t>(values, i));
     }
   } else {
-    const int shift = type == ValueType::kBfloat16 ? 7 : 8;
     for (std::int64_t i = 0; i < count; ++i) {
-      exponents[i] = static_cast<std::uint8_t>(load<std::uint16_t>(values, i) >> shift);
+      exponents[i] = exponent_of(kFloat16, load<std::uint16_t>(values, i));
     }
   }
 }
 
 void take_rest(ValueType type, const std::uint8_t* __restrict values, std::int64_t count,
                std::uint8_t* __restrict rest) {
-  if (type == ValueType::kFloat32) {
+  using enum ValueType;
+  if (type == kFloat32) {
     for (std::int64_t i = 0; i < count; ++i) {
       store<std::uint16_t>(rest, i, static_cast<std::uint16_t>(load<std::uint32_t>(values, i)));
     }
     std::uint8_t* __restrict const upper = rest + 2 * count;
     for (std::int64_t i = 0; i < count; ++i) {
-      const auto value = load<std::uint32_t>(values, i);
-      upper[i] = static_cast<std::uint8_t>((value >> 16 & 0x7fu) | (value >> 24 & 0x80u));
+      upper[i] = signed_rest_of(kFloat32, load<std::uint32_t>(values, i));
     }
-  } else if (type == ValueType::kBfloat16) {
+  } else if (type == kBfloat16) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const auto value = load<std::uint16_t>(values, i);
-      rest[i] = static_cast<std::uint8_t>((value & 0x7fu) | (value >> 8 & 0x80u));
+      rest[i] = signed_rest_of(kBfloat16, load<std::uint16_t>(values, i));
     }
   } else {
     for (std::int64_t i = 0; i < count; ++i) {
-      rest[i] = static_cast<std::uint8_t>(load<std::uint16_t>(values, i));
+      rest[i] = signed_rest_of(kFloat16, load<std::uint16_t>(values, i));
     }
   }
 }
@@ -107,25 +73,20 @@ void take_rest(ValueType type, const std::uint8_t* __restrict values, std::int64
 void put_together(ValueType type, const std::uint8_t* __restrict exponents,
                   const std::uint8_t* __restrict rest, std::int64_t count,
                   std::uint8_t* __restrict values) {
-  if (type == ValueType::kFloat32) {
+  using enum ValueType;
+  if (type == kFloat32) {
     const std::uint8_t* __restrict const upper = rest + 2 * count;
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::uint32_t high = upper[i], low = load<std::uint16_t>(rest, i);
-      const std::uint32_t exponent = exponents[i];
       store<std::uint32_t>(values, i,
-                           (high & 0x80u) << 24 | exponent << 23 | (high & 0x7fu) << 16 | low);
+                           float_of(exponents[i], upper[i], load<std::uint16_t>(rest, i)));
     }
-  } else if (type == ValueType::kBfloat16) {
+  } else if (type == kBfloat16) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::uint32_t other = rest[i], exponent = exponents[i];
-      store<std::uint16_t>(
-          values, i,
-          static_cast<std::uint16_t>((other & 0x80u) << 8 | exponent << 7 | (other & 0x7fu)));
+      store<std::uint16_t>(values, i, half_of(kBfloat16, exponents[i], rest[i]));
     }
   } else {
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::uint32_t other = rest[i], upper = exponents[i];
-      store<std::uint16_t>(values, i, static_cast<std::uint16_t>(upper << 8 | other));
+      store<std::uint16_t>(values, i, half_of(kFloat16, exponents[i], rest[i]));
     }
   }
 }
@@ -179,12 +140,11 @@ struct Room {
 std::int64_t encode_chunk(ValueType type, Form form, const std::uint8_t* values, std::int64_t count,
                           std::uint8_t* exponents, std::uint8_t* to) {
   std::uint8_t* const begin = to;
-  const std::int64_t raw = count * bytes_per_value(type), rest = count * rest_bytes(type);
+  const std::int64_t rest = count * rest_bytes(type);
   take_exponents(type, values, count, exponents);
   const Counts counts = count_symbols(exponents, count);
   const CodeLengths lengths = code_lengths(counts);
-  const std::int64_t fixed = kLengthsBytes + kSizesBytes + rest;
-  if (up_to_4(fixed + most_bytes(counts, lengths) + kSlack) >= raw) return 0;
+  if (would_not_shrink(type, count, most_bytes(counts, lengths))) return 0;
   to += sizeof(ChunkStart);
   for (int symbol = 0; symbol < kSymbols; symbol += 2) {
     *to++ = static_cast<std::uint8_t>(lengths[symbol] | lengths[symbol + 1] << 4);
@@ -232,8 +192,7 @@ std::int64_t write_chunk(ValueType type, const std::uint8_t* values, std::int64_
 /// the chunk and kSlack more.
 bool decode_chunk(ValueType type, const std::uint8_t* from, std::int64_t bytes, std::int64_t count,
                   std::uint8_t* exponents, std::uint8_t* values) {
-  const std::int64_t rest = count * rest_bytes(type);
-  const std::int64_t fixed = kLengthsBytes + kSizesBytes + rest;
+  const std::int64_t fixed = bytes_before_streams(type, count);
   if (bytes < fixed + kSlack) return false;
   CodeLengths lengths;
   for (int symbol = 0; symbol < kSymbols; symbol += 2) {
@@ -279,13 +238,11 @@ class Reading {
  private:
   bool decode(const ChunkStart& start, const std::uint8_t* from, std::int64_t count,
               std::uint8_t* values) {
-    if (start.form == Form::kCoded) {
+    if (!is_known(start.form, type_)) return false;
+    const ValueType narrow = coded_type(start.form, type_);
+    if (narrow == type_) {
       return decode_chunk(type_, from, start.bytes, count, room_.exponents.data(), values);
     }
-    const bool known = start.form == Form::kCodedAsBfloat16 || start.form == Form::kCodedAsFloat16;
-    if (!known || type_ != ValueType::kFloat32) return false;
-    const ValueType narrow =
-        start.form == Form::kCodedAsBfloat16 ? ValueType::kBfloat16 : ValueType::kFloat16;
     std::uint16_t* const codes = room_.codes_of(count);
     if (!decode_chunk(narrow, from, start.bytes, count, room_.exponents.data(),
                       reinterpret_cast<std::uint8_t*>(codes))) {
@@ -370,7 +327,6 @@ class LosslessCodec : public Codec {
   /// transport of messages of fixed sizes delivers.
   static Start start_of(const DecodeItem& item, std::size_t message) {
     const std::int64_t bytes = item.message_bytes[message];
-    const auto is_long = static_cast<std::int64_t>(sizeof(Start));
     const auto refuse_length = [&](std::int64_t expected) {
       throw std::runtime_error(
           fmt::format("lossless: message {} of a slice of {} elements has {} bytes, expected {}",
@@ -381,17 +337,12 @@ class LosslessCodec : public Codec {
       if (bytes != 0) refuse_length(0);
       return start;
     }
-    if (bytes < is_long) refuse_length(is_long);
+    if (bytes < kStartBytes) refuse_length(kStartBytes);
     std::memcpy(&start, item.messages[message], sizeof start);
-    const bool known_type = start.type == ValueType::kFloat32 ||
-                            start.type == ValueType::kFloat16 || start.type == ValueType::kBfloat16;
-    if (start.tag != kTag || start.zero != 0 || !known_type ||
-        start.elements != static_cast<std::uint32_t>(item.elements)) {
-      refuse(item, message);
+    if (!is_start(start, item.elements)) refuse(item, message);
+    if (!has_length(start, item.elements, bytes)) {
+      refuse_length(std::max(start.bytes, kStartBytes));
     }
-    const bool whole =
-        start.bytes == bytes || (bytes == most_bytes_of(item.elements) && start.bytes <= bytes);
-    if (start.bytes < is_long || !whole) refuse_length(start.bytes);
     return start;
   }
 

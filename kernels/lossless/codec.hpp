@@ -29,4 +29,7 @@ namespace hipress::kernels::lossless {
 /// fp32.
 std::unique_ptr<Codec> make_codec();
 
+/// The same on the current GPU; the same messages.
+std::unique_ptr<Codec> make_cuda_codec();
+
 }  // namespace hipress::kernels::lossless

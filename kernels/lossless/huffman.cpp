@@ -8,8 +8,6 @@ namespace hipress::kernels::lossless {
 
 namespace {
 
-constexpr int kTableSize = 1 << kMaxCodeBits;
-
 std::uint64_t load_64(const std::uint8_t* from) {
   std::uint64_t bits;
   std::memcpy(&bits, from, sizeof bits);
@@ -26,39 +24,11 @@ void store_64(std::uint8_t* to, std::uint64_t bits) {
   std::memcpy(to, &bits, sizeof bits);
 }
 
-/// Codes as they are written, the first bit lowest.
 struct Codes {
-  std::array<std::uint16_t, kSymbols> code = {};
+  std::array<std::uint16_t, kSymbols> code;
 
-  explicit Codes(const CodeLengths& lengths) {
-    // Canonical: shorter codes first, of equal lengths in the order of the symbols.
-    std::uint32_t next = 0;
-    for (int length = 1; length <= kMaxCodeBits; ++length) {
-      for (int symbol = 0; symbol < kSymbols; ++symbol) {
-        if (lengths[symbol] != length) continue;
-        std::uint32_t turned = 0;
-        for (int bit = 0; bit < length; ++bit) turned |= (next >> bit & 1u) << (length - 1 - bit);
-        code[symbol] = static_cast<std::uint16_t>(turned);
-        ++next;
-      }
-      next <<= 1;
-    }
-  }
+  explicit Codes(const CodeLengths& lengths) { find_codes(lengths.data(), code.data()); }
 };
-
-struct Node {
-  std::uint64_t count;
-  int parent;
-};
-
-/// What the codes of these lengths use up, in units of 2^-kMaxCodeBits; a complete code: all.
-std::int64_t used_up(const CodeLengths& lengths) {
-  std::int64_t used = 0;
-  for (const std::uint8_t length : lengths) {
-    if (length > 0) used += kTableSize >> length;
-  }
-  return used;
-}
 
 /// Symbols that 11 bits begin with: as many as are complete, in the lowest bytes.
 struct Entry {
@@ -135,65 +105,26 @@ Counts count_symbols(const std::uint8_t* symbols, std::int64_t count) {
 }
 
 CodeLengths code_lengths(const Counts& counts) {
-  std::vector<int> present;
+  std::array<std::uint8_t, kSymbols> present;
+  int count = 0;
   for (int symbol = 0; symbol < kSymbols; ++symbol) {
-    if (counts[symbol] > 0) present.push_back(symbol);
+    if (counts[symbol] > 0) present[count++] = static_cast<std::uint8_t>(symbol);
   }
+  std::stable_sort(present.begin(), present.begin() + count,
+                   [&](std::uint8_t a, std::uint8_t b) { return counts[a] < counts[b]; });
   CodeLengths lengths = {};
-  if (present.size() == 1) {
-    // A complete code has two symbols at least.
-    lengths[present[0]] = 1;
-    lengths[present[0] == 0 ? 1 : 0] = 1;
-    return lengths;
-  }
-  std::stable_sort(present.begin(), present.end(),
-                   [&](int a, int b) { return counts[a] < counts[b]; });
-  // Leaves and inner nodes are both in ascending order: two queues instead of a heap.
-  std::vector<Node> nodes;
-  for (const int symbol : present) nodes.push_back({counts[symbol], -1});
-  const std::size_t leaves = nodes.size();
-  std::size_t leaf = 0, inner = leaves;
-  const auto least = [&] {
-    const bool takes_leaf =
-        leaf < leaves && (inner == nodes.size() || nodes[leaf].count <= nodes[inner].count);
-    return takes_leaf ? leaf++ : inner++;
-  };
-  while (nodes.size() < 2 * leaves - 1) {
-    const std::size_t a = least(), b = least();
-    nodes[a].parent = nodes[b].parent = static_cast<int>(nodes.size());
-    nodes.push_back({nodes[a].count + nodes[b].count, -1});
-  }
-  std::vector<int> depth(nodes.size());
-  for (std::size_t i = nodes.size() - 1; i-- > 0;) {
-    depth[i] = depth[static_cast<std::size_t>(nodes[i].parent)] + 1;
-  }
-  for (std::size_t i = 0; i < leaves; ++i) {
-    lengths[present[i]] = static_cast<std::uint8_t>(std::min(depth[i], kMaxCodeBits));
-  }
-  // Codes that were cut off use up too much: the rarest of the others get longer until all fit.
-  // What is then left is given back to the most frequent.
-  std::int64_t used = used_up(lengths);
-  while (used > kTableSize) {
-    for (const int symbol : present) {
-      if (lengths[symbol] == kMaxCodeBits) continue;
-      used -= kTableSize >> (lengths[symbol] + 1);
-      ++lengths[symbol];
-      break;
-    }
-  }
-  for (std::size_t i = present.size(); i-- > 0 && used < kTableSize;) {
-    while (lengths[present[i]] > 1 && used + (kTableSize >> lengths[present[i]]) <= kTableSize) {
-      used += kTableSize >> lengths[present[i]];
-      --lengths[present[i]];
-    }
-  }
+  TreeRoom room;
+  find_lengths(present.data(), count, counts.data(), room, lengths.data());
   return lengths;
 }
 
 bool is_complete(const CodeLengths& lengths) {
-  const bool short_enough = std::all_of(lengths.begin(), lengths.end(),
-                                        [](std::uint8_t length) { return length <= kMaxCodeBits; });
-  return short_enough && used_up(lengths) == kTableSize;
+  std::int32_t used = 0;
+  for (const std::uint8_t length : lengths) {
+    if (length > kMaxCodeBits) return false;
+    used += used_up_by(length);
+  }
+  return used == kTableSize;
 }
 
 std::int64_t most_bytes(const Counts& counts, const CodeLengths& lengths) {
@@ -215,10 +146,9 @@ Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const Co
     table[symbol] = {codes.code[symbol], lengths[symbol]};
   }
   Streams streams;
-  const std::int64_t quarter = (count + kStreams - 1) / kStreams;
   for (int stream = 0; stream < kStreams; ++stream) {
-    const std::int64_t first = std::min(stream * quarter, count);
-    const std::int64_t end = std::min(first + quarter, count);
+    const std::int64_t first = first_of_stream(stream, count);
+    const std::int64_t end = first_of_stream(stream + 1, count);
     const std::uint8_t* const begin = to;
     std::uint64_t pending = 0;
     std::uint32_t bits = 0;  // pending: fewer than 8 between the steps
@@ -257,12 +187,11 @@ bool decode_symbols(const std::uint8_t* from, const Streams& streams, const Code
                     std::uint8_t* symbols, std::int64_t count) {
   const std::vector<Entry> table_of = decoding_table(lengths);
   const Entry* const table = table_of.data();
-  const std::int64_t quarter = (count + kStreams - 1) / kStreams;
   std::array<Reader, kStreams> readers;
   for (int stream = 0; stream < kStreams; ++stream) {
-    const std::int64_t first = std::min(stream * quarter, count);
-    readers[stream] = {from, 0, std::int64_t{streams.bytes[stream]} * 8, symbols + first,
-                       symbols + std::min(first + quarter, count)};
+    readers[stream] = {from, 0, std::int64_t{streams.bytes[stream]} * 8,
+                       symbols + first_of_stream(stream, count),
+                       symbols + first_of_stream(stream + 1, count)};
     from += streams.bytes[stream];
   }
   auto& [a, b, c, d] = readers;

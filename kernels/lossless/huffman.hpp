@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/lossless/code.hpp"
+
 /// An entropy coder for bytes: canonical Huffman codes of at most 11 bits, in four streams that are
 /// coded and decoded side by side, since one alone waits for itself.
 ///
@@ -11,12 +13,6 @@
 /// looks up 11 bits at a time and takes all symbols from them that are complete, at most four:
 /// bytes that cost 2.6 bits, as exponents of normal numbers do, come four to a step.
 namespace hipress::kernels::lossless {
-
-inline constexpr int kMaxCodeBits = 11;
-inline constexpr int kSymbols = 256;
-inline constexpr int kStreams = 4;
-/// Bytes behind the streams that may be read and written.
-inline constexpr std::int64_t kSlack = 8;
 
 /// Bits of each symbol's code; 0: it does not occur. A complete prefix code.
 using CodeLengths = std::array<std::uint8_t, kSymbols>;

@@ -40,7 +40,8 @@ constexpr const char* kAlgorithms[] = {"onebit",
                                        "int4block",
                                        "int4block(block=2048,rotate=1,stochastic=0)",
                                        "fp8block",
-                                       "fp8block(block=32,rotate=1,stochastic=1)"};
+                                       "fp8block(block=32,rotate=1,stochastic=1)",
+                                       "lossless"};
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
 /// Around words, tiles (1024) and the tiles that are added up in one go (32768).
 constexpr std::int64_t kElements[] = {1, 3, 31, 32, 33, 1000, 1025, 33000};
@@ -277,15 +278,15 @@ struct BatchSlice {
   }
 
   void require_same(const Codec& plain) {
+    const std::vector<std::byte> written = first_bytes(message, bytes.on_host()[0]);
     if (device && !defers) {
-      REQUIRE(message.on_host() == encode(plain, inputs, 1, &host->data, {}));
+      REQUIRE(written == encode(plain, inputs, 1, &host->data, {}));
       REQUIRE(same_bits(device->data.on_host(), host->data));
     } else {
       std::vector<float> sum;
       if (device) sum = host->data;
-      REQUIRE(message.on_host() == encode(plain, inputs, 1, device ? &sum : nullptr, {}));
+      REQUIRE(written == encode(plain, inputs, 1, device ? &sum : nullptr, {}));
     }
-    REQUIRE(bytes.on_host()[0] == plain.encoded_bytes(inputs.elements()));
   }
 
   Stored inputs;
@@ -330,7 +331,7 @@ TEST_CASE("emulated codecs refuse items that cannot be, before they write anythi
   const std::byte* const messages[] = {nullptr, nullptr};
   const std::int64_t lengths[] = {16, 16};
   float nothing = 0;
-  for (const char* algorithm : {"onebit", "dgc", "bf16"}) {
+  for (const char* algorithm : {"onebit", "dgc", "graddrop(packing=2)", "bf16", "lossless"}) {
     INFO(algorithm);
     const auto codec = make_codec(algorithm, Device::kCuda);
     std::vector<EncodeItem> encodes(2);
@@ -402,7 +403,7 @@ struct SumSlice {
 
 TEST_CASE("emulated kernels decode batches as the host does slices") {
   for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread",
-                                "fp8block(rotate=1)", "graddrop(packing=1)"}) {
+                                "fp8block(rotate=1)", "graddrop(packing=1)", "lossless"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
@@ -470,7 +471,8 @@ std::optional<Stored> decoded_or_refused(const Codec& codec, const std::vector<s
 
 TEST_CASE("emulated kernels refuse the messages that the host refuses, bit by bit") {
   std::mt19937 generator(3);
-  for (const char* algorithm : {"dgc(rho=0.1,packing=1)", "graddrop(rho=0.1,packing=2)"}) {
+  for (const char* algorithm :
+       {"dgc(rho=0.1,packing=1)", "graddrop(rho=0.1,packing=2)", "lossless"}) {
     const Pair codecs(algorithm);
     const auto sound = encode(*codecs.plain, gaussian(700, 5), 1, nullptr, {});
     int refused = 0;
