@@ -63,14 +63,28 @@ void place_states(const Program& program, DeviceLayout& layout) {
   layout.state_bytes = end - layout.state_begin;
 }
 
-/// A codec's temporary memory is of the order of what it selects or of a number per tile; this is
-/// more than any of the table's takes.
+std::int64_t bytes_of_lengths(const Program& program) {
+  return aligned(static_cast<std::int64_t>(program.messages().size() * sizeof(std::int64_t)));
+}
+
+/// Behind the messages, one for each, if a codec's messages vary. NCCL takes lengths that the host
+/// knows, which is the bound.
+void place_lengths(const Program& program, DeviceLayout& layout) {
+  const auto& codecs = program.plan().codecs;
+  const bool varies = std::any_of(codecs.begin(), codecs.end(),
+                                  [](const auto& codec) { return codec->traits().varies; });
+  if (!varies) return;
+  layout.lengths = layout.messages + layout.message_bytes;
+  layout.message_bytes += bytes_of_lengths(program);
+}
+
 std::int64_t temporary_bytes_alone(const Program& program, const LocalTask& local) {
   if (local.task.kind != Kind::kEncode && local.task.kind != Kind::kDecode) return 0;
   const kernels::Codec& codec =
       *program.plan().codecs[static_cast<std::size_t>(local.task.algorithm)];
-  const std::int64_t elements = local.slice.elements;  // a leader's amount is its batch's
-  return std::min(8 * elements, 4 * codec.encoded_bytes(elements)) + elements / 4 + (64 << 10);
+  // A leader's amount is its batch's.
+  return codec.temporary_bytes(local.slice.elements,
+                               static_cast<std::int64_t>(program.gathered(local).size()));
 }
 
 /// A batch is one call of the codec, which takes for all members at once.
@@ -150,13 +164,20 @@ DeviceLayout make_device_layout(const Program& program, DeviceTransport transpor
   place_units(program, layout);
   layout.messages = layout.unit_bytes;
   layout.message_bytes = aligned(program.arena_bytes());
+  if (transport == DeviceTransport::kPinned) place_lengths(program, layout);
   layout.state_begin = layout.unit_bytes + layout.message_bytes;
   place_states(program, layout);
   for (const LocalTask& local : program.tasks()) {
     layout.temporary_bytes = std::max(layout.temporary_bytes, temporary_bytes(program, local));
   }
   layout.staging_of.assign(program.tasks().size(), kNoIndex);
-  if (transport == DeviceTransport::kPinned) StagingPlaces(program, layout).place();
+  if (transport == DeviceTransport::kPinned) {
+    StagingPlaces(program, layout).place();
+    if (layout.lengths >= 0) {
+      layout.pinned_lengths = layout.pinned_bytes;
+      layout.pinned_bytes += bytes_of_lengths(program);
+    }
+  }
   return layout;
 }
 

@@ -26,9 +26,11 @@ struct Staging {
 /// takes is not in it: it connects before the device is asked what is free. What it takes with the
 /// first message between two ranks nobody can tell before.
 struct DeviceLayout {
-  std::vector<std::int64_t> units;     ///< offset per unit; -1 of those without members
-  std::int64_t messages = 0;           ///< offset of Program::messages()' arena
-  std::vector<std::int64_t> states;    ///< per task: offset of its slice's residual; -1: none
+  std::vector<std::int64_t> units;   ///< offset per unit; -1 of those without members
+  std::int64_t messages = 0;         ///< offset of Program::messages()' arena
+  std::int64_t lengths = -1;         ///< offset of a std::int64_t for each of these; -1: not needed
+  std::int64_t pinned_lengths = -1;  ///< the same in pinned memory
+  std::vector<std::int64_t> states;  ///< per task: offset of its slice's residual; -1: none
   std::vector<std::int64_t> strides;   ///< per task: bytes from one array of its state to the next
   std::vector<std::int64_t> deferred;  ///< per task: offset of its kernels::Deferred; -1: none
   std::vector<std::uint32_t> staging_of;  ///< per Send, Recv, AllReduce: index; kNoIndex

@@ -38,7 +38,17 @@ std::span<std::byte> DeviceMemory::staging(std::uint32_t index) const {
   return {pinned_ + place.offset, static_cast<std::size_t>(place.bytes)};
 }
 
-std::int64_t DeviceMemory::message_bytes(const LocalTask& local) const {
+std::int64_t* DeviceMemory::length(std::uint32_t message) const {
+  if (layout_.lengths < 0) return nullptr;
+  return reinterpret_cast<std::int64_t*>(arena_ + layout_.lengths) + message;
+}
+
+std::int64_t* DeviceMemory::pinned_length(std::uint32_t message) const {
+  if (layout_.pinned_lengths < 0) return nullptr;
+  return reinterpret_cast<std::int64_t*>(pinned_ + layout_.pinned_lengths) + message;
+}
+
+std::int64_t DeviceMemory::most_bytes(const LocalTask& local) const {
   return local.message == kNoIndex ? local.task.amount
                                    : program_.messages()[local.message].capacity;
 }

@@ -30,9 +30,12 @@ class DeviceMemory {
   std::span<std::byte> payload(const LocalTask& local) const;
   /// Where the same passes through pinned memory; of tasks that have a place there.
   std::span<std::byte> staging(std::uint32_t index) const;
-  /// Bytes of a task's message. A device's codecs fill their messages to the last byte, so the host
-  /// knows every length.
-  std::int64_t message_bytes(const LocalTask& local) const;
+  /// The most bytes of what a Send, Recv or AllReduce moves, or an Encode makes.
+  std::int64_t most_bytes(const LocalTask& local) const;
+  /// Where the device says how long a message is that it encoded; null where none varies.
+  std::int64_t* length(std::uint32_t message) const;
+  /// The same in pinned memory.
+  std::int64_t* pinned_length(std::uint32_t message) const;
   /// Residuals of an Encode; empty of algorithms without.
   kernels::State state(std::uint32_t index) const;
 

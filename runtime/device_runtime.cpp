@@ -58,6 +58,7 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
   for (const casync::Algorithm& algorithm : program.plan().plan.algorithms) {
     codecs_.push_back(device.codec(algorithm.name));
   }
+  prepare_lengths();
   if (options_.nccl != nullptr) {
     // Before anything is allocated, so that what NCCL takes of the device is not counted as free.
     communicator_ =
@@ -116,12 +117,24 @@ void DeviceRuntime::stop() {
   device_.drain();        // what is called from them is ours
 }
 
+void DeviceRuntime::prepare_lengths() {
+  for (const MessageBuffer& message : program_.messages()) {
+    message_bytes_.push_back(message.capacity);
+  }
+  varies_.assign(message_bytes_.size(), false);
+  for (const LocalTask& local : program_.tasks()) {
+    if (local.task.kind != Kind::kEncode) continue;
+    const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
+    varies_[local.message] = codecs_[algorithm]->traits().varies;
+  }
+}
+
 void DeviceRuntime::prepare_messages() {
   exchange_ = prepare_exchange(
       endpoint_, program_, program_.sends(), program_.receives(),
       [this](std::uint32_t index) { return memory_.staging(index); },
-      {.arrived = [this](std::uint32_t tag, std::int64_t,
-                         Clock::time_point at) { arrived(tag, at); },
+      {.arrived = [this](std::uint32_t tag, std::int64_t bytes,
+                         Clock::time_point at) { arrived(tag, bytes, at); },
        .failed =
            [this](const transport::PeerError& e) { fail(std::make_exception_ptr(named(e))); }});
 }
@@ -143,7 +156,7 @@ void DeviceRuntime::prepare_rounds() {
                                  .memory = memory.data(),
                                  .bytes = kind == NcclOperation::Kind::kAllReduce
                                               ? static_cast<std::int64_t>(memory.size())
-                                              : memory_.message_bytes(local),
+                                              : memory_.most_bytes(local),
                                  .values = nccl_values(program_.cast_of(local))});
     };
     for (const casync::TaskId send : round.sends) {
@@ -391,7 +404,6 @@ void DeviceRuntime::run_cast(const LocalTask& local, Kind kind, Stream stream) {
 }
 
 void DeviceRuntime::issue_pinned_send(std::uint32_t index) {
-  const LocalTask& local = program_.tasks()[index];
   const std::uint32_t place = memory_.layout().staging_of[index];
   const auto then_send = [this, index] {
     const std::lock_guard lock(mutex_);
@@ -404,19 +416,27 @@ void DeviceRuntime::issue_pinned_send(std::uint32_t index) {
   }
   schedule_.enqueue(Stream::kOutbound, {&index, 1}, [&] {
     if (!staged_[place]) {
-      device_.copy(memory_.staging(index).data(), memory_.payload(local).data(),
-                   memory_.message_bytes(local), Stream::kOutbound);
+      copy_out(index);
       staged_[place] = true;
     }
     device_.call(then_send, Stream::kOutbound);
   });
 }
 
+void DeviceRuntime::copy_out(std::uint32_t index) {
+  const LocalTask& local = program_.tasks()[index];
+  device_.copy(memory_.staging(index).data(), memory_.payload(local).data(),
+               memory_.most_bytes(local), Stream::kOutbound);
+  if (!varies(local)) return;
+  device_.copy(memory_.pinned_length(local.message), memory_.length(local.message),
+               sizeof(std::int64_t), Stream::kOutbound);
+}
+
 void DeviceRuntime::issue_pinned_receive(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
   schedule_.enqueue(Stream::kInbound, {&index, 1}, [&] {
-    device_.copy(memory_.payload(local).data(), memory_.staging(index).data(),
-                 memory_.message_bytes(local), Stream::kInbound);
+    device_.copy(memory_.payload(local).data(), memory_.staging(index).data(), message_bytes(local),
+                 Stream::kInbound);
   });
   end_task(index);
 }
@@ -503,7 +523,7 @@ void DeviceRuntime::serve(Helper& helper,
 }
 
 void DeviceRuntime::hand_over(const LocalTask& local, std::uint32_t index) {
-  const std::int64_t bytes = memory_.message_bytes(local);
+  const std::int64_t bytes = bytes_to_send(local, index);
   intervals_[index].start = Clock::now();
   exchange_->send(local.transfer, bytes);
   const Clock::time_point end = Clock::now();
@@ -511,6 +531,16 @@ void DeviceRuntime::hand_over(const LocalTask& local, std::uint32_t index) {
   const std::lock_guard lock(mutex_);
   bytes_sent_ += bytes;
   finished(index, end);
+}
+
+std::int64_t DeviceRuntime::bytes_to_send(const LocalTask& local, std::uint32_t index) const {
+  const Staging& staging = memory_.layout().staging[memory_.layout().staging_of[index]];
+  if (staging.comes_in || !varies(local)) return message_bytes(local);
+  const std::int64_t bytes = *memory_.pinned_length(local.message),
+                     most = memory_.most_bytes(local);
+  if (bytes >= 0 && bytes <= most) return bytes;
+  throw io::RunError(fmt::format(
+      "the GPU encoded a message of {} bytes where at most {} are possible", bytes, most));
 }
 
 void DeviceRuntime::reduce_on_host(const LocalTask& local, std::uint32_t index) {
@@ -546,16 +576,30 @@ Operands DeviceRuntime::operands(std::uint32_t index) const {
   if (casync::gathers(local.task)) {
     Operands operands{.slice = memory_.slice(local), .message = {}, .state = {}, .draws = {}};
     for (const std::uint32_t message : program_.gathered(local)) {
-      operands.gathered.push_back(memory_.buffer(message));
+      operands.gathered.push_back(used(message));
     }
     return operands;
   }
   if (local.task.kind != Kind::kEncode) {
-    const auto used = static_cast<std::size_t>(memory_.message_bytes(local));
-    return {memory_.slice(local), memory_.buffer(local.message).first(used), {}, {}};
+    return {memory_.slice(local), used(local.message), {}, {}};
   }
-  return {memory_.slice(local), memory_.buffer(local.message), memory_.state(index),
-          draw_key(local.task, local.slice.begin, options_.seed, iteration_)};
+  return {.slice = memory_.slice(local),
+          .message = memory_.buffer(local.message),
+          .state = memory_.state(index),
+          .draws = draw_key(local.task, local.slice.begin, options_.seed, iteration_),
+          .length = varies(local) ? memory_.length(local.message) : nullptr};
+}
+
+std::span<std::byte> DeviceRuntime::used(std::uint32_t message) const {
+  return memory_.buffer(message).first(static_cast<std::size_t>(message_bytes_[message]));
+}
+
+std::int64_t DeviceRuntime::message_bytes(const LocalTask& local) const {
+  return local.message == kNoIndex ? memory_.most_bytes(local) : message_bytes_[local.message];
+}
+
+bool DeviceRuntime::varies(const LocalTask& local) const {
+  return local.message != kNoIndex && varies_[local.message];
 }
 
 void DeviceRuntime::wait_for_copies() {
@@ -612,9 +656,11 @@ void DeviceRuntime::finished(std::uint32_t index, Clock::time_point at) {
   if (remaining_ == 0) wake_.notify_one();
 }
 
-void DeviceRuntime::arrived(std::uint32_t tag, Clock::time_point at) {
+void DeviceRuntime::arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point at) {
   const std::uint32_t index = program_.index_of(tag);
   const std::lock_guard lock(mutex_);
+  const LocalTask& local = program_.tasks()[index];
+  if (local.message != kNoIndex) message_bytes_[local.message] = bytes;
   if (--waits_for_[index] == 0) push(index, at);
 }
 

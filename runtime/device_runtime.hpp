@@ -73,6 +73,7 @@ class DeviceRuntime : public FallibleRuntime {
     std::vector<transport::NcclOperation> operations;
   };
 
+  void prepare_lengths();
   void prepare_messages();
   void prepare_rounds();
   void start_threads();
@@ -88,11 +89,14 @@ class DeviceRuntime : public FallibleRuntime {
   void issue(std::uint32_t index);
   void issue_codec(std::uint32_t index);
   void issue_pinned_send(std::uint32_t index);
+  /// Enqueues the copy of what a Send moves, and of its length, to pinned memory.
+  void copy_out(std::uint32_t index);
   void issue_pinned_receive(std::uint32_t index);
   void issue_pinned_reduce(std::uint32_t index);
   void issue_rounds();
   void issue_round(const LocalRound& round);
   void hand_over(const LocalTask& local, std::uint32_t index);
+  std::int64_t bytes_to_send(const LocalTask& local, std::uint32_t index) const;
   void reduce_on_host(const LocalTask& local, std::uint32_t index);
   void run_codec(std::span<const BoundTask> batch, Stream stream);
   /// The casts of an AllReduce, if it has any: before it is summed (kEncode) and after (kDecode).
@@ -100,6 +104,10 @@ class DeviceRuntime : public FallibleRuntime {
 
   std::vector<BoundTask> works(std::span<const std::uint32_t> batch) const;
   Operands operands(std::uint32_t index) const;
+  std::span<std::byte> used(std::uint32_t message) const;
+  std::int64_t message_bytes(const LocalTask& local) const;
+  /// Whether the task's message was encoded here, and only the device knows its length.
+  bool varies(const LocalTask& local) const;
   std::uint32_t waits_at_first(const LocalTask& local) const;
 
   void set_origin();
@@ -112,7 +120,7 @@ class DeviceRuntime : public FallibleRuntime {
   void finished(std::uint32_t index, Clock::time_point at);
 
   void end_task(std::uint32_t index);
-  void arrived(std::uint32_t tag, Clock::time_point at);
+  void arrived(std::uint32_t tag, std::int64_t bytes, Clock::time_point at);
   void on_failure() override { wake_.notify_one(); }
   std::uint32_t waiting() const override;
   std::span<const transport::NcclOperation> awaited() const;
@@ -122,7 +130,10 @@ class DeviceRuntime : public FallibleRuntime {
   const DeviceRuntimeOptions options_;
   DeviceMemory memory_;
   std::vector<std::shared_ptr<const kernels::Codec>> codecs_;  ///< per algorithm of the plan
-  StreamSchedule schedule_;  ///< of the issuing thread, while an iteration is under way
+  /// Per message, as the host knows it: what has arrived, else the bound, which decodes take too.
+  std::vector<std::int64_t> message_bytes_;
+  std::vector<bool> varies_;  ///< per message: see varies()
+  StreamSchedule schedule_;   ///< of the issuing thread, while an iteration is under way
   Event copied_;
   std::uint64_t iteration_ = 0;
   Clock::time_point origin_;             ///< when the schedule's origin was

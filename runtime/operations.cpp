@@ -46,7 +46,8 @@ std::vector<kernels::EncodeItem> encode_items(std::span<const BoundTask> batch,
                      .divisor = divided_by(*work.task, casync::kDivideOwn, divisor),
                      .state = operands.state,
                      .message = operands.message.data(),
-                     .key = operands.draws});
+                     .key = operands.draws,
+                     .message_bytes = operands.length});
   }
   return items;
 }

@@ -17,6 +17,8 @@ struct Operands {
   std::span<std::byte> message;  ///< Encode: room for it; Decode, Merge: the message itself
   kernels::State state;          ///< Encode
   kernels::DrawKey draws;        ///< Encode
+  /// Encode on a device: where the message's length goes; null: nowhere.
+  std::int64_t* length = nullptr;
   /// Decode of all nodes' messages: these, by rank.
   std::vector<std::span<std::byte>> gathered = {};
 };
@@ -37,8 +39,7 @@ struct BoundTask {
   Operands operands;
 };
 
-/// What a codec is told of the Encodes of a batch, in memory of any device. No item says where the
-/// message's length goes.
+/// What a codec is told of the Encodes of a batch, in memory of any device.
 std::vector<kernels::EncodeItem> encode_items(std::span<const BoundTask> batch,
                                               std::uint32_t divisor);
 

@@ -39,6 +39,7 @@ struct CodecTraits {
   int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
   bool error_feedback = false;  ///< on by default
   bool sparse = false;          ///< messages are entries: indices and values
+  bool varies = false;          ///< messages are as long as the data make them
   /// It works by encode_stage() and decode_stages(), on whole gradients of a shape, and not by
   /// encode() and decode().
   bool staged = false;
@@ -61,6 +62,9 @@ class Codec {
   /// std::runtime_error on the CPU (nothing is written past `values`); on CUDA the slice becomes
   /// NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
+  /// At least what an encode of a slice, or a decode of so many messages of one, takes of a GPU's
+  /// temporary memory.
+  virtual std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const;
   /// Makes `state.data` the residual of the slice where an encode left it half done.
   virtual void settle(const State& state, std::int64_t elements, void* stream = nullptr) const;
 

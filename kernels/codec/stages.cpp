@@ -1,5 +1,6 @@
 #include "kernels/codec/stages.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "kernels/codec/codec.hpp"
@@ -10,6 +11,12 @@ std::int64_t elements_of(Shape shape) {
   std::int64_t elements = 1;
   for (const std::int64_t dimension : shape) elements *= dimension;
   return elements;
+}
+
+/// A codec's temporary memory is of the order of what it selects, of a number per tile, or of a
+/// byte per element; this is more than any of the table's takes that does not say so itself.
+std::int64_t Codec::temporary_bytes(std::int64_t elements, std::int64_t /*messages*/) const {
+  return std::min(8 * elements, 4 * encoded_bytes(elements)) + elements / 4 + (64 << 10);
 }
 
 std::vector<Stage> Codec::stages(Shape shape) const {

@@ -40,7 +40,7 @@ struct Places {
 class CudaLosslessCodec : public Codec {
  public:
   const CodecTraits& traits() const override {
-    static const CodecTraits kTraits;
+    static const CodecTraits kTraits{.varies = true};
     return kTraits;
   }
 

@@ -263,7 +263,7 @@ class Reading {
 class LosslessCodec : public Codec {
  public:
   const CodecTraits& traits() const override {
-    static const CodecTraits kTraits;
+    static const CodecTraits kTraits{.varies = true};
     return kTraits;
   }
 

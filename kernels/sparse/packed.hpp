@@ -32,6 +32,12 @@ class PackedCodec : public Codec {
 
   const CodecTraits& traits() const override { return sparsifier_->traits(); }
   std::int64_t encoded_bytes(std::int64_t elements) const override { return layout(elements).end; }
+  /// Plain messages, and what the sparsifier takes.
+  std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const override {
+    const std::int64_t plain = 2 * sparsifier_->encoded_bytes(elements);  // and counts by word
+    return sparsifier_->temporary_bytes(elements, messages) +
+           std::max<std::int64_t>(1, messages) * plain;
+  }
   void settle(const State& state, std::int64_t elements, void* stream) const override {
     sparsifier_->settle(state, elements, stream);
   }
