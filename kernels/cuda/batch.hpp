@@ -80,6 +80,15 @@ const void* handle_of(void (*kernel)(Parameters...)) {
 #endif
 }
 
+/// Launches so many thread blocks of a kernel that takes `argument`.
+template <class Argument>
+void launch(void (*kernel)(Argument), std::int64_t blocks, Argument argument, cudaStream_t stream) {
+  void* arguments[] = {&argument};
+  check_cuda(cudaLaunchKernel(handle_of(kernel), dim3(static_cast<unsigned>(blocks)),
+                              dim3(kThreadsPerBlock), arguments, 0, stream),
+             "launching a codec kernel");
+}
+
 /// What an encode does about a slice without elements.
 inline void encode_nothing(const EncodeItem& item, cudaStream_t stream) {
   if (item.message_bytes == nullptr) return;
@@ -87,14 +96,15 @@ inline void encode_nothing(const EncodeItem& item, cudaStream_t stream) {
              "encoding a slice without elements");
 }
 
-/// Calls `launch(batch)` for all of `slices`, as many to a batch as there is room for.
-template <class Slice, class Launch>
-void for_each_batch(std::span<const Slice> slices, const Launch& launch) {
+/// Calls `act(batch)`, which launches kernels, for all of `slices`, as many to a batch as there is
+/// room for.
+template <class Slice, class Act>
+void for_each_batch(std::span<const Slice> slices, const Act& act) {
   while (!slices.empty()) {
     Batch<Slice> batch;
     std::size_t taken = 0;
     while (taken < slices.size() && batch.add(slices[taken])) ++taken;
-    launch(batch);
+    act(batch);
     check_cuda(cudaGetLastError(), "launching a codec kernel");
     slices = slices.subspan(taken);
   }

@@ -84,14 +84,6 @@ __global__ void decode_elements(const Batch<DecodeSlice> batch) {
   }
 }
 
-template <class Slice>
-void launch(void (*kernel)(Batch<Slice>), const Batch<Slice>& batch, cudaStream_t stream) {
-  void* arguments[] = {const_cast<Batch<Slice>*>(&batch)};
-  check_cuda(cudaLaunchKernel(handle_of(kernel), dim3(static_cast<unsigned>(batch.blocks)),
-                              dim3(kThreadsPerBlock), arguments, 0, stream),
-             "launching a codec kernel");
-}
-
 template <class Format>
 class CudaCast : public Codec {
  public:
@@ -117,7 +109,7 @@ class CudaCast : public Codec {
                         reinterpret_cast<std::uint16_t*>(item.message), item.message_bytes, 0});
     }
     for_each_batch(std::span<const CastSlice>(slices), [&](const Batch<CastSlice>& batch) {
-      launch(encode_elements<Format>, batch, on);
+      launch(encode_elements<Format>, batch.blocks, batch, on);
     });
   }
 
@@ -125,7 +117,7 @@ class CudaCast : public Codec {
     check_decodes(items, Format::kName);
     const auto on = static_cast<cudaStream_t>(stream);
     decode_in_parts(*this, items, on, [&](const Batch<DecodeSlice>& batch) {
-      launch(decode_elements<Format>, batch, on);
+      launch(decode_elements<Format>, batch.blocks, batch, on);
     });
   }
 };

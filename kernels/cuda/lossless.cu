@@ -12,15 +12,6 @@ namespace hipress::kernels::lossless {
 
 namespace {
 
-template <class Slice>
-void launch(void (*kernel)(Batch<Slice>), std::int64_t blocks, const Batch<Slice>& batch,
-            cudaStream_t stream) {
-  void* arguments[] = {const_cast<Batch<Slice>*>(&batch)};
-  check_cuda(cudaLaunchKernel(handle_of(kernel), dim3(static_cast<unsigned>(blocks)),
-                              dim3(kThreadsPerBlock), arguments, 0, stream),
-             "launching a codec kernel");
-}
-
 /// Rounds that an item's messages take, one each; one if there is nothing to add, for the
 /// divisions.
 std::size_t rounds_of(const DecodeItem& item) {

@@ -16,8 +16,8 @@
 ///
 /// A decode is three for each message of a slice:
 ///
-///   find_chunks     from chunk to chunk, by one thread; a message that no encode wrote is found
-///   out decode_chunks   exponents, by one thread a stream: four of a thread block, and many blocks
+///   find_chunks     from chunk to chunk, by one thread, which knows a message that no encode wrote
+///   decode_chunks   exponents, by one thread a stream: four of a thread block, and many blocks
 ///   put_values      exponents and the rest of each value, added or stored
 ///
 /// A damaged message leaves its slice NaN. Nothing outside of the message is read.

@@ -49,13 +49,9 @@ __global__ void merge_values(const MergeSlice slice) {
 void merge_on_gpu(const float* y, std::int64_t elements, float* x, float own_divisor,
                   float sum_divisor, void* stream) {
   if (elements <= 0) return;
-  MergeSlice slice = {y, x, elements, own_divisor, sum_divisor};
-  void* arguments[] = {&slice};
-  const std::int64_t blocks = (elements + kMergedPerBlock - 1) / kMergedPerBlock;
-  check_cuda(
-      cudaLaunchKernel(handle_of(merge_values), dim3(static_cast<unsigned>(blocks)),
-                       dim3(kThreadsPerBlock), arguments, 0, static_cast<cudaStream_t>(stream)),
-      "launching a merge");
+  const MergeSlice slice = {y, x, elements, own_divisor, sum_divisor};
+  launch(merge_values, (elements + kMergedPerBlock - 1) / kMergedPerBlock, slice,
+         static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace hipress::kernels

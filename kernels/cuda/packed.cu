@@ -202,17 +202,6 @@ __global__ void unpack_entries(const Batch<UnpackSlice> batch) {
   }
 }
 
-// ---- launchers ----
-
-template <class Slice>
-void launch(void (*kernel)(Batch<Slice>), std::int64_t blocks, const Batch<Slice>& batch,
-            cudaStream_t stream) {
-  void* arguments[] = {const_cast<Batch<Slice>*>(&batch)};
-  check_cuda(cudaLaunchKernel(handle_of(kernel), dim3(static_cast<unsigned>(blocks)),
-                              dim3(kThreadsPerBlock), arguments, 0, stream),
-             "launching a codec kernel");
-}
-
 class CudaPackedCodec : public PackedCodec {
  public:
   using PackedCodec::PackedCodec;
