@@ -140,7 +140,15 @@ class EdgesTest(unittest.TestCase):
 
     def test_threads_that_cannot_start_are_done_without(self):
         command = (*PLAN, "--input", "vgg19", "--profile", "sosp21", "--budget", "1", "--jobs", "1024", "--output", "plan.yaml")
-        done = self.limited(command, 300000)  # less than the stacks of so many
+        stack, room = 256 << 20, 1 << 30
+
+        def limit() -> None:
+            """Three stacks fit, and what is left is less than a fourth but more than the tool takes."""
+            resource.setrlimit(resource.RLIMIT_STACK, (stack, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+            resource.setrlimit(resource.RLIMIT_AS, (room, room))
+
+        # With several arenas of malloc's, they would take what is left.
+        done = self.run_tool(command, preexec_fn=limit, env={**os.environ, "MALLOC_ARENA_MAX": "1"})
         if "Sanitizer" in done.stderr:
             self.skipTest("sanitizers need more address space")
         self.assertEqual(done.returncode, 0, done.stderr)
