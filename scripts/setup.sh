@@ -32,6 +32,7 @@ requirements=(
 # twenty times as long with the BLAS that it comes with.
 test_requirements=(
   "python3-torch debian_module torch"
+  "libtorch-dev header torch/library.h"
   "libopenblas0-openmp library libopenblas.so.0"
 )
 # The same for `ctest -L launch`; without them everything else works.

@@ -88,35 +88,33 @@ void ExchangeState::publish_manifest(int peer) {
 
 void ExchangeState::begin(std::uint64_t iteration) {
   try {
-    const std::unique_lock delivering(delivery_);  // none arrives until the early ones are reported
     {
-      const std::lock_guard lock(mutex_);
-      if (failure_) throw error();
-      if (active_) throw std::logic_error("an iteration begins before the last one is finished");
-      active_ = true;
-      iteration_ = iteration;
-      progress_ = Clock::now();
-      ++begun_;
-      for (Departure& departure : departures_) departure.sent = false;
-      if (!std::exchange(posted_, false)) reset_arrivals();
-      for (int peer = 0; peer < session_.size(); ++peer) {
-        other(peer).given = 0;
-        const auto early = std::exchange(other(peer).early_iteration, std::nullopt);
-        if (early) check_same_iteration(peer, *early);
-      }
+      const std::unique_lock delivering(delivery_);  // none arrives before the early ones' reports
+      start(iteration);
+      send_to_all(RecordType::kBegin, iteration, begun_);  // before what the early ones let it send
+      deliver_early();
     }
-    deliver_early();
-  } catch (const PeerError& out_of_step) {
-    session_.fail(out_of_step.culprit, out_of_step.what());
-    throw;
-  }
-  send_to_all(RecordType::kBegin, iteration, begun_);
-  try {
     const std::lock_guard lock(mutex_);
     for (int peer = 0; peer < session_.size(); ++peer) check_not_left(peer);
-  } catch (const PeerError& left) {
-    session_.fail(left.culprit, left.what());
+  } catch (const PeerError& fault) {
+    session_.fail(fault.culprit, fault.what());
     throw;
+  }
+}
+
+void ExchangeState::start(std::uint64_t iteration) {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw error();
+  if (active_) throw std::logic_error("an iteration begins before the last one is finished");
+  active_ = true;
+  iteration_ = iteration;
+  progress_ = Clock::now();
+  ++begun_;
+  for (Departure& departure : departures_) departure.sent = false;
+  if (!std::exchange(posted_, false)) reset_arrivals();
+  for (int peer = 0; peer < session_.size(); ++peer) {
+    other(peer).given = 0;
+    if (other(peer).begun == begun_) check_same_iteration(peer, other(peer).begun_iteration);
   }
 }
 
@@ -225,6 +223,7 @@ void ExchangeState::finish() {
 
 void ExchangeState::retire() noexcept {
   std::unique_lock lock(mutex_);
+  retired_ = true;  // a peer that begins later is refused by on_begin()
   const std::string fault = fault_of_leaving();
   lock.unlock();
   if (!fault.empty()) {
@@ -234,7 +233,7 @@ void ExchangeState::retire() noexcept {
   session_.forget(id_);
   const std::unique_lock last_delivery(delivery_);
   const std::lock_guard last(mutex_);
-  over_ = retired_ = true;
+  over_ = true;
   events_ = {};
   for (Departure& departure : departures_) departure.writer.reset();
   for (Other& each : others_) {
@@ -247,7 +246,7 @@ std::string ExchangeState::fault_of_leaving() const {
   if (active_ || failure_) return fmt::format("rank {} gave up in iteration {}", rank, iteration_);
   for (int peer = 0; posted_ && peer < session_.size(); ++peer) {
     if (others_[static_cast<std::size_t>(peer)].begun > begun_) {
-      return fmt::format("rank {} left an exchange that rank {} goes on with", rank, peer);
+      return session_.left_behind(peer).what();
     }
   }
   return {};
@@ -301,6 +300,7 @@ void ExchangeState::reconcile(int peer) {
 void ExchangeState::on_begin(int peer, const Record& record) {
   {
     const std::lock_guard lock(mutex_);
+    if (retired_) throw session_.left_behind(peer);
     other(peer).begun = record.tag;
     other(peer).begun_iteration = record.iteration;
     if (!active_ || failure_ || !can_receive(peer)) return;
@@ -405,12 +405,12 @@ ExchangeState::Arrival* ExchangeState::accept(int peer, const Record& record) {
   const std::lock_guard lock(mutex_);
   if (failure_) return nullptr;
   if (!active_ && !posted_) throw fault(fmt::format("but rank {} is in none", session_.rank()));
-  const std::uint64_t expected =
-      active_ ? iteration_ : other(peer).early_iteration.value_or(record.iteration);
+  const std::uint64_t expected = active_ ? iteration_ : other(peer).begun_iteration;
   if (record.iteration != expected) {
-    throw fault(fmt::format("but rank {} is in iteration {}", session_.rank(), expected));
+    if (other(peer).begun == begun_) check_same_iteration(peer, other(peer).begun_iteration);
+    throw fault(
+        fmt::format("but rank {} is in iteration {}", active_ ? session_.rank() : peer, expected));
   }
-  if (!active_) other(peer).early_iteration = expected;
   const auto found = other(peer).incoming.find(record.tag);
   if (found == other(peer).incoming.end()) {
     throw fault(fmt::format("which rank {} does not expect", session_.rank()));

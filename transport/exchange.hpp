@@ -78,7 +78,6 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     std::size_t given = 0;     ///< messages to it given to send() in this iteration
     std::size_t unsent = 0;    ///< of these, those whose last segment has not left
     std::size_t awaited = 0;
-    std::optional<std::uint64_t> early_iteration;  ///< of its messages that came before begin()
     bool left = false;
   };
   /// A message that came between post() and begin().
@@ -94,6 +93,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// Where a segment belongs, after all checks; null if the exchange has failed meanwhile.
   Arrival* accept(int peer, const Record& record);
 
+  void start(std::uint64_t iteration);
   /// Reports what came before begin(). With delivery_ held by this thread alone, not mutex_.
   void deliver_early();
   void send_to_all(RecordType type, std::uint64_t iteration, std::uint64_t count);
@@ -124,7 +124,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   bool defined_ = false;
   bool active_ = false;   ///< between begin() and finish()
   bool posted_ = false;   ///< between post() and begin()
-  bool retired_ = false;  ///< nothing of the owner's is touched any more
+  bool retired_ = false;  ///< the owner is leaving
   std::uint64_t iteration_ = 0;
   std::uint64_t begun_ = 0;  ///< how many iterations this rank has begun
   std::vector<Departure> departures_;

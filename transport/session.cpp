@@ -443,8 +443,11 @@ std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id) {
 std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {
   auto state = exchange(id);
   if (state) return state;
-  throw PeerError(rank(),
-                  fmt::format("rank {} left an exchange that rank {} goes on with", rank(), sender));
+  throw left_behind(sender);
+}
+
+PeerError Session::left_behind(int peer) const {
+  return {rank(), fmt::format("rank {} left an exchange that rank {} goes on with", rank(), peer)};
 }
 
 // ----------------------------------------------------------------------------------- watchdog

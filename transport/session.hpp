@@ -68,6 +68,8 @@ class Session : public std::enable_shared_from_this<Session> {
   /// A slot that no window for `peer` had before.
   int new_slot(int peer) { return ++peers_[static_cast<std::size_t>(peer)]->last_slot; }
   void forget(std::uint32_t exchange);
+  /// This rank's fault when it leaves an exchange of which `peer` has begun another iteration.
+  PeerError left_behind(int peer) const;
   /// After a failure: waits until the wire is closed.
   void wait_closed();
 

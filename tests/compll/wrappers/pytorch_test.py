@@ -3,6 +3,7 @@
 
 usage: pytorch_test.py PROJECT-ROOT FOLDER-OF-THE-TOOLS REFERENCE
 """
+import pathlib
 import sys
 import unittest
 
@@ -14,6 +15,9 @@ except ImportError as error:
     sys.exit(77)
 
 import operators
+
+if not (pathlib.Path(torch.__path__[0]) / "include/torch/library.h").exists():
+    operators.skip("no headers of PyTorch; on Debian, apt-get install libtorch-dev")
 
 PLACE = operators.Workplace(*sys.argv[1:4], "pytorch")
 
