@@ -2,13 +2,14 @@
 """Trains a model on real data between ranks that average gradients as you say, and writes the loss by step and second.
 
     examples/train.py --ranks 2 --model digits --average hipress --plan onebit --log onebit.csv
-    torchrun --nproc-per-node 2 examples/train.py --model text --average ddp --log ddp.csv
+    torchrun --nproc_per_node 2 examples/train.py --model text --average ddp --log ddp.csv
     scripts/plot_losses.py losses.png *.csv
 
 Models: `digits` is a convolutional network that classifies the 1797 handwritten digits in examples/data; `text` is a
 character-level transformer of 10.8 million parameters that learns the licences in /usr/share/common-licenses, which every
 Debian has (--text takes other files). `--average`: ddp is plain DistributedDataParallel, fp16 and powersgd are PyTorch's hooks
-(--rank, batched as --batched says), hipress attaches --plan.
+(--rank, batched as --batched says), hipress attaches --plan. With none each rank trains a model of its own: to time the
+computation of ranks that share a machine.
 """
 
 import argparse
@@ -160,23 +161,25 @@ def train(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     task = TASKS[options.model](options)
-    ddp = DistributedDataParallel(task.make(), bucket_cap_mb=options.bucket_mb or (1 if options.average == "hipress" else 25))
-    average(ddp, options)
-    optimizer = task.optimizer(ddp.parameters())
+    model = task.make()
+    if options.average != "none":
+        model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb or (1 if options.average == "hipress" else 25))
+        average(model, options)
+    optimizer = task.optimizer(model.parameters())
     generator = torch.Generator().manual_seed(1000 * options.seed + rank)
     rows = []
     dist.barrier()
     begin = time.perf_counter()
     for step in range(options.steps):
         optimizer.zero_grad()
-        loss = task.loss(ddp, generator)
+        loss = task.loss(model, generator)
         loss.backward()
         optimizer.step()
         rows.append((step, time.perf_counter() - begin, loss.item()))
     if rank == 0:
         seconds = (rows[-1][1] - rows[0][1]) / max(1, len(rows) - 1)
         print(f"{options.model}, {dist.get_world_size()} ranks, {describe(options)}: {seconds * 1e3:.1f} ms a step, training loss "
-              f"{numpy.mean([loss for *_, loss in rows[-20:]]):.3f}, {task.test(ddp.module)}")
+              f"{numpy.mean([loss for *_, loss in rows[-20:]]):.3f}, {task.test(getattr(model, 'module', model))}")
         if options.log:
             with open(options.log, "w", encoding="utf-8") as file:
                 file.write("average,step,seconds,loss\n")
@@ -204,7 +207,7 @@ def free_port() -> int:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=sorted(TASKS), default="digits")
-    parser.add_argument("--average", choices=["ddp", "fp16", "powersgd", "hipress"], default="ddp")
+    parser.add_argument("--average", choices=["ddp", "fp16", "powersgd", "hipress", "none"], default="ddp")
     parser.add_argument("--plan", default="none", help="of hipress: a plan file, none, all or an algorithm (default: %(default)s)")
     parser.add_argument("--topology", help="of hipress: ring, ps, allreduce or allgather (default: the plan file's, or ring)")
     parser.add_argument("--timings", metavar="FILE", help="of hipress: the captured model that the plan was made of")

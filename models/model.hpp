@@ -34,7 +34,8 @@ struct Model {
   std::string source = {};  ///< where sizes and timings come from
   int batch = 0;            ///< per GPU, in units of the model's throughput; 0 if not known
   std::string unit = {};    ///< of the throughput: "images", "tokens"
-  double forward_s = 0;     ///< 0 if not known
+  /// Of what comes before backward: the optimizer's part of a step, and forward; 0 if not known.
+  double forward_s = 0;
   /// False of a file that lists gradients as frameworks list parameters: the last is ready first.
   bool in_backward_order = true;
   std::vector<Gradient> gradients = {};
@@ -50,7 +51,8 @@ void wait_for_buckets(Model& model);
 /// Largest number of elements of a gradient, and of all gradients of a model together.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
-/// Longest ready and forward time, in seconds: a simulated iteration must fit 64-bit picoseconds.
+/// Longest ready time, and forward time with the optimizer's, in seconds: a simulated iteration
+/// must fit 64-bit picoseconds.
 inline constexpr double kLongestTime_s = 1e6;
 
 /// Reads a model from any of the three forms (docs/models.md), told apart by what they

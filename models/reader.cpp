@@ -250,7 +250,8 @@ Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype
 
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
-  root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "traced", "gradients"});
+  root.expect_keys(
+      {"name", "source", "batch", "unit", "dtype", "forward", "optimizer", "traced", "gradients"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -260,6 +261,9 @@ Model read_yaml(const std::string& file) {
   if (const auto unit = root.find("unit")) model.unit = unit->text();
   if (const auto forward = root.find("forward")) {
     model.forward_s = forward->duration(kLongestTime_s);
+  }
+  if (const auto optimizer = root.find("optimizer")) {
+    model.forward_s += optimizer->duration(kLongestTime_s - model.forward_s);
   }
   if (const auto traced = root.find("traced")) parse_traced(*traced);  // read_traced() returns it
   const auto dtype_node = root.find("dtype");

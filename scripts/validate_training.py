@@ -2,11 +2,12 @@
 """Lays training with a plan beside PyTorch's DistributedDataParallel, with its fp16 and its powerSGD hook, on networks of known speed made
 of network namespaces on this machine; and what was predicted from one capture on the machine beside what was measured.
 
-The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. Each is captured once, alone. Then in
-every cell, which is a model, a number of ranks and a rate, hipress-plan plans for the captured model and the profiled network, and
-the ranks run. Paced ranks make their gradients up, ready when the capture says, as this machine has fewer cores than there are
-ranks; real ones compute (--compute real), and their final losses are compared. Needs a release build and a python3 with torch; without
-it, or without the right to make namespaces, it says "skipped: ..." and exits with 0.
+The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. In every cell, which is a model, a
+number of ranks and a rate, hipress-plan plans for the captured model and the profiled network, and the ranks run. Paced ranks make
+their gradients up, ready when a capture says that was alone on the machine. Real ones compute (--compute real), and slow each other,
+as they share the machine; so their capture is of as many ranks at a time, which do not communicate, and their final losses are
+compared. Captures know nothing of the network. Needs a release build and a python3 with torch; without it, or without the right to
+make namespaces, it says "skipped: ..." and exits with 0.
 """
 
 import argparse
@@ -45,13 +46,15 @@ DDP = {"ddp": ([], ["--average", "ddp"]), "ddp+fp16": (["--fp16"], ["--average",
 SMALL_BUCKETS = ["--bucket-mb", "1"]
 #: How ours is planned: as good a plan as any where links turn out slower or faster by this share, too.
 UNCERTAINTY = ["--robust", "--bandwidth-uncertainty", "0.1"]
-#: What a plan may compress with.
-ALGORITHMS = "fp16,onebit,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
+#: What a plan may compress with: what DDP's hooks do, so that losses can be compared.
+ALGORITHMS = "fp16,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
 #: A plan this much slower than the best counts as the best.
 TIE = 0.02
 CAPTURED_STEPS = 12
+#: The same of ranks that compute at a time, by model: some seconds, as their loops begin and end at different times.
+CAPTURED_TOGETHER = {"digits": 200, "text": 14}
 #: Of real ranks, by model: until the CNN has learned, and some of what the transformer would need.
-STEPS = {"digits": 400, "text": 60}
+STEPS = {"digits": 300, "text": 40}
 
 HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ours':>9} {'error':>7} {'bytes':>7} {'best of DDP':>22} {'DDP/ours':>8}"
 
@@ -67,10 +70,19 @@ def paced_names(text: str) -> str:
     return re.sub(r"^- \{name: .*?, elements:", lambda _: f"- {{name: weights.{next(numbers)}, elements:", text, flags=re.MULTILINE)
 
 
-def without_comments(text: str) -> str:
-    """As scripts read models: no comments, and forward in ms."""
+def as_scripts_read(text: str) -> str:
+    """A captured model without comments; forward is in ms and includes what comes before it, as for the tools."""
     text = re.sub(r"  #.*$|^#.*\n", "", text, flags=re.MULTILINE)
-    return re.sub(r"^forward: ([\d.]+)us", lambda found: f"forward: {float(found[1]) / 1e3:.6f}ms", text, flags=re.MULTILINE)
+    between = re.search(r"^optimizer: ([\d.]+)us\n", text, re.MULTILINE)
+    forward = re.search(r"^forward: ([\d.]+)us$", text, re.MULTILINE)
+    ms = sum(float(part[1]) for part in (forward, between) if part) / 1e3
+    return text.replace(between[0] if between else "\n\n", "").replace(forward[0], f"forward: {ms:.6f}ms")
+
+
+def capturing(path: pathlib.Path, model: str, steps: int) -> list:
+    """Python's arguments that capture so many steps of train.py, whose further arguments may follow."""
+    return ["-B", "-m", "hipress.capture", "--steps", steps, *SMALL_BUCKETS, "--output", path, TRAIN, "--model", model, "--average", "none",
+            "--steps", steps + 4]
 
 
 def by_bandwidth(model: dict, nnodes: int, rate: int) -> float:
@@ -139,19 +151,25 @@ class TrainingBench(TorchBench):
     iterations: int = 12
     steps: int | None = None  #: of real ranks; None: STEPS
 
-    def captured(self, model: str) -> pathlib.Path:
-        return self.output / f"captured_{model}.yaml"
+    def captured(self, model: str, ranks: int = 1) -> pathlib.Path:
+        return self.output / f"captured_{model}{f'_{ranks}' if ranks > 1 else ''}.yaml"
 
     def capture(self, model: str) -> None:
         """Alone on the machine."""
         path = self.captured(model)
         if self.keep_profiles and path.exists():
             return
-        done = subprocess.run([self.python, "-B", "-m", "hipress.capture", "--steps", str(CAPTURED_STEPS), *SMALL_BUCKETS, "--output", path, TRAIN, "--model",
-                               model, "--ranks", "1", "--steps", str(CAPTURED_STEPS + 4)],
+        done = subprocess.run([self.python, *map(str, capturing(path, model, CAPTURED_STEPS)), "--ranks", "1"],
                               env={name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"}, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ToolError(f"hipress.capture of {TRAIN} --model {model}: exit status {done.returncode}\n{done.stderr.strip()}")
+
+    def capture_together(self, model: str, ranks: int) -> None:
+        """Beside others that do the same; of the first."""
+        path = self.captured(model, ranks)
+        if not (self.keep_profiles and path.exists()):
+            together = dataclasses.replace(self.launcher, tools=self.python.parent)
+            together.run(ranks, self.python.name, *capturing(path, model, CAPTURED_TOGETHER[model]))
 
     def profile(self, case: Case) -> pathlib.Path:
         """Of this network's links and the machine's kernels."""
@@ -164,16 +182,16 @@ class TrainingBench(TorchBench):
 
     def plan_for(self, case: Case, model: pathlib.Path) -> tuple[pathlib.Path, float]:
         """A plan, and its predicted iteration."""
-        plan = self.output / f"plan_{model.stem}_{case.nnodes}_{case.rate}.yaml"
+        plan = self.output / f"plan_{model.stem}_{case.rate}.yaml"
         alone = dataclasses.replace(self.launcher, network=None, real_time=False)
         report = alone.run_json(case.nnodes, "hipress-plan", "--input", model, "--topology", "ring", "--profile", self.profile(case),
                                 "--algorithm", ALGORITHMS, "--search", "timeline", *UNCERTAINTY, "--output", plan)
         return plan, report["predicted_iteration_s"]
 
     def run_cell(self, case: Case, compute: str) -> Cell:
-        captured = self.captured(case.model).read_text()
-        model = self.output / f"{case.model}_{compute}.yaml"
-        model.write_text(without_comments(paced_names(captured) if compute == "paced" else captured))
+        captured = self.captured(case.model, case.nnodes if compute == "real" else 1).read_text()
+        model = self.output / f"{case.model}_{compute}_{case.nnodes}.yaml"
+        model.write_text(as_scripts_read(paced_names(captured) if compute == "paced" else captured))
         described = gradients_of(model.read_text())
         model.with_suffix(".json").write_text(json.dumps(described))
         plan, predicted_s = self.plan_for(case, model)
@@ -212,10 +230,14 @@ class TrainingBench(TorchBench):
 
 def measure(bench: TrainingBench, options: argparse.Namespace) -> list[Cell]:
     cells = []
-    for model in options.models:
-        bench.capture(model)
+    if "paced" in options.compute:
+        for model in options.models:
+            bench.capture(model)
     for nnodes in options.nnodes:
         with Network(nnodes) as network:
+            if "real" in options.compute:
+                for model in options.models:
+                    bench.on(network).capture_together(model, nnodes)
             for rate in options.rates:
                 cases = [Case(model, "ring", "fp16", nnodes, rate) for model in options.models]
                 on_network = bench.on(network)

@@ -55,11 +55,12 @@ class Capture:
                 train_one_step()
 
     Forward lasts from the call of the model until backward reaches its output, so it includes the loss; a gradient's ready time is
-    counted from there, until it is added to the parameter's. Times are medians over the steps, their 10th and 90th percentiles are
-    written beside them. Take a model that is not distributed, or one rank's: what a hook waits for would be in the times.
+    counted from there, until it is added to the parameter's. What a step does after its last gradient and before the next forward is
+    its optimizer time: the optimizer's step(), zero_grad(), the next batch. Times are medians over the steps, their 10th and 90th
+    percentiles are written beside them. Take a model that is not distributed, or one rank's: what a hook waits for would be in the times.
 
     output     file to write; None: `text()` alone
-    optimizer  whose step() is timed too
+    optimizer  whose step() is timed by itself too
     batch      size of a batch; default: the first dimension of the model's first tensor
     bucket_mb  bucket_cap_mb of the DistributedDataParallel that will train with the plan: it hands the gradients of a bucket over
                together
@@ -174,7 +175,6 @@ class Capture:
         # DDP synchronises those without a gradient too, at the end.
         order = sorted(self.parameters, key=lambda name: statistics.median(ready[name]) if ready[name] else last)
         forward = [seconds(step.forward, step.backward) for step in whole]
-        optimizer = [seconds(*step.optimizer) for step in whole if step.optimizer is not None]
         batch = self.batch if self.batch is not None else whole[-1].batch
         kinds = {_DTYPES[parameter.dtype] for parameter in self.parameters.values()}
         kind = "float32" if "float32" in kinds or len(kinds) > 1 else kinds.pop()
@@ -182,8 +182,7 @@ class Capture:
                  f"source: Captured from {len(whole)} steps of PyTorch {torch.__version__} on {self._hardware()}.",
                  *([f"batch: {batch}"] if batch else []), f"dtype: {kind}",
                  f"forward: {_model_file.microseconds(statistics.median(forward))}  # {_spread(forward)}"]
-        if optimizer:
-            lines.append(f"# optimizer: {_model_file.microseconds(statistics.median(optimizer))}, {_spread(optimizer)}")
+        lines += self._optimizer_line(whole)
         lines += [f"# without a gradient in these steps: {name}" for name in unused]
         buckets = self._buckets(order)
         lines.append("gradients:  # in backward order, ready since backward began; then the 10th to 90th percentile")
@@ -196,6 +195,17 @@ class Capture:
                          f"ready: {_model_file.microseconds(statistics.median(times))}{shape}"
                          f"{'' if own == kind else f', dtype: {own}'}, bucket: {buckets[name]}}}  # {_spread(times)}")
         return "\n".join(lines) + "\n"
+
+    def _optimizer_line(self, whole: list) -> list:
+        """What lies between steps, from the last gradient to the next forward; without two steps, the optimizer alone."""
+        seconds = self._clock.seconds
+        own = [seconds(*step.optimizer) for step in whole if step.optimizer is not None]
+        between = [min(seconds(ready, after.forward) for ready in step.ready.values()) for step, after in zip(whole, whole[1:])]
+        times = between or own
+        if not times:
+            return []
+        part = f"; step() alone {_model_file.microseconds(statistics.median(own))}" if between and own else ""
+        return [f"optimizer: {_model_file.microseconds(statistics.median(times))}  # {_spread(times)}{part}"]
 
     def _buckets(self, order: list) -> dict:
         """The number of each gradient's bucket: DDP fills one of each type in the order in which gradients are ready, until it has its

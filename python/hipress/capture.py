@@ -1,9 +1,10 @@
 """python -m hipress.capture [--output model.yaml] [--steps 20] train.py ARGUMENTS…
 
 Runs a training script as it is, and writes a model YAML of the first model that it trains: shapes, ready times, forward and
-optimiser times. See hipress.capture for what is measured."""
+optimiser times. Of the ranks of a launcher, the first writes it. See hipress.capture for what is measured."""
 
 import argparse
+import os
 import runpy
 import sys
 
@@ -73,6 +74,8 @@ def main() -> int:
         print(f"hipress.capture: {options.script} trained no model: no module with parameters was called", file=sys.stderr)
         return 1
     first.capture.stop()
+    if os.environ.get("RANK", "0") != "0":
+        return 0
     try:
         first.capture.write(options.output)
     except ValueError as error:

@@ -217,7 +217,8 @@ TEST_CASE("a model YAML") {
                                    "batch: 32\n"
                                    "unit: images\n"
                                    "dtype: bfloat16\n"
-                                   "forward: 1.5ms\n"
+                                   "forward: 1.25ms\n"
+                                   "optimizer: 0.25ms\n"
                                    "gradients:\n"
                                    "- {name: b, elements: 2, ready: 3228us}\n"
                                    "- {name: a, elements: 1, dtype: float32}\n");
@@ -360,7 +361,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
     CHECK(
         complaint_about("x.yaml", "gradiants: []\n") ==
         "x.yaml:1: unknown key 'gradiants'; did you mean 'gradients'? (known: name, source, batch, "
-        "unit, dtype, forward, traced, gradients)");
+        "unit, dtype, forward, optimizer, traced, gradients)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
           "elements, shape, ready, dtype, flops, bucket)");
@@ -391,6 +392,9 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
           "x.yaml:3: gradient 'a': ready must be zero or positive, got '-1us'");
     CHECK(complaint_about("x.yaml", "name: x\nforward: 1e7s\ngradients: []\n") ==
           "x.yaml:2: forward: must be 0s to 1e+06s, got '1e7s'");
+    CHECK(complaint_about("x.yaml",
+                          "name: x\nforward: 600000s\noptimizer: 600000s\ngradients: []\n") ==
+          "x.yaml:3: optimizer: must be 0s to 400000s, got '600000s'");
   }
   SECTION("a bad bucket") {
     CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, bucket: -1}\n") ==

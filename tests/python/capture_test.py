@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import ranks
@@ -85,6 +86,7 @@ class Captured(unittest.TestCase):
         with hipress.capture(model, self.path, optimizer=optimizer):
             for _ in range(4):
                 optimizer.zero_grad()
+                time.sleep(0.02)
                 model(torch.ones(5, 8)).sum().backward()
                 optimizer.step()
         text = self.path.read_text()
@@ -97,7 +99,8 @@ class Captured(unittest.TestCase):
         self.assertGreaterEqual(times["first.weight"] - times["second.weight"], 0.019)
         self.assertIn("# without a gradient in these steps: unused.weight", text)
         self.assertIn("batch: 5\n", text)
-        self.assertIn("# optimizer: ", text)
+        between, alone = map(float, re.search(r"^optimizer: ([\d.]+)us  # .*; step\(\) alone ([\d.]+)us$", text, re.MULTILINE).groups())
+        self.assertGreaterEqual(between, 20000 + alone)
         self.assertIn("shape: [2, 8]", text)
         self.assertNotIn("_on_ready", str(model._forward_pre_hooks))
         self.assertNotIn("step", vars(optimizer))
@@ -133,6 +136,23 @@ class Captured(unittest.TestCase):
         self.assertFalse(self.path.exists())
         self.assertFalse(model._forward_hooks)
 
+    def test_of_one_step_only_the_optimizer_is_known_of_what_follows(self):
+        model = torch.nn.Linear(3, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for known, line in ((optimizer, r"(?m)^optimizer: [\d.]+us  # [^;]*$"), (None, r"^(?![\s\S]*optimizer)")):
+            with hipress.capture(model, self.path, optimizer=known, warmup=0):
+                model(torch.ones(1, 3)).sum().backward()
+                optimizer.step()
+            self.assertRegex(self.path.read_text(), line)
+
+    def test_only_the_first_rank_of_a_launcher_writes(self):
+        script = pathlib.Path(self.folder.name, "train.py")
+        script.write_text(SCRIPT)
+        for rank, written in (("1", False), ("0", True)):
+            subprocess.run([sys.executable, "-B", "-m", "hipress.capture", "--output", self.path, script, "6"],
+                           env={**os.environ, "RANK": rank}, capture_output=True, check=True)
+            self.assertEqual(self.path.exists(), written)
+
     def test_too_few_steps_are_an_error(self):
         model = torch.nn.Linear(3, 3)
         with self.assertRaisesRegex(ValueError, "run more steps"):
@@ -148,7 +168,7 @@ class Captured(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, f"hipress.capture: wrote {self.path}\n"))
         text = self.path.read_text()
         self.assertEqual(len(re.findall(r"^- \{name: ", text, re.MULTILINE)), 4)
-        self.assertIn("# optimizer: ", text)
+        self.assertRegex(text, r"(?m)^optimizer: .*; step\(\) alone ")
         tools = os.environ.get("HIPRESS_TOOLS")
         if not tools:
             return
