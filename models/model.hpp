@@ -34,7 +34,8 @@ struct Model {
   std::string source = {};  ///< where sizes and timings come from
   int batch = 0;            ///< per GPU, in units of the model's throughput; 0 if not known
   std::string unit = {};    ///< of the throughput: "images", "tokens"
-  /// Of what comes before backward: the optimizer's part of a step, and forward; 0 if not known.
+  /// From the last step's averaged gradients to backward: the optimizer, then forward. 0: not
+  /// known.
   double forward_s = 0;
   /// False of a file that lists gradients as frameworks list parameters: the last is ready first.
   bool in_backward_order = true;

@@ -96,9 +96,10 @@ void declare(CLI::App& app, TimeOptions& options) {
   app.add_option("--compute-time", options.compute_time,
                  "Of forward and backward together, 120ms: for a model without ready times, or to "
                  "scale those that it has");
-  app.add_option("--forward", options.forward,
-                 "Of the forward pass, 40ms, and of the optimizer before it (default: the model's, "
-                 "else a third of --compute-time)");
+  app.add_option(
+      "--forward", options.forward,
+      "Of the forward pass, and of the optimizer before it, together: 40ms (default: the "
+      "model's, else a third of --compute-time)");
 }
 
 std::vector<std::string> apply(const TimeOptions& options, Model& model) {

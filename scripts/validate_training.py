@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Lays training with a plan beside PyTorch's DistributedDataParallel, with its fp16 and its powerSGD hook, on networks of known speed made
-of network namespaces on this machine; and what was predicted from one capture on the machine beside what was measured.
+of network namespaces on this machine; and what was predicted from captures beside what was measured.
 
 The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. In every cell, which is a model, a
 number of ranks and a rate, hipress-plan plans for the captured model and the profiled network, and the ranks run. Paced ranks make
@@ -51,7 +51,7 @@ ALGORITHMS = "fp16,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
 #: A plan this much slower than the best counts as the best.
 TIE = 0.02
 CAPTURED_STEPS = 12
-#: The same of ranks that compute at a time, by model: some seconds, as their loops begin and end at different times.
+#: The same of ranks that are captured together, by model: a few seconds of each.
 CAPTURED_TOGETHER = {"digits": 200, "text": 14}
 #: Of real ranks, by model: until the CNN has learned, and some of what the transformer would need.
 STEPS = {"digits": 300, "text": 40}
@@ -73,10 +73,9 @@ def paced_names(text: str) -> str:
 def as_scripts_read(text: str) -> str:
     """A captured model without comments; forward is in ms and includes what comes before it, as for the tools."""
     text = re.sub(r"  #.*$|^#.*\n", "", text, flags=re.MULTILINE)
-    between = re.search(r"^optimizer: ([\d.]+)us\n", text, re.MULTILINE)
-    forward = re.search(r"^forward: ([\d.]+)us$", text, re.MULTILINE)
-    ms = sum(float(part[1]) for part in (forward, between) if part) / 1e3
-    return text.replace(between[0] if between else "\n\n", "").replace(forward[0], f"forward: {ms:.6f}ms")
+    parts = re.compile(r"^(?:forward|optimizer): ([\d.]+)us\n", re.MULTILINE)
+    ms = sum(float(us) for us in parts.findall(text)) / 1e3
+    return parts.sub("", text).replace("gradients:", f"forward: {ms:.6f}ms\ngradients:", 1)
 
 
 def capturing(path: pathlib.Path, model: str, steps: int) -> list:

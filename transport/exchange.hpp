@@ -93,6 +93,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// Where a segment belongs, after all checks; null if the exchange has failed meanwhile.
   Arrival* accept(int peer, const Record& record);
 
+  /// Makes the iteration the current one. PeerError when a peer is in another.
   void start(std::uint64_t iteration);
   /// Reports what came before begin(). With delivery_ held by this thread alone, not mutex_.
   void deliver_early();
