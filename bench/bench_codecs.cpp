@@ -1,4 +1,5 @@
-// Codecs on one core: GB/s of fp32 gradient, beside memcpy of the same gradient in the same run.
+// Codecs on one core: GB/s of fp32 gradient, beside memcpy of the same gradient in the same run. Or
+// on a GPU, beside its own copy and the least memory traffic.
 
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <random>
 
 #include "bench/compressors.hpp"
+#include "bench/device_rows.hpp"
 #include "bench/handwritten/programs.hpp"
 #include "bench/report.hpp"
 #include "io/error.hpp"
@@ -17,6 +19,8 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/typed_values.hpp"
 #include "kernels/host/isa.hpp"
+#include "runtime/device.hpp"
+#include "tests/runtime/fake_device.hpp"
 
 namespace {
 
@@ -27,6 +31,8 @@ struct Options {
   double mebibytes = 64;
   double budget_s = 1.0;
   std::string only;
+  std::string device = "cpu";
+  bench::DeviceRowOptions on_device = {};
 };
 
 /// Memory as a framework's allocator gives it: aligned to 64 bytes.
@@ -271,8 +277,35 @@ void compare_lossless(const Workspace& work, const Options& options, bench::Repo
   }
 }
 
+/// A GPU's rows, or those of a device that the host plays, which shows that they can be made.
+int run_on_device(const Options& options) {
+  bench::Report report;
+  const bool fake = options.device == "fake";
+  constexpr std::int64_t kFakeMemory = std::int64_t{1} << 30;
+  const std::unique_ptr<runtime::Device> device =
+      fake ? std::make_unique<runtime::FakeDevice>(
+                 runtime::FakeDeviceOptions{.free_bytes = kFakeMemory})
+           : runtime::make_cuda_device(0);
+  bench::DeviceRowOptions rows = options.on_device;
+  rows.only = options.only;
+  if (rows.rows % 64 != 0) {
+    throw io::InputError(fmt::format("--rows: {} is no multiple of 64; give {}", rows.rows,
+                                     (rows.rows / 64 + 1) * 64));
+  }
+  fmt::print(stderr, "{}\n", device->name());
+  bench::add_device_rows(report, *device, rows, !fake);
+  if (report.empty()) {
+    throw io::InputError(fmt::format(
+        "--only: no case's name contains '{}'; such names are onebit.encode.2^20 and launch.host",
+        options.only));
+  }
+  report.write(options.json);
+  return 0;
+}
+
 int run(const Options& options) {
   if (!options.json.empty()) io::require_writable(options.json);
+  if (options.device != "cpu") return run_on_device(options);
   bench::Report report;
   Workspace work(static_cast<std::int64_t>(options.mebibytes * (1 << 20) / sizeof(float)));
   fmt::print(stderr, "instruction set {}, {} MiB of fp32 gradient, one core, medians\n",
@@ -299,7 +332,8 @@ int main(int argc, char** argv) {
   Options options;
   return io::run_tool(
       argc, argv,
-      {"bench_codecs", "Codecs on one core beside memcpy: first verified, then timed in turns.",
+      {"bench_codecs",
+       "Codecs on one core beside memcpy, first verified, then timed in turns; or on a GPU.",
        "bench_codecs --json codecs.json"},
       [&](CLI::App& app) {
         app.add_option("--json", options.json, "write the rows to this file");
@@ -308,6 +342,28 @@ int main(int argc, char** argv) {
             ->capture_default_str();
         app.add_option("--budget", options.budget_s, "seconds per case")
             ->check(io::number_from(0, 3600))
+            ->capture_default_str();
+        app.add_option("--device", options.device,
+                       "cpu; cuda: the first GPU; fake: a device that the host plays, to see that "
+                       "a GPU's rows can be made (its figures mean nothing)")
+            ->check(CLI::IsMember({"cpu", "cuda", "fake"}))
+            ->capture_default_str();
+        app.add_option("--elements", options.on_device.elements,
+                       "sizes of the gradient on a device, in elements, with commas between")
+            ->delimiter(',')
+            ->check(io::count_from(64, 1 << 30))
+            ->capture_default_str();
+        app.add_option("--overlap-elements", options.on_device.overlap_elements,
+                       "elements coded beside a matrix product on a device")
+            ->check(io::count_from(64, 1 << 30))
+            ->capture_default_str();
+        app.add_option("--rows", options.on_device.rows,
+                       "rows of that product's square matrices, in steps of 64")
+            ->check(io::count_from(64, 1 << 16))
+            ->capture_default_str();
+        app.add_option("--bursts", options.on_device.bursts,
+                       "on a device, a median goes over eight times as many tasks")
+            ->check(io::count_from(1, 1000))
             ->capture_default_str();
         app.add_option("--only", options.only, "cases whose name contains this");
       },

@@ -35,6 +35,12 @@ if(NOT cuda STREQUAL "OFF")
     endif()
     enable_language(CUDA)
     find_package(CUDAToolkit ${hipress_least_cuda} REQUIRED)
+    # One library and the programs around it must share one CUDA runtime.
+    set(hipress_cudart CUDA::cudart_static)
+    if(HIPRESS_ONE_LIBRARY)
+      set(hipress_cudart CUDA::cudart)
+      set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+    endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     # CMake 3.25 does not know how to ask nvcc for C++20; later versions do.

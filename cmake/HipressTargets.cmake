@@ -29,17 +29,45 @@ if(HIPRESS_SANITIZER)
 endif()
 
 # hipress_library(NAME SOURCES ... [PUBLIC lib...] [PRIVATE lib...])
-# The library of one folder, hipress::NAME; its headers are included as "NAME/header.hpp".
+# The library of one folder, hipress::NAME; its headers are included as "NAME/header.hpp". With HIPRESS_ONE_LIBRARY,
+# hipress::NAME is what programs need of libhipress_all.so, which holds the objects of all folders.
 function(hipress_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(hipress_${name} STATIC ${ARG_SOURCES})
-  add_library(hipress::${name} ALIAS hipress_${name})
+  if(HIPRESS_ONE_LIBRARY)
+    # Folders need each other as archives: the one library needs them all.
+    list(TRANSFORM ARG_PUBLIC REPLACE "^hipress::" "hipress_")
+    list(TRANSFORM ARG_PRIVATE REPLACE "^hipress::" "hipress_")
+    add_library(hipress_${name}_shared INTERFACE)
+    add_library(hipress::${name} ALIAS hipress_${name}_shared)
+    target_compile_features(hipress_${name}_shared INTERFACE cxx_std_20)
+    foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS)
+      set_property(TARGET hipress_${name}_shared PROPERTY INTERFACE_${property}
+                   $<TARGET_PROPERTY:hipress_${name},INTERFACE_${property}>)
+    endforeach()
+    target_link_libraries(hipress_${name}_shared INTERFACE hipress_all yaml-cpp CLI11::CLI11 Threads::Threads)
+  else()
+    add_library(hipress::${name} ALIAS hipress_${name})
+  endif()
   set_target_properties(hipress_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(hipress_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/hipress>)
   target_compile_features(hipress_${name} PUBLIC cxx_std_20)
   target_link_libraries(hipress_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:hipress_settings>)
   set_property(GLOBAL APPEND PROPERTY HIPRESS_LIBRARIES hipress_${name})
+endfunction()
+
+# hipress_all_libraries(): libhipress_all.so of all folders' libraries, once they are declared. Programs that need it
+# look for it beside themselves and in a bundle's ../lib/hipress.
+function(hipress_all_libraries)
+  get_property(libraries GLOBAL PROPERTY HIPRESS_LIBRARIES)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/nothing.cpp CONTENT "")
+  add_library(hipress_all SHARED ${PROJECT_BINARY_DIR}/nothing.cpp)
+  set(whole ${libraries})
+  list(TRANSFORM whole REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+  # After the archives in whole, the targets themselves: for what they need of other libraries.
+  target_link_libraries(hipress_all PRIVATE -Wl,--whole-archive ${whole} -Wl,--no-whole-archive ${libraries})
+  set_target_properties(hipress_all PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
 # hipress_tool(NAME SOURCES ... LIBRARIES ...): the command-line tool hipress-NAME.

@@ -7,6 +7,7 @@
 
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
+#include "profiler/device_slices.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/stages.hpp"
@@ -26,16 +27,6 @@ StoppingRule stopping_rule(Effort effort) {
 
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
-
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-std::int64_t bytes_of(std::int64_t elements) {
-  return elements * static_cast<std::int64_t>(sizeof(float));
-}
-
 std::vector<std::int64_t> sizes(Effort effort) {
   std::vector<std::int64_t> all;
   const bool quick = effort == Effort::kQuick;
@@ -51,89 +42,6 @@ int slices_of(std::int64_t elements, Effort effort) {
   return static_cast<int>(std::clamp<std::int64_t>(cold / elements, 1, 256));
 }
 
-/// Slices of one size, each with all that a codec's tasks touch.
-class Slices {
- public:
-  Slices(Device& device, std::byte* arena, const kernels::Codec& codec, std::int64_t elements,
-         int count)
-      : device_(device), arena_(arena), codec_(codec), elements_(elements), count_(count) {
-    states_ = codec.traits().error_feedback ? codec.traits().state_arrays : 0;
-    values_ = bytes_of(aligned(elements));
-    message_ = aligned(codec.encoded_bytes(elements));
-    fill();
-  }
-
-  static std::int64_t bytes(const kernels::Codec& codec, std::int64_t elements, int count) {
-    const int states = codec.traits().error_feedback ? codec.traits().state_arrays : 0;
-    return count * (bytes_of(aligned(elements)) * (2 + states) +
-                    aligned(codec.encoded_bytes(elements)) + kAlignment);
-  }
-
-  void encode(Stream stream) {
-    std::byte* const slice = next();
-    kernels::EncodeItem item{.values = slice,
-                             .elements = elements_,
-                             .state = {},
-                             .message = message_of(slice),
-                             .key = {.seed = 1, .step = step_++}};
-    if (states_ > 0) {
-      item.state = {.data = reinterpret_cast<float*>(slice + 2 * values_),
-                    .stride = values_ / static_cast<std::int64_t>(sizeof(float)),
-                    .deferred = reinterpret_cast<kernels::Deferred*>(message_of(slice) + message_)};
-    }
-    codec_.encode({&item, 1}, device_.handle(stream));
-  }
-
-  void decode(kernels::DecodeMode mode, Stream stream) {
-    std::byte* const slice = next();
-    const std::byte* const message = message_of(slice);
-    const std::int64_t length = codec_.encoded_bytes(elements_);
-    const kernels::DecodeItem item{.messages = {&message, 1},
-                                   .message_bytes = {&length, 1},
-                                   .elements = elements_,
-                                   .values = slice + values_,
-                                   .mode = mode};
-    codec_.decode({&item, 1}, device_.handle(stream));
-  }
-
-  void merge(Stream stream) {
-    std::byte* const slice = next();
-    device_.merge(reinterpret_cast<const float*>(slice), elements_,
-                  reinterpret_cast<float*>(slice + values_), 1, 1, stream);
-  }
-
- private:
-  std::int64_t each() const { return values_ * (2 + states_) + message_ + kAlignment; }
-  std::byte* message_of(std::byte* slice) const { return slice + values_ * (2 + states_); }
-  std::byte* next() { return arena_ + each() * (turn_++ % count_); }
-
-  /// Gradients as a replay has them, nothing kept from a step before, and whole messages.
-  void fill() {
-    std::vector<float> some(static_cast<std::size_t>(std::min<std::int64_t>(elements_, 1 << 20)));
-    replay::fill_inputs({.seed = 1}, 0, some);
-    constexpr Stream kStream = Stream::kOwnCodec;
-    device_.clear(arena_, each() * count_, kStream);
-    for (int i = 0; i < count_; ++i) {
-      for (std::int64_t at = 0; at < elements_; at += static_cast<std::int64_t>(some.size())) {
-        const std::int64_t part = std::min(elements_ - at, static_cast<std::int64_t>(some.size()));
-        device_.copy(arena_ + each() * i + bytes_of(at), some.data(), bytes_of(part), kStream);
-      }
-    }
-    for (int i = 0; i < count_; ++i) encode(kStream);
-    device_.drain();  // `some` goes away
-  }
-
-  Device& device_;
-  std::byte* const arena_;
-  const kernels::Codec& codec_;
-  const std::int64_t elements_;
-  const int count_;
-  int states_ = 0;
-  std::int64_t values_ = 0, message_ = 0;  ///< bytes
-  int turn_ = 0;
-  std::uint64_t step_ = 0;
-};
-
 /// Sizes of which a device's memory holds slices, and room for all of one size.
 struct Room {
   std::vector<std::int64_t> sizes;
@@ -144,7 +52,8 @@ Room room_for(Device& device, const kernels::Codec& codec, const Options& option
   Room room;
   const std::int64_t free = device.memory().free;
   for (const std::int64_t elements : sizes(options.effort)) {
-    const std::int64_t bytes = Slices::bytes(codec, elements, slices_of(elements, options.effort));
+    const std::int64_t bytes =
+        DeviceSlices::bytes(codec, elements, slices_of(elements, options.effort));
     // What is left is for the codec's temporary memory.
     if (bytes > free - free / 8) break;
     room.sizes.push_back(elements);
@@ -267,7 +176,7 @@ void measure_codec(const std::string& algorithm, const Options& options, costs::
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> encode, decode, decode_add;
   for (const std::int64_t elements : room.sizes) {
-    Slices slices(*device, arena, *codec, elements, slices_of(elements, options.effort));
+    DeviceSlices slices(*device, arena, *codec, elements, slices_of(elements, options.effort));
     const auto add = [&](std::vector<costs::Sample>& to, const std::function<void(Stream)>& work) {
       to.push_back(sample(*device, options, elements, work));
     };
@@ -288,7 +197,7 @@ void measure_merge(const Options& options, costs::Profile& profile) {
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> merges;
   for (const std::int64_t elements : room.sizes) {
-    Slices slices(*device, arena, *codec, elements, slices_of(elements, options.effort));
+    DeviceSlices slices(*device, arena, *codec, elements, slices_of(elements, options.effort));
     merges.push_back(
         sample(*device, options, elements, [&](Stream stream) { slices.merge(stream); }));
   }
@@ -363,7 +272,7 @@ std::int64_t overlap_elements(Device& device, const kernels::Codec& codec,
   const std::int64_t free = device.memory().free;
   std::int64_t elements = sizes.elements;
   const auto bytes = [&] {
-    return Slices::bytes(codec, elements, kOverlapSlices) + 2 * bytes_of(elements) +
+    return DeviceSlices::bytes(codec, elements, kOverlapSlices) + 2 * bytes_of(elements) +
            3 * bytes_of(sizes.rows * sizes.rows);
   };
   while (elements > 1 && bytes() > free - free / 8) elements /= 2;
@@ -376,8 +285,8 @@ costs::OverlapFactors overlap_on(Device& device, const Options& options,
   const auto codec = codec_beside_work(device, options.algorithms);
   const std::int64_t n = options.overlap.rows;
   const std::int64_t elements = transfers.least(overlap_elements(device, *codec, options.overlap));
-  std::byte* const arena = device.allocate(Slices::bytes(*codec, elements, kOverlapSlices));
-  Slices slices(device, arena, *codec, elements, kOverlapSlices);
+  std::byte* const arena = device.allocate(DeviceSlices::bytes(*codec, elements, kOverlapSlices));
+  DeviceSlices slices(device, arena, *codec, elements, kOverlapSlices);
   const std::int64_t matrix = bytes_of(n * n), message = bytes_of(elements);
   auto* const matrices = reinterpret_cast<float*>(device.allocate(3 * matrix));
   device.clear(matrices, 3 * matrix, Stream::kOwnCodec);

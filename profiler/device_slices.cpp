@@ -1,0 +1,100 @@
+#include "profiler/device_slices.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "replay/inputs.hpp"
+
+namespace hipress::profiler {
+
+using runtime::Device;
+using runtime::Stream;
+
+namespace {
+
+constexpr std::int64_t kAlignment = 256;
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+int states_of(const kernels::Codec& codec) {
+  return codec.traits().error_feedback ? codec.traits().state_arrays : 0;
+}
+
+/// Of one slice: its values twice, its states, its message, and what is left half done of it.
+std::int64_t slice_bytes(const kernels::Codec& codec, std::int64_t elements) {
+  return bytes_of(aligned(elements)) * (2 + states_of(codec)) +
+         aligned(codec.encoded_bytes(elements)) + kAlignment;
+}
+
+}  // namespace
+
+DeviceSlices::DeviceSlices(Device& device, std::byte* arena, const kernels::Codec& codec,
+                           std::int64_t elements, int count)
+    : device_(device),
+      arena_(arena),
+      codec_(codec),
+      elements_(elements),
+      count_(count),
+      states_(states_of(codec)),
+      values_(bytes_of(aligned(elements))),
+      message_(aligned(codec.encoded_bytes(elements))) {
+  fill();
+}
+
+std::int64_t DeviceSlices::bytes(const kernels::Codec& codec, std::int64_t elements, int count) {
+  return count * slice_bytes(codec, elements);
+}
+
+std::int64_t DeviceSlices::each() const { return slice_bytes(codec_, elements_); }
+
+void DeviceSlices::encode(Stream stream) {
+  std::byte* const slice = next();
+  kernels::EncodeItem item{.values = slice,
+                           .elements = elements_,
+                           .state = {},
+                           .message = message_of(slice),
+                           .key = {.seed = 1, .step = step_++}};
+  if (states_ > 0) {
+    item.state = {.data = reinterpret_cast<float*>(slice + 2 * values_),
+                  .stride = values_ / static_cast<std::int64_t>(sizeof(float)),
+                  .deferred = reinterpret_cast<kernels::Deferred*>(message_of(slice) + message_)};
+  }
+  codec_.encode({&item, 1}, device_.handle(stream));
+}
+
+void DeviceSlices::decode(kernels::DecodeMode mode, Stream stream) {
+  std::byte* const slice = next();
+  const std::byte* const message = message_of(slice);
+  const std::int64_t length = codec_.encoded_bytes(elements_);
+  const kernels::DecodeItem item{.messages = {&message, 1},
+                                 .message_bytes = {&length, 1},
+                                 .elements = elements_,
+                                 .values = slice + values_,
+                                 .mode = mode};
+  codec_.decode({&item, 1}, device_.handle(stream));
+}
+
+void DeviceSlices::merge(Stream stream) {
+  std::byte* const slice = next();
+  device_.merge(reinterpret_cast<const float*>(slice), elements_,
+                reinterpret_cast<float*>(slice + values_), 1, 1, stream);
+}
+
+void DeviceSlices::fill() {
+  std::vector<float> some(static_cast<std::size_t>(std::min<std::int64_t>(elements_, 1 << 20)));
+  replay::fill_inputs({.seed = 1}, 0, some);
+  constexpr Stream kStream = Stream::kOwnCodec;
+  device_.clear(arena_, each() * count_, kStream);
+  for (int i = 0; i < count_; ++i) {
+    for (std::int64_t at = 0; at < elements_; at += static_cast<std::int64_t>(some.size())) {
+      const std::int64_t part = std::min(elements_ - at, static_cast<std::int64_t>(some.size()));
+      device_.copy(arena_ + each() * i + bytes_of(at), some.data(), bytes_of(part), kStream);
+    }
+  }
+  for (int i = 0; i < count_; ++i) encode(kStream);
+  device_.drain();  // `some` goes away
+}
+
+}  // namespace hipress::profiler
