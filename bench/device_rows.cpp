@@ -226,8 +226,8 @@ class DeviceBench {
     double once_s = 0;
   };
 
-  double alone_s(const Work& work) {
-    std::vector<double> all = timer_.burst(work.stream, kBurst, [&](int) { work.enqueue(); });
+  double time_once(const Work& work, int count) {
+    std::vector<double> all = timer_.burst(work.stream, count, [&](int) { work.enqueue(); });
     return summarise(std::move(all)).median_s;
   }
 
@@ -235,16 +235,19 @@ class DeviceBench {
   /// none if `other` ended first.
   std::optional<double> factor(const Work& work, const Work& other) {
     std::vector<double> factors;
-    const runtime::Event over = device_.make_event();
+    // A stream takes about 1000 launches without waiting: of what lasts long, one is timed.
+    const int count = work.once_s > 1e-3 ? 1 : kBurst;
+    const runtime::Event done = device_.make_event(), over = device_.make_event();
     for (int trial = 0; trial < options_.bursts; ++trial) {
-      const double alone = alone_s(work);
-      const double wanted = 4 * kBurst * alone / std::max(other.once_s, 1e-7);
-      const auto times = static_cast<int>(std::clamp(wanted, 1.0, 400.0));
+      const double alone = time_once(work, count);
+      const double wanted = 3 * count * alone / std::max(other.once_s, 1e-7);
+      const auto times = static_cast<int>(std::clamp(wanted, 1.0, 800.0));
       for (int i = 0; i < times; ++i) other.enqueue();
       device_.record(over, other.stream);
-      const double beside = alone_s(work);
-      if (!device_.done(over)) factors.push_back(beside / alone);
+      const double beside = time_once(work, count);
+      device_.record(done, work.stream);
       device_.drain();
+      if (device_.seconds_between(done, over) >= 0) factors.push_back(beside / alone);
     }
     if (factors.empty()) return {};
     return summarise(std::move(factors)).median_s;
@@ -278,7 +281,7 @@ class DeviceBench {
          }}};
     for (Work& work : works) {
       timer_.run({.stream = work.stream, .work = work.enqueue});
-      work.once_s = alone_s(work);
+      work.once_s = time_once(work, kBurst);
     }
     for (const Work& work : works) {
       for (const Work& other : works) {

@@ -5,7 +5,7 @@
 #   lib/hipress/      shared libraries (bundle/libraries.cmake says which)
 #   share/hipress/    models, profiles, examples, what generated code includes
 get_property(programs GLOBAL PROPERTY HIPRESS_TOOLS)
-foreach(check test_kernels test_replay bench_executor)
+foreach(check test_kernels test_emulated_kernels test_replay test_runtime bench_codecs bench_executor)
   if(TARGET ${check})
     list(APPEND programs ${check})
   endif()
@@ -21,6 +21,11 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/cmake/bundle/demo.sh DESTINATION bin RENA
         COMPONENT bundle EXCLUDE_FROM_ALL)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh DESTINATION bin RENAME hipress-gpu-check
         COMPONENT bundle EXCLUDE_FROM_ALL)
+# What it asks of PyTorch, where there is one.
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_steps.py DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION share/hipress/python
+        COMPONENT bundle EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py")
+install(TARGETS hipress_c LIBRARY DESTINATION lib/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL
         PATTERN "*.png" EXCLUDE)
 # What its tests compile at run time besides the shipped algorithms.
@@ -29,6 +34,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/kernels/data DESTINATION share/hip
 install(FILES ${PROJECT_SOURCE_DIR}/docs/cluster.md DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(CODE "
   set(PROGRAMS ${program_files})
+  set(SHARED $<TARGET_FILE:hipress_c>)
   set(FOLDER \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/hipress\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/bundle/libraries.cmake\")" COMPONENT bundle EXCLUDE_FROM_ALL)
 

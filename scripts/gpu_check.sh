@@ -1,27 +1,36 @@
 #!/usr/bin/env bash
-# Checks on a machine with a GPU what cannot be checked without one, from a build or as bin/hipress-gpu-check of the
-# bundle. Prints one table; writes one JSON file and the log of every step.
-#   scripts/gpu_check.sh [--build build/cuda] [--output gpu_check.out] [--json FILE] [--only STEP,STEP] [--list]
+# Checks and measures on a machine with a GPU what cannot be seen without one, from a build, as bin/hipress-gpu-check of
+# the bundle, or as run.sh of scripts/gpu_kit.sh. Steps run in the order of what they are worth, each within its own
+# limit of time; none stops the next. After every step the JSON holds all steps so far; at the end comes a table.
+#   scripts/gpu_check.sh [--minutes 9] [--only STEP,STEP] [--output gpu_check.out] [--json FILE] [--build build/cuda]
+#                        [--dry-run] [--list]
+# --dry-run takes the same steps without a GPU: kernels under emulation, ranks on the CPU, the rows of a GPU from a device
+# that the host plays. Its figures mean nothing.
 # Exit status: 0 all steps passed; 1 a step failed; 2 the request is wrong; 3 none failed, but some were skipped (for
-# want of a GPU, of compute-sanitizer, or of tests in the bundle), each with its reason.
+# want of a GPU, of a program, or of time), each with its reason.
 set -euo pipefail
 # Where CUDA shows no GPU, tests that need one fail instead of passing unrun.
 export HIPRESS_REQUIRE_GPU=1
 self=$(readlink -f "${BASH_SOURCE[0]}")
 root=$(dirname "$(dirname "$self")")
 
-# Name, the programs without which it is skipped, what it shows. Each is the function step_NAME: its output is the
-# log, `detail` says in a line what came out, `metric NAME NUMBER` gives figures; it fails by a status other than 0.
+# Name, limit in seconds, the programs without which it is skipped, what it shows. Each is the function step_NAME: its
+# output is the log, `detail` says in a line what came out, `metric NAME NUMBER` gives figures; it fails by a status
+# other than 0. The most valuable steps come first.
 steps=(
-  "tests|test_kernels test_replay|the tests of CUDA codecs and of ranks on GPUs"
-  "bits|test_kernels|messages, states and values from the GPU have the CPU's bits"
-  "memcheck|test_kernels test_replay compute-sanitizer|no access out of bounds or to freed memory, of codecs and ranks"
-  "racecheck|test_kernels compute-sanitizer|no race on shared memory"
-  "kernels|hipress-profile|encode and decode against the GPU's memory bandwidth"
-  "nccl|hipress-exec|four processes share the GPU over NCCL, every value verified"
-  "threads|hipress-exec|four thread ranks share the GPU over tcp, every value verified"
-  "overhead|bench_executor|time per tiny task of two thread ranks that share the GPU, launches and messages included"
-  "predict|hipress-profile hipress-plan hipress-exec|profile, plan, exec: predicted beside measured"
+  "device|20|hipress-exec|the GPU, its driver, and what else the machine has"
+  "bits|90|test_kernels|messages, states and values from the GPU have the CPU's bits"
+  "codecs|120|bench_codecs|encode, decode and decode-and-add of every codec, against a copy and the least memory traffic"
+  "overhead|45|bench_codecs bench_executor|launches per second, and time per tiny task of two thread ranks that share the GPU"
+  "threads|60|hipress-exec|four thread ranks share the GPU over tcp, every value verified"
+  "nccl|90|hipress-exec|four processes share the GPU over NCCL, every value verified"
+  "predict|180|hipress-profile hipress-plan hipress-exec|profile, plan, exec: predicted beside measured"
+  "overlap|40|bench_codecs|how much a codec, a matrix product and a copy slow each other, in both directions"
+  "pytorch|90|python3 hipress-import|DDP on CUDA with attach(): values against plain DDP, cost per gradient, trace imported"
+  "tests|90|test_kernels test_replay test_runtime|all other tests of GPUs: ranks, engines, programs compiled at run time"
+  "memcheck|90|test_kernels test_replay compute-sanitizer|no access out of bounds or to freed memory, of codecs and ranks"
+  "racecheck|60|test_kernels compute-sanitizer|no race on shared memory"
+  "counters|60|bench_codecs ncu|bytes that the three slowest kernels move, against the least"
 )
 ranks=4
 model=vgg19
@@ -29,18 +38,20 @@ algorithm=onebit
 iterations=10
 # Largest |predicted - measured| / measured of the thread ranks' iteration time.
 most_error=0.10
-# Least share of the memory bandwidth that an encode or decode of 2^26 elements uses, reckoned from the least traffic
-# that it needs on any hardware; and the most that is not a cache's, nor a wrong clock's.
+# Least share of what the memory's bandwidth allows that an encode or decode of 2^24 or more elements reaches, and the
+# most that is not a cache's, nor a wrong clock's.
 least_of_ceiling=0.80
 most_of_ceiling=1.05
 # Microseconds that a task may take beyond kernels and bytes.
 most_overhead_us=20
-# Seconds that one command may take.
-limit_s=900
+device=cuda
+# Sizes of bench_codecs on a GPU.
+rows_of_gpu=(--device cuda --elements "1048576,16777216,134217728")
 skipped_status=77
+late_status=124
 
 main() {
-  build="" output=gpu_check.out json="" only=""
+  build="" output=gpu_check.out json="" only="" minutes="" dry_run=""
   parse "$@"
   mkdir -p "$output"
   output=$(cd "$output" && pwd)
@@ -48,15 +59,18 @@ main() {
   [[ ! -d $json && -w $(dirname "$json") ]] ||
     refuse "--json: $json cannot be written; choose a file in a folder that exists and is writable"
   find_programs
-  local row name needs what
+  local row name limit needs what
   records=()
+  tools=$(hipress-exec --version 2>/dev/null | head -n 1 || true)
   printf '%-10s %-8s %8s  %s\n' step result seconds outcome
   for row in "${steps[@]}"; do
-    IFS='|' read -r name needs what <<<"$row"
+    IFS='|' read -r name limit needs what <<<"$row"
     [[ -z $only || ",$only," == *",$name,"* ]] || continue
-    run_step "$name" "$needs" "$what"
+    run_step "$name" "$limit" "$needs" "$what"
+    ran+=("$name")
+    write_json
   done
-  write_json
+  if [[ ${#records[@]} -gt 1 ]]; then print_table; fi
   echo "report: $json"
   [[ ! " ${results[*]} " == *" failed "* ]] || return 1
   [[ ! " ${results[*]} " == *" skipped "* ]] || return 3
@@ -68,34 +82,56 @@ refuse() {
 }
 
 parse() {
+  local name
   while [[ $# -gt 0 ]]; do
     case $1 in
       --list)
-        printf '%s\n' "${steps[@]}" | awk -F'|' '{ printf "%-10s %s\n", $1, $3 }'
+        printf '%s\n' "${steps[@]}" | awk -F'|' '{ printf "%-10s %4d s  %s\n", $1, $2, $4 }'
         exit 0
         ;;
-      --build | --output | --json | --only)
+      --dry-run)
+        plan_dry_run
+        shift
+        ;;
+      --build | --output | --json | --only | --minutes)
         [[ $# -ge 2 ]] || refuse "$1 needs a value"
         printf -v "${1#--}" '%s' "$2"
         shift 2
         ;;
-      *) refuse "unknown option '$1'; it takes --build, --output, --json, --only, --list" ;;
+      *) refuse "unknown option '$1'; it takes --minutes, --only, --output, --json, --build, --dry-run, --list" ;;
     esac
   done
-  local name
   for name in ${only//,/ }; do
     [[ $'\n'$(printf '%s\n' "${steps[@]}") == *$'\n'"$name|"* ]] || refuse "no step '$name'; --list names them"
   done
+  [[ -z $minutes || $minutes =~ ^[0-9]+([.][0-9]+)?$ ]] || refuse "--minutes: '$minutes' is no number; give 9, or 0.5"
+  ends=""
+  if [[ -n $minutes ]]; then ends=$(awk "BEGIN { printf \"%d\", $(now) + 60 * $minutes }"); fi
 }
+
+# The same steps, on the CPU and with little to do.
+plan_dry_run() {
+  dry_run=1
+  device=cpu
+  iterations=1
+  ranks=2
+  model=resnet50
+  rows_of_gpu=(--device fake --elements "4096,65536" --overlap-elements 65536 --rows 64 --bursts 1)
+  unset HIPRESS_REQUIRE_GPU
+}
+
+now() { echo "${EPOCHREALTIME%[.,]*}"; }
 
 # Puts the programs on the PATH: beside this file in a bundle, else in a build folder.
 find_programs() {
   local folder=$root/bin
+  package=$root/share/hipress/python libraries=$root/lib/hipress script=$root/share/hipress/gpu_steps.py
   if [[ -n $build || ! -x $folder/hipress-exec ]]; then
     [[ -n $build ]] || build=$root/build/$([[ -d $root/build/cuda ]] && echo cuda || echo release)
     [[ -x $build/bin/hipress-exec ]] || refuse "no tools in $build/bin; build them (cmake --preset cuda) or name --build"
     build=$(cd "$build" && pwd)
-    folder=$build/bin:$build/tests/kernels:$build/tests/replay
+    folder=$build/bin:$build/tests/kernels:$build/tests/kernels/emulation:$build/tests/replay:$build/tests/runtime
+    package=$root/python libraries=$build/runtime script=$root/scripts/gpu_steps.py
   fi
   export PATH=$folder:$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 }
@@ -104,34 +140,40 @@ find_programs() {
 find_lacking() {
   lacking=""
   local program
-  if [[ -z $(gpu_name) ]]; then
+  if [[ -z $dry_run && -z $(gpu_name) ]]; then
     lacking="no GPU: nvidia-smi lists none"
     return
   fi
   for program in $1; do
-    command -v "$program" >/dev/null || lacking="no $program here"
+    case $program in
+      compute-sanitizer | ncu) [[ -z $dry_run ]] || lacking="a dry run has no kernels for $program" ;;
+      test_kernels) [[ -z $dry_run ]] || program=test_emulated_kernels ;;
+    esac
+    [[ -n $lacking ]] || command -v "$program" >/dev/null || lacking="no $program here"
   done
 }
 
 gpu_name() { nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true; }
 
-# run_step NAME NEEDS WHAT: a row of the table and of `records`.
+# run_step NAME LIMIT NEEDS WHAT: a row of the table and of `records`.
 run_step() {
-  local name=$1 what=$3 status=0 result detail started=$EPOCHREALTIME seconds
+  local name=$1 limit=$2 what=$4 status=0 result outcome started=$EPOCHREALTIME seconds
   work=$output/$name
   rm -rf "$work"
   mkdir -p "$work"
-  find_lacking "$2"
+  find_lacking "$3"
+  if [[ -n $ends ]]; then
+    local left=$((ends - $(now)))
+    if [[ $left -lt 3 ]]; then lacking=${lacking:-"no time left of --minutes $minutes"}; fi
+    if [[ $left -lt $limit ]]; then limit=$left; fi
+  fi
   if [[ -n $lacking ]]; then
     status=$skipped_status
     echo "$lacking" >"$work/detail"
   else
-    # In a shell of its own, so that the first command that fails ends it.
+    # Not behind `||`, where bash would let the step go on after what fails.
     set +e
-    (
-      set -e
-      "step_$name"
-    ) >"$work/log" 2>&1 </dev/null
+    run_limited "$name" "$limit"
     status=$?
     set -e
   fi
@@ -140,14 +182,51 @@ run_step() {
     "$skipped_status") result=skipped ;;
     *) result=failed ;;
   esac
-  detail=$(outcome "$status")
+  outcome=$(outcome "$status")
+  if [[ $status -eq $late_status ]]; then outcome="ended at its limit of $limit s${outcome:+; $outcome}"; fi
   seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $started }")
-  printf '%-10s %-8s %8s  %s\n' "$name" "$result" "$seconds" "$detail"
+  printf '%-10s %-8s %8s  %s\n' "$name" "$result" "$seconds" "$outcome"
   results+=("$result")
   records+=("$(printf '{"name": %s, "what": %s, "result": "%s", "seconds": %s, "detail": %s, "metrics": {%s}}' \
-    "$(quote "$name")" "$(quote "$what")" "$result" "$seconds" "$(quote "$detail")" "$(metrics)")")
+    "$(quote "$name")" "$(quote "$what")" "$result" "$seconds" "$(quote "$outcome")" "$(metrics)")")
 }
-results=()
+results=() ran=()
+
+# run_limited NAME LIMIT: runs the step as a process group of its own and ends all of the group when the step is over or
+# its time is. Returns the step's status, or late_status.
+run_limited() {
+  local status=0 step timer
+  set -m
+  (
+    set +m
+    set -e
+    "step_$1"
+  ) >"$work/log" 2>&1 </dev/null &
+  step=$!
+  sleep "$2" >/dev/null 2>&1 &
+  timer=$!
+  set +m
+  trap 'end_group $step; end_group $timer; exit 143' TERM INT HUP
+  wait -n "$step" "$timer" 2>/dev/null || status=$?
+  if kill -0 "$step" 2>/dev/null; then
+    status=$late_status
+    # Gently first: who is told can say why it has not ended.
+    kill -TERM -- "-$step" 2>/dev/null || true
+    kill -CONT -- "-$step" 2>/dev/null || true
+    local try
+    for ((try = 0; try < 20; ++try)); do
+      kill -0 "$step" 2>/dev/null || break
+      sleep 0.1
+    done
+  fi
+  end_group "$step"
+  end_group "$timer"
+  wait "$step" "$timer" 2>/dev/null || true
+  trap - TERM INT HUP
+  return "$status"
+}
+
+end_group() { kill -KILL -- "-$1" 2>/dev/null || true; }
 
 # What the step said of itself; of one that failed without a word, the end of its log.
 outcome() {
@@ -174,9 +253,9 @@ write_json() {
   temporary=$(mktemp "$json.XXXXXXXX")
   chmod "$([[ -e $json ]] && stat -c %a "$json" || printf %o $((0666 & ~$(umask))))" "$temporary"
   {
-    printf '{"machine": {"gpu": %s, "host": %s, "cores": %s, "tools": %s},\n "date": "%s",\n "steps": [\n' \
-      "$(quote "$(gpu_name)")" "$(quote "$(uname -sr)")" "$(nproc)" \
-      "$(quote "$(hipress-exec --version 2>/dev/null || true)")" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    printf '{"machine": {"gpu": %s, "host": %s, "cores": %s, "tools": %s},\n "date": "%s", "dry_run": %s,\n "steps": [\n' \
+      "$(quote "$(gpu_name)")" "$(quote "$(uname -sr)")" "$(nproc)" "$(quote "$tools")" \
+      "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$([[ -n $dry_run ]] && echo true || echo false)"
     for i in "${!records[@]}"; do
       printf '  %s%s\n' "${records[i]}" "$([[ $i -lt $((${#records[@]} - 1)) ]] && echo ,)"
     done
@@ -185,10 +264,66 @@ write_json() {
   mv "$temporary" "$json"
 }
 
-limited() { timeout --kill-after=10 "$limit_s" "$@"; }
+# Figures of all steps that ran; of codecs, GB/s of gradient and the share of what memory allows, by size.
+print_table() {
+  local name
+  for name in "${ran[@]}"; do
+    if [[ $name == codecs ]]; then print_codecs; fi
+    [[ $name != codecs && -s $output/$name/metrics ]] || continue
+    printf '\n%s\n' "$name"
+    tr -d '"' <"$output/$name/metrics" | awk -F': ' '{ printf "  %-40s %12.5g\n", $1, $2 }'
+  done
+  echo
+}
+
+print_codecs() {
+  [[ -s $output/codecs/rows.txt ]] || return 0
+  printf '\ncodecs\n'
+  awk '$4 == "traffic_floor" || $1 ~ /^copy/ {
+         at = match($1, /[.]2\^/); case = substr($1, 1, at - 1)
+         if (!(case in line)) order[++cases] = case
+         line[case] = line[case] sprintf("  %s %8.1f", substr($1, at + 1), $3) \
+           ($4 == "traffic_floor" ? sprintf(" (%.2f)", $6) : "       ")
+       }
+       END { for (i = 1; i <= cases; ++i) printf "  %-22s%s\n", order[i], line[order[i]] }' "$output/codecs/rows.txt"
+}
 
 # field NAME FILE: the number or truth value of that name in a tool's JSON.
 field() { tr -d '\n ' <"$2" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d : -f 2; }
+
+# ------------------------------------------------------------------------------------------ what the machine has
+
+step_device() {
+  local have="" program gpu
+  gpu=$(gpu_name)
+  nvidia-smi || true
+  hipress-exec --version
+  for program in nvcc ncu compute-sanitizer; do
+    if command -v "$program"; then have+=" $program" && "$program" --version; fi
+  done
+  if command -v python3; then have+=$(python_step versions || true); fi
+  detail "${gpu:-no GPU}; beside it:${have:- nothing that is used}"
+}
+
+# python_step STEP [argument...]: gpu_steps.py with the package and the library of this bundle or build.
+python_step() {
+  PYTHONPATH=$package HIPRESS_LIBRARY=$libraries/libhipress.so \
+    LD_LIBRARY_PATH=$libraries:$libraries/ibverbs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$(find_python)" -B "$script" "$@"
+}
+
+# The first python3 that has PyTorch, else the first.
+find_python() {
+  local python
+  for python in $(type -aP python3) /usr/bin/python3; do
+    if "$python" -c "import torch" 2>/dev/null; then
+      echo "$python"
+      return
+    fi
+  done
+  command -v python3
+}
+
+# ------------------------------------------------------------------------------------------ tests
 
 # Sets the step's detail to how many test cases each program passed, and what they skipped.
 count_tests() {
@@ -200,28 +335,32 @@ count_tests() {
 
 # run_tests PROGRAM TESTS
 run_tests() {
-  limited "$1" "$2" --warn NoTests || failed=1
-}
-
-step_tests() {
-  local failed=0
-  run_tests test_kernels '*GPU*,*CUDA*'
-  run_tests test_replay '*GPU*'
+  "$1" "$2" --warn NoTests || failed=1
   count_tests
-  return $failed
 }
 
 step_bits() {
   local failed=0
-  run_tests test_kernels "*GPU*CPU's*,*CPU's*GPU*"
-  count_tests
+  if [[ -n $dry_run ]]; then
+    run_tests test_emulated_kernels "emulated*host*"
+  else
+    run_tests test_kernels "*GPU*CPU's*,*CPU's*GPU*"
+  fi
+  return $failed
+}
+
+step_tests() {
+  local failed=0
+  [[ -n $dry_run ]] || run_tests test_kernels '*GPU*,*CUDA*'
+  run_tests test_replay '*GPU*'
+  run_tests test_runtime '*GPU*'
   return $failed
 }
 
 # sanitize TOOL PROGRAM TESTS: the tests under compute-sanitizer, whose finding fails the step.
 sanitize() {
-  limited compute-sanitizer --tool "$1" --target-processes all --error-exitcode 1 \
-    "$(command -v "$2")" "$3" --warn NoTests || failed=1
+  compute-sanitizer --tool "$1" --target-processes all --error-exitcode 1 "$(command -v "$2")" "$3" --warn NoTests ||
+    failed=1
   detail "$(grep -oE '(ERROR|RACECHECK) SUMMARY: .*' "$work/log" | paste -s -d ';')"
 }
 step_memcheck() {
@@ -238,31 +377,84 @@ step_racecheck() {
   return $failed
 }
 
-step_kernels() {
-  limited hipress-profile --device cuda --quick --output "$work/profile.yaml" --json >"$work/profile.json"
-  local ceiling row codec key share failed=0 shares=""
-  ceiling=$(field memory_bandwidth_Bps "$work/profile.json")
-  metric memory_bandwidth_Bps "$ceiling"
-  for codec in onebit tbq terngrad dgc graddrop fp16 bf16; do
-    row=$(tr -d '\n ' <"$work/profile.json" | grep -o "\"$codec\":{[^}]*}")
-    shares+=" $codec"
-    for key in encode_Bps decode_Bps encode_of_ceiling decode_of_ceiling; do
-      share=$(grep -o "\"$key\":[^,}]*" <<<"$row" | cut -d : -f 2)
-      metric "$codec.$key" "$share"
-      [[ $key == *_of_ceiling ]] || continue
-      shares+=" $(awk "BEGIN { printf \"%.2f\", $share }")"
-      awk "BEGIN { exit !($least_of_ceiling <= $share && $share <= $most_of_ceiling) }" || failed=1
-    done
-  done
-  ceiling=$(awk "BEGIN { printf \"%.0f\", $ceiling / 1e9 }")
-  detail "of a copy's $ceiling GB/s, encode and decode, $least_of_ceiling wanted:$shares"
+# ------------------------------------------------------------------------------------------ kernels
+
+# bench_rows NAME [option...]: rows of bench_codecs in NAME.json, and as text in NAME.txt: case, metric, value,
+# reference's name, reference, ratio.
+bench_rows() {
+  local name=$1
+  shift
+  bench_codecs "${rows_of_gpu[@]}" --json "$work/$name.json" "$@" >"$work/$name.txt"
+  cat "$work/$name.txt"
+}
+
+# What it has measured counts even when it fails or its time is over, since rows are written as they come.
+step_codecs() {
+  local failed=0
+  bench_rows rows --only 2^ || failed=1
+  # A row beside the floor gives the rate and the share.
+  awk '$4 == "traffic_floor" { printf "\"%s.GBps\": %s\n\"%s.of_floor\": %s\n", $1, $3, $1, $6 }
+       $1 ~ /^copy/ { printf "\"%s.GBps\": %s\n", $1, $3 }' "$work/rows.txt" >>"$work/metrics"
+  awk -v least="$least_of_ceiling" -v most="$most_of_ceiling" '
+    $4 != "traffic_floor" { next }
+    { match($1, /\^/); bits = substr($1, RSTART + 1) }
+    bits < 24 { next }
+    { ++all; if ($6 < least || $6 > most) { ++out; worst = worst " " $1 " " $6 } }
+    END { printf "%d of %d between %.2f and %.2f of the floor%s%s\n", all - out, all, least, most, out ? ", not:" : "", worst;
+          exit out > 0 }' "$work/rows.txt" >"$work/detail" || failed=1
   return $failed
 }
 
+step_overhead() {
+  local worst host failed=0
+  bench_rows launches --only launch.
+  host=$(awk '$1 == "launch.host" { print $3 }' "$work/launches.txt")
+  metric launches_per_s "$(awk "BEGIN { printf \"%.0f\", 1e6 / $host }")"
+  metric launch_host_us "$host"
+  metric launch_device_us "$(awk '$1 == "launch.device" { print $3 }' "$work/launches.txt")"
+  bench_executor --device "$device" --json "$work/rows.json" $([[ -z $dry_run ]] || echo "--megabytes 1 --rounds 1")
+  worst=$(tr -d '\n ' <"$work/rows.json" | grep -o '"metric":"us/task"[^}]*' | grep -o '"value":[^,}]*' | cut -d : -f 2 |
+    sort -g | tail -n 1)
+  metric worst_us_per_task "$worst"
+  detail "$(awk "BEGIN { printf \"%.1f us per task at worst, at most %.0f wanted; %.1f us a launch\", $worst,
+    $most_overhead_us, $host }")"
+  [[ -n $dry_run ]] || awk "BEGIN { exit !($worst <= $most_overhead_us) }" || failed=1
+  return $failed
+}
+
+step_overlap() {
+  bench_rows rows --only overlap.
+  awk '$1 ~ /^overlap/ { printf "\"%s\": %s\n", substr($1, 9), $3 }' "$work/rows.txt" >>"$work/metrics"
+  detail "$(awk '$1 ~ /^overlap/ { printf "%s%s %.2f", found++ ? ", " : "", substr($1, 9), $3 }' "$work/rows.txt")"
+  [[ -s $work/metrics ]]
+}
+
+# The three cases of the codecs' step that are farthest from the floor, each under ncu.
+step_counters() {
+  local case failed=0
+  local rows=$output/codecs/rows.txt
+  [[ -s $rows ]] || bench_rows rows --elements 16777216 --only 2^24
+  [[ -s $rows ]] || rows=$work/rows.txt
+  for case in $(awk '$4 == "traffic_floor" && $1 ~ /\^24$/ { print $6, $1 }' "$rows" | sort -g | awk 'NR <= 3 { print $2 }'); do
+    ncu --csv --metrics dram__bytes.sum,gpu__time_duration.sum --launch-skip 20 --launch-count 20 \
+      "$(command -v bench_codecs)" --device cuda --elements 16777216 --bursts 1 --only "$case" >"$work/$case.csv" ||
+      { failed=1; continue; }
+    # Columns of ncu's table: …, metric's name, its unit, its value.
+    awk -F'","' -v case="$case" '/dram__bytes.sum/ { gsub(/[",]/, "", $NF); sum += $NF; unit = $(NF - 1); ++n }
+      END { if (n) printf "\"%s.dram_%s_per_kernel\": %.6g\n", case, unit, sum / n }' "$work/$case.csv" >>"$work/metrics"
+  done
+  detail "$(metrics)"
+  [[ -s $work/metrics && $failed -eq 0 ]]
+}
+
+# ------------------------------------------------------------------------------------------ ranks
+
 # NCCL refuses two ranks on one GPU unless they seem to be on different hosts; timings then mean nothing.
-start_nccl_rank() {
+start_process_rank() {
+  local transport=nccl
+  [[ -z $dry_run ]] || transport=tcp
   RANK=$1 WORLD_SIZE=$ranks LOCAL_RANK=0 NCCL_HOSTID=hipress$1 NCCL_NET=Socket NCCL_IB_DISABLE=1 \
-    NCCL_SOCKET_IFNAME="=lo" limited hipress-exec --device cuda --transport nccl --rendezvous "file://$work" \
+    NCCL_SOCKET_IFNAME="=lo" hipress-exec --device "$device" --transport "$transport" --rendezvous "file://$work" \
     --job "$2-$3" --input "$model" --topology "$2" --plan "$3" --algorithm "$algorithm" --iterations 2 --json \
     >"$work/$2-$3.$1.json"
 }
@@ -274,7 +466,7 @@ step_nccl() {
       [[ $topology-$plan != allreduce-all ]] || continue
       pids=()
       for ((rank = 0; rank < ranks; ++rank)); do
-        start_nccl_rank "$rank" "$topology" "$plan" &
+        start_process_rank "$rank" "$topology" "$plan" &
         pids+=($!)
       done
       for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
@@ -288,7 +480,7 @@ step_nccl() {
 thread_replay() {
   local name=$1
   shift
-  limited hipress-exec --device cuda --transport tcp --nnodes "$ranks" --input "$model" --algorithm "$algorithm" \
+  hipress-exec --device "$device" --transport tcp --nnodes "$ranks" --input "$model" --algorithm "$algorithm" \
     --iterations "$iterations" --json "$@" >"$work/$name.json"
   [[ $(field verified "$work/$name.json") == true ]]
 }
@@ -304,22 +496,13 @@ step_threads() {
   detail "$ranks thread ranks verified: ring and ps, none and all"
 }
 
-step_overhead() {
-  local worst
-  limited bench_executor --device cuda --json "$work/rows.json"
-  worst=$(tr -d '\n ' <"$work/rows.json" | grep -o '"metric":"us/task"[^}]*' | grep -o '"value":[^,}]*' | cut -d : -f 2 |
-    sort -g | tail -n 1)
-  metric worst_us_per_task "$worst"
-  detail "$(awk "BEGIN { printf \"%.1f us per task at worst, at most %.0f wanted\", $worst, $most_overhead_us }")"
-  awk "BEGIN { exit !($worst <= $most_overhead_us) }"
-}
-
 step_predict() {
   local topology error worst=0
-  limited hipress-profile --device cuda --quick --nnodes "$ranks" --algorithm "$algorithm,fp16" \
-    --output "$work/profile.yaml"
+  hipress-profile --device "$device" --quick --nnodes "$ranks" --algorithm "$algorithm,fp16" \
+    --output "$work/profile.yaml" --json >"$work/profile.json"
+  metric memory_bandwidth_Bps "$(field memory_bandwidth_Bps "$work/profile.json")"
   for topology in ring ps; do
-    limited hipress-plan --input "$model" --topology "$topology" --nnodes "$ranks" --algorithm "$algorithm,fp16" \
+    hipress-plan --input "$model" --topology "$topology" --nnodes "$ranks" --algorithm "$algorithm,fp16" \
       --profile "$work/profile.yaml" --output "$work/$topology.yaml"
     thread_replay "$topology" --topology "$topology" --plan "$work/$topology.yaml" --profile "$work/profile.yaml"
     error=$(field relative_error "$work/$topology.json")
@@ -329,7 +512,22 @@ step_predict() {
     worst=$(awk "BEGIN { e = $error < 0 ? -($error) : $error; print (e > $worst ? e : $worst) }")
   done
   detail "$(awk "BEGIN { printf \"worst error %.1f %%, at most %.0f %% wanted\", 100 * $worst, 100 * $most_error }")"
-  awk "BEGIN { exit !($worst <= $most_error) }"
+  [[ -n $dry_run ]] || awk "BEGIN { exit !($worst <= $most_error) }"
+}
+
+# ------------------------------------------------------------------------------------------ PyTorch
+
+# What gpu_steps.py prints: lines `metric NAME NUMBER`, and one `detail TEXT`.
+step_pytorch() {
+  local status=0 name value
+  python_step ddp --device "$device" --output "$work" >"$work/said" || status=$?
+  while read -r name value; do metric "$name" "$value"; done < <(sed -n 's/^metric //p' "$work/said")
+  if [[ $status -eq 0 ]]; then
+    hipress-import "$work/trace.json" --output "$work/model.yaml" --json >"$work/import.json" || status=$?
+    metric imported_gradients "$(field gradients "$work/import.json" | tr -dc 0-9)"
+  fi
+  detail "$(sed -n 's/^detail //p' "$work/said")"
+  return $status
 }
 
 main "$@"

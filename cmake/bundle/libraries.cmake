@@ -1,9 +1,10 @@
-# Copies into the bundle the shared libraries that its programs need. Variables: PROGRAMS (list), FOLDER.
+# Copies into the bundle the shared libraries that its programs need. Variables: PROGRAMS (list), SHARED
+# (a list of shared libraries), FOLDER.
 #   FOLDER           all that are not named below
 #   FOLDER/ibverbs   libibverbs and what it needs: a cluster's own, made for its adapters, is better
 #   FOLDER/glibc     the C library with its loader, for machines with an older one
 # Left out: the CUDA driver's libraries and NCCL, which belong to the machine.
-file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${PROGRAMS} RESOLVED_DEPENDENCIES_VAR libraries
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${PROGRAMS} LIBRARIES ${SHARED} RESOLVED_DEPENDENCIES_VAR libraries
      UNRESOLVED_DEPENDENCIES_VAR missing PRE_EXCLUDE_REGEXES "^libcuda\\.so" "^libnvidia-" "^libnccl\\.so")
 if(missing)
   message(FATAL_ERROR "the bundle lacks ${missing}")

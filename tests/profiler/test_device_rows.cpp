@@ -1,0 +1,73 @@
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+
+#include "bench/device_rows.hpp"
+#include "tests/profiler/timed_device.hpp"
+
+using namespace hipress;
+using profiler::TimedDevice;
+using profiler::TimedDeviceOptions;
+
+namespace {
+
+/// Rows by "case reference": of one size, for which the rows are few.
+std::map<std::string, nlohmann::json> rows_of(const TimedDeviceOptions& device,
+                                              const std::string& only) {
+  TimedDevice timed(device);
+  bench::Report report;
+  bench::add_device_rows(report, timed,
+                         {.elements = {1 << 24},
+                          .overlap_elements = 1 << 24,
+                          .rows = 4096,
+                          .launches = 100,
+                          .only = only},
+                         false);
+  std::map<std::string, nlohmann::json> rows;
+  const nlohmann::json json = report.json();
+  for (const auto& row : json["rows"]) {
+    rows[row["case"].get<std::string>() + " " + row["reference_name"].get<std::string>()] = row;
+  }
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a device's rows are what its speed makes them") {
+  const auto rows = rows_of({}, "onebit.");
+  // The device reads and writes 12 bytes an element at 2 TB/s, after 8 at the same speed for the
+  // copy: 4 / 12 and 4 / 8 of 2 TB/s are gradient.
+  REQUIRE(rows.size() == 6);
+  CHECK(rows.at("onebit.encode.2^24 copy")["value"].get<double>() ==
+        Approx(2000.0 / 3).epsilon(0.01));
+  CHECK(rows.at("onebit.encode.2^24 copy")["reference"].get<double>() ==
+        Approx(1000).epsilon(0.01));
+  CHECK(rows.at("onebit.encode.2^24 copy")["ratio"].get<double>() ==
+        Approx(8.0 / 12).epsilon(0.01));
+  // The least traffic of an encode with its residual is 12.125 bytes, that of a decode 4.125.
+  CHECK(rows.at("onebit.encode.2^24 traffic_floor")["ratio"].get<double>() ==
+        Approx(12.125 / 12).epsilon(0.01));
+  CHECK(rows.at("onebit.decode.2^24 traffic_floor")["ratio"].get<double>() ==
+        Approx(4.125 / 12).epsilon(0.01));
+}
+
+TEST_CASE("launches take the host's time") {
+  const auto rows = rows_of({.launch_s = 7e-6}, "launch.");
+  REQUIRE(rows.size() == 2);
+  // The device waits for the host, which takes 7 us to enqueue 64 elements.
+  CHECK(rows.at("launch.device allowed")["value"].get<double>() == Approx(7).epsilon(0.01));
+}
+
+TEST_CASE("overlaps are told in both directions") {
+  const auto rows =
+      rows_of({.compute_codec = 1.3, .compute_transfer = 1.1, .codec_transfer = 1.2}, "overlap.");
+  REQUIRE(rows.size() == 6);
+  for (const auto& [name, factor] :
+       {std::pair("overlap.gemm_beside_codec", 1.3), std::pair("overlap.codec_beside_gemm", 1.3),
+        std::pair("overlap.gemm_beside_copy", 1.1), std::pair("overlap.copy_beside_gemm", 1.1),
+        std::pair("overlap.codec_beside_copy", 1.2), std::pair("overlap.copy_beside_codec", 1.2)}) {
+    CAPTURE(name);
+    CHECK(rows.at(std::string(name) + " alone")["value"].get<double>() ==
+          Approx(factor).epsilon(0.02));
+  }
+}
