@@ -239,7 +239,11 @@ outcome() {
 
 detail() { echo "$*" >"$work/detail"; }
 metric() { printf '%s: %s\n' "$(quote "$1")" "$2" >>"$work/metrics"; }
-metrics() { if [[ -s $work/metrics ]]; then paste -s -d , "$work/metrics"; fi; }
+# What is no number, as of a tool that was killed, is null.
+metrics() {
+  [[ ! -s $work/metrics ]] || sed -E '/: -?[0-9]+([.][0-9]*)?(e[-+]?[0-9]+)?$/! s/^("[^"]*"):.*/\1: null/' "$work/metrics" |
+    paste -s -d ,
+}
 
 # A JSON string.
 quote() {
@@ -333,7 +337,7 @@ count_tests() {
   [[ -z $skipped ]] || detail "$(cat "$work/detail"); $skipped"
 }
 
-# run_tests PROGRAM TESTS
+# run_tests PROGRAM TESTS. Catch2 takes a star at a pattern's beginning and end alone.
 run_tests() {
   "$1" "$2" --warn NoTests || failed=1
   count_tests
@@ -342,9 +346,9 @@ run_tests() {
 step_bits() {
   local failed=0
   if [[ -n $dry_run ]]; then
-    run_tests test_emulated_kernels "emulated*host*"
+    run_tests test_emulated_kernels "emulated kernels give*,emulated merges*,emulated lossless*,emulated low rank*"
   else
-    run_tests test_kernels "*GPU*CPU's*,*CPU's*GPU*"
+    run_tests test_kernels "*CPU's*"
   fi
   return $failed
 }
@@ -365,7 +369,7 @@ sanitize() {
 }
 step_memcheck() {
   local failed=0
-  sanitize memcheck test_kernels "*GPU*CPU's*"
+  sanitize memcheck test_kernels "*CPU's*"
   sanitize memcheck test_replay "GPUs verify*,a GPU's*"
   return $failed
 }
@@ -382,10 +386,11 @@ step_racecheck() {
 # bench_rows NAME [option...]: rows of bench_codecs in NAME.json, and as text in NAME.txt: case, metric, value,
 # reference's name, reference, ratio.
 bench_rows() {
-  local name=$1
+  local name=$1 status=0
   shift
-  bench_codecs "${rows_of_gpu[@]}" --json "$work/$name.json" "$@" >"$work/$name.txt"
+  bench_codecs "${rows_of_gpu[@]}" --json "$work/$name.json" "$@" >"$work/$name.txt" || status=$?
   cat "$work/$name.txt"
+  return "$status"
 }
 
 # What it has measured counts even when it fails or its time is over, since rows are written as they come.
@@ -395,13 +400,13 @@ step_codecs() {
   # A row beside the floor gives the rate and the share.
   awk '$4 == "traffic_floor" { printf "\"%s.GBps\": %s\n\"%s.of_floor\": %s\n", $1, $3, $1, $6 }
        $1 ~ /^copy/ { printf "\"%s.GBps\": %s\n", $1, $3 }' "$work/rows.txt" >>"$work/metrics"
-  awk -v least="$least_of_ceiling" -v most="$most_of_ceiling" '
+  awk -v least="$least_of_ceiling" -v most="$most_of_ceiling" -v dry="$dry_run" '
     $4 != "traffic_floor" { next }
     { match($1, /\^/); bits = substr($1, RSTART + 1) }
     bits < 24 { next }
     { ++all; if ($6 < least || $6 > most) { ++out; worst = worst " " $1 " " $6 } }
     END { printf "%d of %d between %.2f and %.2f of the floor%s%s\n", all - out, all, least, most, out ? ", not:" : "", worst;
-          exit out > 0 }' "$work/rows.txt" >"$work/detail" || failed=1
+          exit out > 0 || (all == 0 && !dry) }' "$work/rows.txt" >"$work/detail" || failed=1
   return $failed
 }
 
@@ -519,14 +524,20 @@ step_predict() {
 
 # What gpu_steps.py prints: lines `metric NAME NUMBER`, and one `detail TEXT`.
 step_pytorch() {
-  local status=0 name value
+  local status=0 name value imported=""
   python_step ddp --device "$device" --output "$work" >"$work/said" || status=$?
   while read -r name value; do metric "$name" "$value"; done < <(sed -n 's/^metric //p' "$work/said")
   if [[ $status -eq 0 ]]; then
     hipress-import "$work/trace.json" --output "$work/model.yaml" --json >"$work/import.json" || status=$?
-    metric imported_gradients "$(field gradients "$work/import.json" | tr -dc 0-9)"
+    # 3: it was read, and does not tell enough for a model, as traces of older PyTorch do not.
+    if [[ $status -eq 0 || $status -eq 3 ]]; then
+      imported="trace imported$([[ $status -eq 0 ]] || echo ", sizes unknown")"
+      status=0
+    else
+      imported="trace NOT imported"
+    fi
   fi
-  detail "$(sed -n 's/^detail //p' "$work/said")"
+  detail "$(sed -n 's/^detail //p' "$work/said" | paste -s -d ';')${imported:+; $imported}"
   return $status
 }
 

@@ -114,7 +114,13 @@ def write_trace(torch, hipress, wrap, device, rank, path) -> None:
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)
     inputs = torch.randn(64, 512, device=device)
-    with profile(activities=activities, record_shapes=True, schedule=schedule(wait=0, warmup=1, active=3)) as profiler:
+
+    def keep(profiler):
+        if rank == 0:
+            profiler.export_chrome_trace(str(path))
+
+    with profile(activities=activities, record_shapes=True, schedule=schedule(wait=0, warmup=1, active=3, repeat=1),
+                 on_trace_ready=keep) as profiler:
         for _ in range(4):
             optimizer.zero_grad()
             ddp(inputs).square().mean().backward()
@@ -122,8 +128,6 @@ def write_trace(torch, hipress, wrap, device, rank, path) -> None:
             if device.type == "cuda":
                 torch.cuda.synchronize()
             profiler.step()
-    if rank == 0:
-        profiler.export_chrome_trace(str(path))
 
 
 def run_rank(options: argparse.Namespace) -> int:

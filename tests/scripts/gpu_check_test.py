@@ -1,33 +1,62 @@
 """Tests of scripts/gpu_check.sh with programs that answer what a test says, on a machine without a GPU."""
 
-import fnmatch
 import json
 import os
 import pathlib
 import re
 import subprocess
+import signal
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU_CHECK = ROOT / "scripts/gpu_check.sh"
-STEPS = ["tests", "bits", "memcheck", "racecheck", "kernels", "nccl", "threads", "overhead", "predict"]
+STEPS = ["device", "bits", "codecs", "overhead", "threads", "nccl", "predict", "overlap", "pytorch", "tests", "memcheck",
+         "racecheck", "counters"]
+#: Steps that a fake of a program serves, by that program; device and pytorch ask for more.
+TOOLS_OF = {"hipress-exec": ["device", "threads", "nccl", "predict"], "bench_codecs": ["codecs", "overhead", "overlap", "counters"]}
 
-CODECS = ["onebit", "tbq", "terngrad", "dgc", "graddrop", "fp16", "bf16"]
-PROFILE = json.dumps({"profile": "p", "memory_bandwidth_Bps": 2e12, "codecs": {
-    codec: {"encode_Bps": 0.6e12, "decode_Bps": 1.7e12, "decode_add_Bps": 0.9e12, "encode_of_ceiling": 0.91,
-            "decode_of_ceiling": 0.875} for codec in CODECS}})
+#: bench_codecs' table: case, metric, value, reference's name, reference, ratio.
+ROWS = """
+onebit.encode.2^20 GB/s 500 traffic_floor 1000 0.50
+onebit.encode.2^24 GB/s 910 traffic_floor 1000 0.91
+onebit.encode.2^24 GB/s 910 copy 1500 0.61
+dgc.decode.2^27 GB/s 870 traffic_floor 1000 0.87
+copy.2^24 GB/s 1500 copy 1500 1
+launch.host us/task 2.5 allowed 20 0.1
+launch.device us/task 1.5 allowed 20 0.1
+overlap.codec_beside_gemm x 1.25 alone 1 1.25
+overlap.gemm_beside_codec x 1.5 alone 1 1.5
+"""
+BENCH_CODECS = f"""
+    only=""
+    while [ $# -gt 0 ]; do case $1 in --only) only=$2; shift;; esac; shift; done
+    echo "case metric value reference ratio"
+    echo "{ROWS.strip()}" | grep -F -e "$only"
+"""
 
 #: What each program does where all is well: a shell script's body.
 HEALTHY = {
     "nvidia-smi": 'echo "A \\"GPU\\", 580.1"',
     "test_kernels": 'echo "All tests passed (7 assertions in 2 test cases)"',
     "test_replay": 'echo "All tests passed (1 assertion in 1 test case)"',
+    "test_runtime": 'echo "All tests passed (2 assertions in 1 test case)"',
+    "test_emulated_kernels": 'echo "All tests passed (9 assertions in 3 test cases)"',
     "compute-sanitizer": 'echo "========= ERROR SUMMARY: 0 errors"',
-    "hipress-profile": f"echo '{PROFILE}'",
+    "ncu": """printf '"0","k","dram__bytes.sum","Mbyte","65.5"\\n"1","k","dram__bytes.sum","Mbyte","66.5"\\n'""",
+    "python3": """
+        case "$*" in
+          *"import torch"*) exit 0;;
+          *versions*) echo " python 3, torch 2";;
+          *) echo "metric difference.none 0"; echo "detail plan none equals DDP";;
+        esac""",
+    "hipress-import": "exit 0",
+    "hipress-profile": """echo '{"memory_bandwidth_Bps": 2e12}'""",
     "hipress-plan": "exit 0",
+    "bench_codecs": BENCH_CODECS,
     "bench_executor": """
-        for word; do file=$word; done
+        while [ $# -gt 0 ]; do case $1 in --json) file=$2;; esac; shift; done
         echo '{"rows": [{"case": "a", "metric": "us/task", "ratio": 0.3, "value": 6.25},' > "$file"
         echo '{"case": "b", "metric": "us/task", "ratio": 0.9, "value": 17.5}]}' >> "$file"
     """,
@@ -47,9 +76,25 @@ def cases(folder: str) -> dict[str, str]:
 
 
 def matching(folder: str, patterns: str) -> list[str]:
-    """The names of the test cases that Catch2 takes the patterns for."""
-    return [name for name in cases(folder)
-            if any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns.split(","))]
+    """The names of the test cases that Catch2 takes the patterns for: stars at the beginning and the end alone are wild."""
+
+    def matches(name: str, pattern: str) -> bool:
+        name, text = name.lower(), pattern.lower().strip("*")
+        if "*" in text:
+            return False
+        at_start, at_end = not pattern.startswith("*"), not pattern.endswith("*")
+        if at_start and at_end:
+            return name == text
+        return name.startswith(text) if at_start else name.endswith(text) if at_end else text in name
+
+    return [name for name in cases(folder) if any(matches(name, pattern) for pattern in patterns.split(","))]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 class GpuCheck(unittest.TestCase):
@@ -87,19 +132,24 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual({step["result"] for step in report["steps"]}, {"passed"})
         steps = self.steps()
         self.assertEqual(steps["tests"]["detail"], "All tests passed (7 assertions in 2 test cases);"
-                         "All tests passed (1 assertion in 1 test case)")
+                         "All tests passed (1 assertion in 1 test case);All tests passed (2 assertions in 1 test case)")
         self.assertEqual(steps["memcheck"]["detail"], "ERROR SUMMARY: 0 errors;ERROR SUMMARY: 0 errors")
-        metrics = steps["kernels"]["metrics"]
-        self.assertEqual((metrics["memory_bandwidth_Bps"], metrics["dgc.encode_Bps"], metrics["bf16.decode_of_ceiling"]),
-                         (2e12, 0.6e12, 0.875))
-        self.assertEqual(len(metrics), 1 + 4 * len(CODECS))
-        self.assertTrue(steps["kernels"]["detail"].startswith(
-            "of a copy's 2000 GB/s, encode and decode, 0.80 wanted: onebit 0.91 0.88 tbq 0.91 0.88 terngrad"))
+        self.assertEqual(steps["codecs"]["metrics"], {
+            "onebit.encode.2^20.GBps": 500, "onebit.encode.2^20.of_floor": 0.5, "onebit.encode.2^24.GBps": 910,
+            "onebit.encode.2^24.of_floor": 0.91, "dgc.decode.2^27.GBps": 870, "dgc.decode.2^27.of_floor": 0.87,
+            "copy.2^24.GBps": 1500})
+        self.assertEqual(steps["codecs"]["detail"], "2 of 2 between 0.80 and 1.05 of the floor")
+        self.assertEqual(steps["overhead"]["metrics"], {"launches_per_s": 400000, "launch_host_us": 2.5, "launch_device_us": 1.5,
+                                                        "worst_us_per_task": 17.5})
+        self.assertEqual(steps["overlap"]["metrics"], {"codec_beside_gemm": 1.25, "gemm_beside_codec": 1.5})
+        self.assertEqual(steps["counters"]["metrics"], {"onebit.encode.2^24.dram_Mbyte_per_kernel": 66})
+        self.assertEqual(steps["pytorch"]["detail"], "plan none equals DDP; trace imported")
         self.assertEqual(steps["predict"]["detail"], "worst error 4.0 %, at most 10 % wanted")
         self.assertEqual(steps["predict"]["metrics"]["ring.relative_error"], -0.04)
-        self.assertEqual(steps["overhead"]["detail"], "17.5 us per task at worst, at most 20 wanted")
-        rows = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
+        self.assertEqual(steps["overhead"]["detail"], "17.5 us per task at worst, at most 20 wanted; 2.5 us a launch")
+        rows = [line.split()[:2] for line in done.stdout.splitlines()[1:len(STEPS) + 1]]
         self.assertEqual(rows, [[step, "passed"] for step in STEPS])
+        self.assertIn("  onebit.encode           2^20    500.0 (0.50)  2^24    910.0 (0.91)", done.stdout)
 
     def test_nccl_ranks_seem_to_be_on_different_hosts(self):
         self.assertEqual(self.check("--only", "nccl").returncode, 0)
@@ -124,12 +174,91 @@ class GpuCheck(unittest.TestCase):
         skipped = {name: step["detail"] for name, step in self.steps().items() if step["result"] == "skipped"}
         self.assertEqual(skipped, dict.fromkeys(("memcheck", "racecheck"), "no compute-sanitizer here"))
 
+    def test_a_step_that_hangs_ends_at_its_limit_and_leaves_no_process(self):
+        # A rank that is stopped, as by a debugger; its parent waits for it.
+        self.provide("hipress-exec", """case "$*" in --version) exit;; esac
+            (echo "$BASHPID" > "${0%/*}/pid"; kill -STOP "$BASHPID"; sleep 1000) & wait""")
+        (self.bin / "hipress-exec").write_text((self.bin / "hipress-exec").read_text().replace("/bin/sh", "/bin/bash"))
+        script = self.bin / "hipress-gpu-check"
+        script.write_text(re.sub(r'"threads\|60\|', '"threads|1|', script.read_text()))
+        began = time.monotonic()
+        done = self.check("--only", "threads,overlap")
+        self.assertLess(time.monotonic() - began, 30)  # of 1000
+        self.assertEqual(done.returncode, 1)
+        steps = self.steps()
+        self.assertEqual((steps["threads"]["result"], steps["overlap"]["result"]), ("failed", "passed"))
+        self.assertIn("ended at its limit of 1 s", steps["threads"]["detail"])
+        self.assertFalse(is_alive(int((self.bin / "pid").read_text())))
+
+    def test_whichever_step_is_killed_the_others_stand(self):
+        for program, ended in TOOLS_OF.items():
+            with self.subTest(program):
+                self.provide(program, "kill -KILL $$")
+                done = self.check()
+                self.assertEqual(done.returncode, 1)
+                results = {name: step["result"] for name, step in self.steps().items()}
+                self.assertEqual(list(results), STEPS)
+                self.assertEqual([name for name, result in results.items() if result == "failed"], ended)
+                self.assertEqual({result for name, result in results.items() if name not in ended}, {"passed"})
+                self.provide(program, HEALTHY[program])
+
+    def test_a_kill_loses_the_step_under_way_alone(self):
+        self.provide("hipress-exec", """case "$*" in --version) exit;; esac
+            touch "${0%/*}/under_way"; sleep 1000""")
+        environment = {**os.environ, "PATH": "/usr/bin:/bin", "CUDA_HOME": str(self.folder)}
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(number):
+                (self.bin / "under_way").unlink(missing_ok=True)
+                process = subprocess.Popen(
+                    [self.bin / "hipress-gpu-check", "--output", self.folder / "out", "--only", "bits,overlap,nccl"],
+                    env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+                deadline = time.monotonic() + 60
+                while not (self.bin / "under_way").exists() and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                process.send_signal(number)
+                process.wait(30)
+                # nccl comes before overlap: it is the step under way.
+                self.assertEqual({name: step["result"] for name, step in self.steps().items()}, {"bits": "passed"})
+                if number == signal.SIGKILL:  # nobody was left to end the step
+                    subprocess.run(["pkill", "-KILL", "-f", str(self.bin / "hipress-exec")], check=False)
+        found = subprocess.run(["pgrep", "-f", str(self.bin / "hipress-exec")], capture_output=True, text=True, check=False)
+        self.assertEqual(found.stdout, "")
+
+    def test_steps_that_the_time_does_not_suffice_for_say_so(self):
+        done = self.check("--minutes", "0")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual({step["detail"] for step in self.steps().values()}, {"no time left of --minutes 0"})
+
+    def test_a_dry_run_takes_the_same_steps_without_a_gpu(self):
+        self.provide("nvidia-smi", "exit 6")
+        done = self.check("--dry-run")
+        self.assertEqual(done.returncode, 3, done.stdout)
+        results = {name: step["result"] for name, step in self.steps().items()}
+        self.assertEqual(list(results), STEPS)
+        self.assertEqual([name for name, result in results.items() if result != "passed"], ["memcheck", "racecheck", "counters"])
+        self.assertIn("9 assertions", self.steps()["bits"]["detail"])  # of the emulated kernels
+        self.assertTrue(json.loads((self.folder / "out/gpu_check.json").read_text())["dry_run"])
+        self.assertNotIn("cuda", (self.bin / "calls").read_text())
+
+    def test_a_trace_that_tells_too_little_is_no_failure_and_one_that_is_refused_is(self):
+        for status, result, said in ((3, "passed", "trace imported, sizes unknown"), (2, "failed", "trace NOT imported")):
+            with self.subTest(status):
+                self.provide("hipress-import", f"exit {status}")
+                self.check("--only", "pytorch")
+                self.assertEqual(self.steps()["pytorch"]["result"], result)
+                self.assertIn(said, self.steps()["pytorch"]["detail"])
+
+    def test_figures_that_are_none_are_null(self):
+        self.provide("hipress-profile", "echo '{}'")
+        self.check("--only", "predict")
+        self.assertIsNone(self.steps()["predict"]["metrics"]["memory_bandwidth_Bps"])
+
     def test_a_refusal_fails_the_step_with_what_was_said(self):
         self.provide("hipress-exec", "echo \"hipress-exec: '--device cuda': not \\\"here\\\"\" >&2; exit 2")
         done = self.check()
         self.assertEqual(done.returncode, 1)
         for name, step in self.steps().items():
-            expected = "failed" if name in ("nccl", "threads", "predict") else "passed"
+            expected = "failed" if name in TOOLS_OF["hipress-exec"] else "passed"
             self.assertEqual(step["result"], expected, name)
         self.assertEqual(self.steps()["threads"]["detail"], "status 2: hipress-exec: '--device cuda': not \"here\"")
 
@@ -147,23 +276,26 @@ class GpuCheck(unittest.TestCase):
     def test_too_much_overhead_fails_and_is_told(self):
         self.provide("bench_executor", HEALTHY["bench_executor"].replace("17.5", "20.5"))
         self.assertEqual(self.check("--only", "overhead").returncode, 1)
-        self.assertEqual(self.steps()["overhead"]["detail"], "20.5 us per task at worst, at most 20 wanted")
-        self.assertEqual(self.steps()["overhead"]["metrics"], {"worst_us_per_task": 20.5})
+        self.assertEqual(self.steps()["overhead"]["detail"], "20.5 us per task at worst, at most 20 wanted; 2.5 us a launch")
 
     def test_a_failing_test_fails_its_step_and_is_counted(self):
         self.provide("test_replay", "echo 'test cases: 2 | 1 passed | 1 failed'; exit 1")
         self.assertEqual(self.check("--only", "tests,bits").returncode, 1)
-        self.assertEqual([step["result"] for step in self.steps().values()], ["failed", "passed"])
+        self.assertEqual([step["result"] for step in self.steps().values()], ["passed", "failed"])
         self.assertIn("1 failed", self.steps()["tests"]["detail"])
 
     def test_kernels_that_are_slow_or_faster_than_memory_fail_and_are_told(self):
-        for name, share, said in (("encode_of_ceiling", 0.79, "dgc 0.79 0.88"), ("decode_of_ceiling", 1.06, "dgc 0.91 1.06")):
-            with self.subTest(name):
-                profile = json.loads(PROFILE)
-                profile["codecs"]["dgc"][name] = share
-                self.provide("hipress-profile", f"echo '{json.dumps(profile)}'")
-                self.assertEqual(self.check("--only", "kernels").returncode, 1)
-                self.assertIn(said, self.steps()["kernels"]["detail"])
+        for share in ("0.79", "1.06"):
+            with self.subTest(share):
+                self.provide("bench_codecs", BENCH_CODECS.replace("1000 0.91", f"1000 {share}"))
+                self.assertEqual(self.check("--only", "codecs").returncode, 1)
+                self.assertEqual(self.steps()["codecs"]["detail"],
+                                 f"1 of 2 between 0.80 and 1.05 of the floor, not: onebit.encode.2^24 {share}")
+
+    def test_rows_of_a_bench_that_fails_late_are_kept(self):
+        self.provide("bench_codecs", BENCH_CODECS + "exit 1")
+        self.assertEqual(self.check("--only", "codecs").returncode, 1)
+        self.assertEqual(self.steps()["codecs"]["metrics"]["dgc.decode.2^27.GBps"], 870)
 
     def test_tests_of_gpus_must_have_one(self):
         self.provide("test_kernels", '[ "$HIPRESS_REQUIRE_GPU" = 1 ] && ' + HEALTHY["test_kernels"])
@@ -190,10 +322,10 @@ class GpuCheck(unittest.TestCase):
 
     def test_every_pattern_names_test_cases_that_there_are(self):
         patterns = re.findall(r"(?:run_tests|sanitize \w+) test_(\w+) (['\"])(.*?)\2\s", GPU_CHECK.read_text())
-        self.assertEqual(len(patterns), 7)
+        self.assertEqual(len(patterns), 9)
         for folder, _, pattern in patterns:
             for one in pattern.split(","):
-                self.assertTrue(matching(folder, one), one)
+                self.assertTrue(matching({"emulated_kernels": "kernels/emulation"}.get(folder, folder), one), one)
 
     def test_a_finding_of_the_sanitizer_fails(self):
         self.provide("compute-sanitizer", 'echo "========= ERROR SUMMARY: 2 errors"; exit 1')
@@ -205,6 +337,7 @@ class GpuCheck(unittest.TestCase):
 
     def test_wrong_requests_are_refused(self):
         for options, said in ((["--only", "nonsense"], "no step 'nonsense'"), (["--fast"], "--fast"),
+                              (["--minutes", "soon"], "'soon' is no number"),
                               (["--build", str(self.folder / "none")], "no tools in"),
                               (["--json", str(self.folder / "none/x.json")], "none/x.json cannot be written"),
                               (["--json", str(self.folder)], "cannot be written"), (["--json"], "needs a value")):
