@@ -1,12 +1,11 @@
 #include "bench/device_rows.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
@@ -94,6 +93,17 @@ class DeviceBench {
            (name.ends_with('.') && options_.only.starts_with(name));
   }
 
+  static std::string name_of(const kernels::AlgorithmRow& row, const char* operation,
+                             std::int64_t elements) {
+    return fmt::format("{}.{}.{}", row.name, operation, size_name(elements));
+  }
+  /// Any of an algorithm's rows of that size.
+  bool asked_of(const kernels::AlgorithmRow& row, std::int64_t elements) const {
+    return std::ranges::any_of(std::array{"encode", "decode", "decode_add"}, [&](const char* what) {
+      return asked(name_of(row, what, elements));
+    });
+  }
+
   double median_s(const std::function<void(int)>& work) {
     std::vector<double> all;
     timer_.burst(kStream, kBurst, work);  // the first launches load kernels
@@ -133,7 +143,7 @@ class DeviceBench {
 
   void add(const kernels::AlgorithmRow& row, const char* operation, std::int64_t elements,
            double traffic, const std::function<double()>& seconds) {
-    const std::string name = fmt::format("{}.{}.{}", row.name, operation, size_name(elements));
+    const std::string name = name_of(row, operation, elements);
     if (!asked(name)) return;
     const double rate = static_cast<double>(bytes_of(elements)) / seconds() / 1e9;
     // A copy reads and writes: it moves 8 bytes for an fp32 element.
@@ -152,12 +162,7 @@ class DeviceBench {
                  row.name, elements);
       return;
     }
-    const std::string any = fmt::format("{}.", row.name);
-    if (!asked(any) && !asked(any + "encode." + size_name(elements)) &&
-        !asked(any + "decode." + size_name(elements)) &&
-        !asked(any + "decode_add." + size_name(elements))) {
-      return;
-    }
+    if (!asked_of(row, elements)) return;
     DeviceSlices slices(device_, arena_.take(bytes), *codec, elements, count);
     using kernels::DecodeMode;
     add(row, "encode", elements, row.traffic.encode,
@@ -177,10 +182,13 @@ class DeviceBench {
     const std::vector<std::int64_t> shape = {rows, elements / rows};
     const int count = slices_of(elements);
     const std::int64_t bytes = StagedSlices::bytes(*codec, shape, count);
-    if (!arena_.holds(bytes) || !asked(fmt::format("{}.", row.name))) return;
+    if (!arena_.holds(bytes) || !asked_of(row, elements)) return;
     std::byte* const memory = arena_.take(bytes);
     device_.drain();
     const StagedSlices slices(*codec, shape, count, memory);
+    for (int slice = 0; slice < count; ++slice) {
+      profiler::fill_with_gradient(device_, slices.values(slice), elements);
+    }
     const int encodes = slices.works() - 1;
     const auto steps = [&](int first, int last) {
       return median_s([&, turn = 0](int) mutable {

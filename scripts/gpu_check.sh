@@ -134,6 +134,25 @@ find_programs() {
     package=$root/python libraries=$build/runtime script=$root/scripts/gpu_steps.py
   fi
   export PATH=$folder:$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+  python=$(find_python || true)
+  # NCCL and NVRTC may be there as parts of PyTorch's wheels alone.
+  local wheels=""
+  if [[ -n $python ]]; then wheels=$("$python" -c "$print_library_folders" 2>/dev/null || true); fi
+  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+${wheels:+:}}$wheels
+}
+print_library_folders='import glob, os, nvidia; print(":".join(sorted(
+  folder for path in nvidia.__path__ for folder in glob.glob(os.path.join(path, "*", "lib")))))'
+
+# The first python3 that has PyTorch, else the first.
+find_python() {
+  local candidate
+  for candidate in $(type -aP python3) /usr/bin/python3; do
+    if "$candidate" -c "import torch" 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  command -v python3
 }
 
 # Sets `lacking` to why a step that needs these programs cannot run; empty if it can.
@@ -305,26 +324,14 @@ step_device() {
   for program in nvcc ncu compute-sanitizer; do
     if command -v "$program"; then have+=" $program" && "$program" --version; fi
   done
-  if command -v python3; then have+=$(python_step versions || true); fi
+  if [[ -n $python ]]; then have+=$(python_step versions || true); fi
   detail "${gpu:-no GPU}; beside it:${have:- nothing that is used}"
 }
 
 # python_step STEP [argument...]: gpu_steps.py with the package and the library of this bundle or build.
 python_step() {
   PYTHONPATH=$package HIPRESS_LIBRARY=$libraries/libhipress.so \
-    LD_LIBRARY_PATH=$libraries:$libraries/ibverbs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$(find_python)" -B "$script" "$@"
-}
-
-# The first python3 that has PyTorch, else the first.
-find_python() {
-  local python
-  for python in $(type -aP python3) /usr/bin/python3; do
-    if "$python" -c "import torch" 2>/dev/null; then
-      echo "$python"
-      return
-    fi
-  done
-  command -v python3
+    LD_LIBRARY_PATH=$libraries:$libraries/ibverbs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$python" -B "$script" "$@"
 }
 
 # ------------------------------------------------------------------------------------------ tests
