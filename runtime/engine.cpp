@@ -63,7 +63,21 @@ models::Model model_of(std::vector<Gradient> gradients) {
 
 namespace {
 
+/// An engine's callers take what comes back for a mean: another operation's result would be applied
+/// as one.
+void require_mean(const casync::Plan& plan) {
+  for (const std::string& name : {plan.strategy, plan.raw_strategy}) {
+    if (name.empty()) continue;
+    const casync::Operation operation = casync::find_strategy(name).operation;
+    if (operation == casync::Operation::kMean) continue;
+    throw io::InputError(fmt::format(
+        "the plan's strategy '{}' does a {}, and an engine averages: take one of {}", name,
+        casync::to_string(operation), casync::strategy_names(casync::Operation::kMean)));
+  }
+}
+
 std::shared_ptr<const Compiled> compile(models::Model model, plans::ResolvedPlan plan) {
+  require_mean(plan.plan);
   auto made = std::make_shared<Compiled>();
   made->model = std::move(model);
   made->plan = std::move(plan);

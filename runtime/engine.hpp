@@ -50,7 +50,8 @@ models::Model model_of(std::vector<Gradient> gradients);
 
 /// Compiles a plan that decides the gradients in their order. Its batches of launches, and that it
 /// does without pipelining, are left out: units come in no known order. Neither changes a value.
-/// std::invalid_argument as casync::expand_to_run().
+/// std::invalid_argument as casync::expand_to_run(); io::InputError for a strategy that does not
+/// average.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
 
 /// A plan file, or a named plan, as plans::resolve_plan() takes them.

@@ -34,7 +34,7 @@ def hook_of(ddp: DistributedDataParallel) -> "Hook":
         raise InvalidRequest("this model has no hipress hook: call hipress.attach(model) first") from None
 
 
-def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=30.0, seed=1, rendezvous=None,
+def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=None, seed=1, rendezvous=None,
            network=None) -> "Hook":
     """Synchronises the gradients of a DistributedDataParallel as a plan says, and returns the hook, which holds what a checkpoint
     needs (state_dict, load_state_dict) and ends with close(), or with the process. Every rank calls it, before the first step.
@@ -43,29 +43,36 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
     algorithm   of plan entries that are compressed but name none
     topology    ring, ps, allreduce or allgather; default: the plan file's, or ring
     model       the model YAML that the plan was made of, as hipress.capture writes it: bulk groups then see its ready times
-    timeout     seconds without progress after which the job has failed
+    timeout     seconds without progress after which the job has failed: a rank that evaluates or saves meanwhile must come
+                back within it; default: that of DDP's process group. A rank whose process ends is noticed at once
     seed        of random draws
     rendezvous  where ranks meet: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
-    network     network interface or address to use; default: loopback on one machine, else GLOO_SOCKET_IFNAME, else the
-                address from which MASTER_ADDR is reached
+    network     network interface or address to use; default: loopback on one machine, else the first interface of
+                GLOO_SOCKET_IFNAME, else the address from which MASTER_ADDR is reached
 
     Gradients are averaged as DDP does. InvalidRequest for what cannot be synchronised, RankLost if another rank fails."""
     if not isinstance(ddp, DistributedDataParallel):
         raise InvalidRequest(f"hipress.attach takes a DistributedDataParallel, got {type(ddp).__name__}: wrap the model first")
     if ddp in _hooks:
         raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook")
+    _refuse_other_hooks(ddp)
     plan, algorithm = str(plan), str(algorithm)
+    timeout_s = _timeout_of(ddp.process_group) if timeout is None else float(timeout)
     parameters = _parameters_of(ddp)
     order = _model_file.ready_times(model) if model is not None else {}
     gradients = _gradients_of(parameters, order)
     device = _device_of(parameters)
     job = _Job.agree(ddp.process_group, gradients, plan, algorithm, topology or _topology_of(plan), seed, rendezvous, network)
-    engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=float(timeout),
+    engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
                     seed=seed, device=device, **job.options)
     job.opened()
     hook = Hook(engine, {id(parameter): number for number, parameter in
                          enumerate(parameters[gradient.name] for gradient in gradients)}, job, device)
-    ddp.register_comm_hook(hook, synchronise)
+    try:
+        ddp.register_comm_hook(hook, synchronise)
+    except BaseException:
+        engine.close()
+        raise
     ddp.register_forward_pre_hook(hook.refuse_after_failure)
     _hooks[ddp] = hook
     _warn_of_large_buckets(ddp, parameters)
@@ -75,6 +82,25 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
 def synchronise(state, bucket):
     """What DDP calls with every bucket. (It finds the argument by its name.)"""
     return state.synchronise(bucket)
+
+
+def _refuse_other_hooks(ddp) -> None:
+    """DDP takes one hook, and without its own reducer none of this kind."""
+    other = ddp._get_ddp_logging_data().get("comm_hook")
+    if other:
+        raise InvalidRequest(f"this model has the communication hook {other}, and DDP takes one: wrap the model again, without it")
+    if getattr(ddp, "_use_python_reducer", False):
+        raise InvalidRequest("this model uses DDP's Python reducer, which has no buckets to hand over: set "
+                             'torch._dynamo.config.optimize_ddp = "ddp_optimizer", and wrap the model again')
+
+
+def _timeout_of(group) -> float:
+    """Seconds after which the process group gives up."""
+    try:
+        timeout = group.options._timeout
+    except (AttributeError, RuntimeError):  # a group of several backends, or of none that says it
+        timeout = dist.distributed_c10d.default_pg_timeout
+    return timeout.total_seconds()
 
 
 def _warn_of_large_buckets(ddp, parameters: dict) -> None:
@@ -146,6 +172,13 @@ def _machine() -> str:
     return f"{socket.gethostname()} {boot}"
 
 
+def _gloo_interface() -> str:
+    """What PyTorch's gloo would use: the first of the interfaces that its variable lists. Empty if it names none; names behind ^,
+    which are NCCL's way to leave some out, name none."""
+    named = [name.strip() for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")]
+    return next((name for name in named if name and not named[0].startswith("^")), "")
+
+
 def _own_address() -> str:
     """The address from which this machine reaches MASTER_ADDR. InvalidRequest if that is not known."""
     master = os.environ.get("MASTER_ADDR")
@@ -188,11 +221,11 @@ class _Job:
                     raise InvalidRequest(f"rank {other} calls hipress.attach with {_difference(key, value, all_ranks[0]['same'][key])}"
                                          "; all ranks must ask for the same")
         one_machine = len({theirs["machine"] for theirs in all_ranks}) == 1
-        options = {"rank": rank, "ranks": ranks, "network": network or os.environ.get("GLOO_SOCKET_IFNAME", "")}
+        options = {"rank": rank, "ranks": ranks, "network": network or ""}
         if ranks == 1:
             return cls(group, topology, {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None)
         if not one_machine:
-            options["network"] = options["network"] or _own_address()
+            options["network"] = options["network"] or _gloo_interface() or _own_address()
         shared = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if rank == 0 else None]
         first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0
         dist.broadcast_object_list(shared, src=first, group=group)
@@ -249,6 +282,19 @@ class _Layout:
         self.base = base
 
 
+class _Detached:
+    """What a copied hook has instead of an engine."""
+
+    def __init__(self, refusal: InvalidRequest):
+        self._refusal = refusal
+
+    def close(self) -> None:
+        pass
+
+    def __getattr__(self, name):
+        raise self._refusal
+
+
 class Hook:
     """Synchronises the buckets of one DDP. Made by attach()."""
 
@@ -260,6 +306,16 @@ class Hook:
         self._layouts = {}
         self._pending = []
         self._failure = None
+
+    def __getstate__(self) -> dict:
+        """A copy, as of a model that is pickled or deep-copied, is part of no job: it synchronises nothing, and the copied model has
+        PyTorch's own averaging until attach() is called for it."""
+        return {"copied": True}
+
+    def __setstate__(self, _state: dict) -> None:
+        detached = InvalidRequest("this hook is a copy, which is part of no job: call hipress.attach for the model that was copied")
+        nothing = _Detached(detached)
+        self.__init__(nothing, {}, nothing, -1)
 
     @property
     def failure(self):
@@ -287,6 +343,9 @@ class Hook:
             raise
 
     def _synchronise(self, bucket):
+        if not hasattr(bucket, "parameters"):
+            raise InvalidRequest("DDP's Python reducer calls the hook with a tensor instead of a bucket: set "
+                                 'torch._dynamo.config.optimize_ddp = "ddp_optimizer", and wrap the model again')
         key = tuple(map(id, bucket.parameters()))
         layout = self._layouts.get(key)
         if layout is None:

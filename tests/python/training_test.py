@@ -1,12 +1,15 @@
 """DDP with a plan, on two to four ranks of this machine: weights, options of DDP, checkpoints, failures."""
 
+import copy
 import os
 import pathlib
+import pickle
 import signal
 import tempfile
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import ranks
 from ranks import data, network, run, train, weights, wrapped
@@ -15,6 +18,8 @@ if ranks.MISSING is None:
     import hipress
     import torch
     import torch.distributed as dist
+    from hipress import _ddp
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
 #: All: raw, cast, lossless, quantised with and without residual or by blocks, drawn, sparse, low rank of two and of one stage.
 ALGORITHMS = ("none", "fp16", "bf16", "lossless", "int8block", "int4block", "fp8block", "onebit", "tbq", "terngrad", "dgc",
@@ -375,7 +380,51 @@ def refusals(rank):
     refused("verify", lambda: hipress.verify(ddp))
     hipress.attach(ddp)
     refused("twice", lambda: hipress.attach(ddp))
+    # Plans and topologies of a broadcast, whose result is rank 0's and no mean.
+    refused("broadcast", lambda: hipress.attach(wrapped(network()), topology="chain"))
+    hooked = wrapped(network())
+    hooked.register_comm_hook(None, allreduce_hook)
+    before = threads()
+    refused("another hook", lambda: hipress.attach(hooked))
+    said["threads"] = threads() - before
     return said
+
+
+def copies(rank):
+    """A copy of a model with a hook is one without: what its step makes of the gradients, and what its hook says."""
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp, "onebit")
+    found = []
+    for copied in (copy.deepcopy(ddp), pickle.loads(pickle.dumps(ddp))):
+        train(copied, torch.optim.SGD(copied.parameters(), lr=0.1), rank, range(2))
+        found.append(weights(copied.module))
+    try:
+        copy.deepcopy(hook).state_dict()
+        said = "accepted"
+    except hipress.InvalidRequest as error:
+        said = str(error)
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(2))  # the original goes on
+    hook.close()
+    plain = wrapped(network())
+    train(plain, torch.optim.SGD(plain.parameters(), lr=0.1), rank, range(2))
+    return found, weights(plain.module), said
+
+
+def asked_timeouts(_rank):
+    """What attach() asks of the engine, for none and for a given timeout."""
+    asked = []
+
+    def refuse(*_arguments, **options):
+        asked.append(options["timeout_s"])
+        raise hipress.InvalidRequest("enough")
+
+    with mock.patch.object(_ddp, "Engine", refuse):
+        for options in ({}, {"timeout": 7}):
+            try:
+                hipress.attach(wrapped(network()), **options)
+            except hipress.InvalidRequest:
+                pass
+    return asked
 
 
 class Attach(unittest.TestCase):
@@ -389,8 +438,27 @@ class Attach(unittest.TestCase):
             for name, words in (("no ddp", "wrap the model first"), ("double", "float64"), ("sparse", "sparse=False"),
                                 ("other plans", "rank 1 calls hipress.attach with plan='onebit', rank 0 with 'none'"),
                                 ("no plan", "nothing-of-this-name"), ("verify", "call hipress.attach(model) first"),
-                                ("twice", "a model takes one hook")):
+                                ("twice", "a model takes one hook"),
+                                ("broadcast", "'chain' does a broadcast, and an engine averages: take one of"),
+                                ("another hook", "has the communication hook allreduce_hook, and DDP takes one")):
                 self.assertIn(words, said[name], name)
+            self.assertEqual(said["threads"], 0)
+
+    def test_a_copy_is_part_of_no_job(self):
+        for found, plain, said in run(2, copies):
+            for ours in found:
+                self.assertEqual({name: ours[name].tolist() for name in ours}, {name: plain[name].tolist() for name in plain})
+            self.assertIn("this hook is a copy", said)
+
+    def test_a_job_waits_as_long_as_its_process_group(self):
+        for asked in run(2, asked_timeouts):
+            self.assertEqual(asked, [ranks.DEADLINE_S, 7])
+
+    def test_the_interface_of_gloo_is_read_as_gloo_reads_it(self):
+        for value, interface in (("", ""), ("eth1", "eth1"), ("lo,eth0", "lo"), (" eth0 , eth1", "eth0"), ("^lo,docker0", ""),
+                                 (",", "")):
+            with self.subTest(value), mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=value):
+                self.assertEqual(_ddp._gloo_interface(), interface)
 
     def test_a_plan_file_of_a_captured_model(self):
         with tempfile.TemporaryDirectory() as path:
