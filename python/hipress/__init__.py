@@ -21,7 +21,7 @@ def _require_torch() -> None:
                           f"torch from PyPI, for this interpreter ({error})") from error
 
 
-def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=30.0, seed=1, rendezvous=None,
+def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=None, seed=1, rendezvous=None,
            network=None):
     """Synchronises the gradients of a DistributedDataParallel as a plan says; see hipress._ddp.attach."""
     _require_torch()
