@@ -251,7 +251,7 @@ end_group() { kill -KILL -- "-$1" 2>/dev/null || true; }
 outcome() {
   if [[ -s $work/detail ]]; then
     cat "$work/detail"
-  elif [[ $1 -ne 0 ]]; then
+  elif [[ $1 -ne 0 && $1 -ne $late_status ]]; then
     echo "status $1: $(grep -v '^[[:space:]]*$' "$work/log" | tail -n 1)"
   fi
 }
