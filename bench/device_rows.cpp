@@ -186,9 +186,9 @@ class DeviceBench {
     std::byte* const memory = arena_.take(bytes);
     device_.drain();
     const StagedSlices slices(*codec, shape, count, memory);
-    for (int slice = 0; slice < count; ++slice) {
-      profiler::fill_with_gradient(device_, slices.values(slice), elements);
-    }
+    std::vector<float*> gradients;
+    for (int slice = 0; slice < count; ++slice) gradients.push_back(slices.values(slice));
+    profiler::fill_with_gradient(device_, gradients, elements);
     const int encodes = slices.works() - 1;
     const auto steps = [&](int first, int last) {
       return median_s([&, turn = 0](int) mutable {

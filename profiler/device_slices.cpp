@@ -85,20 +85,24 @@ void DeviceSlices::merge(Stream stream) {
 void DeviceSlices::fill() {
   constexpr Stream kStream = Stream::kOwnCodec;
   device_.clear(arena_, each() * count_, kStream);
+  std::vector<float*> slices;
   for (int i = 0; i < count_; ++i) {
-    fill_with_gradient(device_, reinterpret_cast<float*>(arena_ + each() * i), elements_);
+    slices.push_back(reinterpret_cast<float*>(arena_ + each() * i));
   }
+  fill_with_gradient(device_, slices, elements_);
   for (int i = 0; i < count_; ++i) encode(kStream);
   device_.drain();
 }
 
-void fill_with_gradient(Device& device, float* values, std::int64_t elements) {
+void fill_with_gradient(Device& device, std::span<float* const> slices, std::int64_t elements) {
   std::vector<float> some(static_cast<std::size_t>(std::min<std::int64_t>(elements, 1 << 20)));
   replay::fill_inputs({.seed = 1}, 0, some);
   const auto most = static_cast<std::int64_t>(some.size());
-  for (std::int64_t at = 0; at < elements; at += most) {
-    const std::int64_t part = std::min(elements - at, most);
-    device.copy(values + at, some.data(), bytes_of(part), Stream::kOwnCodec);
+  for (float* const values : slices) {
+    for (std::int64_t at = 0; at < elements; at += most) {
+      const std::int64_t part = std::min(elements - at, most);
+      device.copy(values + at, some.data(), bytes_of(part), Stream::kOwnCodec);
+    }
   }
   device.drain();  // `some` goes away
 }

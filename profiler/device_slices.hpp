@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/codec/codec.hpp"
 #include "runtime/device.hpp"
@@ -13,9 +14,10 @@ constexpr std::int64_t bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Leaves in a device's memory numbers as a replay's gradients have them, the same again after 2^20
-/// elements, and waits until they are there.
-void fill_with_gradient(runtime::Device& device, float* values, std::int64_t elements);
+/// Leaves in slices of a device's memory numbers as a replay's gradients have them, the same in
+/// each and again after 2^20 elements, and waits until they are there.
+void fill_with_gradient(runtime::Device& device, std::span<float* const> slices,
+                        std::int64_t elements);
 
 /// Slices of one size in a device's memory, each with all that a codec's tasks touch. They are
 /// taken in turn: enough of them, and data comes from memory and not from a cache.

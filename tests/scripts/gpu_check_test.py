@@ -5,8 +5,8 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
