@@ -277,6 +277,16 @@ void compare_lossless(const Workspace& work, const Options& options, bench::Repo
   }
 }
 
+/// Writes the rows; `names` are such as --only takes.
+int finish(const bench::Report& report, const Options& options, const char* names) {
+  if (report.empty()) {
+    throw io::InputError(fmt::format("--only: no case's name contains '{}'; such names are {}",
+                                     options.only, names));
+  }
+  report.write(options.json);
+  return 0;
+}
+
 /// A GPU's rows, or those of a device that the host plays, which shows that they can be made.
 int run_on_device(const Options& options) {
   bench::Report report;
@@ -294,13 +304,7 @@ int run_on_device(const Options& options) {
   }
   fmt::print(stderr, "{}\n", device->name());
   bench::add_device_rows(report, *device, rows, !fake);
-  if (report.empty()) {
-    throw io::InputError(fmt::format(
-        "--only: no case's name contains '{}'; such names are onebit.encode.2^20 and launch.host",
-        options.only));
-  }
-  report.write(options.json);
-  return 0;
+  return finish(report, options, "onebit.encode.2^20 and launch.host");
 }
 
 int run(const Options& options) {
@@ -317,13 +321,7 @@ int run(const Options& options) {
     compare_with_handwritten(row, work, options, report);
   }
   compare_lossless(work, options, report);
-  if (report.empty()) {
-    throw io::InputError(fmt::format(
-        "--only: no case's name contains '{}'; such names are onebit.encode and dgc.decode_add",
-        options.only));
-  }
-  report.write(options.json);
-  return 0;
+  return finish(report, options, "onebit.encode and dgc.decode_add");
 }
 
 }  // namespace
