@@ -448,7 +448,7 @@ step_counters() {
   [[ -s $rows ]] || bench_rows rows --elements 16777216 --only 2^24
   [[ -s $rows ]] || rows=$work/rows.txt
   for case in $(awk '$4 == "traffic_floor" && $1 ~ /\^24$/ { print $6, $1 }' "$rows" | sort -g | awk 'NR <= 3 { print $2 }'); do
-    ncu --csv --metrics dram__bytes.sum,gpu__time_duration.sum --launch-skip 20 --launch-count 20 \
+    ncu --target-processes all --csv --metrics dram__bytes.sum,gpu__time_duration.sum --launch-skip 20 --launch-count 20 \
       "$(command -v bench_codecs)" --device cuda --elements 16777216 --bursts 1 --only "$case" >"$work/$case.csv" ||
       { failed=1; continue; }
     # Columns of ncu's table: …, metric's name, its unit, its value.
