@@ -92,6 +92,7 @@ class LayoutMaker {
     const Strategy& strategy = carriers_.of(algorithm);
     const bool whole = strategy.form == Strategy::Form::kWhole;
     if (whole && algorithm != nullptr && !staged) require_half_precision(g, strategy);
+    if (algorithm != nullptr && algorithm->own_optimizer) require_encoded(g, strategy);
     layout_.units.push_back(
         {.name = gradient.name,
          .elements = gradient.elements,
@@ -140,6 +141,17 @@ class LayoutMaker {
         std::string(strategy.name) +
         " adds gradients as they travel, which fp16, bf16 and raw ones allow; take ps or ring, one "
         "of these algorithms, or leave the gradient raw");
+  }
+
+  void require_encoded(std::uint32_t g, const Strategy& strategy) const {
+    if (strategy.form == Strategy::Form::kEncoded || plan_.nodes == 1) return;
+    const Algorithm& algorithm =
+        plan_.algorithms.at(static_cast<std::size_t>(plan_.decisions[g].algorithm));
+    throw std::invalid_argument(
+        quoted(model_, g) + " is compressed with " + algorithm.name +
+        ", an optimizer of its own, which has to see every node's gradient once, but " +
+        std::string(strategy.name) +
+        " adds gradients before it encodes them: take allgather, or set the momentum to 0");
   }
 
   void group_by_hand() {

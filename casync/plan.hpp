@@ -22,6 +22,9 @@ struct Algorithm {
   /// Decoded values are as coarse as fp16 or bf16, so sums that travel are kept in range by
   /// dividing every contribution by N first.
   bool half_precision = false;
+  /// It does to a node's own gradient what an optimizer does, such as momentum, so every node's
+  /// gradient has to be encoded once: Strategy::Form::kEncoded.
+  bool own_optimizer = false;
 
   /// One stage's message of a staged codec.
   struct Factor {

@@ -54,7 +54,8 @@ casync::Algorithm algorithm_of(const std::string& name,
   casync::Algorithm algorithm{
       .name = name,
       .encoded_bytes = [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
-      .half_precision = codec->traits().half_precision};
+      .half_precision = codec->traits().half_precision,
+      .own_optimizer = codec->traits().own_optimizer};
   if (!codec->traits().staged) return algorithm;
   algorithm.stages = [codec](kernels::Shape shape) {
     std::vector<casync::Algorithm::Factor> factors;

@@ -278,6 +278,10 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
 void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
                      const PlanReport& report) {
   YAML::Emitter out;
+  for (const casync::Algorithm& algorithm : plan.algorithms) {
+    if (!algorithm.own_optimizer) continue;
+    out << YAML::Comment(kernels::optimizer_note(algorithm.name)) << YAML::Newline;
+  }
   out << YAML::BeginMap;
   const auto entry = [&](const char* key, const auto& value) {
     out << YAML::Key << key << YAML::Value << value;

@@ -201,7 +201,7 @@ Engine::Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> co
   lay_out();
   runtime_ = std::make_unique<Runtime>(
       endpoint_, program_, unit_memory_, states_,
-      RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s, .pace = Pace::kUnit});
+      RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s, .pace = Pace::kUnit, .keeps_undo = true});
   finisher_ = std::thread([this] { take_ended(); });
 }
 
@@ -279,6 +279,7 @@ Work Engine::submit(std::uint32_t gradient, const Tensor& tensor) {
     }
     slot.work = state;
     slot.tensor = tensor;
+    slot.revocable = false;
     UnitState& unit = units_[slot.unit];
     if (++unit.submitted == program_.layout().units[slot.unit].members.size()) ++under_way_;
   }
@@ -299,14 +300,15 @@ Work Engine::submit(std::uint32_t gradient, const Tensor& tensor) {
 void Engine::copied(std::uint32_t gradient) {
   const std::uint32_t number = slots_[gradient].unit;
   UnitState& unit = units_[number];
-  std::uint64_t iteration = 0;
+  std::uint64_t iteration = 0, step = 0;
   {
     const std::lock_guard lock(mutex_);
     if (++unit.copied < program_.layout().units[number].members.size()) return;
     iteration = unit.iteration++;
+    step = unit.step++;
   }
   std::ranges::fill(unit.padding, 0.0f);
-  runtime_->begin_unit(number, iteration);
+  runtime_->begin_unit(number, iteration, step);
 }
 
 void Engine::copy_from_device(std::uint32_t gradient) {
@@ -329,9 +331,9 @@ void Engine::copy_to_tensors(std::span<const std::uint32_t> gradients) {
   constexpr Stream kStream = Stream::kInbound;
   bool on_device = false;
   for (const std::uint32_t gradient : gradients) {
-    const Slot& slot = slots_[gradient];
+    Slot& slot = slots_[gradient];
     const Tensor& tensor = slot.tensor;
-    narrow(slot.memory, tensor.type, tensor.on_device ? slot.staging : tensor.data);
+    slot.finite = narrow(slot.memory, tensor.type, tensor.on_device ? slot.staging : tensor.data);
     if (!tensor.on_device) continue;
     on_device = true;
     const std::lock_guard lock(device_mutex_);
@@ -371,8 +373,11 @@ void Engine::end_unit(std::uint32_t unit) {
   {
     const std::lock_guard lock(mutex_);
     // All of it before any Work is done, since whoever waits for one may submit at once.
-    for (const std::uint32_t member : members) ended.push_back(std::move(slots_[member].work));
-    units_[unit].submitted = units_[unit].copied = 0;
+    for (const std::uint32_t member : members) {
+      ended.push_back(std::move(slots_[member].work));
+      slots_[member].revocable = true;
+    }
+    units_[unit].submitted = units_[unit].copied = units_[unit].discarded = 0;
   }
   for (const auto& work : ended) work->end(nullptr);
   const std::lock_guard lock(mutex_);
@@ -412,6 +417,46 @@ void Engine::require_idle() {
   }
 }
 
+bool Engine::all_finite() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(slots_, &Slot::finite);
+}
+
+void Engine::discard(std::span<const std::uint32_t> gradients) {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  for (const std::uint32_t gradient : gradients) {
+    if (gradient >= slots_.size()) {
+      throw std::invalid_argument(fmt::format(
+          "gradient {} is discarded; there are {}, counted from 0", gradient, slots_.size()));
+    }
+    if (!slots_[gradient].work) continue;
+    throw std::logic_error(fmt::format(
+        "gradient {} is under way, and what it had last can no longer be discarded: do it before "
+        "the next iteration",
+        io::quote(compiled_->model.gradients[gradient].name)));
+  }
+  for (const std::uint32_t gradient : gradients) {
+    Slot& slot = slots_[gradient];
+    if (!std::exchange(slot.revocable, false)) continue;
+    slot.finite = true;
+    const std::int64_t first = slot.memory.data() - unit_memory_[slot.unit].data();
+    runtime_->take_back(slot.unit, first, static_cast<std::int64_t>(slot.memory.size()));
+    UnitState& unit = units_[slot.unit];
+    if (++unit.discarded == program_.layout().units[slot.unit].members.size()) --unit.step;
+  }
+}
+
+std::string Engine::notes() const {
+  std::string notes;
+  const plans::ResolvedPlan& plan = compiled_->plan;
+  for (std::size_t i = 0; i < plan.codecs.size(); ++i) {
+    if (!plan.codecs[i]->traits().own_optimizer) continue;
+    notes += kernels::optimizer_note(plan.plan.algorithms[i].name) + "\n";
+  }
+  return notes;
+}
+
 float* Engine::count_of(std::uint32_t gradient) {
   return states_.get(compiled_->model.gradients[gradient].name, kCountRole, kCountDigits, 1);
 }
@@ -419,7 +464,7 @@ float* Engine::count_of(std::uint32_t gradient) {
 void Engine::save_state(const std::string& path) {
   require_idle();
   for (std::uint32_t g = 0; g < slots_.size(); ++g) {
-    write_count(units_[slots_[g].unit].iteration, count_of(g));
+    write_count(units_[slots_[g].unit].step, count_of(g));
   }
   states_.save(path);
 }
@@ -429,7 +474,9 @@ void Engine::load_state(const std::string& path) {
   for (std::uint32_t g = 0; g < slots_.size(); ++g) count_of(g);
   states_.restore(path);
   for (std::uint32_t g = 0; g < slots_.size(); ++g) {
-    units_[slots_[g].unit].iteration = read_count(count_of(g));
+    UnitState& unit = units_[slots_[g].unit];
+    unit.iteration = unit.step = read_count(count_of(g));
+    slots_[g].revocable = false;
   }
 }
 

@@ -147,6 +147,17 @@ class Engine {
   /// under way fail with that. Any thread may call it, also while others wait or submit.
   void abort(const std::string& reason) noexcept;
 
+  /// Whether the means that tensors were given last, of all gradients, are finite numbers. It is the
+  /// same on every rank.
+  bool all_finite() const;
+  /// The last means of these gradients were not applied to anything: what encoders keep for them
+  /// becomes what it was before, as if this iteration had not been, so that nothing is lost of what
+  /// they had saved up for later. Every rank does the same, before it submits them again. Does
+  /// nothing for a gradient of which nothing was averaged since. std::logic_error if one of them is
+  /// under way; std::invalid_argument for one that there is not. Throws as Work::wait() if the
+  /// engine has failed.
+  void discard(std::span<const std::uint32_t> gradients);
+
   /// Writes what encoders keep between iterations, and how many iterations each unit has had, to a
   /// file that appears at once and complete. Waits for what is under way; std::logic_error if
   /// members of a bulk group are submitted and others are not. Throws as Work::wait() if the engine
@@ -159,6 +170,9 @@ class Engine {
   void load_state(const std::string& path);
 
   const Compiled& compiled() const { return *compiled_; }
+  /// What whoever trains with the plan must know, a line each; empty: nothing. Algorithms that do
+  /// not average, such as one with momentum, are named here.
+  std::string notes() const;
 
  private:
   /// A gradient on this rank.
@@ -168,11 +182,15 @@ class Engine {
     Tensor tensor;                      ///< what was submitted last
     std::byte* staging = nullptr;       ///< with a GPU: as many values in pinned memory
     std::shared_ptr<Work::State> work;  ///< under way; null: none is
+    bool finite = true;                 ///< what it was given last
+    bool revocable = false;             ///< its last iteration can be discarded
   };
   struct UnitState {
     std::uint32_t submitted = 0;  ///< members of this iteration
     std::uint32_t copied = 0;     ///< members whose values are in the unit's memory
+    std::uint32_t discarded = 0;  ///< members of the last iteration
     std::uint64_t iteration = 0;  ///< the next to begin
+    std::uint64_t step = 0;       ///< the codecs' next: iterations that were not discarded
     std::span<float> padding;     ///< of a bulk group: zeros behind its members
   };
 
@@ -201,7 +219,7 @@ class Engine {
   std::mutex device_mutex_;  ///< while something is enqueued there
   std::unique_ptr<Runtime> runtime_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable idle_;  ///< nothing is under way, or the engine has failed
   std::vector<Slot> slots_;       ///< per gradient
   std::vector<UnitState> units_;

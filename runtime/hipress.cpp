@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -24,6 +25,7 @@ struct hipress_engine {
   std::unique_ptr<transport::Endpoint> endpoint;
   std::unique_ptr<runtime::Device> device;
   std::unique_ptr<runtime::Engine> engine;
+  std::string notes;
 };
 
 struct hipress_work {
@@ -207,6 +209,7 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
       *made->endpoint, compiled,
       runtime::EngineOptions{
           .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
+  made->notes = made->engine->notes();
   return made;
 }
 
@@ -322,6 +325,27 @@ hipress_status hipress_wait_all(hipress_work** works, size_t count, double secon
 int hipress_done(const hipress_work* work) { return work != nullptr && work->work.done() ? 1 : 0; }
 
 void hipress_release(hipress_work* work) { delete work; }
+
+hipress_status hipress_all_finite(const hipress_engine* engine, int* finite) {
+  return guarded([&] {
+    required(finite, "finite") = required(engine, "engine").engine->all_finite() ? 1 : 0;
+  });
+}
+
+hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients, size_t count) {
+  return guarded([&] {
+    runtime::Engine& on = *required(engine, "engine").engine;
+    if (gradients != nullptr) return on.discard({gradients, count});
+    if (count != 0) throw std::invalid_argument("gradients is null, and count is not 0");
+    std::vector<std::uint32_t> all(on.compiled().model.gradients.size());
+    std::iota(all.begin(), all.end(), 0u);
+    on.discard(all);
+  });
+}
+
+const char* hipress_notes(const hipress_engine* engine) {
+  return engine == nullptr ? "" : engine->notes.c_str();
+}
 
 hipress_status hipress_save_state(hipress_engine* engine, const char* path) {
   return guarded([&] { required(engine, "engine").engine->save_state(&required(path, "path")); });

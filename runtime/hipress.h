@@ -144,6 +144,19 @@ HIPRESS_API int hipress_done(const hipress_work* work);
 /** Frees a work that nobody will wait for; what was submitted goes on. Null is nothing. */
 HIPRESS_API void hipress_release(hipress_work* work);
 
+/** Sets `*finite` to 1 if the means that tensors were given last are all finite numbers, else to 0; the same on every
+ * rank. A loss scaler skips a step that has others: see hipress_discard(). */
+HIPRESS_API hipress_status hipress_all_finite(const hipress_engine* engine, int* finite);
+
+/** The last means of `count` gradients (null and 0: of all) were not applied, as in a step that is skipped: what encoders
+ * keep for them becomes what it was before, so that what they had saved up for later is not lost. All ranks do the same,
+ * before they submit these gradients again. */
+HIPRESS_API hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients, size_t count);
+
+/** What whoever trains with the plan must know, a line each, such as that an algorithm with momentum does not average;
+ * empty: nothing. It lives until hipress_close(). */
+HIPRESS_API const char* hipress_notes(const hipress_engine* engine);
+
 /** Writes what encoders keep between iterations (residuals, factors, counts of iterations) to a file, which appears at
  * once and complete. A checkpoint is such a file of every rank. Waits for what is under way. Not while another thread
  * submits. */

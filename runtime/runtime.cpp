@@ -100,6 +100,7 @@ void Runtime::stop() noexcept {
 
 void Runtime::prepare_states(kernels::StateStore& states) {
   states_.resize(program_.tasks().size());
+  undo_of_.assign(states_.size(), kNoIndex);
   for (std::uint32_t index = 0; index < states_.size(); ++index) {
     const LocalTask& local = program_.tasks()[index];
     if (local.task.kind != Kind::kEncode || casync::is_staged(local.task)) continue;
@@ -110,6 +111,14 @@ void Runtime::prepare_states(kernels::StateStore& states) {
     states_[index] = states.slice_of(codec, state_name(unit, program_.model()),
                                      static_cast<std::uint32_t>(local.task.role), unit.elements,
                                      local.slice.begin, local.slice.elements);
+    if (!options_.keeps_undo) continue;
+    undo_of_[index] = undo_.add({.unit = local.task.gradient,
+                                 .first = local.slice.begin,
+                                 .elements = local.slice.elements,
+                                 .codec = &codec,
+                                 .state = states_[index],
+                                 .arrays = state_arrays(codec),
+                                 .length = local.slice.elements});
   }
 }
 
@@ -136,8 +145,16 @@ void Runtime::prepare_stages(kernels::StateStore& states) {
     if (!what.is_staged()) continue;
     std::vector<std::span<float>> factors(units_.begin() + what.first_factor,
                                           units_.begin() + what.first_factor + what.stages);
-    staged_.try_emplace(unit, layout, unit, program_.model(), program_.plan(), units_[unit],
-                        std::move(factors), state_of);
+    const StagedUnit& staged =
+        staged_
+            .try_emplace(unit, layout, unit, program_.model(), program_.plan(), units_[unit],
+                         std::move(factors), state_of)
+            .first->second;
+    if (!options_.keeps_undo) continue;
+    for (Undo::Encoder& encoder : staged.encoders()) {
+      encoder.unit = unit;
+      undo_of_staged_[unit].push_back(undo_.add(encoder));
+    }
   }
 }
 
@@ -196,8 +213,9 @@ void Runtime::prepare_messages(Part& part) {
            [this](const transport::PeerError& e) { fail(std::make_exception_ptr(named(e))); }});
 }
 
-void Runtime::reset(Part& part, std::uint64_t iteration) {
+void Runtime::reset(Part& part, std::uint64_t iteration, std::uint64_t step) {
   part.iteration = iteration;
+  part.step = step;
   part.remaining = static_cast<std::uint32_t>(part.tasks.size());
   for (const std::uint32_t index : part.tasks) waits_for_[index] = waits_at_first_[index];
 }
@@ -207,7 +225,7 @@ void Runtime::begin(std::uint64_t iteration) {
     const std::lock_guard lock(mutex_);
     rethrow_failure();
     bytes_sent_ = 0;
-    reset(parts_.front(), iteration);
+    reset(parts_.front(), iteration, iteration);
   }
   parts_.front().exchange->begin(iteration);
 }
@@ -250,14 +268,14 @@ void Runtime::wait() {
   finish(*parts_.front().exchange);
 }
 
-void Runtime::begin_unit(std::uint32_t unit, std::uint64_t iteration) {
+void Runtime::begin_unit(std::uint32_t unit, std::uint64_t iteration, std::uint64_t step) {
   Part& part = parts_[unit];
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
     ++under_way_;
     progress_ = Clock::now();
-    reset(part, iteration);
+    reset(part, iteration, step);
   }
   try {
     part.exchange->begin(iteration);
@@ -358,7 +376,7 @@ void Runtime::run(std::uint32_t index) {
 
 void Runtime::run_body(const LocalTask& local, std::uint32_t index) {
   if (casync::is_staged(local.task)) {
-    return encode_or_decode(local, parts_[part_of_[index]].iteration);
+    return encode_or_decode(local, parts_[part_of_[index]]);
   }
   std::vector<std::uint32_t> batch{index};
   const auto members = program_.members(local);
@@ -385,7 +403,7 @@ Operands Runtime::operands(std::uint32_t index) const {
   if (local.task.kind == Kind::kEncode) {
     return {
         slice(local), buffer(local.message), states_[index],
-        draw_key(local.task, local.slice.begin, options_.seed, parts_[part_of_[index]].iteration)};
+        draw_key(local.task, local.slice.begin, options_.seed, parts_[part_of_[index]].step)};
   }
   const auto used = [this](std::uint32_t message) {
     return buffer(message).first(static_cast<std::size_t>(message_bytes_[message]));
@@ -400,7 +418,16 @@ Operands Runtime::operands(std::uint32_t index) const {
   return {used_slice(local), used(local.message), {}, {}};
 }
 
+void Runtime::keep(std::span<const std::uint32_t> batch) {
+  for (const std::uint32_t index : batch) {
+    if (undo_of_[index] != kNoIndex) {
+      undo_.keep(undo_of_[index], parts_[part_of_[index]].iteration);
+    }
+  }
+}
+
 void Runtime::encode(std::span<const std::uint32_t> batch) {
+  keep(batch);
   std::vector<BoundTask> works;
   for (const std::uint32_t index : batch) {
     works.push_back({&program_.tasks()[index].task, operands(index)});
@@ -428,10 +455,14 @@ void Runtime::merge(std::span<const std::uint32_t> batch) {
   }
 }
 
-void Runtime::encode_or_decode(const LocalTask& local, std::uint64_t iteration) {
+void Runtime::encode_or_decode(const LocalTask& local, const Part& part) {
   StagedUnit& unit = staged_.at(local.task.gradient);
-  if (local.task.kind == Kind::kDecode) return unit.decode(options_.seed, iteration);
-  unit.encode(local.task.stage, options_.seed, iteration);
+  if (local.task.kind == Kind::kDecode) return unit.decode(options_.seed, part.step);
+  const auto kept = undo_of_staged_.find(local.task.gradient);
+  if (kept != undo_of_staged_.end()) {
+    for (const std::uint32_t encoder : kept->second) undo_.keep(encoder, part.iteration);
+  }
+  unit.encode(local.task.stage, options_.seed, part.step);
 }
 
 void Runtime::all_reduce(const LocalTask& local) {

@@ -19,6 +19,7 @@
 #include "runtime/rank_runtime.hpp"
 #include "runtime/ready_tasks.hpp"
 #include "runtime/stages.hpp"
+#include "runtime/undo.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::runtime {
@@ -34,6 +35,7 @@ struct RuntimeOptions {
   /// wait() ends the job after so long without a task done, or a little more: see patience().
   double timeout_s = 30;
   Pace pace = Pace::kIteration;
+  bool keeps_undo = false;  ///< for take_back(), at the pace of units
 };
 
 /// Runs one rank's program on CPUs. It owns two threads, one for codecs and one that issues sends,
@@ -67,12 +69,18 @@ class Runtime : public FallibleRuntime {
   std::vector<Factor> factors() const override;
 
   /// Begins an iteration of the unit, which must have members and not be under way; all of its
-  /// values are in its memory. A failure is wait_for_unit()'s to tell. Any thread may call it.
-  void begin_unit(std::uint32_t unit, std::uint64_t iteration);
+  /// values are in its memory. `step` is what codecs take for the iteration: it lags behind where
+  /// iterations were taken back. A failure is wait_for_unit()'s to tell. Any thread may call it.
+  void begin_unit(std::uint32_t unit, std::uint64_t iteration, std::uint64_t step);
   /// Returns a unit whose values are the means and whose messages have left: it may begin again.
   /// Throws as wait(); returns kNoIndex after stop_waiting(). For one thread.
   std::uint32_t wait_for_unit();
   void stop_waiting();
+  /// Makes what encoders keep for these elements of a unit, which is not under way, what it was
+  /// before the unit's last iteration.
+  void take_back(std::uint32_t unit, std::int64_t first, std::int64_t elements) {
+    undo_.put_back(unit, first, elements);
+  }
   /// Something else that this rank's part depends on has failed: wait_for_unit() throws that.
   using FallibleRuntime::fail;
 
@@ -90,6 +98,7 @@ class Runtime : public FallibleRuntime {
   struct Part {
     std::vector<std::uint32_t> tasks;
     std::uint64_t iteration = 0;
+    std::uint64_t step = 0;  ///< the codecs' iteration
     std::uint32_t remaining = 0;  ///< tasks not yet done
     std::unique_ptr<transport::Exchange> exchange;
   };
@@ -109,7 +118,9 @@ class Runtime : public FallibleRuntime {
   void decode(std::span<const std::uint32_t> batch);
   void merge(std::span<const std::uint32_t> batch);
   /// Of a staged codec.
-  void encode_or_decode(const LocalTask& local, std::uint64_t iteration);
+  void encode_or_decode(const LocalTask& local, const Part& part);
+  /// Lets take_back() put back what these Encodes are about to change.
+  void keep(std::span<const std::uint32_t> batch);
   void all_reduce(const LocalTask& local);
   Operands operands(std::uint32_t index) const;
   void send(const LocalTask& local, std::uint32_t index);
@@ -124,7 +135,7 @@ class Runtime : public FallibleRuntime {
   void complete(std::uint32_t index, Clock::time_point at);
   void release(std::uint32_t index, Clock::time_point at);
   void take_turn(std::uint32_t index, Clock::time_point at);
-  void reset(Part& part, std::uint64_t iteration);
+  void reset(Part& part, std::uint64_t iteration, std::uint64_t step);
   void start(const Part& part, Clock::time_point at);
   /// Ends the job if no task has been done since then for too long.
   void end_if_stalled_since(std::unique_lock<std::mutex>& lock, Clock::time_point since);
@@ -148,6 +159,9 @@ class Runtime : public FallibleRuntime {
   std::unique_ptr<std::byte, Free> arena_;     ///< all messages
   std::vector<std::int64_t> message_bytes_;    ///< in use, per message
   std::vector<kernels::State> states_;         ///< per task
+  Undo undo_;
+  std::vector<std::uint32_t> undo_of_;               ///< per task: its encoder there, or kNoIndex
+  std::map<std::uint32_t, std::vector<std::uint32_t>> undo_of_staged_;  ///< the same, by unit
   std::vector<Interval> intervals_;            ///< per task
   std::vector<std::uint32_t> part_of_;         ///< per task; kNoIndex: it does not run
   std::vector<std::uint32_t> waits_at_first_;  ///< per task: predecessors of its part

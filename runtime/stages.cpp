@@ -26,6 +26,7 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
   for (const casync::Member& member : casync::places(what, model)) {
     const models::Gradient& gradient = model.gradients[member.gradient];
     Part part{.gradient = member.gradient,
+              .first = member.first,
               .shape = shape_of(gradient),
               .values = values.data() + member.first,
               .on_wire = {},
@@ -107,6 +108,22 @@ void StagedUnit::collect_factors(std::vector<Factor>& factors) const {
       factors.push_back({part.gradient, stage, {part.factors[stage], values}});
     }
   }
+}
+
+std::vector<Undo::Encoder> StagedUnit::encoders() const {
+  std::vector<Undo::Encoder> encoders;
+  for (const Part& part : parts_) {
+    const std::vector<kernels::StateArray> arrays = codec_.states(part.shape);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      encoders.push_back({.first = part.first,
+                          .elements = kernels::elements_of(part.shape),
+                          .codec = &codec_,
+                          .state = {part.states[i], arrays[i].elements},
+                          .arrays = 1,
+                          .length = arrays[i].elements});
+    }
+  }
+  return encoders;
 }
 
 void StagedUnit::take_mean(std::uint32_t stage) {

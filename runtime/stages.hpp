@@ -11,6 +11,7 @@
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
 #include "runtime/rank_runtime.hpp"
+#include "runtime/undo.hpp"
 
 namespace hipress::runtime {
 
@@ -38,6 +39,9 @@ class StagedUnit {
   /// Appends what the last decode() used of its gradients' factors.
   void collect_factors(std::vector<Factor>& factors) const;
 
+  /// Each array that is kept between iterations, with the elements of the unit that it belongs to.
+  std::vector<Undo::Encoder> encoders() const;
+
   /// How much of each slice of a stage's factor is in use since its last encode().
   std::int64_t slice_values(std::uint32_t stage) const { return slices_[stage].used; }
 
@@ -52,6 +56,7 @@ class StagedUnit {
   /// means, while those on the wire are still read.
   struct Part {
     std::uint32_t gradient = 0;
+    std::int64_t first = 0;  ///< of the unit's elements
     std::vector<std::int64_t> shape;
     float* values = nullptr;
     std::vector<casync::FactorPart> on_wire;  ///< per stage, in this step; one after the other

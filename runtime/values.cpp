@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -22,6 +23,29 @@ const kernels::Codec& cast_of(models::Dtype type) {
   static const std::unique_ptr<const kernels::Codec> fp16 = kernels::make_codec("fp16");
   static const std::unique_ptr<const kernels::Codec> bf16 = kernels::make_codec("bf16");
   return type == models::Dtype::kFloat16 ? *fp16 : *bf16;
+}
+
+/// Whether no number has an exponent of ones, which is where `kExponent` has its bits.
+template <class Bits, Bits kExponent>
+bool all_finite(const std::byte* numbers, std::size_t count) {
+  const auto bits_of = [](const std::byte* at) {
+    Bits bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return static_cast<Bits>(bits & kExponent);
+  };
+  constexpr std::size_t kBlock = 64;  // a number that compilers know, for vectors
+  Bits most = 0;
+  while (count >= kBlock) {
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      most = std::max(most, bits_of(numbers + i * sizeof(Bits)));
+    }
+    numbers += kBlock * sizeof(Bits);
+    count -= kBlock;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    most = std::max(most, bits_of(numbers + i * sizeof(Bits)));
+  }
+  return most < kExponent;
 }
 
 }  // namespace
@@ -50,13 +74,21 @@ void widen(const void* from, models::Dtype type, std::span<float> to) {
   }
 }
 
-void narrow(std::span<const float> from, models::Dtype type, void* to) {
-  if (type == models::Dtype::kFloat32) {
-    std::memcpy(to, from.data(), from.size_bytes());
-    return;
-  }
-  const kernels::Codec& cast = cast_of(type);
+bool narrow(std::span<const float> from, models::Dtype type, void* to) {
   auto* codes = static_cast<std::byte*>(to);
+  bool finite = true;
+  if (type == models::Dtype::kFloat32) {
+    while (!from.empty()) {  // by the tile, which stays in the nearest cache
+      const std::span<const float> tile = from.first(std::min(kTile, from.size()));
+      std::memcpy(codes, tile.data(), tile.size_bytes());
+      finite &= all_finite<std::uint32_t, 0x7f800000u>(codes, tile.size());
+      codes += tile.size_bytes();
+      from = from.subspan(tile.size());
+    }
+    return finite;
+  }
+  const bool is_half = type == models::Dtype::kFloat16;
+  const kernels::Codec& cast = cast_of(type);
   Tile tile;
   while (!from.empty()) {
     const std::size_t count = std::min(kTile, from.size());
@@ -64,9 +96,12 @@ void narrow(std::span<const float> from, models::Dtype type, void* to) {
         .values = from.data(), .elements = static_cast<std::int64_t>(count), .message = tile.codes};
     cast.encode({&item, 1});
     std::memcpy(codes, tile.codes, 2 * count);
+    finite &= is_half ? all_finite<std::uint16_t, 0x7c00>(codes, count)
+                      : all_finite<std::uint16_t, 0x7f80>(codes, count);
     from = from.subspan(count);
     codes += 2 * count;
   }
+  return finite;
 }
 
 }  // namespace hipress::runtime

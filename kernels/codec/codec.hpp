@@ -44,6 +44,9 @@ struct CodecTraits {
   /// encode() and decode().
   bool staged = false;
   int stages = 1;
+  /// It does to a node's own gradient what an optimizer does, such as momentum: what comes out is no
+  /// mean of gradients, and only strategies that encode every node's gradient once can use it.
+  bool own_optimizer = false;
 };
 
 /// A compression algorithm with its parameters bound, for one device. Immutable and thread-safe:
@@ -106,6 +109,7 @@ struct Parameter {
   double value;
   double least, most;  ///< accepted range, inclusive
   bool whole = false;  ///< whole numbers only
+  bool own = false;    ///< other than 0, it makes CodecTraits::own_optimizer
 };
 
 /// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
@@ -145,6 +149,10 @@ const AlgorithmRow* find_algorithm(std::string_view text);
 /// A parameter's value in an algorithm's text, given or else by the table's default: 0.01 of "dgc"
 /// and "rho". None where it is neither given nor in the table.
 std::optional<double> parameter_value(std::string_view text, std::string_view name);
+
+/// What the user of an algorithm's text must know that does not average gradients: one sentence, or
+/// more; empty: it averages.
+std::string optimizer_note(std::string_view text);
 
 /// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
 std::string algorithm_names();

@@ -46,7 +46,8 @@
       "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
       "maximum")                                                                          \
   ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
-      "the largest rho of all entries, accumulated with momentum; the others wait")       \
+      "the largest rho of all entries; the others wait. With momentum it is an "           \
+      "optimizer of its own, no mean")                                                    \
   ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
       "the largest rho of all entries; the others are added to the next gradient")        \
   ROW(int8block, 2, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625),                        \
@@ -131,7 +132,8 @@ Entry program_entry(int coarseness, const Traffic& traffic, std::string_view hel
                                     .value = declared.value,
                                     .least = declared.least,
                                     .most = declared.most,
-                                    .whole = declared.whole});
+                                    .whole = declared.whole,
+                                    .own = declared.own});
   }
   if (any.cuda.kind == CudaKind::kSparsifier) {
     entry.row.parameters.push_back(
@@ -409,6 +411,25 @@ std::string algorithm_names() {
   std::vector<std::string_view> names;
   for (const Entry& entry : entries()) names.push_back(entry.row.name);
   return fmt::format("{}", fmt::join(names, ","));
+}
+
+std::string optimizer_note(std::string_view text) {
+  const auto [entry, values] = parse(text, kCompileTimeout_s);
+  for (const Parameter& parameter : entry.row.parameters) {
+    const double value = values.at(std::string(parameter.name));
+    if (!parameter.own || value == 0) continue;
+    return fmt::format(
+        "{0} is an optimizer of its own: its {1} acts on every node's gradient before it is sent, "
+        "and what is applied is not the mean of gradients{2}. Take {1} out of the job's "
+        "optimizer, or out of the algorithm",
+        trimmed(text), parameter.name,
+        parameter.name == "momentum"
+            ? fmt::format(", but up to {:.3g} times it; a rate that suits the mean is to be "
+                          "multiplied by {:.3g}",
+                          1 / (1 - value), 1 - value)
+            : std::string());
+  }
+  return {};
 }
 
 bool names_algorithm(std::string_view text) {

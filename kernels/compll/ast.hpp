@@ -30,6 +30,7 @@ struct Parameter {
   std::string name;
   Place place;
   ExpressionPtr value, least, most;  ///< `= value in [least, most]`, where given
+  bool own = false;                  ///< `own type name …`
 };
 
 /// `[&](float a) -> float { … }`

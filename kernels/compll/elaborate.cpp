@@ -124,7 +124,7 @@ void Elaborator::check_helper(const ast::Function& helper) {
   std::vector<Thing> arguments;
   for (std::size_t i = 0; i < helper.parameters.size(); ++i) {
     const ast::Parameter& parameter = helper.parameters[i];
-    if (parameter.type.array || parameter.value != nullptr) {
+    if (parameter.type.array || parameter.value != nullptr || parameter.own) {
       throw CompileError(parameter.place,
                          "a helper function takes scalars, without defaults; arrays stay in the "
                          "encoder and decoder");
@@ -178,6 +178,13 @@ void Elaborator::declare_parameters(const ast::Function& entry) {
                                      "be empty",
                                      parameter.name));
     }
+    made.own = parameter.own;
+    if (made.own && (&entry != encoder_ || !(made.least <= 0 && made.most >= 0))) {
+      throw CompileError(parameter.place,
+                         fmt::format("'{}' makes an algorithm an optimizer of its own unless it is "
+                                     "0: it belongs to an encoder, and its range holds 0",
+                                     parameter.name));
+    }
     add_parameter(std::move(made), parameter.place);
   }
 }
@@ -194,7 +201,7 @@ void Elaborator::add_parameter(ProgramParameter made, const Place& place) {
   for (const ProgramParameter& known : program_.parameters) {
     if (known.name != made.name) continue;
     if (known.kind != made.kind || known.value != made.value || known.least != made.least ||
-        known.most != made.most) {
+        known.most != made.most || known.own != made.own) {
       throw CompileError(place, fmt::format("encoder and decoder declare parameter '{}' "
                                             "differently; they share it",
                                             made.name));

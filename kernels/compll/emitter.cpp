@@ -125,9 +125,9 @@ std::string Emitter::declared_parameters() const {
   if (program_.parameters.empty()) return "";
   std::string rows;
   for (const ProgramParameter& p : program_.parameters) {
-    rows += fmt::format("    {{\"{}\", {}, {}, {}, {}, {}}},\n", p.name,
+    rows += fmt::format("    {{\"{}\", {}, {}, {}, {}, {}{}}},\n", p.name,
                         p.value ? fmt::format("{}", *p.value) : "__builtin_nan(\"\")", p.least,
-                        p.most, p.kind != ScalarKind::kFloat, p.multiple);
+                        p.most, p.kind != ScalarKind::kFloat, p.multiple, p.own ? ", true" : "");
   }
   return fmt::format("[[maybe_unused]] constexpr DeclaredParameter k{}Parameters[] = {{\n{}}};\n\n",
                      struct_name(), rows);

@@ -119,6 +119,7 @@ class Parser {
 
   Parameter parameter() {
     Parameter parameter;
+    parameter.own = sees("own") && kTypeNames.contains(peek(1).text) && accept("own");
     parameter.type = type();
     const Token token = name("a parameter's name");
     parameter.name = token.text;

@@ -160,6 +160,7 @@ struct ProgramParameter {
   std::optional<double> value;  ///< default; without it the user must give one
   double least = 0, most = 0;
   int multiple = 1;  ///< whole numbers: what divides every value
+  bool own = false;  ///< other than 0, it makes the algorithm an optimizer of its own
 };
 
 /// Where arrays get their lengths and indices from.

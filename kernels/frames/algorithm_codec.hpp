@@ -13,6 +13,9 @@ class AlgorithmCodec : public Codec {
     program_.bind(values, bound_);
     traits_.state_arrays = program_.state_arrays;
     traits_.error_feedback = program_.state_arrays > 0;
+    for (int i = 0; i < program_.parameter_count; ++i) {
+      if (program_.parameters[i].own && values[i] != 0) traits_.own_optimizer = true;
+    }
     traits_.sparse = program_.cuda.kind == CudaKind::kSparsifier;
   }
 

@@ -20,6 +20,7 @@ struct DeclaredParameter {
   double least, most;
   bool whole;
   int multiple = 1;  ///< whole numbers: what divides every value
+  bool own = false;  ///< other than 0, it makes the algorithm an optimizer of its own
 };
 
 inline constexpr int kMaxParameters = 32;

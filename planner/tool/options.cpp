@@ -97,8 +97,9 @@ void declare_options(CLI::App& app, Options& options) {
   models::declare(app, options.times);
   app.add_option("--algorithm", options.algorithms,
                  "Algorithms that the plan may use, separated by commas (fp16 only if it is "
-                 "listed), or none; 'powersgd(rank=1|2|4)' for one with several values. Default "
-                 "of a broadcast: those that lose nothing")
+                 "listed), or none; 'powersgd(rank=1|2|4)' for one with several values. All average "
+                 "gradients but dgc with a momentum, which is an optimizer of its own. Default of a "
+                 "broadcast: those that lose nothing")
       ->each([&](const std::string&) { options.algorithms_given = true; })
       ->capture_default_str();
   app.add_option(
@@ -239,6 +240,8 @@ Problem problem_of(const Options& options, const SearchRow& search, const models
 
 void warn_of_assumptions(const Options& options, const Problem& problem) {
   for (const std::string& name : problem.algorithms) {
+    const std::string note = kernels::optimizer_note(name);
+    if (!note.empty()) spdlog::warn("{}", note);
     if (!problem.accuracy.is_assumed(name)) continue;
     spdlog::warn(
         "how much {} gives up is not known: it is taken to be as coarse as dgc; --accuracy "

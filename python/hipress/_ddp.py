@@ -73,7 +73,11 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
     except BaseException:
         engine.close()
         raise
+    hook.partial = ddp.find_unused_parameters or getattr(ddp, "static_graph", False)
     ddp.register_forward_pre_hook(hook.refuse_after_failure)
+    for note in engine.notes.splitlines():
+        if dist.get_rank(ddp.process_group) == 0:
+            warnings.warn(note, stacklevel=2)
     _hooks[ddp] = hook
     _warn_of_large_buckets(ddp, parameters)
     return hook
@@ -305,7 +309,10 @@ class Hook:
         self._device = device
         self._layouts = {}
         self._pending = []
+        self._watched = []  #: parameters of the step under way, with their gradients before it
         self._failure = None
+        #: Ranks may leave parameters out of a step.
+        self.partial = False
 
     def __getstate__(self) -> dict:
         """A copy, as of a model that is pickled or deep-copied, is part of no job: it synchronises nothing, and the copied model has
@@ -361,13 +368,53 @@ class Hook:
             self._pending.append((future, buffer, event))
         else:
             self._pending.append((future, buffer, None))
+        if self.partial:
+            self._watch(bucket)
         self.engine.submit(layout.count, layout.numbers, layout.tensors)
         if bucket.is_last():
             self.engine.wait()
+            if not self.engine.all_finite():
+                self.engine.discard()  # a loss scaler skips this step
+            if self._watched:
+                self._after_backward(self._discard_unused)
             pending, self._pending = self._pending, []
             for done, mean, _ in pending:
                 done.set_result(mean)
         return future
+
+    def _watch(self, bucket) -> None:
+        """Notes what gradients the bucket's parameters have, so that _discard_unused() sees whether they were given the means."""
+        for parameter, view in zip(bucket.parameters(), bucket.gradients()):
+            grad = parameter.grad
+            before = None if grad is None else (grad.data_ptr(), grad._version)
+            self._watched.append((parameter, before, view.data_ptr()))
+
+    def _after_backward(self, call) -> None:
+        """Calls it when backward is over and DDP has handed the means out: it queues that after this hook has returned, so that a
+        callback that is queued by a callback comes behind it."""
+        queue = torch.autograd.Variable._execution_engine.queue_callback
+        queue(lambda: queue(call))
+
+    def _discard_unused(self) -> None:
+        """DDP leaves the gradients of parameters alone that no rank has used: what was averaged for them is not applied."""
+        watched, self._watched = self._watched, []
+        unused = []
+        for parameter, before, mean in watched:
+            grad = parameter.grad
+            untouched = grad is None or (before == (grad.data_ptr(), grad._version) and grad.data_ptr() != mean)
+            if untouched and id(parameter) in self._numbers:
+                unused.append(self._numbers[id(parameter)])
+        if unused and self._failure is None:
+            self.engine.discard(unused)
+
+    def discard(self) -> None:
+        """Says that the gradients of the last step are not applied, and goes back to the residuals and factors from before it, so that
+        what they had saved up is not lost. Every rank calls it, before the next backward. The hook does so itself for a step with
+        numbers that are not finite, which loss scalers skip, and for parameters that no rank has used; call it for steps that are
+        skipped for another reason. Error if the job has failed."""
+        if self._failure is not None:
+            raise self._failure
+        self.engine.discard()
 
     def _future(self):
         if self._device < 0:
@@ -377,7 +424,7 @@ class Hook:
     def _end(self, error: Error) -> None:
         """After a failure: every later step raises it again."""
         self._failure = error
-        self._pending = []
+        self._pending, self._watched = [], []
         self.engine.close()
 
     def state_dict(self) -> dict:

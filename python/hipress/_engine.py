@@ -105,6 +105,24 @@ class Engine:
                 check(status)
                 return
 
+    def all_finite(self) -> bool:
+        """Whether the means of the last iteration are finite numbers: the same on every rank."""
+        finite = ctypes.c_int()
+        check(library().hipress_all_finite(self._handle, ctypes.byref(finite)))
+        return bool(finite.value)
+
+    def discard(self, numbers=None) -> None:
+        """The last means of these gradients (None: of all) are not applied: what encoders keep becomes what it was before. Every
+        rank does the same."""
+        if numbers is None:
+            return check(library().hipress_discard(self._handle, None, 0))
+        check(library().hipress_discard(self._handle, (ctypes.c_uint32 * len(numbers))(*numbers), len(numbers)))
+
+    @property
+    def notes(self) -> str:
+        """What whoever trains with the plan must know, a line each; empty: nothing."""
+        return library().hipress_notes(self._handle).decode()
+
     def save_state(self, path: str) -> None:
         """Writes what this rank's encoders keep between iterations to a file."""
         check(library().hipress_save_state(self._handle, path.encode()))

@@ -207,6 +207,12 @@ TEST_CASE("mistakes outside an encoder have their message") {
        "t.pse:1:6:", "never given a value"},
       {"default outside its range", "void AEncode(float* g, uint8* c, uint8 b = 9 in [1, 8]) {}",
        "t.pse:1:40:", "must lie in its range"},
+      {"own parameter without 0", "void AEncode(float* g, uint8* c, own float m = 1 in [1, 2]) {}",
+       "t.pse:1:44:", "its range holds 0"},
+      {"own parameter of a decoder", "void ADecode(uint8* c, float* g, own float m = 0) {}",
+       "t.pse:1:44:", "belongs to an encoder"},
+      {"own parameter of a helper", "float f(own float x) { return x; }", "t.pse:1:19:",
+       "takes scalars, without defaults"},
       {"encoder that returns", "int AEncode(float* g, uint8* c) {}", "t.pse:1:1:", "returns void"},
   };
   for (const Wrong& wrong : wrongs) {

@@ -523,7 +523,7 @@ Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, flo
   if (algorithm == "onebit") return onebit(inputs, divisor, residual);
   if (algorithm == "tbq") return tbq(inputs, divisor, residual, 0.5f);
   if (algorithm == "terngrad") return terngrad(inputs, divisor, 2, key);
-  if (algorithm == "dgc") return dgc(inputs, divisor, residual, 0.01, 0.9f);
+  if (algorithm == "dgc") return dgc(inputs, divisor, residual, 0.01, 0);
   if (algorithm == "graddrop") return graddrop(inputs, divisor, residual, 0.01);
   if (algorithm == "fp16") return fp16(inputs, divisor);
   if (algorithm == "bf16") return bf16(inputs, divisor);

@@ -55,7 +55,7 @@ TEST_CASE("what an encode remembers of the last one never changes a message") {
        std::initializer_list<std::pair<const char*, std::int64_t>>{
            {"dgc", 100000},
            {"graddrop", 100000},
-           {"dgc(rho=0.2,momentum=0)", 100000},
+           {"dgc(rho=0.2,momentum=0.9)", 100000},
            {"dgc", 3000},
            {"graddrop(rho=0.3)", 40}}) {
     const auto codec = make_codec(algorithm);

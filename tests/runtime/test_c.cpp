@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/hipress.h"
 
 using Catch::Contains;
+using Catch::Equals;
 
 namespace {
 
@@ -233,6 +235,50 @@ TEST_CASE("C: an engine goes on where another left off") {
   CHECK(average_many(second) == average_many(first));  // refused files have changed nothing
   for (hipress_engine* const engine : {first, second, third, raw}) hipress_close(engine);
   std::filesystem::remove(path);
+}
+
+TEST_CASE("C: an iteration that was discarded leaves no trace") {
+  const std::string plan = GENERATE("onebit", "tbq(tau=0.1)", "graddrop(rho=0.2)", "terngrad");
+  CAPTURE(plan);
+  hipress_engine* const engine = open_alone("local:test-c-discard-1", plan.c_str());
+  hipress_engine* const other = open_alone("local:test-c-discard-2", plan.c_str());
+  CHECK(average_many(engine) == average_many(other));
+  average_many(engine);
+  REQUIRE(hipress_discard(engine, nullptr, 0) == HIPRESS_OK);
+  REQUIRE(hipress_discard(engine, nullptr, 0) == HIPRESS_OK);  // nothing is left to take back
+  CHECK(average_many(engine) == average_many(other));
+  const std::uint32_t one[] = {0}, none[] = {7};
+  CHECK(hipress_discard(engine, none, 1) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("gradient 7 is discarded; there are"));
+  CHECK(hipress_discard(engine, nullptr, 1) == HIPRESS_INVALID);
+  CHECK(hipress_discard(nullptr, one, 1) == HIPRESS_INVALID);
+
+  int finite = 0;
+  CHECK(hipress_all_finite(engine, &finite) == HIPRESS_OK);
+  CHECK(finite == 1);
+  std::vector<float> a(100, 1.0f);
+  a[99] = std::numeric_limits<float>::infinity();
+  const hipress_tensor tensor = {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr};
+  hipress_work* work = nullptr;
+  REQUIRE(hipress_submit(engine, 0, &tensor, &work) == HIPRESS_OK);
+  REQUIRE(hipress_wait(work) == HIPRESS_OK);
+  CHECK(hipress_all_finite(engine, &finite) == HIPRESS_OK);
+  CHECK(finite == 0);
+  CHECK(hipress_discard(engine, one, 1) == HIPRESS_OK);
+  CHECK(hipress_all_finite(engine, &finite) == HIPRESS_OK);
+  CHECK(finite == 1);
+  CHECK(hipress_all_finite(engine, nullptr) == HIPRESS_INVALID);
+  CHECK(average_many(engine) == average_many(other));
+  for (hipress_engine* const each : {engine, other}) hipress_close(each);
+}
+
+TEST_CASE("C: an algorithm that does not average is announced") {
+  hipress_engine* const momentum = open_alone("local:test-c-notes-1", "dgc(momentum=0.5)");
+  CHECK_THAT(hipress_notes(momentum), Contains("dgc(momentum=0.5) is an optimizer of its own"));
+  hipress_engine* const plain = open_alone("local:test-c-notes-2", "dgc");
+  CHECK_THAT(hipress_notes(plain), Equals(""));
+  CHECK_THAT(hipress_notes(nullptr), Equals(""));
+  for (hipress_engine* const engine : {momentum, plain}) hipress_close(engine);
 }
 
 TEST_CASE("C: many gradients are submitted and waited for in one call") {

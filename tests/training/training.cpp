@@ -235,8 +235,7 @@ Curve train_classifier(const Compression& compression) {
       gradients.push_back(gradient_of(weights, samples, node, step));
     }
     const std::vector<float> update = synchroniser.mean(gradients);
-    const float rate = rate_of(step) / compression.gain();
-    descend(weights, update, rate);
+    descend(weights, update, rate_of(step));
     curve.loss.push_back(mean_loss(score_of, samples, 0, kTrained));
   }
   test(curve, score_of, samples);

@@ -15,10 +15,6 @@ namespace hipress::training {
 struct Compression {
   std::string algorithm = "none";
   bool error_feedback = true;  ///< where the algorithm has it
-
-  /// What becomes of a gradient that stays the same, at worker and server: momentum m adds it up to
-  /// 1 / (1 - m) of it, twice. The rate is divided by this.
-  float gain() const { return algorithm == "dgc" && error_feedback ? 1 / (0.1f * 0.1f) : 1; }
 };
 
 /// Synchronises the gradients of some nodes; keeps their residuals and the server's.

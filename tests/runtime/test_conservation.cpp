@@ -1,0 +1,239 @@
+// What is applied over many steps sums to the mean of what was submitted, also where some results
+// are never applied: the registry of algorithms by the strategies that average.
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "runtime/engine.hpp"
+#include "tests/runtime/ranks.hpp"
+
+using namespace hipress;
+using namespace hipress::runtime;
+
+namespace {
+
+constexpr int kRanks = 3;
+constexpr int kSteps = 400;
+constexpr int kMostDraining = 3000;
+
+/// What happens to results.
+enum class Course : std::uint8_t {
+  kAllApplied,
+  kEverySecondUnused,  ///< no rank uses the second gradient in odd steps
+  kSomeSkipped,        ///< one rank overflows now and then, and all skip the step
+};
+constexpr std::uint32_t kSecond = 1;
+
+std::vector<Gradient> gradients() {
+  std::vector<Gradient> all;
+  for (const char* name : {"first", "second"}) {
+    all.push_back({.name = name, .elements = 32 * 32, .shape = {32, 32}});
+  }
+  all.push_back({.name = "bias", .elements = 40, .shape = {40}});
+  return all;
+}
+
+using Values = std::vector<std::vector<float>>;  // per gradient
+
+Values constant_gradients(int rank) {
+  Values values;
+  std::mt19937 random(static_cast<unsigned>(rank + 1));
+  std::normal_distribution<float> normal;
+  for (const Gradient& gradient : gradients()) {
+    values.emplace_back(static_cast<std::size_t>(gradient.elements));
+    for (float& value : values.back()) value = normal(random);
+  }
+  return values;
+}
+
+struct Sums {
+  std::vector<std::vector<double>> applied, submitted;  ///< per gradient; of all steps
+
+  Sums() {
+    for (const Gradient& gradient : gradients()) {
+      const auto elements = static_cast<std::size_t>(gradient.elements);
+      applied.emplace_back(elements);
+      submitted.emplace_back(elements);
+    }
+  }
+  static void add(std::vector<double>& sum, const std::vector<float>& values, double times) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += times * values[i];
+  }
+  /// How much of what was submitted has been applied, over all gradients' elements.
+  double gain() const { return product(applied, submitted) / product(submitted, submitted); }
+  /// The distance between the two, relative to what was submitted.
+  double distance() const {
+    const double between = product(applied, applied) - 2 * product(applied, submitted) +
+                           product(submitted, submitted);
+    return std::sqrt(std::max(0.0, between) / product(submitted, submitted));
+  }
+  static double product(const std::vector<std::vector<double>>& a,
+                        const std::vector<std::vector<double>>& b) {
+    double sum = 0;
+    for (std::size_t g = 0; g < a.size(); ++g) {
+      for (std::size_t i = 0; i < a[g].size(); ++i) sum += a[g][i] * b[g][i];
+    }
+    return sum;
+  }
+};
+
+/// One rank's part of the training.
+class Trainer {
+ public:
+  Trainer(Engine& engine, int rank, Course course, Sums* sums)
+      : engine_(engine), rank_(rank), course_(course), sums_(sums) {
+    for (int other = 0; other < kRanks; ++other) all_.push_back(constant_gradients(other));
+  }
+
+  void train() {
+    for (int step = 0; step < kSteps; ++step) {
+      const bool unused = course_ == Course::kEverySecondUnused && step % 2 == 1;
+      const bool skipped = course_ == Course::kSomeSkipped && step % 50 == 17;
+      Values values = all_[static_cast<std::size_t>(rank_)];
+      if (unused) values[kSecond].assign(values[kSecond].size(), 0.0f);
+      if (skipped && rank_ == 1) values[0][5] = std::numeric_limits<float>::infinity();
+      synchronise(values);
+      REQUIRE(engine_.all_finite() != skipped);
+      if (skipped) engine_.discard(std::vector<std::uint32_t>{0, 1, 2});
+      if (unused) engine_.discard(std::vector<std::uint32_t>{kSecond});
+      for (std::uint32_t g = 0; g < values.size(); ++g) {
+        if (skipped || (unused && g == kSecond)) continue;
+        apply(g, values[g]);
+        for (int other = 0; other < kRanks && sums_ != nullptr; ++other) {
+          Sums::add(sums_->submitted[g], all_[static_cast<std::size_t>(other)][g], 1.0 / kRanks);
+        }
+      }
+    }
+  }
+
+  /// Steps of zero gradients, until residuals have come out.
+  void drain() {
+    const Values zeros = [&] {
+      Values made = all_.front();
+      for (std::vector<float>& gradient : made) gradient.assign(gradient.size(), 0.0f);
+      return made;
+    }();
+    for (int step = 0, quiet = 0; step < kMostDraining && quiet < 2 * kRanks; ++step) {
+      Values values = zeros;
+      synchronise(values);
+      double squares = 0;
+      for (std::uint32_t g = 0; g < values.size(); ++g) {
+        apply(g, values[g]);
+        for (const float value : values[g]) squares += double(value) * value;
+      }
+      quiet = squares < 1e-8 ? quiet + 1 : 0;
+    }
+  }
+
+ private:
+  void synchronise(Values& values) {
+    std::vector<Work> works;
+    for (std::uint32_t g = 0; g < values.size(); ++g) {
+      works.push_back(engine_.submit(
+          g, {.data = values[g].data(), .elements = static_cast<std::int64_t>(values[g].size())}));
+    }
+    for (const Work& work : works) work.wait();
+  }
+  void apply(std::uint32_t gradient, const std::vector<float>& mean) {
+    if (sums_ != nullptr) Sums::add(sums_->applied[gradient], mean, 1);
+  }
+
+  Engine& engine_;
+  int rank_;
+  Course course_;
+  Sums* sums_;
+  std::vector<Values> all_;
+};
+
+Sums train(const std::shared_ptr<const Compiled>& compiled, Course course) {
+  Sums sums;
+  const std::vector<std::exception_ptr> errors = run_ranks(
+      kRanks,
+      [&](transport::Endpoint& endpoint) {
+        Engine engine(endpoint, compiled);
+        Trainer trainer(engine, endpoint.rank(), course, endpoint.rank() == 0 ? &sums : nullptr);
+        trainer.train();
+        trainer.drain();
+      },
+      "memory");
+  for (const std::exception_ptr& error : errors) REQUIRE(message_of(error) == "no error");
+  return sums;
+}
+
+/// All gradients compressed, perhaps in one bulk group; null where the strategy cannot run the
+/// algorithm.
+std::shared_ptr<const Compiled> compiled_of(const std::string& algorithm,
+                                            const std::string& strategy, bool grouped) {
+  try {
+    const models::Model model = model_of(gradients());
+    plans::ResolvedPlan plan = plans::resolve_plan(
+        "all",
+        {.model = model, .strategy = strategy, .nodes = kRanks, .algorithm = algorithm});
+    if (grouped) plan.plan.bulk.threshold_bytes = 1 << 20;
+    return compile(gradients(), std::move(plan));
+  } catch (const io::InputError&) {
+    return nullptr;
+  } catch (const std::invalid_argument&) {
+    return nullptr;
+  }
+}
+
+std::vector<std::string> averaging_strategies() {
+  std::vector<std::string> names;
+  for (const casync::Strategy* const row : casync::strategies()) {
+    if (row->operation == casync::Operation::kMean) names.emplace_back(row->name);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("what is applied sums to the mean of gradients, for every algorithm and strategy") {
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+    const std::string algorithm(row.name);
+    const kernels::CodecTraits traits = kernels::make_codec(algorithm)->traits();
+    CHECK_FALSE(traits.own_optimizer);
+    // Without residuals, rounding at random is off by less and less, and to nearest by as much in
+    // every step, but to both sides.
+    const double farthest = traits.error_feedback || row.staged ? 0.02 : 0.08;
+    int strategies = 0;
+    for (const std::string& strategy : averaging_strategies()) {
+      for (const bool grouped : {false, true}) {
+        const auto compiled = compiled_of(algorithm, strategy, grouped);
+        if (compiled == nullptr) continue;
+        ++strategies;
+        for (const Course course :
+             {Course::kAllApplied, Course::kEverySecondUnused, Course::kSomeSkipped}) {
+          if (grouped && course == Course::kAllApplied) continue;  // as in the next
+          CAPTURE(algorithm, strategy, grouped, static_cast<int>(course));
+          const Sums sums = train(compiled, course);
+          CHECK(sums.gain() == Approx(1).margin(0.02));
+          CHECK(sums.distance() < farthest);
+        }
+      }
+    }
+    CAPTURE(algorithm);
+    CHECK(strategies >= 4);
+  }
+}
+
+TEST_CASE("dgc with momentum is an optimizer of its own, which is announced, and runs once") {
+  const std::string algorithm = "dgc(momentum=0.9)";
+  const auto compiled = compiled_of(algorithm, "allgather", false);
+  REQUIRE(compiled != nullptr);
+  const double gain = train(compiled, Course::kAllApplied).gain();
+  CHECK(gain > 5);
+  CHECK(gain < 10);  // 1 / (1 - 0.9)
+  const std::string note = kernels::optimizer_note(algorithm);
+  CHECK(note.find("not the mean of gradients, but up to 10 times it") != std::string::npos);
+  CHECK(kernels::optimizer_note("dgc").empty());
+  CHECK(kernels::optimizer_note("powersgd(rank=2)").empty());
+  // Where nodes' gradients are added before they are encoded, momentum would act on some alone.
+  for (const std::string strategy : {"ps", "ring"}) {
+    CHECK(compiled_of(algorithm, strategy, false) == nullptr);
+  }
+}
