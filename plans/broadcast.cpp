@@ -19,7 +19,8 @@ bool is_broadcast(const std::string& strategy) {
 }  // namespace
 
 models::Model as_parameters(models::Model model) {
-  model.forward_s = 0;
+  model.forward_s = model.optimizer_s = 0;
+  model.micro_steps = 1;
   for (models::Gradient& gradient : model.gradients) {
     gradient.ready_s = 0;
     gradient.flops = 0;

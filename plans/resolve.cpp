@@ -68,6 +68,10 @@ void require_file(const std::string& path, const PlanContext& context) {
 
 }  // namespace
 
+bool is_named_plan(const std::string& path_or_name, const PlanContext& context) {
+  return parse_name(path_or_name, context).has_value();
+}
+
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context) {
   if (const auto named = parse_name(path_or_name, context)) return make_named(*named, context);
   require_file(path_or_name, context);

@@ -76,6 +76,28 @@ void require_mean(const casync::Plan& plan) {
   }
 }
 
+void group_raw(const models::Model& model, std::int64_t most_bytes, casync::Plan& plan) {
+  std::vector<std::uint32_t> group;
+  std::int64_t bytes = 0;
+  const auto close = [&] {
+    if (group.size() > 1) plan.bulk_groups.push_back(group);
+    group.clear();
+    bytes = 0;
+  };
+  for (std::uint32_t g = 0; g < model.gradients.size(); ++g) {
+    const models::Gradient& gradient = model.gradients[g];
+    const std::int64_t own = gradient.elements * models::size_of(gradient.dtype);
+    if (plan.decisions[g].algorithm != casync::kRaw || own >= most_bytes) continue;
+    const bool fits =
+        !group.empty() && model.gradients[group.back()].dtype == gradient.dtype &&
+        bytes + own <= most_bytes;
+    if (!fits) close();
+    group.push_back(g);
+    bytes += own;
+  }
+  close();
+}
+
 std::shared_ptr<const Compiled> compile(models::Model model, plans::ResolvedPlan plan) {
   require_mean(plan.plan);
   auto made = std::make_shared<Compiled>();
@@ -103,6 +125,7 @@ std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const P
                                    .algorithm = choice.algorithm,
                                    .trust = choice.trust};
   plans::ResolvedPlan plan = plans::resolve_plan(choice.plan, context);
+  if (plans::is_named_plan(choice.plan, context)) group_raw(model, choice.group_bytes, plan.plan);
   return compile(std::move(model), std::move(plan));
 }
 

@@ -61,6 +61,10 @@ struct PlanChoice {
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};
+  /// Of a plan that is named: gradients that go raw and are one after the other in the list are put
+  /// into bulk groups of at most so many bytes, where they are smaller. 0: none are. For callers
+  /// who submit many at a time: a group waits for its last member.
+  std::int64_t group_bytes = 0;
 };
 /// The same of such a plan. Throws as plans::resolve_plan(), too.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice);

@@ -130,6 +130,10 @@ void check(const hipress_options& options) {
                                             transport::kMaxTimeout_s));
   }
   constexpr std::size_t kShortest = 16;
+  if (options.group_bytes < 0) {
+    throw std::invalid_argument(
+        fmt::format("group_bytes is {}; give 0 or more", options.group_bytes));
+  }
   if (options.secret == nullptr ? options.secret_bytes > 0 : options.secret_bytes < kShortest) {
     throw std::invalid_argument(fmt::format("the secret has {} bytes: give {} or more, or none",
                                             options.secret == nullptr ? 0 : options.secret_bytes,
@@ -201,7 +205,9 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
       std::move(gradients), runtime::PlanChoice{.plan = text_of(options.plan),
                                                 .strategy = text_of(options.strategy),
                                                 .nodes = static_cast<std::uint32_t>(options.ranks),
-                                                .algorithm = text_of(options.algorithm)});
+                                                .algorithm = text_of(options.algorithm),
+                                                .trust = {},
+                                                .group_bytes = options.group_bytes});
   auto made = std::make_unique<hipress_engine>();
   if (options.device >= 0) made->device = runtime::make_cuda_device(options.device);
   made->endpoint = connect_rank(options, *compiled);

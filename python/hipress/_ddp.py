@@ -20,6 +20,8 @@ from hipress._library import CTensor, Gradient
 from hipress._store import TorchStore
 
 _TYPES = {torch.float32: _library.FLOAT32, torch.float16: _library.FLOAT16, torch.bfloat16: _library.BFLOAT16}
+#: Gradients of a bucket are submitted together, so small ones that go raw can travel together.
+_GROUP_BYTES = 1 << 20
 #: Gradients wait noticeably for the rest of a bucket that is larger, in bytes.
 _LARGE_BUCKET = 4 << 20
 #: Hooks by the model that they are attached to.
@@ -64,7 +66,7 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
     device = _device_of(parameters)
     job = _Job.agree(ddp.process_group, gradients, plan, algorithm, topology or _topology_of(plan), seed, rendezvous, network)
     engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
-                    seed=seed, device=device, **job.options)
+                    seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)
     job.opened()
     hook = Hook(engine, {id(parameter): number for number, parameter in
                          enumerate(parameters[gradient.name] for gradient in gradients)}, job, device)

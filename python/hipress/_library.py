@@ -41,7 +41,8 @@ class COptions(ctypes.Structure):
                 ("strategy", ctypes.c_char_p), ("algorithm", ctypes.c_char_p), ("transport", ctypes.c_char_p),
                 ("rendezvous", ctypes.c_char_p), ("network", ctypes.c_char_p), ("job", ctypes.c_char_p),
                 ("secret", ctypes.c_char_p), ("secret_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
-                ("seed", ctypes.c_uint64), ("device", ctypes.c_int), ("store", ctypes.POINTER(CStore))]
+                ("seed", ctypes.c_uint64), ("device", ctypes.c_int), ("store", ctypes.POINTER(CStore)),
+                ("group_bytes", ctypes.c_int64)]
 
 
 class CTensor(ctypes.Structure):

@@ -43,9 +43,10 @@ def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False
 
 
 def ring_reference(_rank, size, steps):
-    """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with means in the order in which a ring adds: a gradient has as many
-    partitions as ranks, of elements rounded up to 32; partition k of gradient g begins at rank (g + k) mod N, every next rank
-    adds its own, and the last divides by N."""
+    """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with means
+    in the order in which a ring adds. Small gradients travel together, the last one first, with zeros behind them, in as many
+    partitions as ranks, each a multiple of 32 elements long; partition k of unit u begins at rank (u + k) mod N, every next rank adds
+    its own, and the last divides by N. Units are counted from the gradients on, which are units of their own elsewhere."""
     module = network()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
     parameters = list(module.parameters())
@@ -55,19 +56,17 @@ def ring_reference(_rank, size, steps):
             optimizer.zero_grad()
             values, classes = data(rank, step)
             torch.nn.functional.cross_entropy(module(values), classes).backward()
-            local.append([parameter.grad.clone().flatten() for parameter in parameters])
-        for number, parameter in enumerate(reversed(parameters)):
-            place = len(parameters) - 1 - number
-            parts = [gradients[place] for gradients in local]
-            mean = torch.empty_like(parts[0])
-            length = -(-(-(-mean.numel() // size)) // 32) * 32
-            for k in range(size):
-                cut = slice(k * length, min(mean.numel(), (k + 1) * length))
-                total = parts[(number + k) % size][cut].clone()
-                for hop in range(1, size):
-                    total += parts[(number + k + hop) % size][cut]
-                mean[cut] = total / size
-            parameter.grad = mean.view_as(parameter)
+            local.append(torch.cat([parameter.grad.flatten() for parameter in reversed(parameters)]))
+        mean = torch.empty_like(local[0])
+        length = -(-mean.numel() // (32 * size)) * 32
+        for k in range(size):
+            cut = slice(k * length, min(mean.numel(), (k + 1) * length))
+            total = local[(len(parameters) + k) % size][cut].clone()
+            for hop in range(1, size):
+                total += local[(len(parameters) + k + hop) % size][cut]
+            mean[cut] = total / size
+        for parameter in reversed(parameters):
+            parameter.grad, mean = mean[:parameter.numel()].view_as(parameter), mean[parameter.numel():]
         optimizer.step()
     return weights(module)
 
@@ -107,7 +106,9 @@ class Weights(unittest.TestCase):
                     self.assert_equal(first, other)
                 for name, value in first.items():
                     self.assertTrue(torch.isfinite(value).all(), name)
-                self.assertEqual(all(torch.equal(first[name], raw[name]) for name in first), plan in ("none", "lossless"))
+                # Lossless gradients travel by themselves, so that they are added in another order; all others lose more.
+                distance = max((first[name] - raw[name]).abs().max().item() for name in first)
+                self.assertEqual(distance < 1e-6, plan in ("none", "lossless"), distance)
 
     def test_ranks_stay_equal_with_gathered_messages(self):
         for plan in ("dgc(rho=0.1)", "graddrop(rho=0.1,packing=2)", "onebit"):
