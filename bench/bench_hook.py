@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""What the communication hook of hipress costs a step, beyond one that does nothing: one rank, 160 gradients, in one bucket and in one
-bucket each.
+"""What the communication hook of hipress costs a step.
 
-usage: bench_hook.py [--gradients 160] [--elements 256] [--repetitions 7] [--json FILE]
+usage: bench_hook.py [--ranks 2] [--gradients 1000] [--elements 100] [--repetitions 7] [--json FILE]
 
-Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Every repetition times some
-hundred backward passes under each hook in turn; reported are the medians of the repetitions' medians, and the least and largest
-difference. Before that, gradients under both hooks must be equal. JSON as of the other benchmarks; the reference is 6 us a gradient.
-"""
+Two ranks or more on this machine: a backward pass under plain DDP, under PyTorch's all-reduce hook (which is Python too) and under
+hipress with plan `none`, of many small gradients and of eight of a megabyte-sized one each; the reference is 1.15 times the all-reduce
+hook. One rank: beside a hook that does nothing, in one bucket and in a bucket each; the reference is 6 us a gradient.
+
+Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Every repetition times some passes
+under each hook in turn; reported are the medians of the repetitions' medians, and the least and largest. Before that, gradients under
+all hooks must be right. JSON as of the other benchmarks."""
 
 import argparse
+import functools
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -20,13 +24,16 @@ import time
 
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
 import hipress
 
 #: Microseconds a gradient may cost more than under a hook that does nothing.
 TARGET_US = 6.0
-PASSES = 100
+#: How long a step may take as a multiple of that under PyTorch's all-reduce hook.
+TARGET_RATIO = 1.15
+LARGE = {"gradients": 8, "elements": 1_000_000}
 
 
 class Sum(torch.autograd.Function):
@@ -62,6 +69,10 @@ def do_nothing(state, bucket):
     return future
 
 
+HOOKS = {"no-op": lambda ddp: ddp.register_comm_hook(None, do_nothing), "ddp": lambda ddp: None,
+         "all-reduce": lambda ddp: ddp.register_comm_hook(None, allreduce_hook), "hipress": lambda ddp: hipress.attach(ddp, "none")}
+
+
 def backward_s(ddp) -> float:
     loss = ddp(torch.zeros(1, requires_grad=True)).sum()
     began = time.perf_counter()
@@ -69,59 +80,108 @@ def backward_s(ddp) -> float:
     return time.perf_counter() - began
 
 
-def make(options: argparse.Namespace, bucket_mb: float, attach) -> DistributedDataParallel:
+def make(gradients: int, elements: int, bucket_mb: float, hook: str) -> DistributedDataParallel:
     """With its buckets rebuilt, and its gradients looked at."""
-    ddp = DistributedDataParallel(Many(options.gradients, options.elements), bucket_cap_mb=bucket_mb)
-    attach(ddp)
+    ddp = DistributedDataParallel(Many(gradients, elements), bucket_cap_mb=bucket_mb)
+    HOOKS[hook](ddp)
     for _ in range(5):
         ddp.zero_grad()
         backward_s(ddp)
     for weight in ddp.module.weights:
-        if not torch.equal(weight.grad, torch.ones(options.elements)):
+        if not torch.equal(weight.grad, torch.ones(elements)):
             sys.exit("bench_hook: a gradient is wrong")
     return ddp
 
 
-def measure(options: argparse.Namespace, bucket_mb: float) -> dict:
-    """Microseconds a step under each hook, and the difference a gradient."""
-    hooks = {"no-op": lambda ddp: ddp.register_comm_hook(None, do_nothing), "hipress": lambda ddp: hipress.attach(ddp, "none")}
-    models = {name: make(options, bucket_mb, attach) for name, attach in hooks.items()}
-    medians = {name: [] for name in models}
-    for _ in range(options.repetitions):
-        for name, ddp in models.items():
-            medians[name].append(statistics.median(backward_s(ddp) for _ in range(PASSES)) * 1e6)
-    differences = [(ours - theirs) / options.gradients for ours, theirs in zip(medians["hipress"], medians["no-op"])]
-    return {"step_us": {name: statistics.median(values) for name, values in medians.items()},
-            "gradient_us": statistics.median(differences), "least_us": min(differences), "most_us": max(differences)}
+def measure(hooks: tuple, gradients: int, elements: int, bucket_mb: float, passes: int, repetitions: int) -> dict:
+    """Per hook, microseconds a step: the median of each repetition."""
+    models = {hook: make(gradients, elements, bucket_mb, hook) for hook in hooks}
+    medians = {hook: [] for hook in hooks}
+    for _ in range(repetitions):
+        for hook, ddp in models.items():
+            dist.barrier()
+            medians[hook].append(statistics.median(backward_s(ddp) for _ in range(passes)) * 1e6)
+    return medians
+
+
+def alone(options: argparse.Namespace) -> list:
+    """Rows of one rank, beside a hook that does nothing."""
+    rows = []
+    # Buckets are closed once they are full: with one byte each holds one gradient.
+    for case, bucket_mb in (("one bucket", 1e6), ("a bucket each", 1e-6)):
+        found = measure(("no-op", "hipress"), options.gradients, options.elements, bucket_mb, 100, options.repetitions)
+        differences = [(ours - theirs) / options.gradients for ours, theirs in zip(found["hipress"], found["no-op"])]
+        steps = {hook: statistics.median(values) for hook, values in found.items()}
+        us = statistics.median(differences)
+        print(f"hook, {options.gradients} gradients of {options.elements}, {case}: no-op {steps['no-op']:.0f} us a step, hipress "
+              f"{steps['hipress']:.0f}: {us:.2f} us a gradient, {min(differences):.2f} to {max(differences):.2f}; wanted: "
+              f"{TARGET_US:g} at most", flush=True)
+        rows.append({"case": f"hook.{case.replace(' ', '_')}", "metric": "us/gradient", "value": us, "reference_name": "wanted",
+                     "reference": TARGET_US, "ratio": us / TARGET_US})
+    return rows
+
+
+def together(options: argparse.Namespace) -> list:
+    """Rows of several ranks, beside DDP and PyTorch's own hook. Each repetition gives a ratio."""
+    rows = []
+    small = {"gradients": options.gradients, "elements": options.elements}
+    for case, size, passes in (("small", small, 20), ("large", LARGE, 10)):
+        found = measure(("ddp", "all-reduce", "hipress"), **size, bucket_mb=25, passes=passes, repetitions=options.repetitions)
+        steps = {hook: statistics.median(values) for hook, values in found.items()}
+        ratios = {hook: [ours / theirs for ours, theirs in zip(found["hipress"], found[hook])] for hook in ("ddp", "all-reduce")}
+        ratio = statistics.median(ratios["all-reduce"])
+        print(f"hook, {options.ranks} ranks, {size['gradients']} gradients of {size['elements']}: ddp {steps['ddp'] / 1e3:.2f} ms a "
+              f"step, all-reduce hook {steps['all-reduce'] / 1e3:.2f}, hipress {steps['hipress'] / 1e3:.2f}: {ratio:.2f} times that "
+              f"hook, {min(ratios['all-reduce']):.2f} to {max(ratios['all-reduce']):.2f} (wanted: {TARGET_RATIO:g} at most), "
+              f"{statistics.median(ratios['ddp']):.2f} times DDP", flush=True)
+        for reference, name in (("all-reduce", "all-reduce hook"), ("ddp", "DDP")):
+            rows.append({"case": f"hook.{options.ranks}_ranks.{case}", "metric": "us/step", "value": steps["hipress"],
+                         "reference_name": name, "reference": steps[reference], "ratio": statistics.median(ratios[reference])})
+    return rows
+
+
+def serve(rank: int, options: argparse.Namespace, folder: str, results) -> None:
+    """One rank; the first leaves the rows."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=options.ranks)
+    silent = open(os.devnull, "w") if rank > 0 else None
+    sys.stdout = silent or sys.stdout
+    rows = together(options) if options.ranks > 1 else alone(options)
+    if rank == 0:
+        results.put(rows)
+
+
+def at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gradients", type=int, default=160, help="default: %(default)s")
-    parser.add_argument("--elements", type=int, default=256, help="of each (default: %(default)s)")
-    parser.add_argument("--repetitions", type=int, default=7, help="default: %(default)s")
+    number = functools.partial(parser.add_argument, type=at_least_one)
+    number("--ranks", default=2, help="default: %(default)s")
+    number("--gradients", default=1000, help="default: %(default)s")
+    number("--elements", default=100, help="of each (default: %(default)s)")
+    number("--repetitions", default=7, help="default: %(default)s")
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
-    options = parser.parse_args()
-    if min(options.gradients, options.elements, options.repetitions) < 1:
-        parser.error("--gradients, --elements and --repetitions must be at least 1")
-    return options
+    return parser.parse_args()
 
 
 def main() -> int:
     options = parse_arguments()
-    torch.set_num_threads(1)
-    rows = []
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    results = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=0, world_size=1)
-        # Buckets are closed once they are full: with one byte each holds one gradient.
-        for case, bucket_mb in (("one bucket", 1e6), ("a bucket each", 1e-6)):
-            found = measure(options, bucket_mb)
-            steps = found["step_us"]
-            print(f"hook, {options.gradients} gradients of {options.elements}, {case}: no-op {steps['no-op']:.0f} us a step, hipress "
-                  f"{steps['hipress']:.0f} us: {found['gradient_us']:.2f} us a gradient ({found['least_us']:.2f} to "
-                  f"{found['most_us']:.2f}), at most {TARGET_US:.0f} wanted", flush=True)
-            rows.append({"case": f"hook.{case.replace(' ', '_')}", "metric": "us/gradient", "value": found["gradient_us"],
-                         "reference_name": "wanted", "reference": TARGET_US, "ratio": found["gradient_us"] / TARGET_US})
+        ranks = [context.Process(target=serve, args=(rank, options, folder, results)) for rank in range(options.ranks)]
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join()
+    if any(rank.exitcode != 0 for rank in ranks):
+        return 1
+    rows = results.get()
     if options.json:
         temporary = f"{options.json}.{os.getpid()}.tmp"
         with open(temporary, "w", encoding="utf-8") as file:
