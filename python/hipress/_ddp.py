@@ -1,5 +1,6 @@
 """The communication hook of DistributedDataParallel."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -9,10 +10,12 @@ import socket
 import tempfile
 import warnings
 import weakref
+from typing import Any, Dict, Mapping, Optional, Union
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from torch.profiler import record_function
 
 from hipress import _library, _model_file
 from hipress._engine import Engine, Error, InvalidRequest
@@ -20,6 +23,7 @@ from hipress._library import CTensor, Gradient
 from hipress._store import TorchStore
 
 _TYPES = {torch.float32: _library.FLOAT32, torch.float16: _library.FLOAT16, torch.bfloat16: _library.BFLOAT16}
+_Path = Union[str, "os.PathLike[str]"]
 #: Gradients of a bucket are submitted together, so small ones that go raw can travel together.
 _GROUP_BYTES = 1 << 20
 #: Gradients wait noticeably for the rest of a bucket that is larger, in bytes.
@@ -28,19 +32,22 @@ _LARGE_BUCKET = 4 << 20
 _hooks = weakref.WeakKeyDictionary()
 
 
-def hook_of(ddp: DistributedDataParallel) -> "Hook":
-    """The hook that attach() made. InvalidRequest if it did not."""
+def hook_of(ddp: torch.nn.Module) -> "Hook":
+    """The hook of a DistributedDataParallel, or of what torch.compile made of one. InvalidRequest if it has none."""
+    ddp = unwrapped(ddp, "hipress.verify")
     try:
         return _hooks[ddp]
     except KeyError:
         raise InvalidRequest("this model has no hipress hook: call hipress.attach(model) first") from None
 
 
-def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=None, seed=1, rendezvous=None,
-           network=None) -> "Hook":
+def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
+           model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
+           network: Optional[str] = None) -> "Hook":
     """Synchronises the gradients of a DistributedDataParallel as a plan says, and returns the hook, which holds what a checkpoint
     needs (state_dict, load_state_dict) and ends with close(), or with the process. Every rank calls it, before the first step.
 
+    ddp         the DistributedDataParallel, or what torch.compile made of it
     plan        a file of hipress-plan, or none, all, or an algorithm such as fp16 or powersgd(rank=4)
     algorithm   of plan entries that are compressed but name none
     topology    ring, ps, allreduce or allgather; default: the plan file's, or ring
@@ -52,42 +59,61 @@ def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, t
     network     network interface or address to use; default: loopback on one machine, else the first interface of
                 GLOO_SOCKET_IFNAME, else the address from which MASTER_ADDR is reached
 
-    Gradients are averaged as DDP does. InvalidRequest for what cannot be synchronised, RankLost if another rank fails."""
-    if not isinstance(ddp, DistributedDataParallel):
-        raise InvalidRequest(f"hipress.attach takes a DistributedDataParallel, got {type(ddp).__name__}: wrap the model first")
-    if ddp in _hooks:
-        raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook")
-    _refuse_other_hooks(ddp)
-    plan, algorithm = str(plan), str(algorithm)
-    timeout_s = _timeout_of(ddp.process_group) if timeout is None else float(timeout)
-    parameters = _parameters_of(ddp)
-    order = _model_file.ready_times(model) if model is not None else {}
-    gradients = _gradients_of(parameters, order)
-    device = _device_of(parameters)
-    job = _Job.agree(ddp.process_group, gradients, plan, algorithm, topology or _topology_of(plan), seed, rendezvous, network)
-    engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
-                    seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)
-    job.opened()
-    hook = Hook(engine, {id(parameter): number for number, parameter in
-                         enumerate(parameters[gradient.name] for gradient in gradients)}, job, device)
+    Gradients are averaged as DDP does. InvalidRequest for what cannot be synchronised, RankLost if another rank fails, Error for
+    what else goes wrong. In a program that composes hooks, Hook(ddp, ...) and synchronise are the two parts of it."""
+    hook = Hook(ddp, plan, algorithm=algorithm, topology=topology, model=model, timeout=timeout, seed=seed, rendezvous=rendezvous,
+                network=network)
     try:
-        ddp.register_comm_hook(hook, synchronise)
+        unwrapped(ddp).register_comm_hook(hook, synchronise)
     except BaseException:
-        engine.close()
+        hook.close()
         raise
-    hook.partial = ddp.find_unused_parameters or getattr(ddp, "static_graph", False)
-    ddp.register_forward_pre_hook(hook.refuse_after_failure)
-    for note in engine.notes.splitlines():
-        if dist.get_rank(ddp.process_group) == 0:
-            warnings.warn(note, stacklevel=2)
-    _hooks[ddp] = hook
-    _warn_of_large_buckets(ddp, parameters)
     return hook
 
 
-def synchronise(state, bucket):
-    """What DDP calls with every bucket. (It finds the argument by its name.)"""
+def synchronise(state: "Hook", bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """The communication hook, for DDP.register_comm_hook and for hooks that call others: averages a bucket, whose mean the Future
+    has when all buckets of the step were given to it. RankLost if another rank fails, InvalidRequest for a bucket that cannot be
+    averaged, Error for what else goes wrong. (PyTorch finds `bucket` by its name, and checks these annotations.)"""
     return state.synchronise(bucket)
+
+
+#: What else is trained in parallel, by the names of classes, and why it has no hook.
+_OTHERS = {
+    "ReplicateModule": "replicate() has no DistributedDataParallel to attach to: use DistributedDataParallel(model) instead of it",
+    "FSDPModule": "fully_shard() leaves each rank a part of every gradient, and a plan averages whole ones: use "
+                  "DistributedDataParallel(model) instead of it",
+    "FullyShardedDataParallel": "FSDP leaves each rank a part of every gradient, and a plan averages whole ones: "
+                                "use DistributedDataParallel(model) instead of it",
+    "DataParallel": "DataParallel averages within one process: start a process for each device, and use "
+                    "DistributedDataParallel(model) instead of it",
+}
+
+
+def unwrapped(model: object, caller: str = "hipress.attach") -> DistributedDataParallel:
+    """The DistributedDataParallel that a model is, or that torch.compile was given. InvalidRequest for all else."""
+    while isinstance(getattr(model, "_orig_mod", None), torch.nn.Module):
+        model = model._orig_mod
+    if isinstance(model, DistributedDataParallel):
+        return model
+    asked = f"{caller} takes a DistributedDataParallel, got {type(model).__name__}"
+    if not isinstance(model, torch.nn.Module):
+        raise InvalidRequest(f"{asked}, which is no torch.nn.Module: give it the model that DistributedDataParallel(...) returned")
+    for parent in type(model).__mro__:
+        if parent.__name__ in _OTHERS and parent.__module__.startswith("torch."):
+            raise InvalidRequest(f"{asked}: {_OTHERS[parent.__name__]}")
+    if _is_replicated(model):
+        raise InvalidRequest(f"{asked}: {_OTHERS['ReplicateModule']}")
+    raise InvalidRequest(f"{asked}: wrap the model first, with DistributedDataParallel(model)")
+
+
+def _is_replicated(model: torch.nn.Module) -> bool:
+    """Whether replicate() of torch.distributed._composable was called for it, which leaves a record and no class of its own."""
+    try:
+        from torch.distributed._composable.contract import _get_registry
+        return "replicate" in (_get_registry(model) or ())
+    except (ImportError, AttributeError):  # this torch has none of it, or this model
+        return False
 
 
 def _refuse_other_hooks(ddp) -> None:
@@ -113,10 +139,10 @@ def _warn_of_large_buckets(ddp, parameters: dict) -> None:
     """DDP hands gradients over by the bucket, when the last of it is ready."""
     size = getattr(ddp, "bucket_bytes_cap", 0)
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
-    if min(size, total) > _LARGE_BUCKET and dist.get_rank(ddp.process_group) == 0:
+    if min(size, total) > _LARGE_BUCKET:
         warnings.warn(f"DDP hands gradients over in buckets of up to {size >> 20} MiB, each when its last gradient is ready: with "
                       "DistributedDataParallel(..., bucket_cap_mb=1) they wait less, and hipress.capture expects that",
-                      stacklevel=3)
+                      stacklevel=4)
 
 
 def _parameters_of(ddp) -> dict:
@@ -288,6 +314,19 @@ class _Layout:
         self.base = base
 
 
+#: Where no profiler runs, which a hook asks often.
+_NO_RANGE = contextlib.nullcontext()
+
+
+def _range(what: str, bucket: dist.GradBucket, job: _Job):
+    """A range of torch.profiler around what is done with a bucket, if one runs; hipress-import reads its name."""
+    if not torch.autograd._profiler_enabled():
+        return _NO_RANGE
+    buffer = bucket.buffer()
+    return record_function(f"hipress::{what}(bucket={bucket.index()}, bytes={buffer.numel() * buffer.element_size()}, "
+                           f"dtype={str(buffer.dtype).removeprefix('torch.')}, ranks={job.ranks})")
+
+
 class _Detached:
     """What a copied hook has instead of an engine."""
 
@@ -302,17 +341,49 @@ class _Detached:
 
 
 class Hook:
-    """Synchronises the buckets of one DDP. Made by attach()."""
+    """What synchronises the buckets of one DistributedDataParallel: the state of synchronise(). attach() makes and registers it; to
+    register it otherwise, such as inside a hook of your own:
 
-    def __init__(self, engine: Engine, numbers: dict, job: _Job, device: int):
+        state = hipress.Hook(ddp, plan="plan.yaml")
+        ddp.register_comm_hook(state, hipress.synchronise)
+
+    Arguments and errors are those of attach(). Every rank makes it, before the first step; ranks meet while they do."""
+
+    def __init__(self, ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
+                 model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
+                 network: Optional[str] = None) -> None:
+        ddp = unwrapped(ddp)
+        if ddp in _hooks and not _hooks[ddp].engine.closed:
+            raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook")
+        _refuse_other_hooks(ddp)
+        plan, algorithm = str(plan), str(algorithm)
+        timeout_s = _timeout_of(ddp.process_group) if timeout is None else float(timeout)
+        parameters = _parameters_of(ddp)
+        order = _model_file.ready_times(model) if model is not None else {}
+        gradients = _gradients_of(parameters, order)
+        device = _device_of(parameters)
+        job = _Job.agree(ddp.process_group, gradients, plan, algorithm, topology or _topology_of(plan), seed, rendezvous, network)
+        engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
+                        seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)
+        job.opened()
+        self._begin(engine, {id(parameters[gradient.name]): number for number, gradient in enumerate(gradients)}, job, device)
+        self.partial = ddp.find_unused_parameters or getattr(ddp, "static_graph", False)
+        ddp.register_forward_pre_hook(self.refuse_after_failure)
+        _hooks[ddp] = self
+        if job.rank == 0:
+            for note in engine.notes.splitlines():
+                warnings.warn(note, stacklevel=3)
+            _warn_of_large_buckets(ddp, parameters)
+
+    def _begin(self, engine, numbers: dict, job, device: int) -> None:
         self.engine = engine
         self._numbers = numbers  #: of gradients, by the identity of their parameters, which DDP keeps alive
         self._job = job
         self._device = device
-        self._layouts = {}
-        self._pending = []
-        self._watched = []  #: parameters of the step under way, with their gradients before it
-        self._failure = None
+        self._layouts: dict = {}
+        self._pending: list = []
+        self._watched: list = []  #: parameters of the step under way, with their gradients before it
+        self._failure: Optional[Error] = None
         #: Ranks may leave parameters out of a step.
         self.partial = False
 
@@ -324,21 +395,23 @@ class Hook:
     def __setstate__(self, _state: dict) -> None:
         detached = InvalidRequest("this hook is a copy, which is part of no job: call hipress.attach for the model that was copied")
         nothing = _Detached(detached)
-        self.__init__(nothing, {}, nothing, -1)
+        self._begin(nothing, {}, nothing, -1)
 
     @property
-    def failure(self):
+    def failure(self) -> Optional[Error]:
         """What the hook has failed with, such as a RankLost; None: it has not. (Under PyTorch 1.13, backward()
         raises a RuntimeError with its name and text instead.)"""
         return self._failure
 
-    def refuse_after_failure(self, _module, _inputs) -> None:
+    def refuse_after_failure(self, _module: torch.nn.Module, _inputs: Any) -> None:
         """Raises what the hook has failed with before a forward pass in which DDP would complain of its own state."""
         if self._failure is not None and torch.is_grad_enabled():
             raise self._failure
 
-    def synchronise(self, bucket):
-        """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures."""
+    def synchronise(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures.
+
+        Errors are those of synchronise(); whatever it raises ends the job of all ranks, and every later step raises it again."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -372,9 +445,11 @@ class Hook:
             self._pending.append((future, buffer, None))
         if self.partial:
             self._watch(bucket)
-        self.engine.submit(layout.count, layout.numbers, layout.tensors)
+        with _range("submit", bucket, self._job):
+            self.engine.submit(layout.count, layout.numbers, layout.tensors)
         if bucket.is_last():
-            self.engine.wait()
+            with _range("wait", bucket, self._job):
+                self.engine.wait()
             if not self.engine.all_finite():
                 self.engine.discard()  # a loss scaler skips this step
             if self._watched:
@@ -429,18 +504,21 @@ class Hook:
         self._pending, self._watched = [], []
         self.engine.close()
 
-    def state_dict(self) -> dict:
-        """What this rank's compression keeps between steps: residuals, factors, and counts of steps that random draws depend on.
-        Each rank has its own, and puts it into its own checkpoint; a job that goes on with them has the bits of one that was never
-        interrupted. Call it between steps."""
+    def state_dict(self) -> Dict[str, Any]:
+        """What this rank's compression keeps between steps: residuals, factors, and counts of steps that random draws depend on: a
+        dictionary of two numbers and a tensor of bytes. Each rank has its own, and puts it into its own checkpoint; a job that goes
+        on with them has the bits of one that was never interrupted. Call it between steps. Error if the job has failed."""
         with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
             path = os.path.join(folder, "state")
             self.engine.save_state(path)
             state = torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
         return {"rank": self._job.rank, "ranks": self._job.ranks, "state": state}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from what state_dict() of this rank returned, under the same plan, model, seed and number of ranks.
+
+        state  what state_dict() returned, on any device
+
         InvalidRequest in words for any other, such as after a change of the number of ranks: do not load it then, and residuals
         begin with zeros."""
         for key, mine in (("ranks", self._job.ranks), ("rank", self._job.rank)):
@@ -455,7 +533,7 @@ class Hook:
             self.engine.load_state(path)
 
     def close(self) -> None:
-        """Leaves the job and ends all threads; steps after it raise."""
+        """Leaves the job and ends all threads; steps after it raise an Error. Calls after the first do nothing."""
         if self._failure is None:
             self._failure = Error("the hook was closed")
         self.engine.close()

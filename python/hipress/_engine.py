@@ -1,6 +1,7 @@
 """The engine of hipress.h as a Python object."""
 
 import ctypes
+import os
 import weakref
 
 from hipress import _library
@@ -72,10 +73,12 @@ class Engine:
         self._works = (ctypes.c_void_p * len(gradients))()
         self._submitted = 0
         # Also when the interpreter ends: a thread of the engine must not outlive it.
-        self._finalizer = weakref.finalize(self, Engine._close, handle, self._works)
+        self._finalizer = weakref.finalize(self, Engine._close, handle, self._works, os.getpid())
 
     @staticmethod
-    def _close(handle: ctypes.c_void_p, works) -> None:
+    def _close(handle: ctypes.c_void_p, works, process: int) -> None:
+        if os.getpid() != process:
+            return  # a fork has the memory, and none of the threads
         if handle:
             library().hipress_close(handle)
         handle.value = None
