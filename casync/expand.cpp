@@ -18,11 +18,11 @@ struct ForwardStep {
 };
 
 std::vector<ForwardStep> whole_forward(const models::Model& model) {
-  return {{0, from_seconds(model.forward_s)}};
+  return {{0, from_seconds(models::before_backward_s(model))}};
 }
 
-/// Forward gradient by gradient, the last of backward first. Lengths are differences of rounded
-/// times, so that they add up.
+/// Forward gradient by gradient, the last of backward first; further micro-steps are a part of the
+/// last one. Lengths are differences of rounded times, so that they add up.
 std::vector<ForwardStep> forward_by_gradient(const models::Model& model) {
   std::vector<std::uint32_t> order = backward_order(model);
   if (order.empty()) return whole_forward(model);
@@ -39,12 +39,13 @@ std::vector<ForwardStep> forward_by_gradient(const models::Model& model) {
     total = static_cast<double>(weight.size());
   }
   std::vector<ForwardStep> steps;
+  const double first_s = model.optimizer_s + model.forward_s;
   double reached = 0;
   Picoseconds due{};
   for (std::size_t i = order.size(); i-- > 0;) {
     reached += weight[i];
-    const Picoseconds end =
-        i == 0 ? from_seconds(model.forward_s) : from_seconds(model.forward_s * (reached / total));
+    const Picoseconds end = i == 0 ? from_seconds(models::before_backward_s(model))
+                                   : from_seconds(first_s * (reached / total));
     steps.push_back({order[i], std::max(end, due) - due});
     due = std::max(end, due);
   }

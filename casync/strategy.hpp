@@ -105,7 +105,8 @@ class StrategyRegistration {
 /// The row with that name, in any case ("PS", "ring"); std::invalid_argument that lists the names.
 const Strategy& find_strategy(std::string_view name);
 
-/// Expands a plan to the graph of one iteration: on every node Forward, then the gradients'
+/// Expands a plan to the graph of one iteration: on every node Forward, which is all computation
+/// before the last backward (models::before_backward_s), then the gradients'
 /// Backward tasks in order of their ready times, and behind them what the strategy says.
 /// std::invalid_argument as make_layout(), and for a folded graph of a plan that `foldable` calls
 /// impossible.

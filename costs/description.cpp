@@ -68,9 +68,14 @@ std::string describe_levels_beside_links(const Cluster& cluster) {
 
 std::string describe_compute(const models::Model& model) {
   const double backward_s = models::backward_s(model);
-  if (backward_s == 0 && model.forward_s == 0) return "compute not known (--compute-time)";
-  return fmt::format("compute {} (forward {})", io::format_duration(model.forward_s + backward_s),
-                     model.forward_s > 0 ? io::format_duration(model.forward_s) : "not known");
+  const double forward_s = model.forward_s + model.optimizer_s;
+  if (backward_s == 0 && forward_s == 0) return "compute not known (--compute-time)";
+  const std::string forward = forward_s > 0 ? io::format_duration(forward_s) : "not known";
+  const std::string compute = io::format_duration(models::before_backward_s(model) + backward_s);
+  if (model.micro_steps == 1) return fmt::format("compute {} (forward {})", compute, forward);
+  return fmt::format("compute {} ({} micro-steps of {}; optimizer {})", compute, model.micro_steps,
+                     io::format_duration(model.forward_s + backward_s),
+                     io::format_duration(model.optimizer_s));
 }
 
 }  // namespace

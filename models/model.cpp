@@ -23,6 +23,11 @@ double backward_s(const Model& model) {
   return last;
 }
 
+double before_backward_s(const Model& model) {
+  return model.forward_s * model.micro_steps + model.optimizer_s +
+         backward_s(model) * (model.micro_steps - 1);
+}
+
 std::int64_t total_elements(const Model& model) {
   std::int64_t total = 0;
   for (const Gradient& gradient : model.gradients) total += gradient.elements;

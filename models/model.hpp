@@ -34,9 +34,11 @@ struct Model {
   std::string source = {};  ///< where sizes and timings come from
   int batch = 0;            ///< per GPU, in units of the model's throughput; 0 if not known
   std::string unit = {};    ///< of the throughput: "images", "tokens"
-  /// From the last step's averaged gradients to backward: the optimizer, then forward. 0: not
-  /// known.
-  double forward_s = 0;
+  double forward_s = 0;    ///< of one micro-step, with its loss; 0: not known
+  double optimizer_s = 0;  ///< of a step, from the averaged gradients to its next forward
+  /// Forward and backward passes of a step, at least 1. The last one's gradients are synchronised,
+  /// with those of the others in them.
+  int micro_steps = 1;
   /// False of a file that lists gradients as frameworks list parameters: the last is ready first.
   bool in_backward_order = true;
   std::vector<Gradient> gradients = {};
@@ -44,6 +46,12 @@ struct Model {
 
 /// The last ready time, which is the length of backward: max over gradients, 0 for an empty model.
 double backward_s(const Model& model);
+
+/// What a step computes before its last backward: the optimizer of the step before, all forward
+/// passes, and all backward passes but the last. None of it waits for a synchronisation, or is
+/// waited for by one of the same step.
+double before_backward_s(const Model& model);
+
 std::int64_t total_elements(const Model& model);
 
 /// Every gradient's ready time becomes the latest of its bucket.
@@ -52,8 +60,8 @@ void wait_for_buckets(Model& model);
 /// Largest number of elements of a gradient, and of all gradients of a model together.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
-/// Longest ready time, and forward time with the optimizer's, in seconds: a simulated iteration
-/// must fit 64-bit picoseconds.
+/// Longest ready time, and before_backward_s(), in seconds: a simulated iteration must fit 64-bit
+/// picoseconds.
 inline constexpr double kLongestTime_s = 1e6;
 
 /// Reads a model from any of the three forms (docs/models.md), told apart by what they

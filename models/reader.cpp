@@ -250,8 +250,8 @@ Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype
 
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
-  root.expect_keys(
-      {"name", "source", "batch", "unit", "dtype", "forward", "optimizer", "traced", "gradients"});
+  root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer",
+                    "micro_steps", "traced", "gradients"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -263,8 +263,10 @@ Model read_yaml(const std::string& file) {
     model.forward_s = forward->duration(kLongestTime_s);
   }
   if (const auto optimizer = root.find("optimizer")) {
-    model.forward_s += optimizer->duration(kLongestTime_s - model.forward_s);
+    model.optimizer_s = optimizer->duration(kLongestTime_s - model.forward_s);
   }
+  const auto micro_steps = root.find("micro_steps");
+  if (micro_steps) model.micro_steps = static_cast<int>(micro_steps->integer(1, INT32_MAX));
   if (const auto traced = root.find("traced")) parse_traced(*traced);  // read_traced() returns it
   const auto dtype_node = root.find("dtype");
   const Dtype dtype = dtype_node ? parse_dtype(*dtype_node) : Dtype::kFloat32;
@@ -273,6 +275,11 @@ Model read_yaml(const std::string& file) {
   }
   model.gradients = list.take();
   wait_for_buckets(model);
+  if (before_backward_s(model) > kLongestTime_s) {
+    micro_steps->fail(fmt::format(
+        "with {}, a step computes for {} before its last backward, and at most {:g}s are possible",
+        model.micro_steps, io::format_duration(before_backward_s(model)), kLongestTime_s));
+  }
   return model;
 }
 

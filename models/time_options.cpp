@@ -21,6 +21,13 @@ double duration_of(const std::string& text, std::string_view option) {
       fmt::format("{} must be at most {:g}s, got {}", option, kLongestTime_s, io::quote(text)));
 }
 
+void require_possible(const Model& model, std::string_view option, const std::string& text) {
+  if (before_backward_s(model) <= kLongestTime_s) return;
+  throw io::InputError(fmt::format(
+      "{} must leave a step of {} micro-steps at most {:g}s before its last backward, got {}",
+      option, model.micro_steps, kLongestTime_s, io::quote(text)));
+}
+
 /// Ready times from 0 to `length_s`: each gradient takes its share of it after the one before it.
 template <typename Amount>
 void spread_over(Model& model, double length_s, Amount amount) {
@@ -59,25 +66,29 @@ void scale_ready(Model& model, double factor) {
   for (Gradient& gradient : model.gradients) gradient.ready_s *= factor;
 }
 
-/// Gives forward and backward `compute_s` together.
+/// Gives all forward and backward passes of a step `compute_s` together.
 std::vector<std::string> apply_compute_time(double compute_s, bool forward_given, Model& model) {
   std::vector<std::string> diagnostics;
   const double timed_s = backward_s(model);
-  if (!forward_given && model.forward_s == 0) {
-    model.forward_s = compute_s * kShareOfForward;
+  const double passes = model.micro_steps;
+  if (!forward_given && model.forward_s + model.optimizer_s == 0) {
+    model.forward_s = compute_s * kShareOfForward / passes;
     diagnostics.push_back(fmt::format(
         "forward is taken to be a third of --compute-time, {}, since backward has twice its FLOPs; "
         "--forward says otherwise",
         io::format_duration(model.forward_s)));
   } else if (!forward_given && timed_s > 0) {
-    model.forward_s *= compute_s / (model.forward_s + timed_s);
+    const double factor = compute_s / (before_backward_s(model) + timed_s);
+    model.forward_s *= factor;
+    model.optimizer_s *= factor;
   }
-  const double length_s = compute_s - model.forward_s;
+  const double forward_s = model.forward_s * passes + model.optimizer_s;
+  const double length_s = (compute_s - forward_s) / passes;
   if (length_s <= 0) {
     throw io::InputError(fmt::format(
         "--compute-time is of forward and backward together, so it must be more than forward, {}, "
         "got {}",
-        io::format_duration(model.forward_s), io::format_duration(compute_s)));
+        io::format_duration(forward_s), io::format_duration(compute_s)));
   }
   if (timed_s == 0) {
     diagnostics.push_back(spread_backward(model, length_s));
@@ -95,15 +106,20 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
 void declare(CLI::App& app, TimeOptions& options) {
   app.add_option("--compute-time", options.compute_time,
                  "Of forward and backward together, 120ms: for a model without ready times, or to "
-                 "scale those that it has");
+                 "scale those that it has. Of all micro-steps together, where a model has several");
   app.add_option(
       "--forward", options.forward,
       "Of the forward pass, and of the optimizer before it, together: 40ms (default: the "
-      "model's, else a third of --compute-time)");
+      "model's, else a third of --compute-time). Of one pass alone, where a model has several "
+      "micro-steps");
 }
 
 std::vector<std::string> apply(const TimeOptions& options, Model& model) {
-  if (!options.forward.empty()) model.forward_s = duration_of(options.forward, "--forward");
+  if (!options.forward.empty()) {
+    model.forward_s = duration_of(options.forward, "--forward");
+    if (model.micro_steps == 1) model.optimizer_s = 0;
+    require_possible(model, "--forward", options.forward);
+  }
   if (options.compute_time.empty()) return {};
   const double compute_s = duration_of(options.compute_time, "--compute-time");
   return apply_compute_time(compute_s, !options.forward.empty(), model);
@@ -114,7 +130,7 @@ std::string missing_times(const Model& model) {
     return "without ready times all gradients are ready at once: nothing hides communication, so "
            "compression looks better than it is; give --compute-time";
   }
-  if (model.forward_s == 0) {
+  if (model.forward_s + model.optimizer_s == 0) {
     return "without a forward time iterations are shorter than they are, so compression saves a "
            "larger share of them; give --forward";
   }

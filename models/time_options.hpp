@@ -13,15 +13,16 @@ namespace hipress::models {
 
 /// The times of a model that a tool's command line gives, as they were given; empty: not given.
 struct TimeOptions {
-  std::string compute_time = {};  ///< forward and backward together
+  std::string compute_time = {};  ///< all forward and backward passes of a step together
   std::string forward = {};
 };
 
 /// Adds the options to a tool's command line.
 void declare(CLI::App& app, TimeOptions& options);
 
-/// Gives the model the times that the options say. Without --forward, a model that says none gets a
-/// third of --compute-time for it, since backward has twice its FLOPs. The rest is backward: ready
+/// Gives the model the times that the options say. --forward takes the optimizer in, except where a
+/// model has several micro-steps. Without --forward, a model that says none gets a third of
+/// --compute-time for it, since backward has twice its FLOPs. The rest is backward: ready
 /// times that the model has are stretched or shortened to it, in proportion; a model without any
 /// gets it spread over its gradients in backward order, by their `flops` if all say them, else by
 /// their elements. Returns sentences for the user about what was done. InputError that names the

@@ -105,12 +105,13 @@ Summary summarise(std::vector<double> values) {
 Report make_report(const models::Model& model, const casync::TaskGraph& graph,
                    const ReplayResult& replayed) {
   std::vector<double> iteration_s = replayed.iteration_s;
-  for (double& value : iteration_s) value += model.forward_s;
+  const double before_s = models::before_backward_s(model);
+  for (double& value : iteration_s) value += before_s;
   Report report;
   report.ranks = graph.nodes;
   report.measured_iteration_s = summarise(iteration_s);
   report.each_iteration_s = std::move(iteration_s);
-  report.compute_s = model.forward_s + models::backward_s(model);
+  report.compute_s = before_s + models::backward_s(model);
   report.process_cpu_s = summarise(replayed.process_cpu_s).median;
   report.verified = replayed.verified;
   report.bytes_sent = replayed.bytes_sent;

@@ -57,6 +57,7 @@ void hurry_merge(Scenario& scenario) { hurry(scenario.profile.merge); }
 
 void hurry_compute(Scenario& scenario) {
   hurry(scenario.model.forward_s);
+  hurry(scenario.model.optimizer_s);
   for (models::Gradient& gradient : scenario.model.gradients) hurry(gradient.ready_s);
 }
 

@@ -36,6 +36,8 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   out << "name: " << quoted(model.name) << "\nsource: " << quoted(model.source) << '\n';
   const bool has_times = models::backward_s(model) > 0;
   if (model.forward_s > 0) out << "forward: " << time_of(model.forward_s) << '\n';
+  if (model.optimizer_s > 0) out << "optimizer: " << time_of(model.optimizer_s) << '\n';
+  if (model.micro_steps > 1) out << "micro_steps: " << model.micro_steps << '\n';
   if (imported.traced) write_traced(out, *imported.traced);
   out << "gradients:\n";
   for (const models::Gradient& gradient : model.gradients) {

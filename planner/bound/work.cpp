@@ -675,7 +675,7 @@ ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster
       const auto time = static_cast<double>(nominal.count());
       return speed == 1 ? time : std::floor(time / speed + 0.5);
     };
-    double now = length(casync::from_seconds(model.forward_s));
+    double now = length(casync::from_seconds(models::before_backward_s(model)));
     casync::Picoseconds reached{0};
     std::vector<double>& times = ready.of_speed.emplace_back();
     for (const std::uint32_t g : ready.order) {

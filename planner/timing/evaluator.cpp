@@ -29,7 +29,8 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
   const auto length = [&](casync::Kind kind, casync::Picoseconds nominal) {
     return coarse_book_.works().of({.amount = nominal.count(), .kind = kind});
   };
-  compute_end_ = length(casync::Kind::kForward, casync::from_seconds(problem.model.forward_s));
+  compute_end_ = length(casync::Kind::kForward,
+                        casync::from_seconds(models::before_backward_s(problem.model)));
   casync::Picoseconds reached{};
   std::uint32_t round = 0;
   for (const std::uint32_t gradient : order_) {

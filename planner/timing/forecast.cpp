@@ -10,7 +10,7 @@ std::optional<sim::Response> forecast(const models::Model& model, const casync::
   if (!iteration_s) return std::nullopt;
   const std::vector<double>& speeds = machines.cluster.compute_speed;
   const double slowest = speeds.empty() ? 1 : *std::min_element(speeds.begin(), speeds.end());
-  const double compute_s = (model.forward_s + models::backward_s(model)) / slowest;
+  const double compute_s = (models::before_backward_s(model) + models::backward_s(model)) / slowest;
   const sim::TimeOf time_s = [&](const costs::Profile& profile, const costs::Cluster& cluster) {
     Machines changed = {profile, cluster, machines.network};
     changed.memory_bytes = machines.memory_bytes;

@@ -70,6 +70,13 @@ TEST_CASE("What a prediction rests on is said in one line") {
           "when both are busy) + 5us latency + 5us overhead, within hosts 300 GB/s, racks of 1 "
           "host, oversubscribed 2 ×, 1 of another speed; compute not known (--compute-time)");
   }
+  SECTION("several micro-steps") {
+    models::Model model = model_of(0.04, 0.08);
+    model.micro_steps = 3;
+    model.optimizer_s = 0.01;
+    CHECK_THAT(describe_machines(profile, cluster, model),
+               Catch::EndsWith("compute 370ms (3 micro-steps of 120ms; optimizer 10ms)"));
+  }
   SECTION("a model that says no forward, on slow links") {
     cluster.link.bandwidth = cluster.link.bandwidth_both_ways = 200e6 / 8;
     CHECK(describe_machines(profile, cluster, model_of(0, 0.08)) ==

@@ -226,7 +226,10 @@ TEST_CASE("a model YAML") {
   CHECK(model.source == "made up");
   CHECK(model.batch == 32);
   CHECK(model.unit == "images");
-  CHECK(model.forward_s == 1.5e-3);
+  CHECK(model.forward_s == 1.25e-3);
+  CHECK(model.optimizer_s == 0.25e-3);
+  CHECK(model.micro_steps == 1);
+  CHECK(before_backward_s(model) == 1.5e-3);
   REQUIRE(model.gradients.size() == 2);
   CHECK(model.gradients[0].name == "b");
   CHECK(model.gradients[0].elements == 2);
@@ -234,6 +237,20 @@ TEST_CASE("a model YAML") {
   CHECK(model.gradients[0].dtype == Dtype::kBfloat16);
   CHECK(model.gradients[1].ready_s == 0);
   CHECK(model.gradients[1].dtype == Dtype::kFloat32);
+}
+
+TEST_CASE("a step of several micro-steps computes all of them before its last backward") {
+  const Model model = read_content("x.yaml",
+                                   "name: x\n"
+                                   "forward: 1ms\n"
+                                   "optimizer: 0.5ms\n"
+                                   "micro_steps: 4\n"
+                                   "gradients:\n"
+                                   "- {name: b, elements: 2, ready: 1ms, bucket: 0}\n"
+                                   "- {name: a, elements: 1, ready: 3ms, bucket: 0}\n");
+  CHECK(model.micro_steps == 4);
+  CHECK(backward_s(model) == 3e-3);
+  CHECK(before_backward_s(model) == Approx(0.5e-3 + 4 * 1e-3 + 3 * 3e-3));
 }
 
 TEST_CASE("a model YAML with shapes") {
@@ -361,7 +378,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
     CHECK(
         complaint_about("x.yaml", "gradiants: []\n") ==
         "x.yaml:1: unknown key 'gradiants'; did you mean 'gradients'? (known: name, source, batch, "
-        "unit, dtype, forward, optimizer, traced, gradients)");
+        "unit, dtype, forward, optimizer, micro_steps, traced, gradients)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
           "elements, shape, ready, dtype, flops, bucket)");
@@ -395,6 +412,20 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
     CHECK(complaint_about("x.yaml",
                           "name: x\nforward: 600000s\noptimizer: 600000s\ngradients: []\n") ==
           "x.yaml:3: optimizer: must be 0s to 400000s, got '600000s'");
+  }
+  SECTION("bad micro-steps") {
+    const auto complaint_of = [](const std::string& value) {
+      return complaint_about("x.yaml", "name: x\nforward: 1ms\nmicro_steps: " + value +
+                                           "\ngradients: [{name: a, elements: 1, ready: 2ms}]\n");
+    };
+    for (const char* bad : {"0", "-2", "1.5", "many", "[2]", "2147483648"}) {
+      CAPTURE(bad);
+      CHECK_THAT(complaint_of(bad), Catch::StartsWith("x.yaml:3: micro_steps"));
+    }
+    // 1 ms + 2 ms each, but the last backward: 1 000 000 000 ms are allowed.
+    CHECK_THAT(complaint_of("333333335"),
+               Catch::StartsWith("x.yaml:3: micro_steps: with 333333335, a step computes for ") &&
+                   Catch::EndsWith("before its last backward, and at most 1e+06s are possible"));
   }
   SECTION("a bad bucket") {
     CHECK(complaint_about("x.yaml", head + "- {name: a, elements: 1, bucket: -1}\n") ==

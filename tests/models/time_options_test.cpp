@@ -106,6 +106,48 @@ TEST_CASE("Option --forward alone gives a CSV what it cannot say") {
   CHECK(model.gradients[1].ready_s == 40e-3);
 }
 
+TEST_CASE("--compute-time is of all micro-steps, --forward of one") {
+  SECTION("without times, a third is forward") {
+    Model model = untimed();
+    model.micro_steps = 4;
+    apply({.compute_time = "120ms"}, model);
+    CHECK(model.forward_s == Approx(10e-3));
+    CHECK(model.gradients[1].ready_s == Approx(20e-3));
+    CHECK(before_backward_s(model) + backward_s(model) == Approx(120e-3));
+  }
+  SECTION("times that a model has keep their proportions") {
+    Model model = timed();
+    model.micro_steps = 2;
+    model.forward_s = 30e-3;
+    model.optimizer_s = 20e-3;  // of 2 · (30 + 40) + 20 = 160 ms, which become 80 ms
+    apply({.compute_time = "80ms"}, model);
+    CHECK(model.forward_s == Approx(15e-3));
+    CHECK(model.optimizer_s == Approx(10e-3));
+    CHECK(backward_s(model) == Approx(20e-3));
+  }
+  SECTION("a given forward leaves the optimizer its time") {
+    Model model = timed();
+    model.micro_steps = 2;
+    model.optimizer_s = 20e-3;
+    apply({.compute_time = "100ms", .forward = "10ms"}, model);  // 2 · (10 + 30) + 20
+    CHECK(model.forward_s == Approx(10e-3));
+    CHECK(model.optimizer_s == 20e-3);
+    CHECK(backward_s(model) == Approx(30e-3));
+  }
+  SECTION("of a single one, it is the optimizer's too") {
+    Model model = timed();
+    model.optimizer_s = 20e-3;
+    apply({.forward = "10ms"}, model);
+    CHECK(before_backward_s(model) == 10e-3);
+  }
+  SECTION("what no step can take is refused") {
+    Model model = timed();
+    model.micro_steps = 3;
+    CHECK_THAT(complaint([&] { apply({.forward = "500000s"}, model); }),
+               Catch::StartsWith("--forward must leave a step of 3 micro-steps at most 1e+06s"));
+  }
+}
+
 TEST_CASE("Bad times are refused with the option's name") {
   const auto refusal = [](const TimeOptions& options) {
     Model model = untimed();

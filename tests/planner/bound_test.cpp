@@ -54,10 +54,12 @@ TEST_CASE("The bound of a single node is what coding takes") {
   // Nothing is sent, so raw gradients end with backward; a compressed one is coded and decoded.
   RandomInstance instance(1, {.uneven = false, .layered = false});
   models::Model model = instance.model();
+  model.micro_steps = 3;
+  model.optimizer_s = 1e-3;
   const Machines machines = {instance.machines().profile,
                              costs::cluster_from_profile(instance.machines().profile, 1)};
   Choices choices = instance.choices();
-  const double computed = model.forward_s + models::backward_s(model);
+  const double computed = 1e-3 + 3 * (model.forward_s + models::backward_s(model));
   for (auto& options : choices.gradients) options = {{casync::kRaw, 1}, {0, 1}};
   CHECK(lower_bound(model, machines, choices).seconds == Approx(computed));
   for (auto& options : choices.gradients) options = {{0, 1}};

@@ -73,6 +73,7 @@ TEST_CASE("Exact timelines end when the simulator says, to the picosecond") {
     RandomProblem random(seed, {.most_gradients = 12, .most_nodes = 16});
     if (seed % 4 == 0) random.profile.merge = {};  // rounds of one instant
     if (seed % 5 == 0) random.model.forward_s = 1e-3;
+    if (seed % 10 == 0) random.model.micro_steps = 3;
     if (seed % 3 == 0) {
       for (auto& gradient : random.model.gradients) gradient.ready_s = seed % 2 == 0 ? 0 : 1e-3;
     }

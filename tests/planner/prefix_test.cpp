@@ -62,6 +62,7 @@ TEST_CASE("What is left behind a prefix is not bounded above what plans with it 
     RandomProblem random(seed, {.least_gradients = 1, .most_gradients = 10, .most_nodes = 8});
     if (seed % 4 == 0) random.profile.merge = {};  // rounds of one instant
     if (seed % 5 == 0) random.model.forward_s = 1e-3;
+    if (seed % 10 == 0) random.model.micro_steps = 3;
     if (seed % 6 == 0) {
       for (auto& gradient : random.model.gradients) gradient.ready_s = seed % 4 == 0 ? 0 : 1e-3;
     }

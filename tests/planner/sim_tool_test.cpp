@@ -167,6 +167,40 @@ TEST_CASE_METHOD(SimFixture, "The report shows times, bytes, critical path and s
              Contains("critical path") && Contains("Backward 3ms") && Contains("on the wire 10us"));
 }
 
+TEST_CASE_METHOD(SimFixture, "Predictions are of a whole step, whatever its micro-steps") {
+  // Of three, forward 1 and backward 3 ms, and the optimizer 2 ms: 14 ms of computation, of which
+  // 11 before the last backward. All but what is said of them is as if that were forward.
+  const std::string gradients =
+      "gradients:\n- {name: late, elements: 64000, ready: 3ms}\n"
+      "- {name: early, elements: 320, ready: 2ms}\n";
+  write("steps.yaml", "name: two\nforward: 1ms\noptimizer: 2ms\nmicro_steps: 3\n" + gradients);
+  write("lump.yaml", "name: two\nforward: 11ms\n" + gradients);
+  const std::string rest = " --profile cheap.yaml --nnodes 2 --topology RING";
+  const auto report_of = [&](const std::string& tool, const std::string& model) {
+    const ToolRun done = run(tool + " --json --input " + model + rest);
+    CAPTURE(done.err);
+    REQUIRE(done.status == 0);
+    auto report = nlohmann::json::parse(done.out);
+    for (const char* key : {"simulation_s", "tasks_per_s", "search_s"}) report.erase(key);
+    return report;
+  };
+  for (const char* plan : {"none", "all", "secopa"}) {
+    const std::string tool = std::string("hipress-sim --plan ") + plan;
+    CHECK(report_of(tool, "steps.yaml") == report_of(tool, "lump.yaml"));
+  }
+  const auto simulated = report_of("hipress-sim --plan none", "steps.yaml");
+  CHECK(simulated.at("compute_s").get<double>() == Approx(14e-3));
+  CHECK(simulated.at("iteration_s").get<double>() == Approx(14.286e-3));
+  CHECK(simulated.at("synchronisation_s").get<double>() == Approx(3.286e-3));
+  const std::string plan = "hipress-plan --evaluations 200 --output plan.yaml";
+  const auto planned = report_of(plan, "steps.yaml");
+  CHECK(planned.at("baselines") == report_of(plan, "lump.yaml").at("baselines"));
+  CHECK(planned.at("baselines").at("none").get<double>() == Approx(14.286e-3));
+  CHECK(planned.at("lower_bound_s").get<double>() >= 14e-3);
+  const ToolRun shown = run("hipress-sim --plan none --input steps.yaml" + rest);
+  CHECK_THAT(shown.out, Contains("compute 14ms (3 micro-steps of 4ms; optimizer 2ms)"));
+}
+
 TEST_CASE_METHOD(SimFixture, "The JSON says where the time goes and how busy everything is") {
   const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
   REQUIRE(done.status == 0);

@@ -309,6 +309,41 @@ TEST_CASE("computation counts as it was simulated, once and back to back, at any
   CHECK(state.compute.count() == 10 * kUs);
 }
 
+TEST_CASE("of several micro-steps, the last one's gradients are synchronised") {
+  // Optimizer 4, then three times forward 3 and backward 2, and after them the synchronisation.
+  models::Model model = test_model({640});
+  model.forward_s = 3e-6;
+  model.optimizer_s = 4e-6;
+  model.micro_steps = 3;
+  model.gradients[0].ready_s = 2e-6;
+  const Scenario scenario = test_scenario(model, "ring", 2, kRaw, 2);
+  const std::int64_t synchronisation = 2 * (kOverhead + 4 * 320 * kPsPerByte);
+  const Result once = simulate(scenario, expand(scenario));
+  CHECK(once.forward.count() == (4 + 3 * 3 + 2 * 2) * kUs);
+  CHECK(once.compute.count() == (4 + 3 * 3 + 3 * 2) * kUs);
+  CHECK(once.iteration.count() == once.compute.count() + synchronisation);
+  const SteadyState state = settle(back_to_back(scenario));  // nothing overlaps
+  CHECK(state.period == once.iteration);
+  CHECK(state.forward == once.forward);
+}
+
+TEST_CASE("back to back, only the first forward pass of a step waits for gradients") {
+  // As above with g0 and g1: g0's synchronisation of 22.64 us is hidden by g1's part of the first
+  // forward pass alone, 1 us. Then come its own, 1 us, and another micro-step of 2 + 2 us.
+  models::Model model = test_model({320, 32});
+  model.forward_s = 2e-6;
+  model.micro_steps = 2;
+  model.gradients[0].ready_s = 1e-6;
+  model.gradients[1].ready_s = 2e-6;
+  Scenario scenario = with(test_scenario(model, "ring", 2, 0, 1), Network::kPort);
+  scenario.plan.decisions[1].algorithm = kRaw;
+  const std::int64_t synchronisation = 22'640'000;
+  CHECK(iteration(scenario) == (2 + 2 + 2 + 1) * kUs + synchronisation);
+  const SteadyState state = settle(back_to_back(scenario));
+  CHECK(state.period.count() == (1 + 2 + 2 + 1) * kUs + synchronisation);
+  CHECK(state.settled);
+}
+
 TEST_CASE("back to back, computation is never longer than the period") {
   models::Model model = test_model({640, 6400});
   model.forward_s = 3e-6;
