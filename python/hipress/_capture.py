@@ -1,13 +1,22 @@
 """Measures when gradients are ready."""
 
+import collections.abc
+import copy
+import dataclasses
+import functools
 import inspect
+import itertools
 import os
 import statistics
+import sys
 import time
+import types
+import warnings
+import weakref
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from hipress import _model_file
 
@@ -37,14 +46,52 @@ class _CudaClock:
         return first.elapsed_time(second) * 1e-3
 
 
-class _Step:
-    """Marks of one forward and backward."""
+class _Pass:
+    """Marks of one backward pass and of the calls of the model before it."""
 
-    def __init__(self, forward, batch: int):
-        self.forward, self.batch = forward, batch
+    def __init__(self, called, batch: int, updated: bool, version: int):
+        self.called, self.batch = called, batch
+        self.updated = updated  # an optimizer changed the parameters since the pass before
+        self.version = version  # of the parameters, at the first call
+        self.cleared = False  # gradients of passes before were dropped
+        self.watches = []  # weak: they live as long as the graphs of the calls
         self.backward = None
         self.ready = {}
-        self.optimizer = None
+        self.steps = []  # an optimizer's step(), from mark to mark, since then
+
+    def last_ready(self, seconds) -> float:
+        return max(seconds(self.backward, mark) for mark in self.ready.values())
+
+
+class _Beginning:
+    """A tensor's hook, which says that backward has begun."""
+
+    def __init__(self, capture: "Capture"):
+        self.capture = capture
+
+    def __call__(self, _gradient) -> None:
+        self.capture._on_backward()
+
+
+class _ModuleHook:
+    """A hook of a module that a copy of the module does not have."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *arguments):
+        return self.function(*arguments)
+
+    def __reduce__(self):
+        return _no_hook, ()
+
+
+def _no_hook():
+    return _nothing
+
+
+def _nothing(*_: object) -> None:
+    return None
 
 
 class Capture:
@@ -55,25 +102,37 @@ class Capture:
                 train_one_step()
 
     Forward lasts from the call of the model until backward reaches its output, so it includes the loss; a gradient's ready time is
-    counted from there, until it is added to the parameter's. What a step does after its last gradient and before the next forward is
-    its optimizer time: the optimizer's step(), zero_grad(), the next batch. Times are medians over the steps, their 10th and 90th
-    percentiles are written beside them. Take a model that is not distributed, or one rank's: what a hook waits for would be in the times.
+    counted from there, until it is added to the parameter's. Backward passes between two changes of the parameters are micro-steps
+    of one step. These times are of one of them, and forward has its share of what else happens before the last backward. What a
+    step does after its last gradient and before the next forward is its optimizer time: the optimizer's step(), zero_grad(), the
+    next batch. Times are medians over the steps, their 10th and 90th percentiles are written beside them.
 
+    A DistributedDataParallel of several ranks does not average while it is captured: its ranks train on their own, and their
+    parameters differ afterwards. It must not go on training.
+
+    model      what is trained: the module that is called. Names of gradients are those without the wrappings of
+               DistributedDataParallel and torch.compile
     output     file to write; None: `text()` alone
-    optimizer  whose step() is timed by itself too
-    batch      size of a batch; default: the first dimension of the model's first tensor
+    optimizer  whose step() is timed by itself too; several in a list
+    batch      size of a batch; default: the most frequent first dimension of the model's first tensor
     bucket_mb  bucket_cap_mb of the DistributedDataParallel that will train with the plan: it hands the gradients of a bucket over
                together
     warmup     steps at the beginning that are left out
-    steps      how many are measured after those, at most; None: all"""
+    steps      how many are measured after those, at most; None: all
+    called     the modules that are called, where that is not `model` but parts of it
+    say        takes what the user must know; default: warnings.warn"""
 
     def __init__(self, model, output="model.yaml", *, optimizer=None, batch=None, bucket_mb=1, warmup=2, steps=None,
-                 name=None):
+                 name=None, called=None, say=None):
         if not bucket_mb > 0:
             raise ValueError(f"bucket_mb must be above 0, got {bucket_mb}")
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"capture needs the torch.nn.Module that is trained, got {type(model).__name__}")
         self.bucket_bytes = int(bucket_mb * (1 << 20))
-        self.model = model.module if isinstance(model, DistributedDataParallel) else model
-        self.output, self.optimizer, self.batch, self.warmup, self.steps = output, optimizer, batch, warmup, steps
+        self.model = unwrapped(model)
+        self.called = [model] if called is None else list(called)
+        self.output, self.batch, self.warmup, self.steps = output, batch, warmup, steps
+        self.optimizers = [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
         self.name = name or type(self.model).__name__
         self.parameters = {name: parameter for name, parameter in self.model.named_parameters()
                            if parameter.requires_grad and parameter.numel() > 0}
@@ -82,10 +141,18 @@ class Capture:
                 raise ValueError(f"parameter '{parameter_name}' is of {parameter.dtype}; models have float32, float16 and bfloat16")
         if not self.parameters:
             raise ValueError("the model has no parameters that are trained")
+        self._say = say or (lambda text: warnings.warn(text, stacklevel=4))
         cuda = any(parameter.is_cuda for parameter in self.parameters.values())
         self._clock = _CudaClock() if cuda else _HostClock()
-        self._steps, self._handles, self._kept = [], [], []
-        self._wrapped = None
+        self._passes = []
+        self._handles, self._kept, self._timed, self._unaveraged = [], [], [], []
+        self._started = False
+        self._pending = None  # the pass whose model was called, and whose backward has not ended
+        self._running = False  # backward
+        self._updated = self._cleared = False  # since the last pass
+        self._version = None  # of the parameters at its end
+        self._updates = 0  # passes that were the first after one
+        self._unseen = _Unseen()
 
     def __enter__(self) -> "Capture":
         self.start()
@@ -98,21 +165,61 @@ class Capture:
 
     def start(self) -> None:
         """Registers the hooks."""
-        self._handles.append(self.model.register_forward_pre_hook(self._on_forward))
-        self._handles.append(self.model.register_forward_hook(self._on_output))
+        self._started = True
+        for module in self.called:
+            self._watch_calls(module)
         for name, parameter in self.parameters.items():
             self._handles.append(self._watch(name, parameter))
-        if self.optimizer is not None:
-            self.time_optimizer(self.optimizer)
+        for optimizer in self.optimizers:
+            self.time_optimizer(optimizer)
+        register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
+        if register is not None:
+            self._handles.append(register(self._on_any_step))
 
     def stop(self) -> None:
         """Removes the hooks."""
+        if self._started and self._version not in (None, self._parameters_version()):
+            self._updated = True
+        self._started = False
         for handle in self._handles:
             handle.remove()
         self._handles, self._kept = [], []
-        if self._wrapped is not None:
-            del self._wrapped.step
-            self._wrapped = None
+        for timed in self._timed:
+            timed.undo()
+        for unaveraged in self._unaveraged:
+            unaveraged.undo()
+        self._timed, self._unaveraged = [], []
+
+    def also_called(self, module) -> None:
+        """Takes the calls of another part of the model for calls of it."""
+        self.called.append(module)
+        if self._started:
+            self._watch_calls(module)
+
+    @property
+    def backward_passes(self) -> int:
+        return len(self._passes)
+
+    @property
+    def seen_steps(self) -> int:
+        """Changes of the parameters between or after backward passes."""
+        return self._updates + self._updated
+
+    @property
+    def sees_nothing(self) -> str:
+        """Why no backward pass was seen; empty if one was."""
+        return "" if self._passes else self._unseen.reason()
+
+    def _watch_calls(self, module) -> None:
+        for part in module.modules():
+            if isinstance(part, DistributedDataParallel) and part.process_group.size() > 1:
+                self._unaveraged.append(_Unaveraged(part, self._say))
+        named = {"with_kwargs": True} if "with_kwargs" in inspect.signature(module.register_forward_pre_hook).parameters else {}
+        if getattr(module, "_compiled_call_impl", None) is not None:
+            self._handles.append(_CompiledCall(module, self._on_call, self._on_output))
+            return
+        self._handles.append(module.register_forward_pre_hook(_ModuleHook(self._on_call), **named))
+        self._handles.append(module.register_forward_hook(_ModuleHook(self._on_output)))
 
     def _watch(self, name: str, parameter):
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
@@ -121,74 +228,149 @@ class Capture:
         self._kept.append(node)  # its hook lives as long as it
         return node.register_hook(lambda *_: self._on_ready(name))
 
-    def _on_forward(self, _module, inputs) -> None:
-        if not torch.is_grad_enabled():
+    def _parameters_version(self) -> int:
+        return sum(parameter._version for parameter in self.parameters.values())
+
+    def _is_done(self) -> bool:
+        if not self._started or self.steps is None:
+            return not self._started
+        most = self.warmup + self.steps
+        return self._updates > most or self._updates == 0 and len(self._passes) > _MOST_MICRO_STEPS * most
+
+    def _on_call(self, _module, inputs, named=None) -> None:
+        if self._running and not _is_in_backward():  # which an exception has ended
+            self._running, self._pending = False, None
+        if self._running or not torch.is_grad_enabled() or self._is_done():
             return
-        if self.steps is not None and len(self._steps) > self.warmup + self.steps:
-            self._steps.pop()  # what this one would replace: marks of all later steps go into one
-        batch = next((tensor.shape[0] for tensor in inputs if isinstance(tensor, torch.Tensor) and tensor.dim() > 0), 0)
-        self._steps.append(_Step(self._clock.mark(), batch))
+        self._unseen.called = True
+        version = self._parameters_version()
+        pending = self._pending
+        if pending is not None and pending.version == version and not self._updated_since(pending):
+            if not pending.watches or any(watch() is not None for watch in pending.watches):
+                return  # one backward follows several calls
+        batch = next((tensor.shape[0] for tensor in _tensors_of((inputs, named)) if tensor.dim() > 0), 0)
+        self._open(version, batch)
+
+    def _updated_since(self, pending: _Pass) -> bool:
+        return self._updated and not pending.updated
+
+    def _open(self, version: int, batch: int) -> None:
+        updated = self._updated or self._version is not None and version != self._version
+        self._pending = _Pass(self._clock.mark(), batch, updated, version)
 
     def _on_output(self, _module, _inputs, output) -> None:
-        if not self._steps or not torch.is_grad_enabled():
+        if self._running or self._pending is None or not torch.is_grad_enabled() or self._is_done():
             return
-        step = self._steps[-1]
+        found = list(_tensors_of(output))
+        self._unseen.returned(output, found)
+        beginning = _Beginning(self)
+        hooked = [tensor.register_hook(beginning) for tensor in found if tensor.requires_grad]
+        if hooked:
+            self._pending.watches.append(weakref.ref(beginning))
 
-        def began(_gradient) -> None:
-            if step.backward is None:
-                step.backward = self._clock.mark()
-
-        for tensor in _tensors_of(output):
-            if tensor.requires_grad:
-                tensor.register_hook(began)
+    def _on_backward(self) -> None:
+        if self._running or self._is_done():
+            return
+        cleared = self._cleared or all(parameter.grad is None for parameter in self.parameters.values())
+        if self._pending is None:  # another backward of the same call
+            self._open(self._parameters_version(), self._passes[-1].batch if self._passes else 0)
+        self._unseen.reached = True
+        self._pending.cleared = cleared
+        self._running = True
+        torch.autograd.Variable._execution_engine.queue_callback(self._on_end)
+        self._pending.backward = self._clock.mark()
 
     def _on_ready(self, name: str) -> None:
-        if self._steps:
-            self._steps[-1].ready[name] = self._clock.mark()
+        if self._running:
+            self._pending.ready[name] = self._clock.mark()
+
+    def _on_end(self) -> None:
+        self._running = False
+        done = self._pending
+        if done is None or not done.ready:  # gradients of something else, which a later backward may need
+            if done is not None:
+                done.watches = []
+            return
+        self._pending = None
+        self._updates += done.updated
+        self._passes.append(done)
+        self._version = self._parameters_version()
+        self._updated = self._cleared = False
+
+    def _on_any_step(self, optimizer, *_: object) -> None:
+        own = {id(parameter) for parameter in self.parameters.values()}
+        if any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+            self._updated = True
 
     def time_optimizer(self, optimizer) -> None:
-        """Times its step() too."""
-        original = optimizer.step
+        """Times its step() too, and sees it."""
+        self._timed.append(_TimedOptimizer(self, optimizer))
 
-        def step(*arguments, **options):
-            began = self._clock.mark()
-            result = original(*arguments, **options)
-            if self._steps:
-                self._steps[-1].optimizer = (began, self._clock.mark())
-            return result
+    def _on_step(self, began) -> None:
+        self._updated = True
+        if self._passes and not self._is_done():
+            self._passes[-1].steps.append((began, self._clock.mark()))
 
-        optimizer.step = step
-        self._wrapped = optimizer
+    def _on_clearing(self) -> None:
+        self._cleared = True
+
+    def _groups(self) -> list:
+        """The passes by step; gradients of passes that are not in one were dropped."""
+        if self._updates == 0 and not self._updated:  # there is no optimizer
+            return [[one] for one in self._passes]
+        groups = []
+        for one in self._passes:
+            if one.updated or not groups:
+                groups.append([one])
+            elif one.cleared:
+                groups[-1] = [one]
+            elif groups[-1][-1].ready.keys().isdisjoint(one.ready):  # a part of the model each
+                groups[-1][-1] = _joined(groups[-1][-1], one)
+            else:
+                groups[-1].append(one)
+        return groups
 
     def text(self) -> str:
         """The model YAML. ValueError if no step was complete after the warm-up."""
-        whole = [step for step in self._steps if step.backward is not None and step.ready][self.warmup:]
-        whole = whole[:self.steps]
-        if not whole:
-            raise ValueError(f"no step after the {self.warmup} of the warm-up called the model and backward: run more steps, or "
-                             "give a smaller warmup")
+        groups = self._groups()
+        measured = groups[self.warmup:]
+        if self.steps is not None:
+            measured = measured[:self.steps + 1]
+        if not measured:
+            raise ValueError(self._unseen.reason() if not groups else
+                             f"no step after the {self.warmup} of the warm-up called the model and backward ({len(groups)} did in "
+                             "all): run more steps, or give a smaller warmup")
+        counts = [len(group) for group in (measured[:-1] or measured)]
+        micro_steps = max(statistics.multimode(counts))
         seconds = self._clock.seconds
-        ready = {name: sorted(seconds(step.backward, step.ready[name]) for step in whole if name in step.ready)
-                 for name in self.parameters}
-        unused = [name for name, times in ready.items() if not times]
-        last = max(times[-1] for times in ready.values() if times)
+        steps = [_Step(group, after[0] if after else None, seconds)
+                 for group, after in itertools.zip_longest(measured, measured[1:]) if len(group) == micro_steps][:self.steps]
+        left_out = sum(count != micro_steps for count in counts)
+        ready = {name: sorted(times) for name in self.parameters
+                 if (times := [step.ready[name] for step in steps if name in step.ready])}
+        unused = [name for name in self.parameters if name not in ready]
+        last = max(times[-1] for times in ready.values())
         # DDP synchronises those without a gradient too, at the end.
-        order = sorted(self.parameters, key=lambda name: statistics.median(ready[name]) if ready[name] else last)
-        forward = [seconds(step.forward, step.backward) for step in whole]
-        batch = self.batch if self.batch is not None else whole[-1].batch
+        order = sorted(self.parameters, key=lambda name: statistics.median(ready.get(name, [last])))
+        forward = [step.forward for step in steps]
+        batches = [one.batch for group in measured if len(group) == micro_steps for one in group]
+        batch = self.batch if self.batch is not None else statistics.mode(batches)
         kinds = {_DTYPES[parameter.dtype] for parameter in self.parameters.values()}
         kind = "float32" if "float32" in kinds or len(kinds) > 1 else kinds.pop()
         lines = ["# Written by hipress.capture.", f"name: {_model_file.quoted(self.name)}",
-                 f"source: Captured from {len(whole)} steps of PyTorch {torch.__version__} on {self._hardware()}.",
+                 f"source: Captured from {len(steps)} steps of PyTorch {torch.__version__} on {self._hardware()}.",
                  *([f"batch: {batch}"] if batch else []), f"dtype: {kind}",
                  f"forward: {_model_file.microseconds(statistics.median(forward))}  # {_spread(forward)}"]
-        lines += self._optimizer_line(whole)
+        lines += _optimizer_line(steps)
+        lines.append(f"micro_steps: {micro_steps}")
+        if left_out:
+            lines[-1] += f"  # {left_out} of {len(counts)} steps had another number"
         lines += [f"# without a gradient in these steps: {name}" for name in unused]
         buckets = self._buckets(order)
         lines.append("gradients:  # in backward order, ready since backward began; then the 10th to 90th percentile")
         for name in order:
             parameter = self.parameters[name]
-            times = ready[name] or [last]
+            times = ready.get(name, [last])
             shape = f", shape: [{', '.join(map(str, parameter.shape))}]" if parameter.dim() else ""
             own = _DTYPES[parameter.dtype]
             lines.append(f"- {{name: {_model_file.quoted(name)}, elements: {parameter.numel()}, "
@@ -196,20 +378,9 @@ class Capture:
                          f"{'' if own == kind else f', dtype: {own}'}, bucket: {buckets[name]}}}  # {_spread(times)}")
         return "\n".join(lines) + "\n"
 
-    def _optimizer_line(self, whole: list) -> list:
-        """What lies between steps, from the last gradient to the next forward; without two steps, the optimizer alone."""
-        seconds = self._clock.seconds
-        own = [seconds(*step.optimizer) for step in whole if step.optimizer is not None]
-        between = [min(seconds(ready, after.forward) for ready in step.ready.values()) for step, after in zip(whole, whole[1:])]
-        times = between or own
-        if not times:
-            return []
-        part = f"; step() alone {_model_file.microseconds(statistics.median(own))}" if between and own else ""
-        return [f"optimizer: {_model_file.microseconds(statistics.median(times))}  # {_spread(times)}{part}"]
-
     def _buckets(self, order: list) -> dict:
-        """The number of each gradient's bucket: DDP fills one of each type in the order in which gradients are ready, until it has its
-        size."""
+        """The number of each gradient's bucket: DDP fills one of each type in the order in which gradients are ready, until it has
+        its size."""
         numbers, filling, count = {}, {}, 0
         for name in order:
             parameter = self.parameters[name]
@@ -241,21 +412,228 @@ class Capture:
                 os.unlink(temporary)
 
 
+class _Step:
+    """Seconds of a step, of which forward and ready times are those of one micro-step."""
+
+    def __init__(self, passes: list, after, seconds):
+        first, last = passes[0], passes[-1]
+        self.ready = {name: seconds(last.backward, mark) for name, mark in last.ready.items()}
+        backward = max(self.ready.values())
+        # What is left of the time before the last backward when the others took as long as it did.
+        before = seconds(first.called, last.backward)
+        self.forward = max(0.0, before - (len(passes) - 1) * backward) / len(passes)
+        self.between = None if after is None else min(seconds(mark, after.called) for mark in last.ready.values())
+        self.optimizer = sum(seconds(*step) for step in last.steps) if last.steps else None
+
+
+class _TimedOptimizer:
+    """An optimizer whose step() and zero_grad() tell a capture."""
+
+    def __init__(self, capture: Capture, optimizer):
+        self.optimizer = optimizer
+        self.before, self.ours = {}, {}
+
+        def timed(original, *arguments, **options):
+            began = capture._clock.mark()
+            result = original(*arguments, **options)
+            capture._on_step(began)
+            return result
+
+        def seen(original, *arguments, **options):
+            capture._on_clearing()
+            return original(*arguments, **options)
+
+        for name, call in (("step", timed), ("zero_grad", seen)):
+            if hasattr(optimizer, name):
+                self._replace(name, call)
+
+    def _replace(self, name: str, call) -> None:
+        original = getattr(self.optimizer, name)
+
+        @functools.wraps(original)
+        def method(_optimizer, *arguments, **options):
+            return call(original, *arguments, **options)
+
+        if name in vars(self.optimizer):  # as a learning rate's schedule leaves it
+            self.before[name] = vars(self.optimizer)[name]
+        self.ours[name] = types.MethodType(method, self.optimizer)  # a schedule looks for its __func__
+        setattr(self.optimizer, name, self.ours[name])
+
+    def undo(self) -> None:
+        for name, ours in self.ours.items():
+            if vars(self.optimizer).get(name) is not ours:
+                continue  # someone else has wrapped it since
+            if name in self.before:
+                setattr(self.optimizer, name, self.before[name])
+            else:
+                delattr(self.optimizer, name)
+
+
+class _CompiledCall:
+    """Calls of a module that Module.compile() has compiled, hooks and all: seen from outside."""
+
+    def __init__(self, module, before, after=None):
+        self.module, self.compiled = module, module._compiled_call_impl
+
+        def call(*arguments, **options):
+            before(module, arguments, options)
+            output = self.compiled(*arguments, **options)
+            if after is not None:
+                after(module, arguments, output)
+            return output
+
+        self.call = module._compiled_call_impl = call
+
+    def remove(self) -> None:
+        if self.module._compiled_call_impl is self.call:
+            self.module._compiled_call_impl = self.compiled
+
+
+class _Unaveraged:
+    """A DistributedDataParallel whose ranks compute each for itself."""
+
+    def __init__(self, ddp: DistributedDataParallel, say):
+        self.ddp, self.active, self.handles = ddp, True, []
+        self.broadcast_buffers, ddp.broadcast_buffers = ddp.broadcast_buffers, False
+        how = ""
+        try:
+            ddp.register_comm_hook(None, self._hook)
+        except RuntimeError:  # it has one; without one's own hook, its steps are as in no_sync()
+            how = "; it has a communication hook, so what DDP itself does to gradients is not measured either"
+            self.handles = [ddp.register_forward_pre_hook(_ModuleHook(self._before)),
+                            ddp.register_forward_hook(_ModuleHook(self._after))]
+        say(f"the {ddp.process_group.size()} ranks of this DistributedDataParallel do not average their gradients while "
+            f"computation is measured: they train apart, and what they train is not to be used{how}")
+
+    def _hook(self, _state, bucket):
+        if self.active:
+            future = torch.futures.Future()
+            future.set_result(bucket.buffer())
+            return future
+        group = self.ddp.process_group
+        return (dist.all_reduce(bucket.buffer().div_(group.size()), group=group, async_op=True).get_future()
+                .then(lambda done: done.value()[0]))
+
+    def _before(self, ddp, _inputs) -> None:
+        if ddp is self.ddp:
+            self.sync, ddp.require_backward_grad_sync = ddp.require_backward_grad_sync, False
+
+    def _after(self, ddp, _inputs, _output) -> None:
+        if ddp is self.ddp:
+            ddp.require_backward_grad_sync = self.sync
+
+    def undo(self) -> None:
+        self.active = False
+        self.ddp.broadcast_buffers = self.broadcast_buffers
+        for handle in self.handles:
+            handle.remove()
+
+
+class _Unseen:
+    """What a capture that saw no backward pass did see."""
+
+    def __init__(self):
+        self.called = self.tensors = self.differentiable = self.reached = False
+        self.type = None
+
+    def returned(self, output, found: list) -> None:
+        self.type = type(output).__name__
+        self.tensors = self.tensors or bool(found)
+        self.differentiable = self.differentiable or any(tensor.requires_grad for tensor in found)
+
+    def reason(self) -> str:
+        if not self.called:
+            return ("the model was not called while gradients are recorded: what is captured must be the module that the training "
+                    "loop calls, as model(inputs), outside torch.no_grad()")
+        if not self.tensors:
+            return (f"no tensor was found in the output of type {self.type} of the model, so the beginning of backward is not "
+                    "seen: return tensors, or lists, tuples, dicts, dataclasses or plain objects of them")
+        if not self.differentiable:
+            return (f"no tensor in the output of type {self.type} of the model requires a gradient, so nothing trains it through "
+                    "them")
+        if not self.reached:
+            return (f"backward did not reach the model's output of type {self.type}: no backward() was called, or its loss is made "
+                    "of other tensors than those of the output")
+        return "backward reached the model's output, but made no gradient of its parameters"
+
+
+def unwrapped(model):
+    """The module whose parameters have the names that attach() uses: what a DistributedDataParallel was given, or else DataParallel
+    and torch.compile."""
+    while True:
+        if isinstance(model, DistributedDataParallel):
+            return model.module
+        if isinstance(model, DataParallel):
+            model = model.module
+        elif hasattr(model, "_orig_mod") and isinstance(model._orig_mod, torch.nn.Module):
+            model = model._orig_mod
+        else:
+            return model
+
+
+def _is_in_backward() -> bool:
+    try:
+        torch.autograd.Variable._execution_engine.queue_callback(_nothing)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _joined(first: _Pass, second: _Pass) -> _Pass:
+    """Two passes through parts of a model as one."""
+    joined = copy.copy(first)
+    joined.ready, joined.steps = {**first.ready, **second.ready}, first.steps + second.steps
+    return joined
+
+
+def _optimizer_line(steps: list) -> list:
+    """What lies between steps, from the last gradient to the next forward; without two steps, the optimizer alone."""
+    own = [step.optimizer for step in steps if step.optimizer is not None]
+    between = [step.between for step in steps if step.between is not None]
+    times = between or own
+    if not times:
+        return []
+    part = f"; step() alone {_model_file.microseconds(statistics.median(own))}" if between and own else ""
+    return [f"optimizer: {_model_file.microseconds(statistics.median(times))}  # {_spread(times)}{part}"]
+
+
 def _first_bucket_bytes(bucket_bytes: int) -> int:
     """PyTorch versions whose bucket_cap_mb is 25 by default, not None, have a first bucket of 1 MiB whatever it is."""
     default = inspect.signature(DistributedDataParallel.__init__).parameters["bucket_cap_mb"].default
     return bucket_bytes if default is None else dist._DEFAULT_FIRST_BUCKET_BYTES
 
 
-def _tensors_of(output):
-    if isinstance(output, torch.Tensor):
-        yield output
-    elif isinstance(output, dict):
-        for value in output.values():
-            yield from _tensors_of(value)
-    elif isinstance(output, (list, tuple)):
-        for value in output:
-            yield from _tensors_of(value)
+#: Backward passes that may come before the first change of the parameters, for each step that is to be measured.
+_MOST_MICRO_STEPS = 64
+#: How deep objects are looked into.
+_DEPTH = 6
+
+
+def _tensors_of(value, depth: int = _DEPTH, seen=None):
+    """The tensors in a value, also in the attributes of objects that are no modules."""
+    if isinstance(value, torch.Tensor):
+        yield value
+        return
+    seen = set() if seen is None else seen
+    if depth == 0 or id(value) in seen or value is None or isinstance(value, (str, bytes, int, float, type, torch.nn.Module)):
+        return
+    seen.add(id(value))
+    if isinstance(value, collections.abc.Mapping):
+        parts = list(value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = list(value)
+    elif dataclasses.is_dataclass(value):
+        parts = [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    else:
+        slots = [slot for kind in type(value).__mro__ for slot in _slots(kind)]
+        parts = [*getattr(value, "__dict__", {}).values(), *(getattr(value, slot, None) for slot in slots)]
+    for part in parts:
+        yield from _tensors_of(part, depth - 1, seen)
+
+
+def _slots(kind: type):
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else slots
 
 
 def _spread(seconds: list) -> str:

@@ -1,0 +1,309 @@
+"""Runs a training script and captures what it trains, in this process and in those that it starts with multiprocessing."""
+
+import gc
+import multiprocessing.process
+import os
+import pathlib
+import runpy
+import sys
+import tempfile
+import weakref
+
+#: A process's Script. A forked child has its parent's.
+_current = None
+#: Calls of one module after which others are not looked for, where no optimizer says that a step is over.
+_LOOKED_FOR = 16
+
+
+def _say(text: str) -> None:
+    print(f"hipress.capture: {text}", file=sys.stderr)
+
+
+class _Candidate:
+    """A module that the script called, with parameters to train."""
+
+    def __init__(self, module, capture):
+        self.module, self.capture = module, capture
+        self.variable = _variable_of(module)
+        self.calls = 0
+
+    @property
+    def names(self) -> set:
+        return {name for name in (self.variable, type(self.module).__name__, self.capture.name) if name}
+
+    def describe(self, index: int) -> str:
+        elements = sum(parameter.numel() for parameter in self.capture.parameters.values())
+        variable = f"{self.variable}, " if self.variable else ""
+        return f"module {index} ({variable}{self.capture.name}, {elements} elements)"
+
+    def parameters(self) -> set:
+        return {id(parameter) for parameter in self.capture.parameters.values()}
+
+
+class _NoSuchModule(ValueError):
+    """The module that was asked for is none of those trained."""
+
+
+class Script:
+    """What a script trains: modules that it calls itself, in training mode, and the optimizers that hold their parameters."""
+
+    def __init__(self, settings: dict):
+        self.settings = settings
+        self.handle = None
+        self.forget()
+
+    def forget(self) -> None:
+        """What was seen so far is another process's."""
+        for candidate in getattr(self, "candidates", []):
+            candidate.capture.stop()
+        self.optimizers = []
+        self.candidates, self.refused = [], []
+        self.rank = None  # of the last model that was found
+        self.seen = weakref.WeakSet()
+        if self.handle is not None:
+            self.handle.remove()
+            self._look()
+
+    def install(self) -> None:
+        global _current
+        import torch
+
+        _current = self
+        created = torch.optim.Optimizer.__init__
+        started = multiprocessing.process.BaseProcess.__init__
+
+        def create(optimizer, *arguments, **options):
+            created(optimizer, *arguments, **options)
+            self.optimizers.append(weakref.ref(optimizer))
+
+        def start(process, *arguments, **options):
+            started(process, *arguments, **options)
+            if getattr(process, "_target", None) is not None:
+                process._target = Child(process._target, self.settings)
+
+        if hasattr(torch.nn.Module, "compile"):
+            compiled = torch.nn.Module.compile
+
+            def compile_module(module, *arguments, **options):
+                from hipress._capture import _CompiledCall
+
+                compiled(module, *arguments, **options)
+                _CompiledCall(module, lambda *_: self._on_call(module, ()))
+
+            torch.nn.Module.compile = compile_module
+        torch.optim.Optimizer.__init__ = create
+        multiprocessing.process.BaseProcess.__init__ = start
+        self._look()
+
+    def _look(self) -> None:
+        from torch.nn.modules.module import register_module_forward_pre_hook
+
+        self.handle = register_module_forward_pre_hook(self._on_call)
+
+    def _on_call(self, module, _inputs) -> None:
+        if _is_compiling():  # the compiler runs this code
+            return
+        import torch
+
+        if module in self.seen:
+            self._count(module)
+            return
+        if not torch.is_grad_enabled() or not module.training:
+            return
+        if not any(parameter.requires_grad for parameter in module.parameters()):
+            return
+        self.seen.update(module.modules())
+        self._add(module)
+        self._watch_optimizers()
+
+    def _add(self, module) -> None:
+        from hipress._capture import Capture
+
+        self.rank = rank()
+        whole = _lightning_module_of(module)
+        for candidate in self.candidates:
+            if whole is not None and candidate.capture.model is whole:
+                candidate.capture.also_called(module)
+                return
+        options = {key: self.settings[key] for key in ("warmup", "steps", "bucket_mb")}
+        try:
+            capture = Capture(module if whole is None else whole, None, called=[module], say=_say if self.rank == 0 else _nothing,
+                              **options)
+        except ValueError as error:
+            self.refused.append(f"{type(module).__name__}: {error}")
+            return
+        capture.start()
+        self.candidates.append(_Candidate(module, capture))
+
+    def _watch_optimizers(self) -> None:
+        """Candidates know the optimizers that hold their parameters."""
+        for reference in self.optimizers:
+            optimizer = reference()
+            if optimizer is None:
+                continue
+            held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+            for candidate in self.candidates:
+                if optimizer not in candidate.capture.optimizers and held & candidate.parameters():
+                    candidate.capture.optimizers.append(optimizer)
+                    candidate.capture.time_optimizer(optimizer)
+
+    def _count(self, module) -> None:
+        """Ends the search for modules: hooks of all modules take time."""
+        for candidate in self.candidates:
+            if candidate.module is module:
+                candidate.calls += 1
+                self._watch_optimizers()
+                stepped = [candidate.capture.seen_steps for candidate in self.candidates if candidate.capture.optimizers]
+                if candidate.calls >= 4 * _LOOKED_FOR or not stepped and candidate.calls >= _LOOKED_FOR or \
+                        stepped and min(stepped) >= 1 and max(stepped) >= 2:
+                    self.handle.remove()
+
+    def trained(self) -> list:
+        """Candidates with backward passes, whose parameters are not all another's too."""
+        ran = [candidate for candidate in self.candidates if candidate.capture.backward_passes]
+        return [candidate for candidate in ran
+                if not any(other is not candidate and candidate.parameters() < other.parameters() for other in ran)]
+
+    def finish(self) -> str:
+        """Writes the model file. What came of it: "written", "failed", "wrong" (request), "nothing" (was trained), or "other" (rank
+        writes)."""
+        for candidate in self.candidates:
+            candidate.capture.stop()
+        self.handle.remove()
+        if not self.candidates and not self.refused:
+            return "nothing"
+        if self.rank != 0 or not self._claim():
+            return "other"
+        trained = self.trained()
+        try:
+            chosen = self._chosen(trained)
+            chosen.capture.write(self.settings["output"])
+        except ValueError as error:
+            _say(str(error))
+            return "wrong" if isinstance(error, _NoSuchModule) else "failed"
+        others = [other.describe(index) for index, other in enumerate(trained) if other is not chosen]
+        if others:
+            _say(f"wrote {self.settings['output']}, of {chosen.describe(trained.index(chosen))}. Also trained: "
+                 f"{', '.join(others)}. --module with an index or name takes another")
+        else:
+            _say(f"wrote {self.settings['output']}")
+        return "written"
+
+    def _claim(self) -> bool:
+        """Of processes that are no ranks of a group, the first that ends writes."""
+        try:
+            os.close(os.open(os.path.join(self.settings["reports"], "claimed"), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+    def _chosen(self, trained: list) -> _Candidate:
+        asked = self.settings["module"]
+        if not trained:
+            reasons = [f"module {index} ({candidate.capture.name}): {candidate.capture.sees_nothing}"
+                       for index, candidate in enumerate(self.candidates)]
+            raise ValueError("no module was trained. " + "; ".join(reasons + self.refused))
+        if asked is None:
+            updated = [one for one in trained if one.capture.seen_steps] or trained
+            return max(updated, key=lambda one: sum(parameter.numel() for parameter in one.capture.parameters.values()))
+        if asked.isdigit() and int(asked) < len(trained):
+            return trained[int(asked)]
+        named = [candidate for candidate in trained if asked in candidate.names]
+        if len(named) == 1:
+            return named[0]
+        listed = ", ".join(candidate.describe(index) for index, candidate in enumerate(trained))
+        raise _NoSuchModule(f"--module {asked}: {len(named) or 'none'} of the trained modules {'have' if named else 'has'} that "
+                            f"name; give an index: {listed}")
+
+
+class Child:
+    """A process's function, whose training is captured as the script's."""
+
+    def __init__(self, function, settings: dict):
+        self.function, self.settings = function, settings
+
+    def __call__(self, *arguments, **options):
+        script = _current
+        if script is None:  # another interpreter
+            script = Script(self.settings)
+            script.install()
+        else:
+            script.forget()
+        result = self.function(*arguments, **options)
+        came = script.finish()
+        if came != "nothing":
+            pathlib.Path(self.settings["reports"], f"{os.getpid()}.{came}").touch()
+        return result
+
+
+def run(name: str, arguments: list, is_module: bool, settings: dict) -> int:
+    """Runs a script, or the module of that name, as python does; the exit status."""
+    with tempfile.TemporaryDirectory(prefix="hipress-capture-") as reports:
+        script = Script({**settings, "reports": reports})
+        script.install()
+        sys.argv = [name, *arguments]
+        if not getattr(sys.flags, "safe_path", False):
+            sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(name))
+        try:
+            if is_module:
+                runpy.run_module(name, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(name, run_name="__main__")
+        except SystemExit as ended:
+            if ended.code not in (None, 0):
+                raise
+        came = {script.finish(), *(entry.suffix[1:] for entry in pathlib.Path(reports).iterdir())}
+    if came & {"failed", "wrong"}:
+        return 2 if "wrong" in came else 1
+    if came & {"written", "other"}:
+        return 0
+    _say(f"{name} trained no model: no module with parameters was called in training mode, in its process or in one that it "
+         "started with multiprocessing. Of ranks that are started in another way, each must be run by hipress.capture; or call "
+         "hipress.capture(model) where they train")
+    return 1
+
+
+def _is_compiling() -> bool:
+    import torch
+
+    return hasattr(torch, "compiler") and torch.compiler.is_compiling()
+
+
+def rank() -> int:
+    """Of the process group, or else as launchers say."""
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_rank()
+    return int(os.environ.get("RANK", "0"))
+
+
+def _nothing(_text: str) -> None:
+    pass
+
+
+def _lightning_module_of(module):
+    """Of Lightning, which calls parts of its module, the whole: DistributedDataParallel will be given that."""
+    kinds = tuple(kind for name in ("lightning.pytorch", "pytorch_lightning")
+                  if (kind := getattr(sys.modules.get(name), "LightningModule", None)) is not None)
+    if not kinds or isinstance(module, kinds):
+        return None
+    for one in gc.get_objects():
+        if isinstance(one, kinds) and any(part is module for part in one.modules()):
+            return one
+    return None
+
+
+def _variable_of(module):
+    """What the calling code calls a module; None where it has no name."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_globals.get("__name__", "").startswith(("torch.", "hipress.")):
+            for name, value in list(frame.f_locals.items()):
+                if value is module and name != "self":
+                    return name
+            for name, value in [*getattr(frame.f_locals.get("self"), "__dict__", {}).items()]:
+                if value is module:
+                    return f"self.{name}"
+        frame = frame.f_back
+    return None

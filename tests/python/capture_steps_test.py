@@ -1,0 +1,305 @@
+"""What a step is to a capture: micro-steps, several calls, several backward passes. Time stands still but where a test moves it."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import ranks
+
+if ranks.MISSING is None:
+    import hipress
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+FORWARD, BACKWARD, OPTIMIZER, BATCH = 0.010, 0.020, 0.003, 0.001
+
+
+def setUpModule() -> None:
+    ranks.require_torch()
+
+
+class Clock:
+    """Seconds that pass by call."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def mark(self) -> float:
+        return self.now
+
+    def seconds(self, first: float, second: float) -> float:
+        return second - first
+
+
+class Passing(torch.autograd.Function if ranks.MISSING is None else object):
+    """Its backward takes so long."""
+
+    @staticmethod
+    def forward(ctx, values, clock, seconds):
+        ctx.clock, ctx.seconds = clock, seconds
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.clock.now += ctx.seconds
+        return gradient, None, None
+
+
+class Timed(torch.nn.Module if ranks.MISSING is None else object):
+    """Forward and backward between its two layers take time."""
+
+    def __init__(self, clock, forward=FORWARD, backward=BACKWARD):
+        super().__init__()
+        self.clock, self.seconds = clock, (forward, backward)
+        self.first, self.second = torch.nn.Linear(4, 3), torch.nn.Linear(3, 2)
+
+    def forward(self, values):
+        self.clock.now += self.seconds[0]
+        return self.second(Passing.apply(self.first(values), self.clock, self.seconds[1]))
+
+
+def timed_sgd(clock, parameters):
+    class Sgd(torch.optim.SGD):
+        def step(self, *arguments, **options):
+            clock.now += OPTIMIZER
+            return super().step(*arguments, **options)
+
+    return Sgd(parameters, lr=0.01)
+
+
+def facts(text: str) -> dict:
+    found = {key: float(value) * 1e-6 for key, value in re.findall(r"(?m)^(forward|optimizer): ([\d.]+)us", text)}
+    found["ready"] = {name: float(value) * 1e-6 for name, value in re.findall(r"- \{name: ([^,]+), .*?ready: ([\d.]+)us", text)}
+    found["last"] = max(found["ready"].values())
+    for key in ("micro_steps", "batch"):
+        number = re.search(rf"(?m)^{key}: (\d+)", text)
+        found[key] = int(number[1]) if number else None
+    found["steps"] = int(re.search(r"Captured from (\d+) steps", text)[1])
+    return found
+
+
+class Steps(unittest.TestCase):
+    def setUp(self):
+        self.clock = Clock()
+        self.model = Timed(self.clock)
+        self.optimizer = timed_sgd(self.clock, self.model.parameters())
+
+    def captured(self, train, module=None, **options):
+        """train() is called within a capture."""
+        module = self.model if module is None else module
+        capture = hipress.capture(module, None, **options)
+        capture._clock = self.clock
+        with capture:
+            train()
+        return facts(capture.text())
+
+    def check(self, found, *, forward, last, optimizer, micro_steps):
+        for key, value in (("forward", forward), ("last", last), ("optimizer", optimizer)):
+            self.assertAlmostEqual(found[key], value, 7, key)
+        self.assertEqual(found["micro_steps"], micro_steps)
+
+    def micro_step(self, rows=8, retain_graph=None):
+        loss = self.model(torch.randn(rows, 4)).sum()
+        loss.backward(retain_graph=retain_graph)
+
+    def step(self, micro_steps, rows=8):
+        self.optimizer.zero_grad()
+        for _ in range(micro_steps):
+            self.clock.now += BATCH
+            self.micro_step(rows)
+        self.optimizer.step()
+
+    def test_backward_passes_between_two_steps_are_micro_steps(self):
+        # The first batch of a step lies behind the optimizer, those of the others before their forward passes: of k micro-steps
+        # k - 1, which all share.
+        for known in (True, False):
+            for micro_steps in (1, 2, 5):
+                with self.subTest(known=known, micro_steps=micro_steps):
+                    found = self.captured(lambda: [self.step(micro_steps) for _ in range(6)],
+                                          **({"optimizer": self.optimizer} if known else {}))
+                    self.check(found, forward=FORWARD + BATCH * (micro_steps - 1) / micro_steps, last=BACKWARD,
+                               optimizer=OPTIMIZER + BATCH, micro_steps=micro_steps)
+                    whole = found["optimizer"] + micro_steps * (found["forward"] + found["last"])
+                    self.assertAlmostEqual(whole, OPTIMIZER + micro_steps * (BATCH + FORWARD + BACKWARD), 7)
+                    self.assertEqual(found["steps"], 4)
+
+    def test_predictions_are_of_the_whole_step(self):
+        tools = os.environ.get("HIPRESS_TOOLS")
+        if not tools:
+            self.skipTest("HIPRESS_TOOLS is not set")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.yaml")
+            capture = hipress.capture(self.model, path, optimizer=self.optimizer)
+            capture._clock = self.clock
+            with capture:
+                for _ in range(6):
+                    self.step(4)
+            done = subprocess.run([f"{tools}/hipress-sim", "--input", path, "--plan", "none", "--nnodes", "1", "--json"],
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertAlmostEqual(json.loads(done.stdout)["iteration_s"], OPTIMIZER + 4 * (BATCH + FORWARD + BACKWARD), 7)
+
+    def test_steps_with_another_number_are_left_out(self):
+        found = self.captured(lambda: [self.step(count) for count in (4, 4, 4, 4, 1, 4, 4, 1, 4)], optimizer=self.optimizer)
+        self.check(found, forward=FORWARD + BATCH * 3 / 4, last=BACKWARD, optimizer=OPTIMIZER + BATCH, micro_steps=4)
+        self.assertEqual(found["steps"], 5)
+
+    def test_a_limit_is_of_steps_and_not_of_micro_steps(self):
+        for micro_steps in (1, 4):
+            found = self.captured(lambda: [self.step(micro_steps) for _ in range(9)], optimizer=self.optimizer, warmup=1, steps=3)
+            self.assertEqual((found["steps"], found["micro_steps"]), (3, micro_steps))
+            self.assertAlmostEqual(found["optimizer"], OPTIMIZER + BATCH, 7)
+
+    def test_the_batch_is_the_most_frequent_one(self):
+        found = self.captured(lambda: [self.step(1, rows) for rows in (16, 16, 16, 16, 16, 7)], optimizer=self.optimizer)
+        self.assertEqual(found["batch"], 16)
+
+    def test_two_calls_of_one_backward_are_one_forward(self):
+        def train():
+            for _ in range(5):
+                self.optimizer.zero_grad()
+                (self.model(torch.randn(8, 4)).sum() - self.model(torch.randn(8, 4)).sum()).backward()
+                self.optimizer.step()
+
+        # Backward passes twice through the layers, and adds to each parameter's gradient once.
+        self.check(self.captured(train), forward=2 * FORWARD, last=2 * BACKWARD, optimizer=OPTIMIZER, micro_steps=1)
+
+    def test_one_call_of_two_backward_passes_is_two_micro_steps(self):
+        def train():
+            for _ in range(5):
+                self.optimizer.zero_grad()
+                loss = self.model(torch.randn(8, 4)).sum()
+                loss.backward(retain_graph=True)
+                loss.backward()
+                self.optimizer.step()
+
+        self.check(self.captured(train), forward=FORWARD / 2, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=2)
+
+    def test_backward_passes_of_different_parts_are_one(self):
+        other = Timed(self.clock)
+        both = torch.nn.ModuleList([self.model, other])
+        optimizer = timed_sgd(self.clock, both.parameters())
+
+        def train():
+            for _ in range(5):
+                optimizer.zero_grad()
+                self.model(torch.randn(8, 4)).sum().backward()
+                other(torch.randn(8, 4)).sum().backward()
+                optimizer.step()
+
+        found = self.captured(train, both, called=[self.model, other])
+        self.check(found, forward=FORWARD, last=2 * BACKWARD + FORWARD, optimizer=OPTIMIZER, micro_steps=1)
+        self.assertAlmostEqual(found["ready"]['"0.first.weight"'], BACKWARD, 7)
+
+    def test_steps_that_are_skipped_count_for_nothing(self):
+        def train():
+            for _ in range(5):
+                for applied in (False, True):  # as a loss scaler
+                    self.optimizer.zero_grad()
+                    self.micro_step()
+                    if applied:
+                        self.optimizer.step()
+
+        found = self.captured(train, optimizer=self.optimizer)
+        self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER + FORWARD + BACKWARD, micro_steps=1)
+
+    def test_another_models_loss_is_not_a_micro_step(self):
+        """A discriminator, through which the generator's loss goes too."""
+        generator = torch.nn.Linear(3, 4)
+        other = torch.optim.SGD(generator.parameters(), lr=0.01)
+
+        def train():
+            for _ in range(6):
+                self.optimizer.zero_grad()
+                self.model(torch.randn(8, 4)).sum().backward()
+                self.model(generator(torch.randn(8, 3)).detach()).sum().backward()
+                self.optimizer.step()
+                other.zero_grad()
+                self.model(generator(torch.randn(8, 3))).sum().backward()
+                other.step()
+
+        found = self.captured(train, optimizer=self.optimizer)
+        self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER + FORWARD + BACKWARD, micro_steps=2)
+
+    def test_gradients_of_inputs_are_no_backward_pass(self):
+        def train():
+            for _ in range(5):
+                self.optimizer.zero_grad()
+                values = torch.randn(8, 4, requires_grad=True)
+                penalty, = torch.autograd.grad(self.model(values).sum(), values)
+                (self.model(torch.randn(8, 4)).sum() + penalty.sum()).backward()
+                self.optimizer.step()
+
+        # Forward is what comes before the last backward: two passes, and one backward.
+        found = self.captured(train)
+        self.check(found, forward=2 * FORWARD + BACKWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=1)
+
+    def test_calls_whose_output_is_dropped_are_no_part_of_forward(self):
+        def train():
+            for _ in range(5):
+                self.optimizer.zero_grad()
+                self.model(torch.randn(8, 4)).detach()
+                self.micro_step()
+                self.optimizer.step()
+
+        self.check(self.captured(train), forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER + FORWARD, micro_steps=1)
+
+    def test_without_an_optimizer_each_backward_is_a_step(self):
+        found = self.captured(lambda: [self.micro_step() for _ in range(5)])
+        self.check(found, forward=FORWARD, last=BACKWARD, optimizer=0, micro_steps=1)
+        self.assertEqual(found["steps"], 3)
+
+    def test_a_single_step_of_several_micro_steps(self):
+        found = self.captured(lambda: self.step(3), warmup=0)
+        self.assertEqual((found["micro_steps"], found["steps"]), (3, 1))
+
+    def test_backward_that_fails_does_not_end_the_capture(self):
+        def train():
+            for number in range(8):
+                self.optimizer.zero_grad()
+                output = self.model(torch.randn(8, 4))
+                if number == 3:
+                    hook = self.model.second.weight.register_hook(lambda _: 1 / 0)
+                    with contextlib.suppress(ZeroDivisionError, RuntimeError):
+                        output.sum().backward()
+                    hook.remove()
+                else:
+                    output.sum().backward()
+                    self.optimizer.step()
+
+        self.assertEqual(self.captured(train)["steps"], 5)
+
+
+def accumulating(rank, micro_steps):
+    """With no_sync(), as DistributedDataParallel wants it."""
+    clock = Clock()
+    ddp = DistributedDataParallel(Timed(clock))
+    optimizer = timed_sgd(clock, ddp.parameters())
+    capture = hipress.capture(ddp, None, optimizer=optimizer)
+    capture._clock = clock
+    with capture:
+        for _ in range(5):
+            optimizer.zero_grad()
+            for number in range(micro_steps):
+                with ddp.no_sync() if number < micro_steps - 1 else contextlib.nullcontext():
+                    ddp(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+    return facts(capture.text())
+
+
+class Ranks(unittest.TestCase):
+    def test_micro_steps_of_ddp(self):
+        for found in (ranks.run(1, accumulating, 3) + ranks.run(2, accumulating, 3)):
+            self.assertEqual((found["micro_steps"], found["steps"]), (3, 3))
+            for key, value in (("forward", FORWARD), ("last", BACKWARD), ("optimizer", OPTIMIZER)):
+                self.assertAlmostEqual(found[key], value, 7, key)
+            self.assertEqual(set(found["ready"]), {"first.weight", "first.bias", "second.weight", "second.bias"})
+
+
+if __name__ == "__main__":
+    unittest.main()
