@@ -520,7 +520,7 @@ class _Unaveraged:
 
     def _after(self, ddp, _inputs, _output) -> None:
         if ddp is self.ddp:
-            ddp.require_backward_grad_sync = self.sync
+            ddp.require_backward_grad_sync = ddp.require_forward_param_sync = self.sync
 
     def undo(self) -> None:
         self.active = False

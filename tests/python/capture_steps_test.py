@@ -292,7 +292,47 @@ def accumulating(rank, micro_steps):
     return facts(capture.text())
 
 
+def apart(rank, hooked):
+    """What of each rank's own gradients comes in and after a capture, and how often buffers were sent; of a model with a buffer."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2, bias=False), torch.nn.BatchNorm1d(2))
+    ddp = DistributedDataParallel(module)
+    if hooked:
+        ddp.register_comm_hook(None, lambda _, bucket: (
+            torch.distributed.all_reduce(bucket.buffer().div_(2), async_op=True).get_future().then(lambda done: done.value()[0])))
+    said, gradients = [], []
+
+    def step():
+        ddp.zero_grad()
+        module[1].running_mean.fill_(rank)
+        (ddp(torch.zeros(4, 3)).sum() * 0 + module[0].weight.sum() * 0 + (rank + 1) * sum(
+            parameter.sum() for parameter in module.parameters())).backward()
+        gradients.append([module[0].weight.grad[0, 0].item(), module[1].running_mean[0].item() < 0.5])
+
+    step()
+    capture = hipress.capture(ddp, None, warmup=0, say=said.append)
+    with capture:
+        for _ in range(3):
+            step()
+    step()
+    return gradients, said, ddp.broadcast_buffers, ddp.require_backward_grad_sync
+
+
 class Ranks(unittest.TestCase):
+    def test_ranks_compute_apart_while_captured(self):
+        for hooked in (False, True):
+            for rank, (gradients, said, broadcast, sync) in enumerate(ranks.run(2, apart, hooked)):
+                with self.subTest(hooked=hooked, rank=rank):
+                    self.assertEqual([gradient for gradient, _ in gradients], [1.5, rank + 1, rank + 1, rank + 1, 1.5])
+                    if rank == 1:  # rank 0's buffers come before a forward that is not captured
+                        self.assertEqual([sent for _, sent in gradients], [True, False, False, False, True])
+                    self.assertEqual((broadcast, sync), (True, True))
+                    self.assertEqual(len(said), 1)
+                    self.assertIn("the 2 ranks of this DistributedDataParallel do not average", said[0])
+                    self.assertEqual("it has a communication hook" in said[0], hooked)
+
+    def test_a_single_rank_is_left_alone(self):
+        self.assertEqual(ranks.run(1, apart, False)[0][1], [])
+
     def test_micro_steps_of_ddp(self):
         for found in (ranks.run(1, accumulating, 3) + ranks.run(2, accumulating, 3)):
             self.assertEqual((found["micro_steps"], found["steps"]), (3, 3))

@@ -1,13 +1,18 @@
 """A captured model, as file and by its readers."""
 
+import collections
+import copy
+import dataclasses
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import warnings
 
 import ranks
 
@@ -44,6 +49,18 @@ def bucket_bytes(_rank, bucket_mb: float) -> list:
     for _ in range(3):
         ddp(torch.ones(2, 600)).sum().backward()
     return [int(size) for size in ddp._get_ddp_logging_data()["rebuilt_bucket_sizes"].split(",")]
+
+
+def names_of(_rank, compiled_inside: bool, compiled_outside: bool = False):
+    """As captured, and as attach() has them."""
+    module = torch.nn.Linear(3, 3)
+    ddp = DistributedDataParallel(torch.compile(module, backend="eager") if compiled_inside else module)
+    called = torch.compile(ddp, backend="eager") if compiled_outside and hasattr(torch, "compile") else ddp
+    capture = hipress.capture(called, None)
+    with capture:
+        for _ in range(3):
+            called(torch.ones(1, 3)).sum().backward()
+    return set(re.findall(r"- \{name: ([\w.]+)", capture.text())), {name for name, _ in ddp.module.named_parameters()}
 
 
 def setUpModule() -> None:
@@ -152,6 +169,107 @@ class Captured(unittest.TestCase):
             subprocess.run([sys.executable, "-B", "-m", "hipress.capture", "--output", self.path, script, "6"],
                            env={**os.environ, "RANK": rank}, capture_output=True, check=True)
             self.assertEqual(self.path.exists(), written)
+
+    def test_tensors_are_found_in_any_output(self):
+        class Slotted:
+            __slots__ = ("values",)
+
+            def __init__(self, values):
+                self.values = values
+
+        class Plain:
+            def __init__(self, values):
+                self.own, self.name = {"values": [values]}, "plain"
+                self.itself = self
+
+        for wrap, values in ((dataclasses.make_dataclass("Output", ["values", "loss"], frozen=True), None),
+                             (collections.namedtuple("Output", ["values", "loss"]), None),
+                             (lambda values, _: collections.UserDict(values=values), None), (lambda values, _: Slotted(values), None),
+                             (lambda values, _: Plain(values), None), (lambda values, _: [{"values": (values,)}], None)):
+            model, found = torch.nn.Linear(3, 3), []
+            model.register_forward_hook(lambda _module, _inputs, output, wrap=wrap, found=found: found.append(output) or
+                                        wrap(output, None))
+            with hipress.capture(model, self.path):
+                for _ in range(4):
+                    model(torch.ones(1, 3))
+                    found.pop().sum().backward()
+            self.assertIn("Captured from 2 steps", self.path.read_text())
+
+    def test_a_beginning_that_is_not_seen_has_its_true_reason(self):
+        def run(wrap, backward=True):
+            class Model(torch.nn.Linear):
+                def forward(self, values):
+                    self.output = super().forward(values)
+                    return wrap(self.output)
+
+            model = Model(3, 3)
+            with hipress.capture(model, self.path):
+                for _ in range(4):
+                    model(torch.ones(1, 3))
+                    if backward:
+                        model.output.sum().backward()
+
+        for wrap, backward, reason in (
+                (lambda output: lambda: output, True, "no tensor was found in the output of type function of the model"),
+                (lambda output: output.detach(), True, "no tensor in the output of type Tensor of the model requires a gradient"),
+                (lambda output: output, False, "backward did not reach the model's output of type Tensor"),
+                (lambda output: output * 2, True, "backward did not reach the model's output of type Tensor")):
+            with self.assertRaisesRegex(ValueError, reason):
+                run(wrap, backward)
+        with self.assertRaisesRegex(ValueError, "the model was not called while gradients are recorded"):
+            with hipress.capture(torch.nn.Linear(2, 2), self.path):
+                pass
+
+    def test_copies_of_a_captured_model_are_plain(self):
+        model = torch.nn.Linear(3, 3)
+        capture = hipress.capture(model, None)
+        with capture:
+            for number in range(5):
+                model(torch.ones(1, 3)).sum().backward()
+                copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+                for one in copies:
+                    one(torch.ones(2, 3)).sum().backward()
+        self.assertEqual(len(capture._passes), 5)
+        self.assertIn("batch: 1\n", capture.text())
+
+    def test_schedules_of_the_learning_rate_are_left_alone(self):
+        model = torch.nn.Linear(3, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        before = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with hipress.capture(model, self.path, optimizer=optimizer):
+                after = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+                for _ in range(4):
+                    model(torch.ones(1, 3)).sum().backward()
+                    optimizer.step()
+                    before.step()
+                    after.step()
+            model(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+            before.step()
+        self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.5 ** 9)
+        self.assertRegex(self.path.read_text(), r"step\(\) alone")
+
+    def test_names_are_those_that_attach_uses(self):
+        for compiled, names in ((False, {"weight", "bias"}), (True, {"_orig_mod.weight", "_orig_mod.bias"})):
+            if compiled and not hasattr(torch, "compile"):
+                continue
+            for found, expected in ranks.run(1, names_of, compiled):
+                self.assertEqual((found, expected), (names, names))
+        self.assertEqual(ranks.run(1, names_of, False, True)[0][0], {"weight", "bias"})
+
+    def test_a_module_that_compiles_itself(self):
+        if not hasattr(torch.nn.Module, "compile"):
+            self.skipTest("this PyTorch does not compile modules")
+        model = torch.nn.Linear(3, 3)
+        model.compile(backend="eager")
+        compiled = model._compiled_call_impl
+        with hipress.capture(model, self.path):
+            for _ in range(4):
+                model(torch.ones(1, 3)).sum().backward()
+        self.assertIs(model._compiled_call_impl, compiled)
+        self.assertIn("Captured from 2 steps", self.path.read_text())
 
     def test_too_few_steps_are_an_error(self):
         model = torch.nn.Linear(3, 3)
