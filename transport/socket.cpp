@@ -8,15 +8,18 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 #include "io/error.hpp"
 #include "transport/record.hpp"
@@ -30,6 +33,49 @@ constexpr int kBacklog = 128;
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
+
+/// The numbers of this process's sockets, of which no fork may be taken while they change.
+class OpenSockets {
+ public:
+  /// Never destroyed: threads that end late close sockets, too.
+  static OpenSockets& all() {
+    static auto* const made = new OpenSockets;
+    return *made;
+  }
+
+  int add(const std::function<int()>& open) {
+    const std::lock_guard lock(mutex_);
+    numbers_.reserve(numbers_.size() + 1);
+    const int number = open();
+    if (number >= 0) numbers_.push_back(number);
+    return number;
+  }
+  void remove(int number) {
+    const std::lock_guard lock(mutex_);
+    std::erase(numbers_, number);
+  }
+
+ private:
+  OpenSockets() {
+    const int error = ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
+                                       [] { all().replace_in_child(); });
+    if (error != 0) throw std::system_error(error, std::generic_category(), "pthread_atfork");
+  }
+
+  /// Only calls that are safe after a fork. The numbers stay taken: the child's copies of what owns
+  /// them may close them.
+  void replace_in_child() {
+    const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int number : numbers_) {
+      if (nothing < 0 || ::dup3(nothing, number, O_CLOEXEC) < 0) ::close(number);
+    }
+    if (nothing >= 0) ::close(nothing);
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::vector<int> numbers_;
+};
 
 /// The address that `host` and `port` are numbers of; none if they are names.
 std::optional<Address> numeric(const std::string& host, const std::string& port) {
@@ -75,6 +121,13 @@ std::optional<Address> address_of_interface(const std::string& name) {
 }
 
 }  // namespace
+
+Socket::Socket(const std::function<int()>& open) : Descriptor(OpenSockets::all().add(open)) {}
+
+bool Socket::close() {
+  if (*this) OpenSockets::all().remove(number());
+  return Descriptor::close();
+}
 
 void Socket::shut_down() const noexcept {
   if (*this) ::shutdown(number(), SHUT_RDWR);
@@ -131,7 +184,9 @@ Address address_of(const std::string& interface) {
 }
 
 Socket listen_at(const Address& address) {
-  Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Socket socket([&] {
+    return ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  });
   if (!socket) fail("socket");
   if (::bind(socket.number(), address.get(), address.length) != 0) fail("bind");
   if (::listen(socket.number(), kBacklog) != 0) fail("listen");
@@ -149,7 +204,9 @@ Address local_address(const Socket& socket) {
 }
 
 Socket start_connecting(const Address& address, int& error) {
-  Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Socket socket([&] {
+    return ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  });
   if (!socket) fail("socket");
   const bool failed = ::connect(socket.number(), address.get(), address.length) != 0;
   error = failed && errno != EINPROGRESS ? errno : 0;
@@ -158,7 +215,9 @@ Socket start_connecting(const Address& address, int& error) {
 
 Socket accept_from(const Socket& listener) {
   for (;;) {
-    Socket socket(::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Socket socket([&] {
+      return ::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    });
     if (socket) return socket;
     // The first connection in the queue may have been given up already.
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;

@@ -2,16 +2,28 @@
 
 #include <sys/socket.h>
 
+#include <functional>
 #include <string>
 
 #include "io/descriptors.hpp"
 
 namespace hipress::transport {
 
-/// An open socket, or none.
+/// An open socket, or none. Children that this process forks do not have it: they find /dev/null in
+/// its place, so that a connection ends with this process, whatever children outlive it.
 class Socket : public io::Descriptor {
  public:
-  using Descriptor::Descriptor;
+  Socket() = default;
+  /// A socket that is open already.
+  explicit Socket(int number) : Socket([number] { return number; }) {}
+  /// The socket that `open` returns, or none if that is negative (errno says why). No child is forked
+  /// meanwhile, so `open` must not wait.
+  explicit Socket(const std::function<int()>& open);
+  Socket(Socket&&) noexcept = default;
+  Socket& operator=(Socket&&) noexcept = default;
+  ~Socket() { close(); }
+
+  bool close();
   /// Ends both directions and wakes threads that wait for either; the descriptor stays open.
   void shut_down() const noexcept;
 };

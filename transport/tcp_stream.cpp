@@ -114,7 +114,8 @@ void OutStream::close() noexcept {
   const std::lock_guard lock(mutex_);
   end();
   // This socket never receives anything, so the kernel delivers the bytes that it has taken before
-  // it ends the connection.
+  // it ends the connection, which is now, even if another process has the socket, too.
+  socket_.shut_down();
   socket_.close();
 }
 
