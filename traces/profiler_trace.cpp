@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 
 #include "io/error.hpp"
+#include "models/model.hpp"
 #include "models/shape.hpp"
 
 namespace hipress::traces {
@@ -18,6 +21,8 @@ constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr std::string_view kStep = "ProfilerStep#";
 constexpr std::string_view kAllReduce = "allreduce";
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";
+constexpr std::string_view kSubmit = "hipress::submit(";
+constexpr std::string_view kWait = "hipress::wait(";
 
 /// What an event is, by its category; older profilers write other names, and those without Kineto
 /// none.
@@ -54,6 +59,23 @@ double to_seconds(std::int64_t nanoseconds) { return static_cast<double>(nanosec
 
 void add_once(std::vector<std::string>& to, std::string sentence) {
   if (std::ranges::find(to, sentence) == to.end()) to.push_back(std::move(sentence));
+}
+
+/// What follows `key` and = in a range's name, up to the next comma or bracket; empty if it is not
+/// there.
+std::string_view value_in(std::string_view range, std::string_view key) {
+  const std::size_t at = range.find(fmt::format("{}=", key));
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = range.substr(at + key.size() + 1);
+  return rest.substr(0, rest.find_first_of(",)"));
+}
+
+/// 0 for what is no number.
+std::int64_t number_in(std::string_view range, std::string_view key) {
+  const std::string_view text = value_in(range, key);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
 }
 
 /// Their product; 0 for what is no shape.
@@ -123,6 +145,21 @@ ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& even
   return what;
 }
 
+/// The bucket of a range of python/hipress/_ddp.py, as "hipress::submit(bucket=0, bytes=1024,
+/// dtype=float32, ranks=2)".
+ProfilerTrace::Collective ProfilerTrace::bucket_in(std::string_view range) {
+  Collective what{.name = std::string(kAllReduce), .dtype = short_text(value_in(range, "dtype"))};
+  for (const models::Dtype dtype :
+       {models::Dtype::kFloat32, models::Dtype::kFloat16, models::Dtype::kBfloat16}) {
+    if (what.dtype == models::to_string(dtype)) {
+      what.elements = number_in(range, "bytes") / models::size_of(dtype);
+    }
+  }
+  const std::int64_t ranks = number_in(range, "ranks");
+  if (ranks > 0) what.group_size = ranks;
+  return what;
+}
+
 void ProfilerTrace::add_activity(const ProfilerEvent& event) {
   is_of_pytorch_ = true;
   const bool is_kernel = category_of(event.category) == Category::kKernel;
@@ -145,6 +182,10 @@ void ProfilerTrace::add_operator(const ProfilerEvent& event) {
     steps_.emplace_back(short_text(event.name), plain.time);
   } else if (name.starts_with(kOptimizerStep)) {
     ++optimizer_steps_;
+  } else if (name.starts_with(kSubmit)) {
+    submits_.push_back({plain, bucket_in(name)});
+  } else if (name.starts_with(kWait)) {
+    waits_.push_back(plain);
   } else if (name == "record_param_comms") {
     collective_calls_.push_back({plain, collective_in(event)});
   } else if (name == kAccumulate) {
@@ -178,8 +219,33 @@ void ProfilerTrace::find_launches() {
   calls_ = {};
 }
 
+/// From a hook's first submit to the end of the wait for it and for those that followed.
+std::vector<Interval> ProfilerTrace::times_of_hooks() const {
+  std::vector<Interval> times;
+  auto first = submits_.begin();
+  for (const Operator& wait : waits_) {
+    if (first == submits_.end() || first->call.time.begin > wait.time.begin) {
+      times.push_back(wait.time);
+      continue;
+    }
+    times.push_back({first->call.time.begin, wait.time.end});
+    while (first != submits_.end() && first->call.time.begin <= wait.time.begin) ++first;
+  }
+  return times;
+}
+
+/// How long hooks had lasted at a time, since another.
+std::int64_t ProfilerTrace::hooks_before(std::int64_t ns, std::int64_t since_ns) const {
+  return hooked_.within({since_ns, ns}).length();
+}
+
 void ProfilerTrace::find_times() {
-  std::vector<Interval> computing, communicating, active;
+  std::vector<Interval> computing, communicating = times_of_hooks(), active, waiting, hooked;
+  for (const Operator& wait : waits_) waiting.push_back(wait.time);
+  hooked = waiting;
+  for (const CollectiveCall& submit : submits_) hooked.push_back(submit.call.time);
+  waiting_ = TimeSet(std::move(waiting));
+  hooked_ = TimeSet(std::move(hooked));
   for (const Activity& activity : activities_) {
     active.push_back(activity.time);
     if (activity.computes) computing.push_back(activity.time);
@@ -191,14 +257,16 @@ void ProfilerTrace::find_times() {
 }
 
 void ProfilerTrace::join() {
+  const auto start = [](const Operator& one) { return one.time.begin; };
+  const auto start_of_call = [](const CollectiveCall& one) { return one.call.time.begin; };
+  std::ranges::stable_sort(submits_, {}, start_of_call);
+  std::ranges::stable_sort(waits_, {}, start);
   find_launches();
   find_times();
-  const auto start = [](const Operator& one) { return one.time.begin; };
   std::ranges::stable_sort(accumulates_, {}, start);
   std::ranges::stable_sort(innermost_, {}, start);
   std::ranges::stable_sort(backwards_, {}, start);
-  std::ranges::stable_sort(collective_calls_, {},
-                           [](const CollectiveCall& one) { return one.call.time.begin; });
+  std::ranges::stable_sort(collective_calls_, {}, start_of_call);
   std::ranges::stable_sort(steps_, {}, [](const auto& step) { return step.second.begin; });
   if (accumulates_.empty()) accumulates_ = innermost_;
   // Older profilers describe a collective at its call alone.
@@ -227,6 +295,12 @@ std::vector<std::pair<std::string, Interval>> ProfilerTrace::windows(Imported& i
 }
 
 void ProfilerTrace::add_times(const Interval& window, TracedStep& step) const {
+  if (!has_gpu()) {
+    if (waits_.empty()) return;
+    step.communication_s = to_seconds(communicating_.within(window).length());
+    step.exposed_communication_s = to_seconds(waiting_.within(window).length());
+    return;
+  }
   const TimeSet computing = computing_.within(window);
   const TimeSet communicating = communicating_.within(window);
   step.compute_s = to_seconds(computing.length());
@@ -265,19 +339,23 @@ std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
     const Operator& accumulate) const {
   std::vector<const Collective*> found;
   const Interval& time = accumulate.time;
-  if (has_gpu()) {
-    auto at = std::ranges::lower_bound(activities_, time.begin, {}, &Activity::launch_ns);
-    for (; at != activities_.end() && at->launch_ns <= time.end; ++at) {
-      if (at->collective >= 0 && at->thread == accumulate.thread) {
-        found.push_back(&collectives_[static_cast<std::size_t>(at->collective)]);
-      }
+  const auto add_calls = [&](const std::vector<CollectiveCall>& calls) {
+    auto at = std::ranges::lower_bound(
+        calls, time.begin, {}, [](const CollectiveCall& one) { return one.call.time.begin; });
+    for (; at != calls.end() && at->call.time.begin <= time.end; ++at) {
+      if (at->call.thread == accumulate.thread) found.push_back(&at->what);
     }
+  };
+  add_calls(submits_);
+  if (!has_gpu()) {
+    add_calls(collective_calls_);
     return found;
   }
-  auto at = std::ranges::lower_bound(collective_calls_, time.begin, {},
-                                     [](const CollectiveCall& one) { return one.call.time.begin; });
-  for (; at != collective_calls_.end() && at->call.time.begin <= time.end; ++at) {
-    if (at->call.thread == accumulate.thread) found.push_back(&at->what);
+  auto at = std::ranges::lower_bound(activities_, time.begin, {}, &Activity::launch_ns);
+  for (; at != activities_.end() && at->launch_ns <= time.end; ++at) {
+    if (at->collective >= 0 && at->thread == accumulate.thread) {
+      found.push_back(&collectives_[static_cast<std::size_t>(at->collective)]);
+    }
   }
   return found;
 }
@@ -312,7 +390,11 @@ void ProfilerTrace::add_gradients(const Interval& window, TracedStep& step,
     const Operator* const inner = inside(*at);
     // Where it launches nothing, the gradient is what the thread has launched before it.
     std::int64_t ready_ns = own_ns == INT64_MIN ? last_ns : own_ns;
-    if (!has_gpu()) ready_ns = inner != nullptr ? inner->time.end : at->time.end;
+    if (!has_gpu()) {
+      ready_ns = inner != nullptr ? inner->time.end : at->time.end;
+      // Hooks of buckets before it are no computation.
+      if (backward_ns) ready_ns -= hooks_before(ready_ns, *backward_ns);
+    }
     TracedGradient gradient;
     if (backward_ns && ready_ns != INT64_MIN) {
       gradient.ready_s = std::max(0.0, to_seconds(ready_ns - *backward_ns));
@@ -347,9 +429,11 @@ void ProfilerTrace::add_world_size(const TraceHeader& header, Imported& imported
   for (const Collective& what : collectives_) {
     if (what.group_size) imported.world_size = std::max(imported.world_size, what.group_size);
   }
-  for (const CollectiveCall& one : collective_calls_) {
-    if (one.what.group_size) {
-      imported.world_size = std::max(imported.world_size, one.what.group_size);
+  for (const auto* calls : {&collective_calls_, &submits_}) {
+    for (const CollectiveCall& one : *calls) {
+      if (one.what.group_size) {
+        imported.world_size = std::max(imported.world_size, one.what.group_size);
+      }
     }
   }
 }
@@ -362,14 +446,14 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
   add_world_size(header, imported);
   for (const auto& [name, window] : windows(imported)) {
     TracedStep step{.name = name, .length_s = to_seconds(window.end - window.begin)};
-    if (has_gpu()) add_times(window, step);
+    add_times(window, step);
     add_gradients(window, step, imported);
     imported.steps.push_back(std::move(step));
   }
   if (!has_gpu()) {
-    add_once(imported.not_told,
-             "times of computation and communication: it has no activity of a GPU; record "
-             "ProfilerActivity.CUDA");
+    add_once(imported.not_told, fmt::format("times of computation{}: it has no activity of a GPU; "
+                                            "record ProfilerActivity.CUDA",
+                                            waits_.empty() ? " and communication" : ""));
   }
   return imported;
 }

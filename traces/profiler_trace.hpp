@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,9 @@ namespace hipress::traces {
 /// Makes the steps of a job out of the events of PyTorch's profiler, which come in any order.
 ///
 /// An operator launches an activity of the GPU where a call of the runtime lies within it, on its
-/// thread, and has the activity's correlation.
+/// thread, and has the activity's correlation. A job that trains with a plan has no collectives: its
+/// hook submits buckets, and waits for all of a step, in ranges named hipress::submit(...) and
+/// hipress::wait(...).
 class ProfilerTrace {
  public:
   void add(const ProfilerEvent& event);
@@ -56,11 +59,14 @@ class ProfilerTrace {
   using Operators = std::vector<Operator>;
 
   static Collective collective_in(const ProfilerEvent& event);
+  static Collective bucket_in(std::string_view range);
   void add_activity(const ProfilerEvent& event);
   void add_operator(const ProfilerEvent& event);
   void join();
   void find_launches();
   void find_times();
+  std::vector<Interval> times_of_hooks() const;
+  std::int64_t hooks_before(std::int64_t ns, std::int64_t since_ns) const;
   std::vector<std::pair<std::string, Interval>> windows(Imported& imported) const;
   void add_times(const Interval& window, TracedStep& step) const;
   void add_gradients(const Interval& window, TracedStep& step, Imported& imported) const;
@@ -80,10 +86,14 @@ class ProfilerTrace {
   Operators innermost_;    // without
   Operators backwards_;    // all functions of backward
   std::vector<CollectiveCall> collective_calls_;
+  std::vector<CollectiveCall> submits_;
+  Operators waits_;
   std::vector<Collective> collectives_;  // of activities
   std::int64_t optimizer_steps_ = 0;
   Interval extent_{INT64_MAX, INT64_MIN};
   TimeSet computing_, communicating_, active_;
+  TimeSet waiting_;  // in hooks, for what they have submitted
+  TimeSet hooked_;   // in hooks
 };
 
 /// "float32", "float16" or "bfloat16" of the trace's "Float", "c10::Half", "Tensor(float)" …; as

@@ -376,6 +376,97 @@ TEST_CASE("Without a GPU gradients are ready when AccumulateGrad ends") {
   CHECK_FALSE(imported.traced);
 }
 
+/// A step from `at` on whose hook submits a bucket of `bytes` in its first AccumulateGrad at 40-60,
+/// and another one at 70-90, where it also waits for both.
+void add_planned_step(json& events, double at, std::int64_t bytes) {
+  const auto range = [](const std::string& what, std::int64_t size) {
+    return fmt::format("hipress::{}(bucket=0, bytes={}, dtype=float32, ranks=2)", what, size);
+  };
+  events.push_back(operation("ProfilerStep#1", at, 100));
+  events.push_back(operation(kEvaluate + "AddmmBackward0", at + 20, 10));
+  events.push_back(operation(kEvaluate + kAccumulate, at + 40, 20));
+  events.push_back(operation(kAccumulate, at + 41, 4));
+  events.push_back(operation(range("submit", bytes), at + 46, 10));
+  events.push_back(operation(kEvaluate + kAccumulate, at + 70, 20));
+  events.push_back(operation(kAccumulate, at + 71, 4));
+  events.push_back(operation(range("submit", 16), at + 76, 1));
+  events.push_back(operation(range("wait", 16), at + 78, 11));
+}
+
+TEST_CASE("What the hook of a plan submits is a bucket, and its wait is exposed communication") {
+  json events;
+  add_planned_step(events, 0, 40);
+  SECTION("without a GPU") {
+    const Imported trace = read_text(text_of(events));
+    REQUIRE(trace.steps.size() == 1);
+    const TracedStep& step = trace.steps[0];
+    REQUIRE(step.buckets.size() == 2);
+    CHECK(step.buckets[0].elements == 10);
+    CHECK(step.buckets[1].elements == 4);
+    CHECK(step.collective_elements() == 14);
+    CHECK(trace.world_size == 2);
+    // Backward begins at 20. The first gradient is there at 45; the second at 75, of which the hook of
+    // the first took 10.
+    REQUIRE(step.gradients.size() == 2);
+    CHECK(*step.gradients[0].ready_s * 1e6 == Approx(25));
+    CHECK(*step.gradients[1].ready_s * 1e6 == Approx(45));
+    // From the first submit, at 46, to the end of the wait, at 89, of which the training waits for 11.
+    CHECK(*step.communication_s * 1e6 == Approx(43));
+    CHECK(*step.exposed_communication_s * 1e6 == Approx(11));
+    CHECK_FALSE(step.compute_s.has_value());
+    const ImportedModel imported = model_of_text(text_of(events));
+    REQUIRE(imported.model.gradients.size() == 2);
+    CHECK(imported.model.gradients[0].name == "bucket0");
+    CHECK(imported.model.gradients[1].ready_s * 1e6 == Approx(45));
+  }
+  SECTION("with a GPU that computes meanwhile") {
+    events.push_back(call(50, 1));
+    events.push_back(kernel("sgd", 60, 20, 1));
+    const Imported trace = read_text(text_of(events));
+    REQUIRE(trace.steps.size() == 1);
+    CHECK(trace.steps[0].collective_elements() == 14);
+    CHECK(*trace.steps[0].communication_s * 1e6 == Approx(43));
+    CHECK(*trace.steps[0].exposed_communication_s * 1e6 == Approx(23));
+  }
+  SECTION("with bytes that are no number") {
+    events[4]["name"] = "hipress::submit(bucket=0, bytes=many, dtype=float32, ranks=2)";
+    CHECK_THROWS_WITH(model_of_text(text_of(events)), Contains("sizes of neither the 2 gradients"));
+  }
+}
+
+TEST_CASE("A job that trains with a plan has its gradients and buckets in its trace") {
+  const Workplace place;
+  const ToolRun run = place.run("hipress-import '" + data_path("planned_gloo.kineto.json.gz") +
+                                "' --output model.yaml --json");
+  REQUIRE(run.status == 0);
+  const json report = json::parse(run.out);
+  // Linear layers 24 -> 512 -> 512 -> 5: 12 288 + 512 + 262 144 + 512 + 2 560 + 5 elements.
+  CHECK(report["elements"] == 278'021);
+  CHECK(report["gradients"] == 6);
+  CHECK(report["world_size"] == 2);
+  REQUIRE(report["steps"].size() == 3);
+  for (const json& step : report["steps"]) {
+    CHECK(step["collective_elements"] == 278'021);
+    CHECK(step["exposed_communication_s"] > 0);
+    CHECK(step["communication_s"] >= step["exposed_communication_s"]);
+    CHECK(step["communication_s"] < step["step_s"]);
+  }
+  const models::Model model = models::read_model((place.path() / "model.yaml").string());
+  REQUIRE(model.gradients.size() == 6);
+  const std::vector<std::vector<std::int64_t>> shapes = {{5},   {5, 512}, {512}, {512, 512},
+                                                         {512}, {512, 24}};
+  double last_s = 0;
+  for (std::size_t g = 0; g < 6; ++g) {
+    std::vector<std::int64_t> shape = model.gradients[g].shape;
+    CHECK(std::ranges::is_permutation(shape, shapes[g]));
+    CHECK(model.gradients[g].ready_s >= last_s);
+    last_s = model.gradients[g].ready_s;
+  }
+  // The hook of the first bucket, and the wait, are not in the times of the gradients.
+  CHECK(last_s < report["steps"][0]["step_s"].get<double>());
+  CHECK(model.forward_s > 0);
+}
+
 TEST_CASE("What is no trace is refused with the reason") {
   const auto refused = [](const std::string& text, const std::string& why) {
     CAPTURE(text.substr(0, 60));
