@@ -7,10 +7,43 @@
 Everything is in libhipress.so; this package calls it, whatever the versions of Python and torch.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any, List
+
 from hipress._engine import Error, InvalidRequest, RankLost
 from hipress._library import Gradient, LibraryError, library_path
+from hipress._version import version as _version
 
-__all__ = ["Error", "Gradient", "InvalidRequest", "LibraryError", "RankLost", "attach", "capture", "library_path", "verify"]
+if TYPE_CHECKING:
+    from hipress._capture import Capture as Capture
+    from hipress._ddp import Hook as Hook
+    from hipress._ddp import attach as attach
+    from hipress._ddp import synchronise as synchronise
+    from hipress._verify import Verification as Verification
+    from hipress._verify import verify as verify
+
+__version__ = _version()
+
+__all__ = ["Capture", "Error", "Gradient", "Hook", "InvalidRequest", "LibraryError", "RankLost", "Verification", "attach", "capture",
+           "library_path", "synchronise", "verify"]
+
+#: What needs torch, and the module that has it.
+_NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "attach": "_ddp", "synchronise": "_ddp", "Verification": "_verify",
+               "verify": "_verify"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what needs torch when it is first asked for."""
+    if name not in _NEED_TORCH:
+        raise AttributeError(f"module 'hipress' has no attribute '{name}'")
+    _require_torch()
+    found = getattr(importlib.import_module(f"hipress.{_NEED_TORCH[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *_NEED_TORCH})
 
 
 def _require_torch() -> None:
@@ -21,26 +54,15 @@ def _require_torch() -> None:
                           f"torch from PyPI, for this interpreter ({error})") from error
 
 
-def attach(ddp, plan="none", *, algorithm="onebit", topology=None, model=None, timeout=None, seed=1, rendezvous=None,
-           network=None):
-    """Synchronises the gradients of a DistributedDataParallel as a plan says; see hipress._ddp.attach."""
-    _require_torch()
-    from hipress import _ddp
+def capture(model: Any, output: Any = "model.yaml", **options: Any) -> "Capture":
+    """Measures when a model's gradients are ready, and writes it as a model YAML: `with hipress.capture(model):` around some steps of
+    training.
 
-    return _ddp.attach(ddp, plan, algorithm=algorithm, topology=topology, model=model, timeout=timeout, seed=seed,
-                       rendezvous=rendezvous, network=network)
+    model    the torch.nn.Module that is trained, wrapped or not
+    output   file to write; None: none
+    options  as of hipress.Capture, which says what is measured
 
-
-def verify(ddp, step=None, *, seed=0):
-    """Lays one step of an attached DistributedDataParallel beside plain DDP; see hipress._verify.verify."""
-    _require_torch()
-    from hipress import _verify
-
-    return _verify.verify(ddp, step, seed=seed)
-
-
-def capture(model, output="model.yaml", **options):
-    """Measures when a model's gradients are ready, and writes it as a model YAML; see hipress._capture.Capture."""
+    ImportError if this interpreter has no torch; other errors are those of hipress.Capture."""
     _require_torch()
     from hipress import _capture
 

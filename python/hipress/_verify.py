@@ -1,7 +1,11 @@
 """One step beside plain DDP."""
 
+import contextlib
 import ctypes
 import dataclasses
+import random
+import sys
+from typing import Any, Callable, Iterator, List, Optional
 
 import torch
 import torch.distributed as dist
@@ -13,21 +17,28 @@ from hipress._library import CTensor
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One gradient. `difference` is the largest absolute one, `relative` the norm of all differences over that of DDP's mean."""
+    """One gradient.
+
+    name        as in the model
+    elements    of it
+    difference  from DDP's mean, the largest absolute one
+    relative    the norm of all differences over that of DDP's mean
+    equal       to DDP's mean, bit for bit
+    agreed      all ranks have the same bits"""
 
     name: str
     elements: int
     difference: float
     relative: float
-    equal: bool  #: to DDP's, bit for bit
-    agreed: bool  #: all ranks have the same bits
+    equal: bool
+    agreed: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What verify() found; print it for a table."""
+    """What verify() found, a row for every gradient; print it for a table."""
 
-    rows: list
+    rows: List[Row]
 
     @property
     def agreed(self) -> bool:
@@ -48,15 +59,23 @@ class Verification:
         return "\n".join(lines)
 
 
-def verify(ddp, step=None, *, seed: int = 0) -> Verification:
+def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *, seed: int = 0) -> Verification:
     """Synchronises one step's gradients with the plan and as plain DDP does (each divided by the number of ranks, then an all-reduce
-    of the process group), and compares them. Every rank calls it, between steps. `step()` computes this rank's loss and calls
-    backward; without it gradients are drawn, others on each rank. Gradients, and what compression keeps, are as before
-    afterwards."""
+    of the process group), and compares them. Every rank calls it, between steps.
+
+    ddp   a model that attach() was called for, or what torch.compile made of it
+    step  computes this rank's loss and calls backward; None: gradients are drawn, others on each rank
+    seed  of these draws
+
+    Afterwards gradients, buffers such as the statistics of batch normalisation, the state of the random generators of torch, Python and
+    numpy, and what compression keeps are as before. InvalidRequest if the model has no hook, or the step computes no gradient;
+    RankLost if another rank fails."""
+    ddp = _ddp.unwrapped(ddp, "hipress.verify")
     hook = _ddp.hook_of(ddp)
     parameters = _ddp._parameters_of(ddp)
     gradients = hook.engine.gradients
-    local = _local_gradients(ddp, parameters, gradients, step, seed)
+    with _undone(ddp):
+        local = _local_gradients(ddp, parameters, gradients, step, seed)
     kept = hook.state_dict()
     ours = [value.clone() for value in local]
     numbers = (ctypes.c_uint32 * len(ours))(*range(len(ours)))
@@ -75,6 +94,28 @@ def verify(ddp, step=None, *, seed: int = 0) -> Verification:
         dist.all_reduce(mean, group=ddp.process_group)
         rows.append(_compare(gradient.name, mine, mean, ddp.process_group))
     return Verification(rows)
+
+
+@contextlib.contextmanager
+def _undone(ddp: torch.nn.parallel.DistributedDataParallel) -> Iterator[None]:
+    """What a step changes beside gradients is as before afterwards: buffers, whether DDP is to send these in the next forward pass, and
+    random generators."""
+    buffers = [(buffer, buffer.detach().clone()) for buffer in ddp.module.buffers()]
+    sends = ddp.require_forward_param_sync
+    numpy: Any = sys.modules.get("numpy")
+    states = random.getstate(), numpy.random.get_state() if numpy else None
+    devices = {parameter.device for parameter in ddp.module.parameters() if parameter.device.type == "cuda"}
+    try:
+        with torch.random.fork_rng(devices=sorted(device.index for device in devices)):
+            yield
+    finally:
+        random.setstate(states[0])
+        if numpy:
+            numpy.random.set_state(states[1])
+        ddp.require_forward_param_sync = sends
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
 
 
 def _local_gradients(ddp, parameters: dict, gradients: list, step, seed: int) -> list:

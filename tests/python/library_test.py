@@ -2,12 +2,15 @@
 
 import ctypes
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 from unittest import mock
 
+import hipress
 from hipress import _engine, _library
 
 CODE = "import hipress._library as l; l.library()"
@@ -48,6 +51,31 @@ class Library(unittest.TestCase):
     def test_the_package_is_imported_without_torch(self):
         done = run("import sys; sys.modules['torch'] = None\nimport hipress\nhipress.attach(None)")
         self.assertIn("ImportError: hipress.attach, hipress.verify and hipress.capture need PyTorch", done.stderr)
+
+
+class Package(unittest.TestCase):
+    def test_its_version_is_that_of_the_source_tree(self):
+        project = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
+        self.assertIn(f'version = "{hipress.__version__}"', project.read_text())
+
+    def test_a_copy_without_source_tree_or_metadata_has_no_version(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(pathlib.Path(hipress.__file__).parent, f"{folder}/hipress")
+            done = run("import hipress; print(hipress.__version__)", PYTHONPATH=folder)
+        self.assertRegex(done.stdout, r"^(0\+unknown|\d+\.\d+\.\d+)\n$")
+
+    def test_all_that_it_names_is_there_and_documented(self):
+        missing = []
+        for name in hipress.__all__:
+            try:
+                found = getattr(hipress, name)
+            except ImportError:
+                continue  # no torch
+            if callable(found) and not (found.__doc__ or "").strip():
+                missing.append(name)
+        self.assertEqual(missing, [])
+        with self.assertRaisesRegex(AttributeError, "module 'hipress' has no attribute 'atach'"):
+            hipress.atach
 
 
 class EngineAlone(unittest.TestCase):

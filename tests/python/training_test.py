@@ -4,6 +4,7 @@ import copy
 import os
 import pathlib
 import pickle
+import random
 import signal
 import tempfile
 import time
@@ -16,6 +17,7 @@ from ranks import data, network, run, train, weights, wrapped
 
 if ranks.MISSING is None:
     import hipress
+    import numpy
     import torch
     import torch.distributed as dist
     from hipress import _ddp
@@ -317,6 +319,43 @@ class Buckets(unittest.TestCase):
         self.assertEqual(run(2, warned_of_buckets, 100, 25), [[], []])
 
 
+def fork_and_train(rank, path):
+    """Rank 1 forks a child that lives as long as its pipe is open, and is killed; what this rank then raises."""
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp, timeout=4 * ranks.DEADLINE_S)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, rank, range(2))
+    if rank == 1:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(2 * ranks.DEADLINE_S)
+            while True:
+                signal.pause()
+        pathlib.Path(path, "child").write_text(str(child))
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        train(ddp, optimizer, rank, range(2, 4))
+    except RuntimeError:
+        return hook.failure.rank, str(hook.failure)
+    return None
+
+
+def fork_and_drop(rank):
+    """Trains before and after a forked child has closed its copy of the hook."""
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, rank, range(2))
+    child = os.fork()
+    if child == 0:
+        hook.close()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    train(ddp, optimizer, rank, range(2, 4))
+    hook.close()
+    return status
+
+
 def threads() -> int:
     """The kernel's, of this process."""
     return len(os.listdir("/proc/self/task"))
@@ -350,6 +389,24 @@ class Failures(unittest.TestCase):
         self.assertIn("KeyboardInterrupt", result[0])
 
 
+class Forks(unittest.TestCase):
+    def test_a_killed_rank_is_named_though_its_child_lives(self):
+        # Later than this test may take would be the timeout, which a connection that the child holds would leave.
+        with tempfile.TemporaryDirectory() as path:
+            job = ranks.Job(2, fork_and_train, path)
+            noticed = job.pipes[0].poll(ranks.DEADLINE_S)
+            os.kill(int(pathlib.Path(path, "child").read_text()), signal.SIGKILL)
+            outcomes = job.outcomes()
+        self.assertTrue(noticed)
+        succeeded, result = outcomes[0]
+        self.assertTrue(succeeded, result)
+        self.assertEqual(result[0], 1)
+        self.assertIn("rank 1 closed the connection", result[1])
+
+    def test_a_child_that_closes_the_hook_leaves_the_job_alone(self):
+        self.assertEqual(run(2, fork_and_drop), [0, 0])
+
+
 def count_threads(rank):
     ddp = wrapped(network())
     before = threads()
@@ -373,6 +430,8 @@ def refusals(rank):
             said[name] = str(error)
 
     refused("no ddp", lambda: hipress.attach(network()))
+    refused("no module", lambda: hipress.attach({"model": network()}))
+    refused("DataParallel", lambda: hipress.attach(torch.nn.DataParallel(network())))
     refused("double", lambda: hipress.attach(wrapped(network().double())))
     refused("sparse", lambda: hipress.attach(wrapped(torch.nn.Embedding(10, 4, sparse=True))))
     refused("other plans", lambda: hipress.attach(wrapped(network()), "onebit" if rank else "none"))
@@ -436,7 +495,10 @@ class Attach(unittest.TestCase):
 
     def test_what_cannot_be_synchronised_is_refused_in_words(self):
         for said in run(2, refusals):
-            for name, words in (("no ddp", "wrap the model first"), ("double", "float64"), ("sparse", "sparse=False"),
+            for name, words in (("no ddp", "got Sequential: wrap the model first"),
+                                ("no module", "got dict, which is no torch.nn.Module"),
+                                ("DataParallel", "start a process for each device"),
+                                ("double", "float64"), ("sparse", "sparse=False"),
                                 ("other plans", "rank 1 calls hipress.attach with plan='onebit', rank 0 with 'none'"),
                                 ("no plan", "nothing-of-this-name"), ("verify", "call hipress.attach(model) first"),
                                 ("twice", "a model takes one hook"),
@@ -479,6 +541,127 @@ class Attach(unittest.TestCase):
                     self.assertTrue(torch.equal(mine[name], plain[name]), name)
 
 
+def large_network():
+    """More than DDP's first bucket, 1 MiB, holds: 278021 elements."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(24, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(),
+                               torch.nn.Linear(512, 5))
+
+
+def composed(rank, plan):
+    """A hook that counts buckets and calls hipress's; with the number of buckets, and what registering it twice says."""
+    ddp = wrapped(network())
+    counted = []
+
+    def hook(state, bucket):
+        counted.append(bucket.index())
+        return hipress.synchronise(state, bucket)
+
+    state = hipress.Hook(ddp, plan)
+    ddp.register_comm_hook(state, hook)
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9), rank, range(STEPS))
+    try:
+        hipress.Hook(ddp)
+        said = "accepted"
+    except hipress.InvalidRequest as error:
+        said = str(error)
+    agreed = hipress.verify(ddp).agreed
+    state.close()
+    return weights(ddp.module), len(counted), said, agreed
+
+
+def without_registration(_rank):
+    """The state alone does nothing, and can be made again once it is closed."""
+    ddp = wrapped(network())
+    first = hipress.Hook(ddp)
+    first.close()
+    second = hipress.attach(ddp)
+    second.close()
+    return isinstance(second, hipress.Hook)
+
+
+def refused_wrappers(_rank):
+    """What is said of PyTorch 2's ways to train in parallel."""
+    from torch.distributed._composable.replicate import replicate
+    from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
+    said = []
+    for wrap in (FullyShardedDataParallel, fully_shard, replicate):
+        for call in (hipress.attach, hipress.verify, hipress.Hook):
+            try:
+                call(wrap(network()))
+                said.append("accepted")
+            except hipress.InvalidRequest as error:
+                said.append(str(error))
+    return said
+
+
+def compiled(rank, plan):
+    """As trained(), of what torch.compile makes of the DistributedDataParallel."""
+    ddp = torch.compile(wrapped(network()), backend="eager")
+    hook = hipress.attach(ddp, plan)
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9), rank, range(STEPS))
+    agreed = hipress.verify(ddp).agreed
+    hook.close()
+    return weights(ddp._orig_mod.module), agreed
+
+
+@unittest.skipIf(ranks.MISSING is not None or not hasattr(torch, "compile"), "needs PyTorch 2")
+class PyTorch2(unittest.TestCase):
+    def test_other_wrappers_are_refused_in_words(self):
+        for said in run(2, refused_wrappers):
+            for text, name in zip(said, ("FSDP leaves each rank",) * 3 + ("fully_shard() leaves each rank",) * 3 +
+                                  ("replicate() has no DistributedDataParallel",) * 3):
+                self.assertIn(name, text)
+
+    def test_a_compiled_model_is_looked_through(self):
+        for plan in ("none", "onebit"):
+            for (mine, agreed), theirs in zip(run(2, compiled, plan), run(2, trained, plan)):
+                self.assertTrue(agreed)
+                for name in mine:
+                    self.assertTrue(torch.equal(mine[name], theirs[name]), name)
+
+
+class Composition(unittest.TestCase):
+    def test_a_hook_that_calls_hipress_has_its_bits(self):
+        for plan in ("none", "onebit"):
+            alone = run(2, trained, plan)
+            for (mine, buckets, said, agreed), theirs in zip(run(2, composed, plan), alone):
+                self.assertEqual(buckets, STEPS)  # of one bucket
+                self.assertIn("a model takes one hook", said)
+                self.assertTrue(agreed)
+                for name in mine:
+                    self.assertTrue(torch.equal(mine[name], theirs[name]), name)
+
+    def test_a_state_that_was_never_registered(self):
+        self.assertEqual(run(2, without_registration), [True, True])
+
+
+def profiled(rank, plan):
+    """Names of the ranges of a step, and whether hooks ask for ranges outside a profiler."""
+    ddp = wrapped(large_network(), bucket_cap_mb=0.01)
+    hipress.attach(ddp, plan)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, rank, range(3))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        train(ddp, optimizer, rank, range(3, 4))
+    with mock.patch.object(_ddp, "record_function") as range_outside:
+        train(ddp, optimizer, rank, range(4, 5))
+    return [event.name for event in profile.events() if event.name.startswith("hipress::")], range_outside.called
+
+
+class Ranges(unittest.TestCase):
+    def test_a_profiler_sees_every_bucket_and_the_wait(self):
+        for names, outside in run(2, profiled, "onebit"):
+            submits = [name for name in names if name.startswith("hipress::submit(")]
+            self.assertGreater(len(submits), 1)
+            for index, name in enumerate(submits):
+                self.assertRegex(name, rf"^hipress::submit\(bucket={index}, bytes=\d+, dtype=float32, ranks=2\)$")
+            self.assertEqual(sum(int(name.split("bytes=")[1].split(",")[0]) for name in submits), 4 * 278021)
+            self.assertEqual([name.split("(")[0] for name in names if name not in submits], ["hipress::wait"])
+            self.assertFalse(outside)
+
+
 def verified(rank, plan, with_step):
     ddp = wrapped(network())
     hipress.attach(ddp, plan)
@@ -502,7 +685,44 @@ def trained_plainly(rank, plan):
     return weights(ddp.module)
 
 
+class Drawing(torch.nn.Module if ranks.MISSING is None else object):
+    """A network with statistics and random draws of every kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.network = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.BatchNorm1d(32), torch.nn.Dropout(0.5), torch.nn.Linear(32, 5))
+
+    def forward(self, values):
+        return self.network(values) * (1 + random.random()) * (1 + float(numpy.random.rand()))
+
+
+def undisturbed(rank, verify):
+    """All that a training leaves, with verify() between its steps or without."""
+    torch.manual_seed(rank)
+    random.seed(rank)
+    numpy.random.seed(rank)
+    ddp = wrapped(Drawing())
+    hipress.attach(ddp, "onebit")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+
+    def step():
+        values, classes = data(rank, 7)
+        torch.nn.functional.cross_entropy(ddp(values), classes).backward()
+
+    for number in range(4):
+        train(ddp, optimizer, rank, range(number, number + 1))
+        if verify:
+            hipress.verify(ddp, step)
+            hipress.verify(ddp)
+    state = {name: value.tolist() for name, value in ddp.module.state_dict().items()}
+    return state, torch.rand(2).tolist(), random.random(), float(numpy.random.rand())
+
+
 class Verify(unittest.TestCase):
+    def test_buffers_and_random_generators_are_as_before(self):
+        for mine, theirs in zip(run(2, undisturbed, True), run(2, undisturbed, False)):
+            self.assertEqual(mine, theirs)
+
     def test_uncompressed_has_the_bits_of_ddp(self):
         for with_step in (False, True):
             for found, table, _ in run(2, verified, "none", with_step):
