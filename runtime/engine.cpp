@@ -76,7 +76,8 @@ void require_mean(const casync::Plan& plan) {
   }
 }
 
-void group_raw(const models::Model& model, std::int64_t most_bytes, casync::Plan& plan) {
+/// Puts what is coded number by number, raw or in half precision, into groups: no value changes.
+void group_small(const models::Model& model, std::int64_t most_bytes, casync::Plan& plan) {
   std::vector<std::uint32_t> group;
   std::int64_t bytes = 0;
   const auto close = [&] {
@@ -87,10 +88,13 @@ void group_raw(const models::Model& model, std::int64_t most_bytes, casync::Plan
   for (std::uint32_t g = 0; g < model.gradients.size(); ++g) {
     const models::Gradient& gradient = model.gradients[g];
     const std::int64_t own = gradient.elements * models::size_of(gradient.dtype);
-    if (plan.decisions[g].algorithm != casync::kRaw || own >= most_bytes) continue;
-    const bool fits =
-        !group.empty() && model.gradients[group.back()].dtype == gradient.dtype &&
-        bytes + own <= most_bytes;
+    const casync::Decision& decision = plan.decisions[g];
+    const casync::Algorithm* const algorithm =
+        casync::algorithm_at(plan.algorithms, decision.algorithm);
+    if (algorithm != nullptr && !algorithm->half_precision) continue;
+    if (own >= most_bytes) continue;
+    const bool fits = !group.empty() && bytes + own <= most_bytes &&
+                      plan.decisions[group.back()].algorithm == decision.algorithm;
     if (!fits) close();
     group.push_back(g);
     bytes += own;
@@ -125,7 +129,7 @@ std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const P
                                    .algorithm = choice.algorithm,
                                    .trust = choice.trust};
   plans::ResolvedPlan plan = plans::resolve_plan(choice.plan, context);
-  if (plans::is_named_plan(choice.plan, context)) group_raw(model, choice.group_bytes, plan.plan);
+  if (plans::is_named_plan(choice.plan, context)) group_small(model, choice.group_bytes, plan.plan);
   return compile(std::move(model), std::move(plan));
 }
 

@@ -61,9 +61,9 @@ struct PlanChoice {
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};
-  /// Of a plan that is named: gradients that go raw and are one after the other in the list are put
-  /// into bulk groups of at most so many bytes, where they are smaller. 0: none are. For callers
-  /// who submit many at a time: a group waits for its last member.
+  /// Of a plan that is named: gradients that go raw or in half precision are put into bulk groups of
+  /// at most so many bytes, in the order of the list, where they are smaller. 0: none are. For
+  /// callers who submit many at a time: a group waits for its last member.
   std::int64_t group_bytes = 0;
 };
 /// The same of such a plan. Throws as plans::resolve_plan(), too.

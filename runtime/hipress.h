@@ -96,9 +96,9 @@ typedef struct hipress_options {
   int device;               /**< the GPU on which tensors may lie, as CUDA counts; default -1: none */
   const hipress_store* store; /**< where ranks meet, instead of `rendezvous`, which then only names it in messages; used
                                    by hipress_open() alone; default null: none */
-  int64_t group_bytes;        /**< of a plan that is named: smaller gradients that go raw, and are one after the other in
-                                   the list, travel together, up to so many bytes at a time, when the last of them is
-                                   submitted; for callers who submit many at a time. Default 0: each by itself */
+  int64_t group_bytes;        /**< of a plan that is named: smaller gradients that go raw or in half precision travel
+                                   together in the order of the list, up to so many bytes at a time, when the last of
+                                   them is submitted; for callers who submit many at a time. Default 0: each by itself */
 } hipress_options;
 
 /** Values in memory that the caller lends until the work is done. */

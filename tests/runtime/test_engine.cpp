@@ -593,3 +593,34 @@ TEST_CASE("an engine is for as many ranks as its plan") {
       1, [&](transport::Endpoint& endpoint) { const Engine engine(endpoint, compiled, {}); });
   CHECK(message_of(errors[0]) == "the plan is for 2 ranks, the job has 1");
 }
+
+TEST_CASE("small gradients of a named plan travel together where that is asked for") {
+  const auto gradients = [] {
+    std::vector<Gradient> made = make_gradients({10, 20, 400, 30, 40, 50});
+    made[4].type = models::Dtype::kBfloat16;
+    return made;
+  };
+  const auto members = [&](const PlanChoice& choice) {
+    const auto compiled = compile(gradients(), choice);
+    const casync::Layout layout = casync::make_layout(compiled->model, compiled->plan.plan);
+    std::vector<std::vector<std::uint32_t>> found;
+    for (const std::uint32_t unit : layout.order) found.push_back(layout.units[unit].members);
+    return found;
+  };
+  using Members = std::vector<std::vector<std::uint32_t>>;
+  PlanChoice choice{.plan = "none", .nodes = 2};
+  CHECK(members(choice) == Members{{0}, {1}, {2}, {3}, {4}, {5}});
+  choice.group_bytes = 1000;
+  // One is too large, one of another type; behind the large one the group goes on.
+  CHECK(members(choice) == Members{{2}, {0, 1, 3}, {4}, {5}});
+  choice.plan = "fp16";
+  CHECK(members(choice) == Members{{2}, {0, 1, 3, 4, 5}});
+  choice.plan = "none";
+  choice.group_bytes = 130;
+  CHECK(members(choice) == Members{{0, 1}, {2}, {3}, {4}, {5}});
+  choice.plan = "threshold:25";
+  choice.algorithm = "onebit";
+  CHECK(members(choice) == Members{{0, 1}, {2}, {3}, {4}, {5}});
+  choice.plan = "onebit";
+  CHECK(members(choice) == Members{{0}, {1}, {2}, {3}, {4}, {5}});
+}
