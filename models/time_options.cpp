@@ -125,16 +125,10 @@ std::vector<std::string> apply(const TimeOptions& options, Model& model) {
   return apply_compute_time(compute_s, !options.forward.empty(), model);
 }
 
-std::string missing_times(const Model& model) {
-  if (backward_s(model) == 0) {
-    return "without ready times all gradients are ready at once: nothing hides communication, so "
-           "compression looks better than it is; give --compute-time";
-  }
-  if (model.forward_s + model.optimizer_s == 0) {
-    return "without a forward time iterations are shorter than they are, so compression saves a "
-           "larger share of them; give --forward";
-  }
-  return {};
+MissingTimes missing_times(const Model& model) {
+  if (backward_s(model) == 0) return MissingTimes::kReady;
+  if (model.forward_s + model.optimizer_s == 0) return MissingTimes::kForward;
+  return MissingTimes::kNone;
 }
 
 }  // namespace hipress::models

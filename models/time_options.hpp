@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,12 @@ void declare(CLI::App& app, TimeOptions& options);
 /// option for a value without unit, out of range, or that leaves no time for backward.
 std::vector<std::string> apply(const TimeOptions& options, Model& model);
 
-/// What a reader of predictions must know of a model whose times are not known; empty if they are.
-std::string missing_times(const Model& model);
+/// What is not known of a model's times.
+enum class MissingTimes : std::uint8_t {
+  kNone,
+  kForward,  ///< iterations are shorter than they are
+  kReady,    ///< all gradients are ready at once, so that nothing hides communication
+};
+MissingTimes missing_times(const Model& model);
 
 }  // namespace hipress::models

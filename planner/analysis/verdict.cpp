@@ -94,19 +94,34 @@ Verdict without_compression(const Problem& problem, const Comparison& comparison
   const double planned_s = *comparison.planned_s;
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
   Verdict verdict = {.advice = Advice::kDoNotCompress, .sentence = {}};
-  const auto because = [&](const std::string& why) {
-    verdict.sentence = fmt::format("do not compress: {} an iteration uncompressed; {}", time, why);
+  const auto because_of = [&](const std::string& times, const std::string& why) {
+    verdict.sentence = fmt::format("do not compress: {}; {}", times, why);
     return verdict;
   };
-  if (problem.nodes == 1) return because("one node has no other to send to");
-  if (problem.algorithms.empty()) return because("--algorithm none allows no compression");
-  if (!comparison.compressed) return because(problem.strategy + " compresses nothing");
+  const std::string alone = time + " an iteration uncompressed";
+  if (problem.nodes == 1) return because_of(alone, "one node has no other to send to");
+  if (problem.algorithms.empty()) {
+    return because_of(alone, "--algorithm none allows no compression");
+  }
+  if (!comparison.compressed) return because_of(alone, problem.strategy + " compresses nothing");
   const Contender& best = *comparison.compressed;
-  const double saved = 1 - best.plan.iteration_s / planned_s;
-  const double worth = saving_of(best.plan.iteration_s, best.response, planned_s,
-                                 comparison.planned, comparison.spread, problem.tolerance)
+  // The fastest without compression may be none that the file can say.
+  const std::optional<Contender>& rival = comparison.uncompressed;
+  const bool elsewhere = rival && rival->plan.iteration_s < planned_s;
+  const double rival_s = elsewhere ? rival->plan.iteration_s : planned_s;
+  const std::optional<sim::Response>& response = elsewhere ? rival->response : comparison.planned;
+  const double saved = 1 - best.plan.iteration_s / rival_s;
+  const double worth = saving_of(best.plan.iteration_s, best.response, rival_s, response,
+                                 comparison.spread, problem.tolerance)
                            .probability;
-  if (comparison.planned && best.response) verdict.probability = 1 - worth;
+  if (response && best.response) verdict.probability = 1 - worth;
+  const auto because = [&](const std::string& why) {
+    if (!elsewhere) return because_of(time + " an iteration uncompressed", why);
+    return because_of(fmt::format("{}{} takes {} an iteration, this plan, uncompressed too, {}",
+                                  name_of(*rival), how_to_say(problem, *rival),
+                                  with_interval(rival_s, response, comparison.spread), time),
+                      why);
+  };
   constexpr double kNothing = 5e-4;  // less is 0.0 % in words
   if (std::abs(saved) < kNothing) return because("compression would save nothing");
   return because(saved > 0 ? fmt::format("compression would save {}, which is not worth its loss "
@@ -226,6 +241,30 @@ std::string with_interval(double time_s, const std::optional<sim::Response>& res
   const sim::Interval range = sim::interval(*response, spread);
   return fmt::format("{} ({} to {})", time, io::format_duration(range.p10_s),
                      io::format_duration(range.p90_s));
+}
+
+void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison) {
+  if (missing == models::MissingTimes::kNone || verdict.advice != Advice::kCompress) return;
+  if (missing == models::MissingTimes::kForward) {
+    verdict.sentence =
+        "without a forward time (--forward) iterations are longer than these, and the share that is "
+        "saved is smaller: " +
+        verdict.sentence;
+    return;
+  }
+  std::string most = " anything or nothing";
+  if (comparison.planned_s && comparison.uncompressed) {
+    const double rival_s = comparison.uncompressed->plan.iteration_s;
+    most = fmt::format(" between nothing and {} of {}",
+                       io::format_duration(rival_s - *comparison.planned_s),
+                       io::format_duration(rival_s));
+  }
+  verdict = {.advice = Advice::kTooClose,
+             .sentence = fmt::format(
+                 "too close to call: without ready times it is not known how much communication "
+                 "hides behind computation, so compression saves{} (give --compute-time). "
+                 "If nothing hides it: {}",
+                 most, verdict.sentence)};
 }
 
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/time_options.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/timing/workbench.hpp"
 
@@ -14,6 +15,7 @@ namespace hipress::planner {
 struct Contender {
   std::string name;  ///< of a baseline; empty: it was searched
   TimedPlan plan;
+  const Machines* machines = nullptr;          ///< that it is for
   std::optional<sim::Response> response = {};  ///< none: the budget left no time for it
 };
 
@@ -60,6 +62,11 @@ inline constexpr double kSure = 0.9;
 /// kSure, or a baseline that could not be the plan does; and advised against where the saving is
 /// within Problem::tolerance.
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
+
+/// Makes a verdict to compress say first what is not known of the model's times: without ready times
+/// a range, from all communication hidden behind computation to none, which decides nothing. A
+/// verdict against compression stands: what is hidden saves nothing.
+void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison);
 
 /// Whether the plan compresses anything, beyond the casts of half-precision gradients.
 bool compresses(const models::Model& model, const casync::Plan& plan);

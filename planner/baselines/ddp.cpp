@@ -25,6 +25,16 @@ casync::Plan in_buckets(const Problem& problem, const casync::Decision& decision
   return plan;
 }
 
+/// What all-reduces a gradient in its own type: a cast that loses nothing, or nothing.
+std::int8_t as_it_is(casync::Plan& plan, const models::Gradient& gradient) {
+  const std::string_view cast = plans::cast_of(gradient.dtype);
+  if (cast.empty()) return casync::kRaw;
+  if (const auto known = plans::find_algorithm(plan.algorithms, cast)) return *known;
+  const std::int8_t place = plans::next_place(plan.algorithms, cast);
+  plan.algorithms.push_back(algorithm(std::string(cast)));
+  return place;
+}
+
 /// Powersgd as the problem has it, or else as kDdpPowerSgd.
 std::string powersgd_of(const Problem& problem) {
   const std::string_view name = kernels::name_of_algorithm(kDdpPowerSgd);
@@ -37,24 +47,36 @@ std::string powersgd_of(const Problem& problem) {
 }  // namespace
 
 std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model) {
+  struct Filling {
+    std::size_t bucket = 0;
+    std::int64_t bytes = 0, limit = kFirstBucketBytes;
+    bool open = false;
+  };
+  std::map<models::Dtype, Filling> all;
   std::vector<std::vector<std::uint32_t>> buckets;
-  std::int64_t limit = kFirstBucketBytes, bytes = 0;
-  bool open = false;
   for (const std::uint32_t g : casync::backward_order(model)) {
-    if (!open) buckets.emplace_back();
-    open = true;
-    buckets.back().push_back(g);
     const models::Gradient& gradient = model.gradients[g];
-    bytes += gradient.elements * models::size_of(gradient.dtype);
-    if (bytes < limit) continue;
-    open = false;
-    bytes = 0;
-    limit = kBucketBytes;
+    Filling& filling = all[gradient.dtype];
+    if (!filling.open) {
+      filling.bucket = buckets.size();
+      buckets.emplace_back();
+      filling.open = true;
+    }
+    buckets[filling.bucket].push_back(g);
+    filling.bytes += gradient.elements * models::size_of(gradient.dtype);
+    if (filling.bytes < filling.limit) continue;
+    filling = {.limit = kBucketBytes};
   }
   return buckets;
 }
 
-casync::Plan ddp(const Problem& problem) { return in_buckets(problem, {}); }
+casync::Plan ddp(const Problem& problem) {
+  casync::Plan plan = in_buckets(problem, {});
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    plan.decisions[g].algorithm = as_it_is(plan, problem.model.gradients[g]);
+  }
+  return plan;
+}
 
 casync::Plan ddp_powersgd(const Problem& problem) {
   casync::Plan plan = in_buckets(problem, {});
@@ -62,14 +84,11 @@ casync::Plan ddp_powersgd(const Problem& problem) {
   plan.algorithms.push_back(algorithm(powersgd_of(problem)));
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     const models::Gradient& gradient = problem.model.gradients[g];
-    const std::string_view cast = plans::cast_of(gradient.dtype);
     std::int8_t& chosen = plan.decisions[g].algorithm;
     if (problem.nodes > 1 && refusal(problem, gradient, plan.algorithms.front()).empty()) {
       chosen = 0;
-    } else if (!cast.empty()) {
-      const auto known = plans::find_algorithm(plan.algorithms, cast);
-      chosen = known ? *known : plans::next_place(plan.algorithms, cast);
-      if (!known) plan.algorithms.push_back(algorithm(std::string(cast)));
+    } else {
+      chosen = as_it_is(plan, gradient);
     }
   }
   for (const std::vector<std::uint32_t>& bucket : ddp_buckets(problem.model)) {

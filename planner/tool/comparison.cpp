@@ -18,15 +18,10 @@ void keep_faster(std::optional<Contender>& kept, Contender contender) {
   kept = std::move(contender);
 }
 
-Contender contender_of(const Baseline& baseline) {
+Contender contender_of(const Baseline& baseline, const Problem& problem) {
   return {.name = std::string(baseline.name),
-          .plan = {baseline.plan, baseline.transfer_order, *baseline.iteration_s}};
-}
-
-/// The machines that a plan of so many nodes is for.
-const Machines& machines_of(const casync::Plan& plan, const Problem& problem,
-                            const Problem& given) {
-  return plan.nodes == problem.nodes ? *problem.machines : *given.machines;
+          .plan = {baseline.plan, baseline.transfer_order, *baseline.iteration_s},
+          .machines = problem.machines};
 }
 
 }  // namespace
@@ -62,7 +57,7 @@ std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
   };
   for (const Baseline& baseline : comparison.baselines) {
     if (!baseline.iteration_s || compresses(problem.model, baseline.plan)) continue;
-    consider(contender_of(baseline));
+    if (baseline.plan.nodes == problem.nodes) consider(contender_of(baseline, problem));
   }
   Problem raw = problem;
   raw.algorithms.clear();
@@ -74,19 +69,22 @@ std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
   if (!time.iteration_s) return found.evaluations;
-  consider({.name = {}, .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s}});
+  consider({.name = {},
+            .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s},
+            .machines = problem.machines});
   return found.evaluations;
 }
 
-void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison) {
+void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                         Comparison& comparison) {
   if (compresses(problem.model, plan.plan)) {
-    keep_faster(comparison.compressed, {.name = {}, .plan = plan});
+    keep_faster(comparison.compressed, {.name = {}, .plan = plan, .machines = problem.machines});
   }
   for (const Baseline& baseline : comparison.baselines) {
     if (!baseline.iteration_s || !compresses(problem.model, baseline.plan)) continue;
     if (!allows(problem, baseline.plan)) continue;
     const bool may_be = may_be_plan(problem, baseline.plan);
-    keep_faster(may_be ? comparison.compressed : comparison.elsewhere, contender_of(baseline));
+    keep_faster(may_be ? comparison.compressed : comparison.elsewhere, contender_of(baseline, given));
   }
 }
 
@@ -101,7 +99,7 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
   };
   if (const Baseline* faster =
           faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
-    take(contender_of(*faster).plan, fmt::format("baseline {}", faster->name));
+    take(contender_of(*faster, problem).plan, fmt::format("baseline {}", faster->name));
   }
   const std::optional<TimedPlan>& raw = comparison.raw;
   if (raw && raw->iteration_s < *comparison.planned_s && may_be_plan(problem, raw->plan)) {
@@ -115,24 +113,27 @@ void add_responses(const Problem& problem, const Problem& given, const TimedPlan
     const casync::Plan* plan;
     sim::TransferOrder order;
     std::optional<double> iteration_s;
+    const Machines* machines;
     std::optional<sim::Response>* response;
   };
   std::vector<Wanted> all = {
-      {&plan.plan, plan.transfer_order, comparison.planned_s, &comparison.planned}};
+      {&plan.plan, plan.transfer_order, comparison.planned_s, problem.machines,
+       &comparison.planned}};
   for (std::optional<Contender>* contender :
        {&comparison.uncompressed, &comparison.compressed, &comparison.elsewhere}) {
     if (!*contender) continue;
     const TimedPlan& timed = (*contender)->plan;
-    all.push_back({&timed.plan, timed.transfer_order, timed.iteration_s, &(*contender)->response});
+    all.push_back({&timed.plan, timed.transfer_order, timed.iteration_s, (*contender)->machines,
+                   &(*contender)->response});
   }
   for (Baseline& baseline : comparison.baselines) {
-    all.push_back(
-        {&baseline.plan, baseline.transfer_order, baseline.iteration_s, &baseline.response});
+    all.push_back({&baseline.plan, baseline.transfer_order, baseline.iteration_s, given.machines,
+                   &baseline.response});
   }
   sim::run_parallel(all.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     const Wanted& wanted = all[i];
     *wanted.response = forecast(problem.model, *wanted.plan, wanted.order, wanted.iteration_s,
-                                machines_of(*wanted.plan, problem, given));
+                                *wanted.machines);
   });
 }
 

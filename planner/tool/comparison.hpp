@@ -16,8 +16,10 @@ std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
                                    Comparison& comparison);
 
 /// Keeps the plan, or a faster baseline of the problem's algorithms, as Comparison::compressed, and
-/// those that cannot be the plan as Comparison::elsewhere.
-void consider_compressed(const Problem& problem, const TimedPlan& plan, Comparison& comparison);
+/// those that cannot be the plan as Comparison::elsewhere. `problem` is that of the plan, `given`
+/// that of the baselines, which may have the GPUs at another level.
+void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                         Comparison& comparison);
 
 /// A search that optimises must not be worse than what it is compared with: else the best of these
 /// that may be the plan is its result.

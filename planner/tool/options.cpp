@@ -102,6 +102,11 @@ void declare_options(CLI::App& app, Options& options) {
                  "broadcast: those that lose nothing")
       ->each([&](const std::string&) { options.algorithms_given = true; })
       ->capture_default_str();
+  app.add_option("--write", options.write,
+                 "What is written where compressing is not advised: advised (the best plan without "
+                 "compression), or fastest")
+      ->check(CLI::IsMember({"advised", "fastest"}))
+      ->capture_default_str();
   app.add_option(
       "--coarsest", options.coarsest,
       "Leave out algorithms that give up more than this one: " + describe_accuracy_order());

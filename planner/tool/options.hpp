@@ -52,6 +52,9 @@ struct Options {
   unsigned jobs = 1;
   std::string output{kDefaultOutput};
   bool json = false;
+  /// What is written where the verdict is not to compress: its plan, or else the fastest.
+  std::string write = "advised";
+  bool writes_fastest() const { return write == "fastest"; }
   bool baselines = false;
   AnalysisOptions analysis;
   plans::Trust trust;

@@ -88,6 +88,10 @@ std::string why_forbidden(const Problem& problem, const casync::Plan& plan) {
   if (problem.strategy != "best" && plan.strategy != problem.strategy) {
     return fmt::format("goes by {}: --topology BEST allows that", plan.strategy);
   }
+  if (plan.nodes != problem.nodes) {
+    return fmt::format("has {} nodes instead of {}, with the GPUs at another level", plan.nodes,
+                       problem.nodes);
+  }
   return "has groups, which only a plan YAML says: --output X.yaml allows that";
 }
 

@@ -34,6 +34,19 @@ TEST_CASE("DDP's buckets follow the order of backward") {
   CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{1, 2, 0}});
 }
 
+TEST_CASE("DDP's buckets hold gradients of one type, which are all-reduced as they are") {
+  models::Model model = model_of({1 << 20, 8, 1 << 18, 16, 1 << 20});
+  for (const int g : {1, 2, 4}) model.gradients[g].dtype = models::Dtype::kBfloat16;
+  // 2^20 fp32 numbers close the first bucket of theirs; bf16 has a first of its own.
+  CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{0}, {1, 2, 4}, {3}});
+  const Problem problem = {.model = model, .nodes = 4, .algorithms = {"onebit"}};
+  const casync::Plan plan = ddp(problem);
+  REQUIRE(plan.algorithms.size() == 1);
+  CHECK(plan.algorithms[0].name == "bf16");
+  CHECK_FALSE(compresses(model, plan));
+  CHECK(plan.bulk_groups == std::vector<std::vector<std::uint32_t>>{{1, 2, 4}});
+}
+
 /// One compressed gradient and machines whose costs are spread as said.
 struct Case {
   models::Model model = model_of({1 << 20});
@@ -65,6 +78,41 @@ TEST_CASE("A plan that is clearly faster is advised") {
   CHECK(verdict.probability.value() > 0.99);
   CHECK_THAT(verdict.sentence, Contains("compress (99 % sure)") &&
                                    Contains("saves 50ms of 150ms") && Contains("33.3 %"));
+}
+
+TEST_CASE("Without ready times a verdict to compress is a range, and one against it stands") {
+  const Case one;
+  const Comparison comparison = one.comparison(0.1, 0.15, 0.1);
+  Verdict verdict = judge(one.problem, one.lossy, comparison);
+  weaken(models::MissingTimes::kNone, verdict, comparison);
+  CHECK(verdict.advice == Advice::kCompress);
+  weaken(models::MissingTimes::kForward, verdict, comparison);
+  CHECK(verdict.advice == Advice::kCompress);
+  CHECK_THAT(verdict.sentence, StartsWith("without a forward time (--forward)"));
+  verdict = judge(one.problem, one.lossy, comparison);
+  weaken(models::MissingTimes::kReady, verdict, comparison);
+  CHECK(verdict.advice == Advice::kTooClose);
+  CHECK_FALSE(verdict.probability);
+  CHECK_THAT(verdict.sentence, StartsWith("too close to call: without ready times") &&
+                                   Contains("between nothing and 50ms of 150ms") && Contains("--compute-time") &&
+                                   Contains("If nothing hides it: compress"));
+  verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
+  const std::string before = verdict.sentence;
+  weaken(models::MissingTimes::kReady, verdict, comparison);
+  CHECK(verdict.advice == Advice::kDoNotCompress);
+  CHECK(verdict.sentence == before);
+}
+
+TEST_CASE("Where groups without compression are faster, their time is what compression is measured by") {
+  const Case one;
+  Comparison comparison = one.comparison(0.14, 0.1, 0.0999);
+  comparison.uncompressed->name = "none_grouped";
+  comparison.uncompressed->plan.plan.bulk.threshold_bytes = 1 << 20;
+  const Verdict verdict = judge(one.problem, one.raw, comparison);
+  CHECK(verdict.advice == Advice::kDoNotCompress);
+  CHECK_THAT(verdict.sentence,
+             Contains("baseline none_grouped (groups: take --output X.yaml) takes 100ms") &&
+                 Contains("this plan, uncompressed too, 140ms") && Contains("would save 0.1 %"));
 }
 
 TEST_CASE("A plan that is faster by less than it may be wrong is too close to call") {
