@@ -24,7 +24,7 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh DESTINATION bin RENA
 # What it asks of PyTorch, where there is one.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_steps.py DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION share/hipress/python
-        COMPONENT bundle EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+        COMPONENT bundle EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
 install(TARGETS hipress_c LIBRARY DESTINATION lib/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL
         PATTERN "*.png" EXCLUDE)

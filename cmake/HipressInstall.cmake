@@ -35,5 +35,5 @@ install(FILES ${PROJECT_BINARY_DIR}/hipressConfig.cmake ${PROJECT_BINARY_DIR}/hi
 # The Python package, which finds the library from there; a wheel brings its own copy.
 if(NOT SKBUILD)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/python
-          FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
 endif()

@@ -10,7 +10,7 @@ import socket
 import tempfile
 import warnings
 import weakref
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional, Union
 
 import torch
 import torch.distributed as dist
@@ -22,14 +22,20 @@ from hipress._engine import Engine, Error, InvalidRequest
 from hipress._library import CTensor, Gradient
 from hipress._store import TorchStore
 
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import GradBucket
+else:
+    GradBucket = dist.GradBucket
+
 _TYPES = {torch.float32: _library.FLOAT32, torch.float16: _library.FLOAT16, torch.bfloat16: _library.BFLOAT16}
 _Path = Union[str, "os.PathLike[str]"]
+_Parameters = Dict[str, torch.nn.Parameter]
 #: Gradients of a bucket are submitted together, so small ones that go raw can travel together.
 _GROUP_BYTES = 1 << 20
 #: Gradients wait noticeably for the rest of a bucket that is larger, in bytes.
 _LARGE_BUCKET = 4 << 20
 #: Hooks by the model that they are attached to.
-_hooks = weakref.WeakKeyDictionary()
+_hooks: "weakref.WeakKeyDictionary[torch.nn.Module, Hook]" = weakref.WeakKeyDictionary()
 
 
 def hook_of(ddp: torch.nn.Module) -> "Hook":
@@ -71,7 +77,7 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
     return hook
 
 
-def synchronise(state: "Hook", bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def synchronise(state: "Hook", bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     """The communication hook, for DDP.register_comm_hook and for hooks that call others: averages a bucket, whose mean the Future
     has when all buckets of the step were given to it. RankLost if another rank fails, InvalidRequest for a bucket that cannot be
     averaged, Error for what else goes wrong. (PyTorch finds `bucket` by its name, and checks these annotations.)"""
@@ -90,7 +96,7 @@ _OTHERS = {
 }
 
 
-def unwrapped(model: object, caller: str = "hipress.attach") -> DistributedDataParallel:
+def unwrapped(model: Any, caller: str = "hipress.attach") -> DistributedDataParallel:
     """The DistributedDataParallel that a model is, or that torch.compile was given. InvalidRequest for all else."""
     while isinstance(getattr(model, "_orig_mod", None), torch.nn.Module):
         model = model._orig_mod
@@ -116,7 +122,7 @@ def _is_replicated(model: torch.nn.Module) -> bool:
         return False
 
 
-def _refuse_other_hooks(ddp) -> None:
+def _refuse_other_hooks(ddp: DistributedDataParallel) -> None:
     """DDP takes one hook, and without its own reducer none of this kind."""
     other = ddp._get_ddp_logging_data().get("comm_hook")
     if other:
@@ -126,16 +132,16 @@ def _refuse_other_hooks(ddp) -> None:
                              'torch._dynamo.config.optimize_ddp = "ddp_optimizer", and wrap the model again')
 
 
-def _timeout_of(group) -> float:
+def _timeout_of(group: Any) -> float:
     """Seconds after which the process group gives up."""
     try:
         timeout = group.options._timeout
     except (AttributeError, RuntimeError):  # a group of several backends, or of none that says it
         timeout = dist.distributed_c10d.default_pg_timeout
-    return timeout.total_seconds()
+    return float(timeout.total_seconds())
 
 
-def _warn_of_large_buckets(ddp, parameters: dict) -> None:
+def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters) -> None:
     """DDP hands gradients over by the bucket, when the last of it is ready."""
     size = getattr(ddp, "bucket_bytes_cap", 0)
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
@@ -145,7 +151,7 @@ def _warn_of_large_buckets(ddp, parameters: dict) -> None:
                       stacklevel=4)
 
 
-def _parameters_of(ddp) -> dict:
+def _parameters_of(ddp: DistributedDataParallel) -> _Parameters:
     """What DDP synchronises, by name, in the order of the module."""
     ignored = getattr(ddp, "parameters_to_ignore", ())
     parameters = {name: parameter for name, parameter in ddp.module.named_parameters()
@@ -161,7 +167,7 @@ def _parameters_of(ddp) -> dict:
     return parameters
 
 
-def _gradients_of(parameters: dict, ready_s: dict) -> list:
+def _gradients_of(parameters: _Parameters, ready_s: Dict[str, float]) -> List[Gradient]:
     """In the order in which they become ready: that of a captured model, or else from the last parameter to the first."""
     unknown = sorted(set(ready_s) ^ set(parameters)) if ready_s else []
     if unknown:
@@ -172,7 +178,7 @@ def _gradients_of(parameters: dict, ready_s: dict) -> list:
             for name in names]
 
 
-def _device_of(parameters: dict) -> int:
+def _device_of(parameters: _Parameters) -> int:
     """The number of the GPU that all are on; -1: they are on the host."""
     devices = {parameter.device for parameter in parameters.values()}
     if len(devices) > 1:
@@ -225,7 +231,7 @@ def _own_address() -> str:
 class _Job:
     """What ranks agree on before they meet, by DDP's own process group."""
 
-    def __init__(self, group, topology: str, options: dict, store):
+    def __init__(self, group: Any, topology: str, options: Dict[str, Any], store: Optional[TorchStore]) -> None:
         self.group, self.topology, self.options = group, topology, options
         self._store = store  # lent to the library while the engine is opened
 
@@ -238,14 +244,15 @@ class _Job:
         return self.options["ranks"]
 
     @classmethod
-    def agree(cls, group, gradients, plan, algorithm, topology, seed, rendezvous, network) -> "_Job":
+    def agree(cls, group: Any, gradients: List[Gradient], plan: str, algorithm: str, topology: str, seed: int,
+              rendezvous: Optional[str], network: Optional[str]) -> "_Job":
         rank, ranks = dist.get_rank(group), dist.get_world_size(group)
         mine = {"machine": _machine(),
                 "same": {"plan": plan, "algorithm": algorithm, "topology": topology, "seed": seed, "rendezvous": rendezvous,
                          "gradients": [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in gradients]}}
         if not gradients:
             raise InvalidRequest("the model has no parameters that DDP synchronises")
-        all_ranks = [None] * ranks
+        all_ranks: List[Any] = [None] * ranks
         dist.all_gather_object(all_ranks, mine, group=group)
         for other, theirs in enumerate(all_ranks):
             for key, value in theirs["same"].items():
@@ -258,7 +265,7 @@ class _Job:
             return cls(group, topology, {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None)
         if not one_machine:
             options["network"] = options["network"] or _gloo_interface() or _own_address()
-        shared = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if rank == 0 else None]
+        shared: List[Any] = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if rank == 0 else None]
         first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0
         dist.broadcast_object_list(shared, src=first, group=group)
         options["secret"], options["job"] = shared[0]
@@ -276,7 +283,7 @@ class _Job:
             dist.all_gather_object([None] * self.ranks, None, group=self.group)
 
 
-def _difference(key: str, theirs, first) -> str:
+def _difference(key: str, theirs: Any, first: Any) -> str:
     if key != "gradients":
         return f"{key}={theirs!r}, rank 0 with {first!r}"
     for mine, other in zip(theirs, first):
@@ -288,7 +295,7 @@ def _difference(key: str, theirs, first) -> str:
 class _Layout:
     """The gradients of one bucket as C arrays: what is submitted in one call."""
 
-    def __init__(self, bucket, numbers: dict, on_device: bool):
+    def __init__(self, bucket: GradBucket, numbers: Dict[int, int], on_device: bool) -> None:
         buffer = bucket.buffer()
         if buffer.layout != torch.strided:
             raise InvalidRequest("a bucket has sparse gradients, which hipress does not synchronise: make embeddings with sparse=False")
@@ -318,7 +325,7 @@ class _Layout:
 _NO_RANGE = contextlib.nullcontext()
 
 
-def _range(what: str, bucket: dist.GradBucket, job: _Job):
+def _range(what: str, bucket: GradBucket, job: _Job) -> ContextManager[object]:
     """A range of torch.profiler around what is done with a bucket, if one runs; hipress-import reads its name."""
     if not torch.autograd._profiler_enabled():
         return _NO_RANGE
@@ -330,13 +337,13 @@ def _range(what: str, bucket: dist.GradBucket, job: _Job):
 class _Detached:
     """What a copied hook has instead of an engine."""
 
-    def __init__(self, refusal: InvalidRequest):
+    def __init__(self, refusal: InvalidRequest) -> None:
         self._refusal = refusal
 
     def close(self) -> None:
         pass
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         raise self._refusal
 
 
@@ -375,24 +382,24 @@ class Hook:
                 warnings.warn(note, stacklevel=3)
             _warn_of_large_buckets(ddp, parameters)
 
-    def _begin(self, engine, numbers: dict, job, device: int) -> None:
+    def _begin(self, engine: Any, numbers: Dict[int, int], job: Any, device: int) -> None:
         self.engine = engine
         self._numbers = numbers  #: of gradients, by the identity of their parameters, which DDP keeps alive
         self._job = job
         self._device = device
-        self._layouts: dict = {}
-        self._pending: list = []
-        self._watched: list = []  #: parameters of the step under way, with their gradients before it
+        self._layouts: Dict[Any, _Layout] = {}
+        self._pending: List[Any] = []
+        self._watched: List[Any] = []  #: parameters of the step under way, with their gradients before it
         self._failure: Optional[Error] = None
         #: Ranks may leave parameters out of a step.
         self.partial = False
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> Dict[str, Any]:
         """A copy, as of a model that is pickled or deep-copied, is part of no job: it synchronises nothing, and the copied model has
         PyTorch's own averaging until attach() is called for it."""
         return {"copied": True}
 
-    def __setstate__(self, _state: dict) -> None:
+    def __setstate__(self, _state: Dict[str, Any]) -> None:
         detached = InvalidRequest("this hook is a copy, which is part of no job: call hipress.attach for the model that was copied")
         nothing = _Detached(detached)
         self._begin(nothing, {}, nothing, -1)
@@ -408,7 +415,7 @@ class Hook:
         if self._failure is not None and torch.is_grad_enabled():
             raise self._failure
 
-    def synchronise(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def synchronise(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures.
 
         Errors are those of synchronise(); whatever it raises ends the job of all ranks, and every later step raises it again."""
@@ -424,7 +431,7 @@ class Hook:
             self._end(Error(f"the job was ended by {type(error).__name__}"))
             raise
 
-    def _synchronise(self, bucket):
+    def _synchronise(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         if not hasattr(bucket, "parameters"):
             raise InvalidRequest("DDP's Python reducer calls the hook with a tensor instead of a bucket: set "
                                  'torch._dynamo.config.optimize_ddp = "ddp_optimizer", and wrap the model again')
@@ -459,14 +466,14 @@ class Hook:
                 done.set_result(mean)
         return future
 
-    def _watch(self, bucket) -> None:
+    def _watch(self, bucket: GradBucket) -> None:
         """Notes what gradients the bucket's parameters have, so that _discard_unused() sees whether they were given the means."""
         for parameter, view in zip(bucket.parameters(), bucket.gradients()):
             grad = parameter.grad
             before = None if grad is None else (grad.data_ptr(), grad._version)
             self._watched.append((parameter, before, view.data_ptr()))
 
-    def _after_backward(self, call) -> None:
+    def _after_backward(self, call: Callable[[], None]) -> None:
         """Calls it when backward is over and DDP has handed the means out: it queues that after this hook has returned, so that a
         callback that is queued by a callback comes behind it."""
         queue = torch.autograd.Variable._execution_engine.queue_callback
@@ -493,7 +500,7 @@ class Hook:
             raise self._failure
         self.engine.discard()
 
-    def _future(self):
+    def _future(self) -> torch.futures.Future[torch.Tensor]:
         if self._device < 0:
             return torch.futures.Future()
         return torch.futures.Future(devices=[torch.device("cuda", self._device)])

@@ -3,9 +3,10 @@
 import ctypes
 import os
 import weakref
+from typing import Any, Optional, Sequence, Tuple
 
 from hipress import _library
-from hipress._library import CGradient, COptions, library
+from hipress._library import CGradient, COptions, Gradient, library
 
 #: A wait in the library returns this often, so that Python can look after its signals.
 LOOK_S = 0.1
@@ -22,7 +23,7 @@ class InvalidRequest(Error, ValueError):
 class RankLost(Error):
     """A rank no longer takes part; `rank` is its number."""
 
-    def __init__(self, message: str, rank: int):
+    def __init__(self, message: str, rank: int) -> None:
         super().__init__(message)
         self.rank = rank
 
@@ -39,7 +40,7 @@ def check(status: int) -> None:
     raise Error(text)
 
 
-def _described(gradients: list) -> tuple:
+def _described(gradients: Sequence[Gradient]) -> Tuple[Any, Any]:
     """A C array of the gradients, and what must live as long."""
     shapes = [(ctypes.c_int64 * len(one.shape))(*one.shape) for one in gradients]
     array = (CGradient * len(gradients))()
@@ -57,7 +58,7 @@ class Engine:
     is its number. Options are those of hipress_options: rank, ranks, plan, strategy, algorithm, transport, rendezvous, network,
     job, secret, timeout_s, seed, device."""
 
-    def __init__(self, gradients: list, **options):
+    def __init__(self, gradients: Sequence[Gradient], **options: Any) -> None:
         lib = library()
         filled = COptions()
         lib.hipress_options_init(ctypes.byref(filled))
@@ -76,7 +77,7 @@ class Engine:
         self._finalizer = weakref.finalize(self, Engine._close, handle, self._works, os.getpid())
 
     @staticmethod
-    def _close(handle: ctypes.c_void_p, works, process: int) -> None:
+    def _close(handle: ctypes.c_void_p, works: Any, process: int) -> None:
         if os.getpid() != process:
             return  # a fork has the memory, and none of the threads
         if handle:
@@ -87,7 +88,7 @@ class Engine:
                 library().hipress_release(work)
                 works[i] = None
 
-    def submit(self, count: int, numbers, tensors) -> None:
+    def submit(self, count: int, numbers: Any, tensors: Any) -> None:
         """Submits `count` gradients of C arrays: their numbers, and CTensors, whose memory is lent until wait() has returned."""
         place = ctypes.byref(self._works, self._submitted * ctypes.sizeof(ctypes.c_void_p))
         if self._submitted + count > len(self.gradients):
@@ -114,7 +115,7 @@ class Engine:
         check(library().hipress_all_finite(self._handle, ctypes.byref(finite)))
         return bool(finite.value)
 
-    def discard(self, numbers=None) -> None:
+    def discard(self, numbers: Optional[Sequence[int]] = None) -> None:
         """The last means of these gradients (None: of all) are not applied: what encoders keep becomes what it was before. Every
         rank does the same."""
         if numbers is None:
@@ -124,7 +125,7 @@ class Engine:
     @property
     def notes(self) -> str:
         """What whoever trains with the plan must know, a line each; empty: nothing."""
-        return library().hipress_notes(self._handle).decode()
+        return str(library().hipress_notes(self._handle).decode())
 
     def save_state(self, path: str) -> None:
         """Writes what this rank's encoders keep between iterations to a file."""

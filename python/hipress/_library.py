@@ -3,6 +3,7 @@
 import ctypes
 import os
 import pathlib
+from typing import Sequence
 
 #: The library to load instead of the installed one: a path.
 LIBRARY_VARIABLE = "HIPRESS_LIBRARY"
@@ -58,11 +59,12 @@ class Gradient:
 
     __slots__ = ("name", "ready_s", "shape", "type")
 
-    def __init__(self, name: str, shape: tuple, type: int = FLOAT32, ready_s: float = 0.0):
+    def __init__(self, name: str, shape: Sequence[int], type: int = FLOAT32, ready_s: float = 0.0) -> None:
         self.name, self.shape, self.type, self.ready_s = name, tuple(shape), type, ready_s
 
     @property
     def elements(self) -> int:
+        """The product of the shape."""
         product = 1
         for dimension in self.shape:
             product *= dimension

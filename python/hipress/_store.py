@@ -14,7 +14,7 @@ class TorchStore:
     """The store that init_process_group() made, under a prefix that is this engine's alone. An exception cannot pass through C:
     the engine says that the store failed, and `error` is why."""
 
-    def __init__(self, prefix: str):
+    def __init__(self, prefix: str) -> None:
         self.error = None
         self._store = dist.PrefixStore(prefix, dist.distributed_c10d._get_default_store())
         # Held here: the library calls them as long as the engine is opened.

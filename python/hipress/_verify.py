@@ -5,7 +5,7 @@ import ctypes
 import dataclasses
 import random
 import sys
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 import torch.distributed as dist
@@ -70,12 +70,12 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
     Afterwards gradients, buffers such as the statistics of batch normalisation, the state of the random generators of torch, Python and
     numpy, and what compression keeps are as before. InvalidRequest if the model has no hook, or the step computes no gradient;
     RankLost if another rank fails."""
-    ddp = _ddp.unwrapped(ddp, "hipress.verify")
-    hook = _ddp.hook_of(ddp)
-    parameters = _ddp._parameters_of(ddp)
+    model = _ddp.unwrapped(ddp, "hipress.verify")
+    hook = _ddp.hook_of(model)
+    parameters = _ddp._parameters_of(model)
     gradients = hook.engine.gradients
-    with _undone(ddp):
-        local = _local_gradients(ddp, parameters, gradients, step, seed)
+    with _undone(model):
+        local = _local_gradients(model, parameters, gradients, step, seed)
     kept = hook.state_dict()
     ours = [value.clone() for value in local]
     numbers = (ctypes.c_uint32 * len(ours))(*range(len(ours)))
@@ -90,9 +90,9 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
     hook.load_state_dict(kept)
     rows = []
     for gradient, mine, value in zip(gradients, ours, local):
-        mean = value / dist.get_world_size(ddp.process_group)
-        dist.all_reduce(mean, group=ddp.process_group)
-        rows.append(_compare(gradient.name, mine, mean, ddp.process_group))
+        mean = value / dist.get_world_size(model.process_group)
+        dist.all_reduce(mean, group=model.process_group)
+        rows.append(_compare(gradient.name, mine, mean, model.process_group))
     return Verification(rows)
 
 
@@ -118,7 +118,8 @@ def _undone(ddp: torch.nn.parallel.DistributedDataParallel) -> Iterator[None]:
                 buffer.copy_(before)
 
 
-def _local_gradients(ddp, parameters: dict, gradients: list, step, seed: int) -> list:
+def _local_gradients(ddp: torch.nn.parallel.DistributedDataParallel, parameters: Dict[str, torch.nn.Parameter], gradients: List[Any],
+                     step: Optional[Callable[[], object]], seed: int) -> List[torch.Tensor]:
     """This rank's, in the engine's order, each in memory of its own."""
     if step is None:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + dist.get_rank(ddp.process_group))
@@ -139,7 +140,7 @@ def _local_gradients(ddp, parameters: dict, gradients: list, step, seed: int) ->
             parameter.grad = before[name]
 
 
-def _compare(name: str, ours, mean, group) -> Row:
+def _compare(name: str, ours: torch.Tensor, mean: torch.Tensor, group: Any) -> Row:
     others = [torch.empty_like(ours) for _ in range(dist.get_world_size(group))]
     dist.all_gather(others, ours, group=group)
     difference = (ours.double() - mean.double()).abs()
