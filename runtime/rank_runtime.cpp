@@ -99,8 +99,11 @@ Stall find_stall(const Program& program, double timeout_s,
   if (missing == receives.end()) return at(first(undone), Blame::kUnsure);
   const LocalTask& local = tasks[*missing];
   const auto peer = static_cast<int>(program.graph().peer(local.task));
-  return {{peer, fmt::format("rank {} sent nothing for {} s; rank {} waits for '{}'", peer,
-                             timeout_s, rank, program.describe(local))},
+  // A peer whose connection ends, or whose heartbeats do, is named by the transport before this.
+  return {{peer, fmt::format("rank {0} sent nothing for {1} s; rank {2} waits for '{3}'; rank {0} is "
+                             "still connected: if it is only late, as it evaluates, saves or loads "
+                             "data, raise the timeout",
+                             peer, timeout_s, rank, program.describe(local))},
           patience(timeout_s, blame, rank)};
 }
 
