@@ -306,9 +306,11 @@ class Capture:
         """Times its step() too, and sees it."""
         self._timed.append(_TimedOptimizer(self, optimizer))
 
-    def _on_step(self, began) -> None:
+    def _on_step(self, began, passes: int) -> None:
         self._updated = True
         if self._passes and not self._is_done():
+            if len(self._passes) > passes:  # by its closure
+                began = list(self._passes[-1].ready.values())[-1]
             self._passes[-1].steps.append((began, self._clock.mark()))
 
     def _on_clearing(self) -> None:
@@ -434,9 +436,9 @@ class _TimedOptimizer:
         self.before, self.ours = {}, {}
 
         def timed(original, *arguments, **options):
-            began = capture._clock.mark()
+            passes, began = capture.backward_passes, capture._clock.mark()
             result = original(*arguments, **options)
-            capture._on_step(began)
+            capture._on_step(began, passes)
             return result
 
         def seen(original, *arguments, **options):

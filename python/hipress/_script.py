@@ -289,7 +289,7 @@ def _lightning_module_of(module):
     if not kinds or isinstance(module, kinds):
         return None
     for one in gc.get_objects():
-        if isinstance(one, kinds) and any(part is module for part in one.modules()):
+        if issubclass(type(one), kinds) and any(part is module for part in one.modules()):
             return one
     return None
 

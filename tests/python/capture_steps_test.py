@@ -254,6 +254,32 @@ class Steps(unittest.TestCase):
         self.check(found, forward=FORWARD, last=BACKWARD, optimizer=0, micro_steps=1)
         self.assertEqual(found["steps"], 3)
 
+    def test_the_closure_of_an_optimizer_is_not_its_step(self):
+        def train():
+            for _ in range(5):
+                def closure():
+                    self.optimizer.zero_grad()
+                    loss = self.model(torch.randn(8, 4)).sum()
+                    loss.backward()
+                    return loss
+
+                self.optimizer.step(closure)
+
+        model, clock = self.model, self.clock
+
+        class Sgd(torch.optim.SGD):
+            def step(self, closure):
+                super().step(closure)
+                clock.now += OPTIMIZER
+
+        self.optimizer = Sgd(model.parameters(), lr=0.01)
+        capture = hipress.capture(model, None, optimizer=self.optimizer)
+        capture._clock = clock
+        with capture:
+            train()
+        self.check(facts(capture.text()), forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=1)
+        self.assertIn(f"step() alone {OPTIMIZER * 1e6:.1f}us", capture.text())
+
     def test_a_single_step_of_several_micro_steps(self):
         found = self.captured(lambda: self.step(3), warmup=0)
         self.assertEqual((found["micro_steps"], found["steps"]), (3, 1))
