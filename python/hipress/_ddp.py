@@ -98,8 +98,9 @@ _OTHERS = {
 
 def unwrapped(model: Any, caller: str = "hipress.attach") -> DistributedDataParallel:
     """The DistributedDataParallel that a model is, or that torch.compile was given. InvalidRequest for all else."""
-    while isinstance(getattr(model, "_orig_mod", None), torch.nn.Module):
-        model = model._orig_mod
+    # Not by getattr: other wrappers hand the attributes of what they wrap on.
+    while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
+        model = model._modules["_orig_mod"]
     if isinstance(model, DistributedDataParallel):
         return model
     asked = f"{caller} takes a DistributedDataParallel, got {type(model).__name__}"
@@ -132,13 +133,14 @@ def _refuse_other_hooks(ddp: DistributedDataParallel) -> None:
                              'torch._dynamo.config.optimize_ddp = "ddp_optimizer", and wrap the model again')
 
 
-def _timeout_of(group: Any) -> float:
-    """Seconds after which the process group gives up."""
-    try:
-        timeout = group.options._timeout
-    except (AttributeError, RuntimeError):  # a group of several backends, or of none that says it
-        timeout = dist.distributed_c10d.default_pg_timeout
-    return float(timeout.total_seconds())
+def _timeout_of(group: Any, device: torch.device) -> float:
+    """Seconds after which the process group gives up what it does for a device."""
+    for owner in (lambda: group, lambda: group._get_backend(device)):  # torch 1, torch 2
+        try:
+            return float(owner().options._timeout.total_seconds())
+        except (AttributeError, RuntimeError):  # of a back end that does not say it
+            continue
+    return float(dist.distributed_c10d.default_pg_timeout.total_seconds())
 
 
 def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters) -> None:
@@ -364,11 +366,12 @@ class Hook:
             raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook")
         _refuse_other_hooks(ddp)
         plan, algorithm = str(plan), str(algorithm)
-        timeout_s = _timeout_of(ddp.process_group) if timeout is None else float(timeout)
         parameters = _parameters_of(ddp)
         order = _model_file.ready_times(model) if model is not None else {}
         gradients = _gradients_of(parameters, order)
         device = _device_of(parameters)
+        timeout_s = float(timeout) if timeout is not None else _timeout_of(
+            ddp.process_group, torch.device("cpu") if device < 0 else torch.device("cuda", device))
         job = _Job.agree(ddp.process_group, gradients, plan, algorithm, topology or _topology_of(plan), seed, rendezvous, network)
         engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
                         seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)

@@ -585,8 +585,15 @@ def refused_wrappers(_rank):
     from torch.distributed._composable.replicate import replicate
     from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
+    def sharded(module):
+        """As FullyShardedDataParallel(torch.compile(module)), which needs a GPU."""
+        wrapper = torch.nn.Module.__new__(FullyShardedDataParallel)
+        torch.nn.Module.__init__(wrapper)
+        wrapper._fsdp_wrapped_module = torch.compile(module, backend="eager")
+        return wrapper
+
     said = []
-    for wrap in (FullyShardedDataParallel, fully_shard, replicate):
+    for wrap in (sharded, fully_shard, replicate):
         for call in (hipress.attach, hipress.verify, hipress.Hook):
             try:
                 call(wrap(network()))
@@ -606,8 +613,34 @@ def compiled(rank, plan):
     return weights(ddp._orig_mod.module), agreed
 
 
+def train_from_shared_checkpoint(rank, path, resume):
+    """As train_in_two_parts(), with one checkpoint that all ranks write, in which each has a key."""
+    import torch.distributed.checkpoint as shared
+
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp, "onebit")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    key = f"hipress.{rank}"
+    if resume:
+        state = {"model": ddp.module.state_dict(), key: hook.state_dict()}
+        shared.load(state, checkpoint_id=path)
+        hook.load_state_dict(state[key])
+    else:
+        train(ddp, optimizer, rank, range(3))
+        shared.save({"model": ddp.module.state_dict(), key: hook.state_dict()}, checkpoint_id=path)
+    train(ddp, optimizer, rank, range(3, 6))
+    return weights(ddp.module)
+
+
 @unittest.skipIf(ranks.MISSING is not None or not hasattr(torch, "compile"), "needs PyTorch 2")
 class PyTorch2(unittest.TestCase):
+    def test_a_distributed_checkpoint_has_a_key_for_each_rank(self):
+        with tempfile.TemporaryDirectory() as path:
+            whole = run(2, train_from_shared_checkpoint, path, False)
+            for mine, theirs in zip(run(2, train_from_shared_checkpoint, path, True), whole):
+                for name in mine:
+                    self.assertTrue(torch.equal(mine[name], theirs[name]), name)
+
     def test_other_wrappers_are_refused_in_words(self):
         for said in run(2, refused_wrappers):
             for text, name in zip(said, ("FSDP leaves each rank",) * 3 + ("fully_shard() leaves each rank",) * 3 +
