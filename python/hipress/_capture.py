@@ -141,7 +141,7 @@ class Capture:
                 raise ValueError(f"parameter '{parameter_name}' is of {parameter.dtype}; models have float32, float16 and bfloat16")
         if not self.parameters:
             raise ValueError("the model has no parameters that are trained")
-        self._say = say or (lambda text: warnings.warn(text, stacklevel=4))
+        self._say = say or (lambda text: warnings.warn(text, stacklevel=6))
         cuda = any(parameter.is_cuda for parameter in self.parameters.values())
         self._clock = _CudaClock() if cuda else _HostClock()
         self._passes = []

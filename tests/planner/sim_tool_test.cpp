@@ -192,7 +192,7 @@ TEST_CASE_METHOD(SimFixture, "Predictions are of a whole step, whatever its micr
   CHECK(simulated.at("compute_s").get<double>() == Approx(14e-3));
   CHECK(simulated.at("iteration_s").get<double>() == Approx(14.286e-3));
   CHECK(simulated.at("synchronisation_s").get<double>() == Approx(3.286e-3));
-  const std::string plan = "hipress-plan --evaluations 200 --output plan.yaml";
+  const std::string plan = "hipress-plan --algorithm onebit --evaluations 200 --output plan.yaml";
   const auto planned = report_of(plan, "steps.yaml");
   CHECK(planned.at("baselines") == report_of(plan, "lump.yaml").at("baselines"));
   CHECK(planned.at("baselines").at("none").get<double>() == Approx(14.286e-3));
