@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __version__ = _version()
 
-__all__ = ["Capture", "Error", "Gradient", "Hook", "InvalidRequest", "LibraryError", "RankLost", "Verification", "attach", "capture",
-           "library_path", "synchronise", "verify"]
+__all__ = ["Capture", "Error", "Gradient", "Hook", "InvalidRequest", "LibraryError", "RankLost", "Verification", "attach",
+           "capture", "library_path", "synchronise", "verify"]
 
 #: What needs torch, and the module that has it.
 _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "attach": "_ddp", "synchronise": "_ddp", "Verification": "_verify",
@@ -55,8 +55,8 @@ def _require_torch() -> None:
 
 
 def capture(model: Any, output: Any = "model.yaml", **options: Any) -> "Capture":
-    """Measures when a model's gradients are ready, and writes it as a model YAML: `with hipress.capture(model):` around some steps of
-    training.
+    """Measures when a model's gradients are ready, and writes it as a model YAML: `with hipress.capture(model):` around some steps
+    of training.
 
     model    the torch.nn.Module that is trained, wrapped or not
     output   file to write; None: none

@@ -223,8 +223,8 @@ def _own_address() -> str:
     """The address from which this machine reaches MASTER_ADDR. InvalidRequest if that is not known."""
     master = os.environ.get("MASTER_ADDR")
     if not master:
-        raise InvalidRequest("the ranks are on several machines: say which network they use, with network='eth0' or its address, by "
-                             "GLOO_SOCKET_IFNAME, or by MASTER_ADDR")
+        raise InvalidRequest("the ranks are on several machines: say which network they use, with network='eth0' or its address, "
+                             "by GLOO_SOCKET_IFNAME, or by MASTER_ADDR")
     with socket.socket(socket.AF_INET6 if ":" in master else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((master, 9))  # which sends nothing
         return probe.getsockname()[0]
@@ -259,8 +259,8 @@ class _Job:
         for other, theirs in enumerate(all_ranks):
             for key, value in theirs["same"].items():
                 if value != all_ranks[0]["same"][key]:
-                    raise InvalidRequest(f"rank {other} calls hipress.attach with {_difference(key, value, all_ranks[0]['same'][key])}"
-                                         "; all ranks must ask for the same")
+                    difference = _difference(key, value, all_ranks[0]["same"][key])
+                    raise InvalidRequest(f"rank {other} calls hipress.attach with {difference}; all ranks must ask for the same")
         one_machine = len({theirs["machine"] for theirs in all_ranks}) == 1
         options = {"rank": rank, "ranks": ranks, "network": network or ""}
         if ranks == 1:
@@ -290,7 +290,8 @@ def _difference(key: str, theirs: Any, first: Any) -> str:
         return f"{key}={theirs!r}, rank 0 with {first!r}"
     for mine, other in zip(theirs, first):
         if mine != other:
-            return f"gradient {mine[0]} of shape {list(mine[1])} and {mine[2]}, rank 0 with {other[0]} of {list(other[1])} and {other[2]}"
+            return (f"gradient {mine[0]} of shape {list(mine[1])} and {mine[2]}, rank 0 with {other[0]} of {list(other[1])} and "
+                    f"{other[2]}")
     return f"{len(theirs)} gradients, rank 0 with {len(first)}"
 
 
@@ -300,7 +301,8 @@ class _Layout:
     def __init__(self, bucket: GradBucket, numbers: Dict[int, int], on_device: bool) -> None:
         buffer = bucket.buffer()
         if buffer.layout != torch.strided:
-            raise InvalidRequest("a bucket has sparse gradients, which hipress does not synchronise: make embeddings with sparse=False")
+            raise InvalidRequest("a bucket has sparse gradients, which hipress does not synchronise: make embeddings with "
+                                 "sparse=False")
         self.base = buffer.data_ptr()
         type = _TYPES.get(buffer.dtype)
         if type is None:
@@ -398,8 +400,8 @@ class Hook:
         self.partial = False
 
     def __getstate__(self) -> Dict[str, Any]:
-        """A copy, as of a model that is pickled or deep-copied, is part of no job: it synchronises nothing, and the copied model has
-        PyTorch's own averaging until attach() is called for it."""
+        """A copy, as of a model that is pickled or deep-copied, is part of no job: it synchronises nothing, and the copied model
+        has PyTorch's own averaging until attach() is called for it."""
         return {"copied": True}
 
     def __setstate__(self, _state: Dict[str, Any]) -> None:
@@ -495,9 +497,9 @@ class Hook:
             self.engine.discard(unused)
 
     def discard(self) -> None:
-        """Says that the gradients of the last step are not applied, and goes back to the residuals and factors from before it, so that
-        what they had saved up is not lost. Every rank calls it, before the next backward. The hook does so itself for a step with
-        numbers that are not finite, which loss scalers skip, and for parameters that no rank has used; call it for steps that are
+        """Says that the gradients of the last step are not applied, and goes back to the residuals and factors from before it, so
+        that what they had saved up is not lost. Every rank calls it, before the next backward. The hook does so itself for a step
+        with numbers that are not finite, which loss scalers skip, and for parameters that no rank has used; call it for steps that are
         skipped for another reason. Error if the job has failed."""
         if self._failure is not None:
             raise self._failure
@@ -535,8 +537,8 @@ class Hook:
             if state[key] != mine:
                 what = f"a job of {state[key]} ranks" if key == "ranks" else f"rank {state[key]}"
                 here = f"{mine} ranks" if key == "ranks" else f"rank {mine}"
-                raise InvalidRequest(f"the state is of {what}, and this is {here}: residuals belong to one rank of one job; load each "
-                                     "rank's own, or, with another number of ranks, none, and begin with zeros")
+                raise InvalidRequest(f"the state is of {what}, and this is {here}: residuals belong to one rank of one job; load "
+                                     "each rank's own, or, with another number of ranks, none, and begin with zeros")
         with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
             path = os.path.join(folder, "state")
             pathlib.Path(path).write_bytes(state["state"].cpu().numpy().tobytes())

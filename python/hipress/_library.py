@@ -104,7 +104,8 @@ def library_path() -> pathlib.Path:
     # A wheel has everything in the package; `cmake --install` has it in PREFIX/share/hipress/python/hipress, and the library in
     # PREFIX/lib, or what the system has instead of that.
     prefixes = [package, *package.parents[3:4]]
-    folders = [folder for prefix in prefixes for folder in (prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu")))]
+    folders = [folder for prefix in prefixes
+               for folder in (prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu")))]
     places = [folder / "libhipress.so" for folder in folders]
     for place in places:
         if place.is_file():

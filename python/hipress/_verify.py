@@ -52,7 +52,8 @@ class Verification:
 
     def __str__(self) -> str:
         width = max([8, *(len(row.name) for row in self.rows)])
-        lines = [f"{'gradient':{width}} {'elements':>10} {'largest difference':>19} {'relative':>10}  same bits as DDP  on all ranks"]
+        lines = [f"{'gradient':{width}} {'elements':>10} {'largest difference':>19} {'relative':>10}  same bits as DDP  "
+                 "on all ranks"]
         for row in self.rows:
             lines.append(f"{row.name:{width}} {row.elements:10} {row.difference:19.3e} {row.relative:10.2e}  "
                          f"{'yes' if row.equal else 'no':16}  {'yes' if row.agreed else 'NO'}")
@@ -60,15 +61,15 @@ class Verification:
 
 
 def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *, seed: int = 0) -> Verification:
-    """Synchronises one step's gradients with the plan and as plain DDP does (each divided by the number of ranks, then an all-reduce
-    of the process group), and compares them. Every rank calls it, between steps.
+    """Synchronises one step's gradients with the plan and as plain DDP does (each divided by the number of ranks, then an
+    all-reduce of the process group), and compares them. Every rank calls it, between steps.
 
     ddp   a model that attach() was called for, or what torch.compile made of it
     step  computes this rank's loss and calls backward; None: gradients are drawn, others on each rank
     seed  of these draws
 
-    Afterwards gradients, buffers such as the statistics of batch normalisation, the state of the random generators of torch, Python and
-    numpy, and what compression keeps are as before. InvalidRequest if the model has no hook, or the step computes no gradient;
+    Afterwards gradients, buffers such as the statistics of batch normalisation, the state of the random generators of torch, Python
+    and numpy, and what compression keeps are as before. InvalidRequest if the model has no hook, or the step computes no gradient;
     RankLost if another rank fails."""
     model = _ddp.unwrapped(ddp, "hipress.verify")
     hook = _ddp.hook_of(model)
@@ -98,8 +99,8 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
 
 @contextlib.contextmanager
 def _undone(ddp: torch.nn.parallel.DistributedDataParallel) -> Iterator[None]:
-    """What a step changes beside gradients is as before afterwards: buffers, whether DDP is to send these in the next forward pass, and
-    random generators."""
+    """What a step changes beside gradients is as before afterwards: buffers, whether DDP is to send these in the next forward pass,
+    and random generators."""
     buffers = [(buffer, buffer.detach().clone()) for buffer in ddp.module.buffers()]
     sends = ddp.require_forward_param_sync
     numpy: Any = sys.modules.get("numpy")
@@ -118,8 +119,8 @@ def _undone(ddp: torch.nn.parallel.DistributedDataParallel) -> Iterator[None]:
                 buffer.copy_(before)
 
 
-def _local_gradients(ddp: torch.nn.parallel.DistributedDataParallel, parameters: Dict[str, torch.nn.Parameter], gradients: List[Any],
-                     step: Optional[Callable[[], object]], seed: int) -> List[torch.Tensor]:
+def _local_gradients(ddp: torch.nn.parallel.DistributedDataParallel, parameters: Dict[str, torch.nn.Parameter],
+                     gradients: List[Any], step: Optional[Callable[[], object]], seed: int) -> List[torch.Tensor]:
     """This rank's, in the engine's order, each in memory of its own."""
     if step is None:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + dist.get_rank(ddp.process_group))
@@ -145,5 +146,6 @@ def _compare(name: str, ours: torch.Tensor, mean: torch.Tensor, group: Any) -> R
     dist.all_gather(others, ours, group=group)
     difference = (ours.double() - mean.double()).abs()
     norm = mean.double().norm().item()
-    return Row(name, ours.numel(), difference.max().item(), difference.norm().item() / norm if norm > 0 else difference.norm().item(),
-               bool(torch.equal(ours, mean)), all(bool(torch.equal(ours, other)) for other in others))
+    relative = difference.norm().item() / (norm if norm > 0 else 1)
+    return Row(name, ours.numel(), difference.max().item(), relative, bool(torch.equal(ours, mean)),
+               all(bool(torch.equal(ours, other)) for other in others))

@@ -20,7 +20,8 @@ SEEDS = (1, 2, 3)
 #: Points of accuracy on digits that were not trained on which a mean of three seeds may lose to the uncompressed one: that is 297
 #: digits, of which 3 points are 9.
 MARGIN = 3.0
-#: Algorithms that are made for training with their default parameters: no fixed step or threshold, which would have to suit the model.
+#: Algorithms that are made for training with their default parameters: no fixed step or threshold, which would have to suit the
+#: model.
 TRAINED = ("fp16", "bf16", "onebit", "dgc", "powersgd(rank=4)", "acpsgd(rank=4)")
 
 

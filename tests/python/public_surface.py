@@ -15,8 +15,8 @@ def main() -> None:
     text: str = capture.text()
     other = hipress.Capture(torch.nn.Linear(1, 1), None)
     ddp = DistributedDataParallel(torch.nn.Linear(1, 1))
-    hook: hipress.Hook = hipress.attach(ddp, "plan.yaml", algorithm="onebit", topology="ring", model="model.yaml", timeout=3.0, seed=1,
-                                        rendezvous="file:///x", network="lo")
+    hook: hipress.Hook = hipress.attach(ddp, "plan.yaml", algorithm="onebit", topology="ring", model="model.yaml", timeout=3.0,
+                                        seed=1, rendezvous="file:///x", network="lo")
     state = hook.state_dict()
     hook.load_state_dict(state)
     hook.discard()

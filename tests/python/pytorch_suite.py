@@ -1,10 +1,10 @@
-"""PyTorch's own tests of DistributedDataParallel (torch.testing._internal.distributed.distributed_test), on CPUs with gloo, once with
-hipress's hook on every model and once with PyTorch's allreduce_hook: what passes with the second passes with the first.
+"""PyTorch's own tests of DistributedDataParallel (torch.testing._internal.distributed.distributed_test), on CPUs with gloo, once
+with hipress's hook on every model and once with PyTorch's allreduce_hook: what passes with the second passes with the first.
 
     python3 pytorch_suite.py [--hook hipress|allreduce] [TEST…]
 
-Without arguments it runs each hook in a process of its own, and compares. Exit status 1 for a test that fails with hipress alone and
-is not listed in EXPECTED; 77 where this torch has no tests or lacks what they need."""
+Without arguments it runs each hook in a process of its own, and compares. Exit status 1 for a test that fails with hipress alone
+and is not listed in EXPECTED; 77 where this torch has no tests or lacks what they need."""
 
 import argparse
 import contextlib
@@ -18,7 +18,7 @@ import warnings
 
 #: Tests that ask for what a plan does not do.
 EXPECTED = {"test_ddp_logging_data_cpu": "one of its models has fp64 parameters, which attach() refuses",
-            "test_ddp_profiling_torch_profiler": "it counts events gloo:all_reduce, and the hook's ranges are hipress::submit and wait"}
+            "test_ddp_profiling_torch_profiler": "it counts events gloo:all_reduce; the hook's ranges are hipress::submit and wait"}
 WORLD_SIZE = 2
 HOOKS = ("allreduce", "hipress")
 SKIPPED = 77
@@ -106,7 +106,8 @@ def outcomes(hook: str, chosen: list) -> dict:
         def addFailure(self, test, error):
             super().addFailure(test, error)
             lines = [line for line in str(error[1]).splitlines() if line.strip()] or [type(error[1]).__name__]
-            found[test._testMethodName] = "failed: " + next((line for line in reversed(lines) if "Error" in line), lines[-1]).strip()
+            reason = next((line for line in reversed(lines) if "Error" in line), lines[-1]).strip()
+            found[test._testMethodName] = f"failed: {reason}"
 
         addError = addFailure
 

@@ -45,10 +45,10 @@ def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False
 
 
 def ring_reference(_rank, size, steps):
-    """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with means
-    in the order in which a ring adds. Small gradients travel together, the last one first, with zeros behind them, in as many
-    partitions as ranks, each a multiple of 32 elements long; partition k of unit u begins at rank (u + k) mod N, every next rank adds
-    its own, and the last divides by N. Units are counted from the gradients on, which are units of their own elsewhere."""
+    """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with
+    means in the order in which a ring adds. Small gradients travel together, the last one first, with zeros behind them, in as many
+    partitions as ranks, each a multiple of 32 elements long; partition k of unit u begins at rank (u + k) mod N, every next rank
+    adds its own, and the last divides by N. Units are counted from the gradients on, which are units of their own elsewhere."""
     module = network()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
     parameters = list(module.parameters())
@@ -723,7 +723,8 @@ class Drawing(torch.nn.Module if ranks.MISSING is None else object):
 
     def __init__(self):
         super().__init__()
-        self.network = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.BatchNorm1d(32), torch.nn.Dropout(0.5), torch.nn.Linear(32, 5))
+        self.network = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.BatchNorm1d(32), torch.nn.Dropout(0.5),
+                                           torch.nn.Linear(32, 5))
 
     def forward(self, values):
         return self.network(values) * (1 + random.random()) * (1 + float(numpy.random.rand()))

@@ -21,7 +21,8 @@ class Annotations(unittest.TestCase):
     @unittest.skipIf(importlib.util.find_spec("mypy") is None, "needs mypy")
     def test_a_program_is_clean_under_mypy_strict(self):
         with tempfile.TemporaryDirectory() as cache:
-            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", cache, str(PROGRAM)],
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", cache,
+                                   str(PROGRAM)],
                                   env={**os.environ, "MYPYPATH": str(PACKAGE.parent)}, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
