@@ -214,9 +214,13 @@ def _machine() -> str:
 
 def _gloo_interface() -> str:
     """What PyTorch's gloo would use: the first of the interfaces that its variable lists. Empty if it names none; names behind ^,
-    which are NCCL's way to leave some out, name none."""
+    which are NCCL's way to leave some out, name none. InvalidRequest if this machine lacks it."""
     named = [name.strip() for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")]
-    return next((name for name in named if name and not named[0].startswith("^")), "")
+    found = next((name for name in named if name and not named[0].startswith("^")), "")
+    if found and found not in (name for _, name in socket.if_nameindex()):
+        raise InvalidRequest(f"GLOO_SOCKET_IFNAME begins with the interface '{found}', which this machine does not have (ip address "
+                             "show lists them): correct it, or give attach() another network")
+    return found
 
 
 def _own_address() -> str:

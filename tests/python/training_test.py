@@ -518,10 +518,14 @@ class Attach(unittest.TestCase):
             self.assertEqual(asked, [ranks.DEADLINE_S, 7])
 
     def test_the_interface_of_gloo_is_read_as_gloo_reads_it(self):
-        for value, interface in (("", ""), ("eth1", "eth1"), ("lo,eth0", "lo"), (" eth0 , eth1", "eth0"), ("^lo,docker0", ""),
-                                 (",", "")):
-            with self.subTest(value), mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=value):
-                self.assertEqual(_ddp._gloo_interface(), interface)
+        with mock.patch.object(_ddp.socket, "if_nameindex", return_value=[(1, "lo"), (2, "eth0"), (3, "eth1")]):
+            for value, interface in (("", ""), ("eth1", "eth1"), ("lo,eth0", "lo"), (" eth0 , eth1", "eth0"), ("^lo,docker0", ""),
+                                     (",", "")):
+                with self.subTest(value), mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=value):
+                    self.assertEqual(_ddp._gloo_interface(), interface)
+            with mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME="eth9,lo"):
+                with self.assertRaisesRegex(hipress.InvalidRequest, "GLOO_SOCKET_IFNAME begins with the interface 'eth9'"):
+                    _ddp._gloo_interface()
 
     def test_a_plan_file_of_a_captured_model(self):
         with tempfile.TemporaryDirectory() as path:
