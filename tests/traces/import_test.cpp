@@ -14,6 +14,7 @@
 #include "io/error.hpp"
 #include "models/model.hpp"
 #include "models/traced.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
 #include "traces/byte_stream.hpp"
 #include "traces/imported.hpp"
@@ -574,6 +575,23 @@ TEST_CASE("Protobuf's fields are read, and what is none is refused") {
     FieldReader broken(bad);
     CHECK_THROWS_AS(broken.next(), io::InputError);
   }
+}
+
+TEST_CASE("A model is read as it was written, with its optimizer and micro-steps") {
+  ImportedModel imported;
+  imported.model.name = "x";
+  imported.model.forward_s = 1.5e-3;
+  imported.model.optimizer_s = 0.25e-3;
+  imported.model.micro_steps = 4;
+  imported.model.gradients = {{.name = "a", .elements = 6, .ready_s = 2e-3, .shape = {2, 3}}};
+  std::ostringstream out;
+  write_model_yaml(out, imported);
+  const tests::TemporaryFolder folder;
+  const models::Model read = models::read_model(folder.file("x.yaml", out.str()));
+  CHECK(read.forward_s == 1.5e-3);
+  CHECK(read.optimizer_s == 0.25e-3);
+  CHECK(read.micro_steps == 4);
+  CHECK(read.gradients.at(0).ready_s == 2e-3);
 }
 
 TEST_CASE("A model's key 'traced' is checked") {
