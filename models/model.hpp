@@ -34,8 +34,8 @@ struct Model {
   std::string source = {};  ///< where sizes and timings come from
   int batch = 0;            ///< per GPU, in units of the model's throughput; 0 if not known
   std::string unit = {};    ///< of the throughput: "images", "tokens"
-  double forward_s = 0;    ///< of one micro-step, with its loss; 0: not known
-  double optimizer_s = 0;  ///< of a step, from the averaged gradients to its next forward
+  double forward_s = 0;     ///< of one micro-step, with its loss; 0: not known
+  double optimizer_s = 0;   ///< of a step, from the averaged gradients to its next forward
   /// Forward and backward passes of a step, at least 1. The last one's gradients are synchronised,
   /// with those of the others in them.
   int micro_steps = 1;

@@ -55,8 +55,8 @@ struct PlanContext {
 /// whole text ("tbq(tau=0.25)").
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);
 
-/// Whether it is the name of a plan, and not of a file. InputError as resolve_plan() for a threshold
-/// that is no number.
+/// Whether it is the name of a plan, and not of a file. InputError as resolve_plan() for a
+/// threshold that is no number.
 bool is_named_plan(const std::string& path_or_name, const PlanContext& context);
 
 /// How many nodes a plan YAML says that it is for; none for other files and for named plans.

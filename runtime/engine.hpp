@@ -61,8 +61,8 @@ struct PlanChoice {
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};
-  /// Of a plan that is named: gradients that go raw or in half precision are put into bulk groups of
-  /// at most so many bytes, in the order of the list, where they are smaller. 0: none are. For
+  /// Of a plan that is named: gradients that go raw or in half precision are put into bulk groups
+  /// of at most so many bytes, in the order of the list, where they are smaller. 0: none are. For
   /// callers who submit many at a time: a group waits for its last member.
   std::int64_t group_bytes = 0;
 };
@@ -151,8 +151,8 @@ class Engine {
   /// under way fail with that. Any thread may call it, also while others wait or submit.
   void abort(const std::string& reason) noexcept;
 
-  /// Whether the means that tensors were given last, of all gradients, are finite numbers. It is the
-  /// same on every rank.
+  /// Whether the means that tensors were given last, of all gradients, are finite numbers. It is
+  /// the same on every rank.
   bool all_finite() const;
   /// The last means of these gradients were not applied to anything: what encoders keep for them
   /// becomes what it was before, as if this iteration had not been, so that nothing is lost of what

@@ -100,11 +100,12 @@ Stall find_stall(const Program& program, double timeout_s,
   const LocalTask& local = tasks[*missing];
   const auto peer = static_cast<int>(program.graph().peer(local.task));
   // A peer whose connection ends, or whose heartbeats do, is named by the transport before this.
-  return {{peer, fmt::format("rank {0} sent nothing for {1} s; rank {2} waits for '{3}'; rank {0} is "
-                             "still connected: if it is only late, as it evaluates, saves or loads "
-                             "data, raise the timeout",
-                             peer, timeout_s, rank, program.describe(local))},
-          patience(timeout_s, blame, rank)};
+  return {
+      {peer, fmt::format("rank {0} sent nothing for {1} s; rank {2} waits for '{3}'; rank {0} is "
+                         "still connected: if it is only late, as it evaluates, saves or loads "
+                         "data, raise the timeout",
+                         peer, timeout_s, rank, program.describe(local))},
+      patience(timeout_s, blame, rank)};
 }
 
 FallibleRuntime::FallibleRuntime(transport::Endpoint& endpoint, const Program& program,

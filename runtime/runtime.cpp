@@ -401,9 +401,8 @@ void Runtime::run_body(const LocalTask& local, std::uint32_t index) {
 Operands Runtime::operands(std::uint32_t index) const {
   const LocalTask& local = program_.tasks()[index];
   if (local.task.kind == Kind::kEncode) {
-    return {
-        slice(local), buffer(local.message), states_[index],
-        draw_key(local.task, local.slice.begin, options_.seed, parts_[part_of_[index]].step)};
+    return {slice(local), buffer(local.message), states_[index],
+            draw_key(local.task, local.slice.begin, options_.seed, parts_[part_of_[index]].step)};
   }
   const auto used = [this](std::uint32_t message) {
     return buffer(message).first(static_cast<std::size_t>(message_bytes_[message]));

@@ -98,7 +98,7 @@ class Runtime : public FallibleRuntime {
   struct Part {
     std::vector<std::uint32_t> tasks;
     std::uint64_t iteration = 0;
-    std::uint64_t step = 0;  ///< the codecs' iteration
+    std::uint64_t step = 0;       ///< the codecs' iteration
     std::uint32_t remaining = 0;  ///< tasks not yet done
     std::unique_ptr<transport::Exchange> exchange;
   };
@@ -156,13 +156,13 @@ class Runtime : public FallibleRuntime {
   struct Free {
     void operator()(std::byte* memory) const;
   };
-  std::unique_ptr<std::byte, Free> arena_;     ///< all messages
-  std::vector<std::int64_t> message_bytes_;    ///< in use, per message
-  std::vector<kernels::State> states_;         ///< per task
+  std::unique_ptr<std::byte, Free> arena_;   ///< all messages
+  std::vector<std::int64_t> message_bytes_;  ///< in use, per message
+  std::vector<kernels::State> states_;       ///< per task
   Undo undo_;
-  std::vector<std::uint32_t> undo_of_;               ///< per task: its encoder there, or kNoIndex
+  std::vector<std::uint32_t> undo_of_;  ///< per task: its encoder there, or kNoIndex
   std::map<std::uint32_t, std::vector<std::uint32_t>> undo_of_staged_;  ///< the same, by unit
-  std::vector<Interval> intervals_;            ///< per task
+  std::vector<Interval> intervals_;                                     ///< per task
   std::vector<std::uint32_t> part_of_;         ///< per task; kNoIndex: it does not run
   std::vector<std::uint32_t> waits_at_first_;  ///< per task: predecessors of its part
   std::vector<std::uint32_t> transfer_of_;     ///< per Send: its number in its part's exchange

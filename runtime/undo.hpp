@@ -10,8 +10,8 @@
 namespace hipress::runtime {
 
 /// What encoders kept before the last iteration of every unit, so that an iteration can be taken
-/// back whose results nobody applied: otherwise residuals have paid for what never arrived. Costs as
-/// much memory as the states, and a copy of a slice's states before each encode.
+/// back whose results nobody applied: otherwise residuals have paid for what never arrived. Costs
+/// as much memory as the states, and a copy of a slice's states before each encode.
 class Undo {
  public:
   /// What an encode of some of a unit's elements reads and writes.
@@ -46,7 +46,7 @@ class Undo {
   void put_back_part(Entry& entry, std::int64_t first, std::int64_t elements);
 
   std::vector<Entry> entries_;
-  std::map<const float*, std::uint32_t> known_;                    ///< entries, by their state
+  std::map<const float*, std::uint32_t> known_;                  ///< entries, by their state
   std::map<std::uint32_t, std::vector<std::uint32_t>> by_unit_;  ///< entries
 };
 

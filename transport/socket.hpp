@@ -16,8 +16,8 @@ class Socket : public io::Descriptor {
   Socket() = default;
   /// A socket that is open already.
   explicit Socket(int number) : Socket([number] { return number; }) {}
-  /// The socket that `open` returns, or none if that is negative (errno says why). No child is forked
-  /// meanwhile, so `open` must not wait.
+  /// The socket that `open` returns, or none if that is negative (errno says why). No child is
+  /// forked meanwhile, so `open` must not wait.
   explicit Socket(const std::function<int()>& open);
   Socket(Socket&&) noexcept = default;
   Socket& operator=(Socket&&) noexcept = default;

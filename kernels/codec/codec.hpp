@@ -44,8 +44,8 @@ struct CodecTraits {
   /// encode() and decode().
   bool staged = false;
   int stages = 1;
-  /// It does to a node's own gradient what an optimizer does, such as momentum: what comes out is no
-  /// mean of gradients, and only strategies that encode every node's gradient once can use it.
+  /// It does to a node's own gradient what an optimizer does, such as momentum: what comes out is
+  /// no mean of gradients, and only strategies that encode every node's gradient once can use it.
   bool own_optimizer = false;
 };
 

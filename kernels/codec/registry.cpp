@@ -46,7 +46,7 @@
       "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
       "maximum")                                                                          \
   ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
-      "the largest rho of all entries; the others wait. With momentum it is an "           \
+      "the largest rho of all entries; the others wait. With momentum it is an "          \
       "optimizer of its own, no mean")                                                    \
   ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
       "the largest rho of all entries; the others are added to the next gradient")        \

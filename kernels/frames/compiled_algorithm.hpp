@@ -44,8 +44,8 @@ struct CompiledAlgorithm {
   void (*encode)(const BoundAlgorithm& bound, const EncodeItem& item);
   /// Decodes into a slice of at least one element and returns item.messages.size(); or, writing
   /// nothing, the number of a message that is damaged or has another length than an encode's. Null
-  /// for quantisers of slices: what they have to say is in `levels`, and one loop serves all of them
-  /// (HostLoops::decode).
+  /// for quantisers of slices: what they have to say is in `levels`, and one loop serves all of
+  /// them (HostLoops::decode).
   std::size_t (*decode)(const BoundAlgorithm& bound, const DecodeItem& item);
   /// Codec::settle(); null if not deferrable.
   void (*settle)(const BoundAlgorithm& bound, const State& state, std::int64_t elements);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "io/quantity.hpp"
@@ -247,7 +248,8 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
   if (missing == models::MissingTimes::kNone || verdict.advice != Advice::kCompress) return;
   if (missing == models::MissingTimes::kForward) {
     verdict.sentence =
-        "without a forward time (--forward) iterations are longer than these, and the share that is "
+        "without a forward time (--forward) iterations are longer than these, and the share that "
+        "is "
         "saved is smaller: " +
         verdict.sentence;
     return;
@@ -265,6 +267,24 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
                  "hides behind computation, so compression saves{} (give --compute-time). "
                  "If nothing hides it: {}",
                  most, verdict.sentence)};
+}
+
+std::string other_hardware(std::string_view source, std::string_view hardware) {
+  constexpr std::array<std::string_view, 8> kNames = {"P100", "V100", "T4",   "A100",
+                                                      "L40S", "H100", "H200", "B200"};
+  const auto named_in = [&](std::string_view text) {
+    std::string_view found;
+    for (const std::string_view name : kNames) {
+      if (text.find(name) == std::string_view::npos) continue;
+      if (!found.empty()) return std::string_view();  // several: it is not known which
+      found = name;
+    }
+    return found;
+  };
+  const std::string_view measured = named_in(source), planned = named_in(hardware);
+  if (measured.empty() || planned.empty() || measured == planned) return {};
+  return fmt::format("computation is as on {}, and the profile is of {} (give --compute-time): ",
+                     measured, planned);
 }
 
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {

@@ -63,10 +63,15 @@ inline constexpr double kSure = 0.9;
 /// within Problem::tolerance.
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
-/// Makes a verdict to compress say first what is not known of the model's times: without ready times
-/// a range, from all communication hidden behind computation to none, which decides nothing. A
-/// verdict against compression stands: what is hidden saves nothing.
+/// Makes a verdict to compress say first what is not known of the model's times: without ready
+/// times a range, from all communication hidden behind computation to none, which decides nothing.
+/// A verdict against compression stands: what is hidden saves nothing.
 void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison);
+
+/// What a reader must know first where the model's times were measured on other GPUs than the
+/// profile is of, as far as `source` and `hardware` name both: "computation is as on V100, …".
+/// Empty where they do not, or agree.
+std::string other_hardware(std::string_view source, std::string_view hardware);
 
 /// Whether the plan compresses anything, beyond the casts of half-precision gradients.
 bool compresses(const models::Model& model, const casync::Plan& plan);

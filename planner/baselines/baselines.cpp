@@ -58,8 +58,8 @@ constexpr std::array kAlone = {
 
 constexpr std::array kOthers = {
     BaselineRow{"greedy", "one gradient after the other, by the simulated timeline", greedy},
-    BaselineRow{"ddp", "PyTorch DDP: buckets of 25 MiB, all-reduced in their gradients' type", ddp, false,
-                "allreduce"},
+    BaselineRow{"ddp", "PyTorch DDP: buckets of 25 MiB, all-reduced in their gradients' type", ddp,
+                false, "allreduce"},
     BaselineRow{.name = "ddp_fp16",
                 .help = "PyTorch DDP with its fp16 hook",
                 .make = ddp_fp16,
@@ -240,8 +240,8 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   for (const BaselineRow& row : kBaselines) {
     if (!is_left_out(row, machines)) rows.push_back(&row);
   }
-  // What decides a verdict and takes little first: PyTorch's DDP, then what is grouped. A message for
-  // every gradient takes the longest, and may use up what there is.
+  // What decides a verdict and takes little first: PyTorch's DDP, then what is grouped. A message
+  // for every gradient takes the longest, and may use up what there is.
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return turn_of(*rows[i]); });

@@ -51,7 +51,7 @@ double SimulationBudget::left_s() const {
     grace_end_.compare_exchange_strong(none, (now + duration(kGrace_s)).time_since_epoch().count());
     end = std::min(end, Clock::time_point(Clock::duration(grace_end_.load())));
   }
-  return std::chrono::duration<double>(end - now).count();
+  return std::chrono::duration<double>(end - now).count() - reserve_s_;
 }
 
 }  // namespace hipress::planner

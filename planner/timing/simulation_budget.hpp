@@ -25,6 +25,9 @@ class SimulationBudget {
   /// Takes note of how long a simulation took.
   void note(double tasks, Engine engine, double seconds);
 
+  /// Keeps so many seconds of the end for what comes last, until this is called again.
+  void reserve(double seconds) { reserve_s_ = seconds; }
+
   /// Whether nothing may go on.
   bool over() const { return left_s() <= 0; }
   bool interrupted() const;
@@ -37,6 +40,7 @@ class SimulationBudget {
   const std::atomic<bool>* interrupted_;
   mutable std::atomic<Clock::rep> grace_end_{0};  // after an interrupt; 0: there was none
   std::array<std::atomic<double>, 3> task_s_;     // by engine
+  std::atomic<double> reserve_s_ = 0;
 };
 
 }  // namespace hipress::planner

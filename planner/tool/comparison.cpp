@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "costs/all_reduce.hpp"
 #include "planner/search/timeline_search.hpp"
@@ -28,8 +29,13 @@ Contender contender_of(const Baseline& baseline, const Problem& problem) {
 
 Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
   const Machines& machines = *problem.machines;
+  const auto start = std::chrono::steady_clock::now();
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
+  const std::chrono::duration<double> once = std::chrono::steady_clock::now() - start;
+  // The intervals of the plan and of its best rival say more than the last baselines, or a pass:
+  // each takes two simulations, and the rival's may take as long again.
+  if (machines.budget) machines.budget->reserve(8 * once.count());
   Comparison comparison = {.planned_s = time.iteration_s,
                            .baselines = simulate_baselines(problem, machines),
                            .spread = costs::spread_of(machines.profile)};
@@ -84,7 +90,8 @@ void consider_compressed(const Problem& problem, const Problem& given, const Tim
     if (!baseline.iteration_s || !compresses(problem.model, baseline.plan)) continue;
     if (!allows(problem, baseline.plan)) continue;
     const bool may_be = may_be_plan(problem, baseline.plan);
-    keep_faster(may_be ? comparison.compressed : comparison.elsewhere, contender_of(baseline, given));
+    keep_faster(may_be ? comparison.compressed : comparison.elsewhere,
+                contender_of(baseline, given));
   }
 }
 
@@ -116,9 +123,8 @@ void add_responses(const Problem& problem, const Problem& given, const TimedPlan
     const Machines* machines;
     std::optional<sim::Response>* response;
   };
-  std::vector<Wanted> all = {
-      {&plan.plan, plan.transfer_order, comparison.planned_s, problem.machines,
-       &comparison.planned}};
+  std::vector<Wanted> all = {{&plan.plan, plan.transfer_order, comparison.planned_s,
+                              problem.machines, &comparison.planned}};
   for (std::optional<Contender>* contender :
        {&comparison.uncompressed, &comparison.compressed, &comparison.elsewhere}) {
     if (!*contender) continue;
@@ -130,10 +136,11 @@ void add_responses(const Problem& problem, const Problem& given, const TimedPlan
     all.push_back({&baseline.plan, baseline.transfer_order, baseline.iteration_s, given.machines,
                    &baseline.response});
   }
+  if (given.machines->budget) given.machines->budget->reserve(0);
   sim::run_parallel(all.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     const Wanted& wanted = all[i];
-    *wanted.response = forecast(problem.model, *wanted.plan, wanted.order, wanted.iteration_s,
-                                *wanted.machines);
+    *wanted.response =
+        forecast(problem.model, *wanted.plan, wanted.order, wanted.iteration_s, *wanted.machines);
   });
 }
 

@@ -387,6 +387,11 @@ Outcome find(const Request& request) {
   consider_dense(request, outcome);
   outcome.verdict = planner::judge(*outcome.problem, found.plan, comparison);
   planner::weaken(models::missing_times(request.model), outcome.verdict, comparison);
+  if (request.options.times.compute_time.empty()) {
+    const std::string other =
+        planner::other_hardware(request.model.source, request.profile.hardware);
+    outcome.verdict.sentence.insert(0, other);
+  }
   return outcome;
 }
 

@@ -95,11 +95,12 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(io::count_from(1, 1u << 20));
   costs::declare(app, options.machines, "default: published with SeCoPa");
   models::declare(app, options.times);
-  app.add_option("--algorithm", options.algorithms,
-                 "Algorithms that the plan may use, separated by commas (fp16 only if it is "
-                 "listed), or none; 'powersgd(rank=1|2|4)' for one with several values. All average "
-                 "gradients but dgc with a momentum, which is an optimizer of its own. Default of a "
-                 "broadcast: those that lose nothing")
+  app.add_option(
+         "--algorithm", options.algorithms,
+         "Algorithms that the plan may use, separated by commas (fp16 only if it is "
+         "listed), or none; 'powersgd(rank=1|2|4)' for one with several values. All average "
+         "gradients but dgc with a momentum, which is an optimizer of its own. Default of a "
+         "broadcast: those that lose nothing")
       ->each([&](const std::string&) { options.algorithms_given = true; })
       ->capture_default_str();
   app.add_option("--write", options.write,

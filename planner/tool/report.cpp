@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -187,6 +188,15 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
          raw->name.empty() ? "searched, with bulk groups" : find_baseline(raw->name)->help);
   }
   line("this plan", comparison.planned_s, comparison.planned, "");
+  const bool all_ranges =
+      comparison.planned && std::ranges::all_of(comparison.baselines, [](const Baseline& one) {
+        return !one.iteration_s || one.response;
+      });
+  if (!all_ranges) {
+    fmt::print(std::cout,
+               "  where there is no range, the budget left no time for it: a larger "
+               "--budget does\n");
+  }
   if (!comparison.planned_s) return;
   print_bound(comparison);
   if (const auto* faster = faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {

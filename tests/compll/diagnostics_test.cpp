@@ -211,8 +211,8 @@ TEST_CASE("mistakes outside an encoder have their message") {
        "t.pse:1:44:", "its range holds 0"},
       {"own parameter of a decoder", "void ADecode(uint8* c, float* g, own float m = 0) {}",
        "t.pse:1:44:", "belongs to an encoder"},
-      {"own parameter of a helper", "float f(own float x) { return x; }", "t.pse:1:19:",
-       "takes scalars, without defaults"},
+      {"own parameter of a helper", "float f(own float x) { return x; }",
+       "t.pse:1:19:", "takes scalars, without defaults"},
       {"encoder that returns", "int AEncode(float* g, uint8* c) {}", "t.pse:1:1:", "returns void"},
   };
   for (const Wrong& wrong : wrongs) {

@@ -100,11 +100,14 @@ TEST_CASE_METHOD(PlanFixture, "The file holds what the verdict advises") {
   refuses("--write slowest", "--write", "fastest");
 }
 
-TEST_CASE_METHOD(PlanFixture, "A hierarchy is planned for at whichever level, however it is written") {
-  write("two_levels.yaml", "nodes: 2\ngpus_per_node: 4\ngpu_link: {bandwidth: 250GB/s, overhead: "
-                           "5us}\nlink: {bandwidth: 100Gbps, overhead: 10us, latency: 10us}\n");
-  write("one_level.yaml", "nodes: 8\nnodes_per_host: 4\nhost_link: {bandwidth: 250GB/s, overhead: "
-                          "5us}\nlink: {bandwidth: 100Gbps, overhead: 10us, latency: 10us}\n");
+TEST_CASE_METHOD(PlanFixture,
+                 "A hierarchy is planned for at whichever level, however it is written") {
+  write("two_levels.yaml",
+        "nodes: 2\ngpus_per_node: 4\ngpu_link: {bandwidth: 250GB/s, overhead: "
+        "5us}\nlink: {bandwidth: 100Gbps, overhead: 10us, latency: 10us}\n");
+  write("one_level.yaml",
+        "nodes: 8\nnodes_per_host: 4\nhost_link: {bandwidth: 250GB/s, overhead: "
+        "5us}\nlink: {bandwidth: 100Gbps, overhead: 10us, latency: 10us}\n");
   for (const char* cluster : {"two_levels.yaml", "one_level.yaml"}) {
     CAPTURE(cluster);
     const ToolRun done = run(fmt::format(
@@ -166,7 +169,8 @@ TEST_CASE_METHOD(PlanFixture, "The documented example works and prints what is r
   const ToolRun done = run(documented_example(*this, "hipress-plan"));
   CHECK(done.status == 0);
   const std::size_t first = done.out.find('\n');
-  CHECK_THAT(done.out.substr(0, first), StartsWith("too close to call: without ready times") && Contains("PyTorch DDP takes"));
+  CHECK_THAT(done.out.substr(0, first),
+             StartsWith("too close to call: without ready times") && Contains("PyTorch DDP takes"));
   const std::size_t second = done.out.find('\n', first + 1);
   CHECK_THAT(done.out.substr(first + 1, second - first),
              StartsWith("profile sosp21 (published), 16 nodes") && Contains("no --profile"));
@@ -205,8 +209,9 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
   // SeCoPa's files say nothing of times.
   CHECK(report.at("advice") == "too close to call");
   CHECK(report.at("advice_probability").is_null());
-  CHECK_THAT(report.at("verdict").get<std::string>(),
-             StartsWith("too close to call: without ready times") && Contains(": compress (99 % sure)"));
+  CHECK_THAT(
+      report.at("verdict").get<std::string>(),
+      StartsWith("too close to call: without ready times") && Contains(": compress (99 % sure)"));
   for (const std::string time : {"predicted_iteration_s", "best_uncompressed_s"}) {
     CHECK(report.at(time + "_p10").get<double>() < report.at(time).get<double>());
     CHECK(report.at(time + "_p90").get<double>() > report.at(time).get<double>());

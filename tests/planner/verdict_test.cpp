@@ -94,7 +94,8 @@ TEST_CASE("Without ready times a verdict to compress is a range, and one against
   CHECK(verdict.advice == Advice::kTooClose);
   CHECK_FALSE(verdict.probability);
   CHECK_THAT(verdict.sentence, StartsWith("too close to call: without ready times") &&
-                                   Contains("between nothing and 50ms of 150ms") && Contains("--compute-time") &&
+                                   Contains("between nothing and 50ms of 150ms") &&
+                                   Contains("--compute-time") &&
                                    Contains("If nothing hides it: compress"));
   verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
   const std::string before = verdict.sentence;
@@ -103,7 +104,17 @@ TEST_CASE("Without ready times a verdict to compress is a range, and one against
   CHECK(verdict.sentence == before);
 }
 
-TEST_CASE("Where groups without compression are faster, their time is what compression is measured by") {
+TEST_CASE("Times of other hardware than the profile's are named first") {
+  CHECK(other_hardware("Sizes and ready times measured on one V100.", "H100 (HBM3)") ==
+        "computation is as on V100, and the profile is of H100 (give --compute-time): ");
+  CHECK(other_hardware("measured on one V100", "Tesla V100-SXM2").empty());
+  CHECK(other_hardware("measured here", "H100").empty());
+  CHECK(other_hardware("V100", "2 cores").empty());
+  CHECK(other_hardware("between V100 and A100", "H100").empty());
+}
+
+TEST_CASE(
+    "Where groups without compression are faster, their time is what compression is measured by") {
   const Case one;
   Comparison comparison = one.comparison(0.14, 0.1, 0.0999);
   comparison.uncompressed->name = "none_grouped";

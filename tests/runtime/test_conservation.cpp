@@ -67,8 +67,8 @@ struct Sums {
   double gain() const { return product(applied, submitted) / product(submitted, submitted); }
   /// The distance between the two, relative to what was submitted.
   double distance() const {
-    const double between = product(applied, applied) - 2 * product(applied, submitted) +
-                           product(submitted, submitted);
+    const double between =
+        product(applied, applied) - 2 * product(applied, submitted) + product(submitted, submitted);
     return std::sqrt(std::max(0.0, between) / product(submitted, submitted));
   }
   static double product(const std::vector<std::vector<double>>& a,
@@ -171,8 +171,7 @@ std::shared_ptr<const Compiled> compiled_of(const std::string& algorithm,
   try {
     const models::Model model = model_of(gradients());
     plans::ResolvedPlan plan = plans::resolve_plan(
-        "all",
-        {.model = model, .strategy = strategy, .nodes = kRanks, .algorithm = algorithm});
+        "all", {.model = model, .strategy = strategy, .nodes = kRanks, .algorithm = algorithm});
     if (grouped) plan.plan.bulk.threshold_bytes = 1 << 20;
     return compile(gradients(), std::move(plan));
   } catch (const io::InputError&) {

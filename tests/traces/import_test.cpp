@@ -406,12 +406,13 @@ TEST_CASE("What the hook of a plan submits is a bucket, and its wait is exposed 
     CHECK(step.buckets[1].elements == 4);
     CHECK(step.collective_elements() == 14);
     CHECK(trace.world_size == 2);
-    // Backward begins at 20. The first gradient is there at 45; the second at 75, of which the hook of
-    // the first took 10.
+    // Backward begins at 20. The first gradient is there at 45; the second at 75, of which the hook
+    // of the first took 10.
     REQUIRE(step.gradients.size() == 2);
     CHECK(*step.gradients[0].ready_s * 1e6 == Approx(25));
     CHECK(*step.gradients[1].ready_s * 1e6 == Approx(45));
-    // From the first submit, at 46, to the end of the wait, at 89, of which the training waits for 11.
+    // From the first submit, at 46, to the end of the wait, at 89, of which the training waits
+    // for 11.
     CHECK(*step.communication_s * 1e6 == Approx(43));
     CHECK(*step.exposed_communication_s * 1e6 == Approx(11));
     CHECK_FALSE(step.compute_s.has_value());
@@ -454,8 +455,8 @@ TEST_CASE("A job that trains with a plan has its gradients and buckets in its tr
   }
   const models::Model model = models::read_model((place.path() / "model.yaml").string());
   REQUIRE(model.gradients.size() == 6);
-  const std::vector<std::vector<std::int64_t>> shapes = {{5},   {5, 512}, {512}, {512, 512},
-                                                         {512}, {512, 24}};
+  const std::vector<std::vector<std::int64_t>> shapes = {{5},        {5, 512}, {512},
+                                                         {512, 512}, {512},    {512, 24}};
   double last_s = 0;
   for (std::size_t g = 0; g < 6; ++g) {
     std::vector<std::int64_t> shape = model.gradients[g].shape;
