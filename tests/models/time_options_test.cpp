@@ -106,7 +106,7 @@ TEST_CASE("Option --forward alone gives a CSV what it cannot say") {
   CHECK(model.gradients[1].ready_s == 40e-3);
 }
 
-TEST_CASE("--compute-time is of all micro-steps, --forward of one") {
+TEST_CASE("Option --compute-time is of all micro-steps, --forward of one") {
   SECTION("without times, a third is forward") {
     Model model = untimed();
     model.micro_steps = 4;
