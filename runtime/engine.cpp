@@ -31,7 +31,7 @@ void require_shape(const Gradient& gradient) {
 }  // namespace
 
 models::Model model_of(std::vector<Gradient> gradients) {
-  models::Model model{.name = "submitted", .source = {}, .unit = {}, .gradients = {}};
+  models::Model model{.name = "of this job", .source = {}, .unit = {}, .gradients = {}};
   std::set<std::string> names;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     Gradient& gradient = gradients[i];
