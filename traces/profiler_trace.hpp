@@ -30,7 +30,7 @@ class ProfilerTrace {
     std::string name, dtype;  ///< as the trace writes them
     std::int64_t elements = 0;
     std::int64_t external_id = -1;
-    std::optional<std::int64_t> group_size;
+    std::optional<std::int64_t> group_size = {};
   };
   /// A kernel, a copy or a fill.
   struct Activity {
