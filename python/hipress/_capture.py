@@ -198,6 +198,7 @@ class Capture:
 
     @property
     def backward_passes(self) -> int:
+        """How many there were, of all micro-steps."""
         return len(self._passes)
 
     @property
