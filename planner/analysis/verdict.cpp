@@ -249,8 +249,7 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
   if (missing == models::MissingTimes::kForward) {
     verdict.sentence =
         "without a forward time (--forward) iterations are longer than these, and the share that "
-        "is "
-        "saved is smaller: " +
+        "is saved is smaller: " +
         verdict.sentence;
     return;
   }

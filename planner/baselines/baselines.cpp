@@ -57,7 +57,10 @@ constexpr std::array kAlone = {
 };
 
 constexpr std::array kOthers = {
-    BaselineRow{"greedy", "one gradient after the other, by the simulated timeline", greedy},
+    BaselineRow{.name = "greedy",
+                .help = "one gradient after the other, by the simulated timeline",
+                .make = greedy,
+                .searches = true},
     BaselineRow{"ddp", "PyTorch DDP: buckets of 25 MiB, all-reduced in their gradients' type", ddp,
                 false, "allreduce"},
     BaselineRow{.name = "ddp_fp16",
@@ -199,10 +202,12 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 
 namespace {
 
+/// Baselines of less turn are simulated first: those that decide a verdict and take little. A
+/// message for every gradient takes the longest, and may use up what there is.
 int turn_of(const BaselineRow& row) {
-  if (!row.strategy.empty()) return 0;
+  if (row.searches) return 3;
   if (row.grouped) return 1;
-  return row.make == greedy ? 3 : 2;
+  return row.strategy.empty() ? 2 : 0;  // DDP's have a few large messages
 }
 
 }  // namespace
@@ -240,8 +245,6 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   for (const BaselineRow& row : kBaselines) {
     if (!is_left_out(row, machines)) rows.push_back(&row);
   }
-  // What decides a verdict and takes little first: PyTorch's DDP, then what is grouped. A message
-  // for every gradient takes the longest, and may use up what there is.
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return turn_of(*rows[i]); });

@@ -25,6 +25,8 @@ struct BaselineRow {
   bool grouped = false;
   /// That it compresses with whatever the problem's are; empty: with none but these.
   std::string_view algorithm = {};
+  /// `make` simulates many plans.
+  bool searches = false;
 };
 
 /// none, fp16, all, threshold_262144, secopa, each gradient alone: those that nothing is simulated

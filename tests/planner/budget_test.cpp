@@ -53,6 +53,19 @@ TEST_CASE("A simulation that would take longer than what is left is not begun") 
   CHECK(SimulationBudget(0, nullptr).over());
 }
 
+TEST_CASE("What is reserved is left until it is given back") {
+  SimulationBudget budget(1000, nullptr);
+  CHECK(budget.objection(1e7, Engine::kFair).empty());  // tens of seconds
+  budget.reserve(999);
+  CHECK_FALSE(budget.objection(1e7, Engine::kFair).empty());
+  CHECK_FALSE(budget.over());
+  budget.reserve(2000);
+  CHECK(budget.over());
+  budget.reserve(0);
+  CHECK(budget.objection(1e7, Engine::kFair).empty());
+  CHECK_FALSE(budget.over());
+}
+
 TEST_CASE("An interrupt leaves a second, however long the budget is") {
   std::atomic<bool> interrupted = false;
   const SimulationBudget budget(1e9, &interrupted);
