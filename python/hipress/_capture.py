@@ -13,6 +13,7 @@ import time
 import types
 import warnings
 import weakref
+from typing import Callable, Iterable, List, Optional, Type, Union
 
 import torch
 import torch.distributed as dist
@@ -20,6 +21,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from hipress import _model_file
 
+_Path = Union[str, "os.PathLike[str]"]
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
 
@@ -122,8 +124,10 @@ class Capture:
     called     the modules that are called, where that is not `model` but parts of it
     say        takes what the user must know; default: warnings.warn"""
 
-    def __init__(self, model, output="model.yaml", *, optimizer=None, batch=None, bucket_mb=1, warmup=2, steps=None,
-                 name=None, called=None, say=None):
+    def __init__(self, model: torch.nn.Module, output: Optional[_Path] = "model.yaml", *,
+                 optimizer: Union[None, torch.optim.Optimizer, List[torch.optim.Optimizer]] = None, batch: Optional[int] = None,
+                 bucket_mb: float = 1, warmup: int = 2, steps: Optional[int] = None, name: Optional[str] = None,
+                 called: Optional[Iterable[torch.nn.Module]] = None, say: Optional[Callable[[str], object]] = None) -> None:
         if not bucket_mb > 0:
             raise ValueError(f"bucket_mb must be above 0, got {bucket_mb}")
         if not isinstance(model, torch.nn.Module):
@@ -158,7 +162,7 @@ class Capture:
         self.start()
         return self
 
-    def __exit__(self, kind, *_: object) -> None:
+    def __exit__(self, kind: Optional[Type[BaseException]], *_: object) -> None:
         self.stop()
         if kind is None and self.output is not None:
             self.write(self.output)
@@ -190,7 +194,7 @@ class Capture:
             unaveraged.undo()
         self._timed, self._unaveraged = [], []
 
-    def also_called(self, module) -> None:
+    def also_called(self, module: torch.nn.Module) -> None:
         """Takes the calls of another part of the model for calls of it."""
         self.called.append(module)
         if self._started:
@@ -402,7 +406,7 @@ class Capture:
                 return torch.cuda.get_device_name(parameter.device)
         return f"{os.cpu_count()} cores, {torch.get_num_threads()} of them computing"
 
-    def write(self, path) -> None:
+    def write(self, path: _Path) -> None:
         """Writes text() to a file, which appears at once and complete."""
         text = self.text()
         temporary = f"{path}.{os.getpid()}.tmp"

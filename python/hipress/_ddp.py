@@ -383,7 +383,7 @@ class Hook:
                         seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)
         job.opened()
         self._begin(engine, {id(parameters[gradient.name]): number for number, gradient in enumerate(gradients)}, job, device)
-        self.partial = ddp.find_unused_parameters or getattr(ddp, "static_graph", False)
+        self._ddp = weakref.ref(ddp)
         ddp.register_forward_pre_hook(self.refuse_after_failure)
         _hooks[ddp] = self
         if job.rank == 0:
@@ -400,8 +400,7 @@ class Hook:
         self._pending: List[Any] = []
         self._watched: List[Any] = []  #: parameters of the step under way, with their gradients before it
         self._failure: Optional[Error] = None
-        #: Ranks may leave parameters out of a step.
-        self.partial = False
+        self._ddp: Callable[[], Optional[DistributedDataParallel]] = lambda: None
 
     def __getstate__(self) -> Dict[str, Any]:
         """A copy, as of a model that is pickled or deep-copied, is part of no job: it synchronises nothing, and the copied model
@@ -459,7 +458,7 @@ class Hook:
             self._pending.append((future, buffer, event))
         else:
             self._pending.append((future, buffer, None))
-        if self.partial:
+        if self._may_leave_out():
             self._watch(bucket)
         with _range("submit", bucket, self._job):
             self.engine.submit(layout.count, layout.numbers, layout.tensors)
@@ -474,6 +473,11 @@ class Hook:
             for done, mean, _ in pending:
                 done.set_result(mean)
         return future
+
+    def _may_leave_out(self) -> bool:
+        """Whether a step may be without some parameters on all ranks; elsewhere DDP raises."""
+        ddp = self._ddp()
+        return ddp is not None and bool(ddp.find_unused_parameters or getattr(ddp, "static_graph", False))
 
     def _watch(self, bucket: GradBucket) -> None:
         """Notes what gradients the bucket's parameters have, so that _discard_unused() sees whether they were given the means."""

@@ -77,7 +77,6 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
     gradients = hook.engine.gradients
     with _undone(model):
         local = _local_gradients(model, parameters, gradients, step, seed)
-    kept = hook.state_dict()
     ours = [value.clone() for value in local]
     numbers = (ctypes.c_uint32 * len(ours))(*range(len(ours)))
     tensors = (CTensor * len(ours))()
@@ -88,7 +87,7 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
         torch.cuda.synchronize()
     hook.engine.submit(len(ours), numbers, tensors)
     hook.engine.wait()
-    hook.load_state_dict(kept)
+    hook.engine.discard()
     rows = []
     for gradient, mine, value in zip(gradients, ours, local):
         mean = value / dist.get_world_size(model.process_group)
