@@ -114,7 +114,8 @@ struct EngineOptions {
 };
 
 /// Synchronises gradients between ranks as they become ready: the library for programs that are
-/// not ours. It has no environment, no signal handlers and no global state, and owns its threads
+/// not ours. It has no environment, no signal handlers, and no global state but the list of a
+/// process's sockets, which forked children do not get (transport/socket.hpp). It owns its threads
 /// and memory and nothing else; a process may have several.
 ///
 /// A *unit* is a gradient or a bulk group (casync/layout.hpp). It runs as soon as its gradients are
