@@ -502,6 +502,7 @@ void Engine::load_state(const std::string& path) {
   require_idle();
   for (std::uint32_t g = 0; g < slots_.size(); ++g) count_of(g);
   states_.restore(path);
+  runtime_->forget();
   for (std::uint32_t g = 0; g < slots_.size(); ++g) {
     UnitState& unit = units_[slots_[g].unit];
     unit.iteration = unit.step = read_count(count_of(g));

@@ -81,6 +81,8 @@ class Runtime : public FallibleRuntime {
   void take_back(std::uint32_t unit, std::int64_t first, std::int64_t elements) {
     undo_.put_back(unit, first, elements);
   }
+  /// States have been replaced: nothing can be taken back that was done before.
+  void forget() { undo_.forget(); }
   /// Something else that this rank's part depends on has failed: wait_for_unit() throws that.
   using FallibleRuntime::fail;
 

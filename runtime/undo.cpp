@@ -26,6 +26,10 @@ void Undo::keep(std::uint32_t encoder, std::uint64_t iteration) {
   entry.kept = true;
 }
 
+void Undo::forget() {
+  for (Entry& entry : entries_) entry.kept = false;
+}
+
 void Undo::put_back(std::uint32_t unit, std::int64_t first, std::int64_t elements) {
   const auto of_unit = by_unit_.find(unit);
   if (of_unit == by_unit_.end()) return;

@@ -31,6 +31,9 @@ class Undo {
   /// Copies the encoder's states, unless that was done in this iteration.
   void keep(std::uint32_t encoder, std::uint64_t iteration);
 
+  /// Forgets all that was kept: states have become others', and iterations may come again.
+  void forget();
+
   /// Puts back what was kept of these elements of a unit. No encode of it may be running.
   void put_back(std::uint32_t unit, std::int64_t first, std::int64_t elements);
 

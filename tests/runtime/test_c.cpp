@@ -272,6 +272,36 @@ TEST_CASE("C: an iteration that was discarded leaves no trace") {
   for (hipress_engine* const each : {engine, other}) hipress_close(each);
 }
 
+TEST_CASE("C: what is discarded after a state was loaded is the loaded state's") {
+  const auto average = [](hipress_engine* engine, float scale) {
+    std::vector<float> a(100);
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = scale * (static_cast<float>(i % 7) - 2);
+    const hipress_tensor tensor = {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr};
+    hipress_work* work = nullptr;
+    REQUIRE(hipress_submit(engine, 0, &tensor, &work) == HIPRESS_OK);
+    REQUIRE(hipress_wait(work) == HIPRESS_OK);
+    return a;
+  };
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("hipress-undo-{}", ::getpid()))
+          .string();
+  hipress_engine* const saved = open_alone("local:test-c-undo-1");
+  average(saved, 3);
+  REQUIRE(hipress_save_state(saved, path.c_str()) == HIPRESS_OK);
+  // The same iterations, from other states.
+  hipress_engine* const loads = open_alone("local:test-c-undo-2");
+  average(loads, 1);
+  average(loads, 1);
+  REQUIRE(hipress_load_state(loads, path.c_str()) == HIPRESS_OK);
+  const std::uint32_t first[] = {0};
+  REQUIRE(hipress_discard(loads, first, 1) == HIPRESS_OK);  // nothing is left to take back
+  average(loads, 5);
+  REQUIRE(hipress_discard(loads, first, 1) == HIPRESS_OK);
+  CHECK(average(loads, 2) == average(saved, 2));
+  for (hipress_engine* const engine : {saved, loads}) hipress_close(engine);
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("C: an algorithm that does not average is announced") {
   hipress_engine* const momentum = open_alone("local:test-c-notes-1", "dgc(momentum=0.5)");
   CHECK_THAT(hipress_notes(momentum), Contains("dgc(momentum=0.5) is an optimizer of its own"));
