@@ -202,8 +202,6 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 
 namespace {
 
-/// Baselines of less turn are simulated first: those that decide a verdict and take little. A
-/// message for every gradient takes the longest, and may use up what there is.
 int turn_of(const BaselineRow& row) {
   if (row.searches) return 3;
   if (row.grouped) return 1;
@@ -240,14 +238,19 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
   return best;
 }
 
+std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows) {
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return turn_of(*rows[i]); });
+  return order;
+}
+
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines) {
   std::vector<const BaselineRow*> rows;
   for (const BaselineRow& row : kBaselines) {
     if (!is_left_out(row, machines)) rows.push_back(&row);
   }
-  std::vector<std::size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return turn_of(*rows[i]); });
+  const std::vector<std::size_t> order = simulation_order(rows);
   std::vector<Baseline> result(rows.size());
   sim::run_parallel(rows.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     result[order[i]] = simulate_baseline(*rows[order[i]], problem, machines);

@@ -68,6 +68,17 @@ TEST_CASE("Baselines are simulated as the plans that they stand for") {
   CHECK(times.at("all") < times.at("fp16"));
 }
 
+TEST_CASE("Baselines that decide a verdict and take little are simulated first") {
+  std::vector<const BaselineRow*> rows;
+  for (const BaselineRow& row : all_baselines()) rows.push_back(&row);
+  std::vector<std::string_view> order;
+  for (const std::size_t row : simulation_order(rows)) order.push_back(rows[row]->name);
+  CHECK(order == std::vector<std::string_view>{"ddp", "ddp_fp16", "ddp_powersgd", "none_grouped",
+                                               "fp16_grouped", "all_grouped", "secopa_grouped",
+                                               "none", "fp16", "all", "threshold_262144", "secopa",
+                                               "greedy"});
+}
+
 TEST_CASE("Baselines whose own algorithm the profile lacks are not simulated, and say so") {
   models::Model model;
   model.gradients.push_back({.name = "g", .elements = 1 << 20});

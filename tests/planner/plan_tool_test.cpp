@@ -120,17 +120,20 @@ TEST_CASE_METHOD(PlanFixture,
   }
 }
 
-TEST_CASE_METHOD(PlanFixture, "DDP and what is grouped are simulated before what takes long") {
-  std::string csv = "name,elements,ready_us\n";
-  for (int g = 0; g < 6000; ++g) csv += fmt::format("g{},100000,{}\n", g, 100 * (g + 1));
-  write("many.csv", csv);
-  const ToolRun done = run(
-      "hipress-plan --input many.csv --nnodes 16 --gpus-per-node 8 --profile h100-400g --topology "
-      "RING --budget 1 --json --output x.yaml");
+TEST_CASE_METHOD(PlanFixture,
+                 "An algorithm with momentum is announced, and goes by allgather alone") {
+  const std::string momentum =
+      "--input vgg19 --nnodes 4 --profile sosp21 --evaluations 50 --output x.yaml --algorithm "
+      "'dgc(momentum=0.9)' --topology ";
+  const ToolRun done = run("hipress-plan " + momentum + "ALLGATHER");
   REQUIRE(done.status == 0);
-  const auto baselines = nlohmann::json::parse(done.out).at("baselines");
-  CHECK(baselines.at("ddp").is_number());
-  CHECK(baselines.at("none_grouped").is_number());
+  CHECK_THAT(done.err, Contains("dgc(momentum=0.9) is an optimizer of its own") &&
+                           Contains("up to 10 times it"));
+  CHECK_THAT(read("x.yaml"), StartsWith("# dgc(momentum=0.9) is an optimizer of its own"));
+  const ToolRun same = run("hipress-sim --input vgg19 --nnodes 4 --profile sosp21 --plan x.yaml");
+  CAPTURE(same.err);
+  CHECK(same.status == 0);
+  refuses(momentum + "RING", "adds gradients before it encodes them", "take allgather");
 }
 
 TEST_CASE_METHOD(PlanFixture, "Many small gradients that hide are not compressed for nothing") {
