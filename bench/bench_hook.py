@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """What the communication hook of hipress costs a step.
 
-usage: bench_hook.py [--ranks 2] [--gradients 1000] [--elements 100] [--repetitions 7] [--json FILE]
+usage: bench_hook.py [--ranks 2] [--gradients 1000] [--elements 100] [--repetitions 7] [--mbits N] [--json FILE]
 
 Two ranks or more on this machine: a backward pass under plain DDP, under PyTorch's all-reduce hook (which is Python too) and under
 hipress with plan `none`, of many small gradients and of eight of a megabyte-sized one each; the reference is 1.15 times the all-reduce
-hook. One rank: beside a hook that does nothing, in one bucket and in a bucket each; the reference is 6 us a gradient.
+hook. With --mbits the ranks are on the shaped network of the validation, a host each (root only). One rank: beside a hook that does nothing, in one bucket and in a bucket each; the reference is 6 us a gradient.
 
 Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Every repetition times some passes
 under each hook in turn; reported are the medians of the repetitions' medians, and the least and largest. Before that, gradients under
 all hooks must be right. JSON as of the other benchmarks."""
 
 import argparse
+import contextlib
+import ctypes
 import functools
 import json
 import multiprocessing
 import os
+import pathlib
 import platform
 import statistics
 import sys
@@ -28,6 +31,9 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 
 import hipress
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+from validation.network import INTERFACE, Network, Unavailable  # noqa: E402
 
 #: Microseconds a gradient may cost more than under a hook that does nothing.
 TARGET_US = 6.0
@@ -140,8 +146,19 @@ def together(options: argparse.Namespace) -> list:
     return rows
 
 
-def serve(rank: int, options: argparse.Namespace, folder: str, results) -> None:
+def enter(host: str) -> None:
+    """This thread, and those that it starts, are in that network namespace from here on."""
+    clone_newnet = 0x40000000
+    with open(f"/run/netns/{host}", "rb") as namespace:
+        if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), clone_newnet) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter the network namespace {host}")
+    os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
+
+
+def serve(rank: int, options: argparse.Namespace, folder: str, hosts: list, results) -> None:
     """One rank; the first leaves the rows."""
+    if hosts:
+        enter(hosts[rank])
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=options.ranks)
     silent = open(os.devnull, "w") if rank > 0 else None
@@ -165,23 +182,38 @@ def parse_arguments() -> argparse.Namespace:
     number("--gradients", default=1000, help="default: %(default)s")
     number("--elements", default=100, help="of each (default: %(default)s)")
     number("--repetitions", default=7, help="default: %(default)s")
+    number("--mbits", help="limit of each rank's host, in Mbit/s (default: loopback)")
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
     return parser.parse_args()
 
 
-def main() -> int:
-    options = parse_arguments()
+def run(options: argparse.Namespace) -> list:
+    """The rows; none if a rank failed."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     results = context.Queue()
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [context.Process(target=serve, args=(rank, options, folder, results)) for rank in range(options.ranks)]
+    with contextlib.ExitStack() as stack:
+        folder, hosts = stack.enter_context(tempfile.TemporaryDirectory()), []
+        if options.mbits:
+            network = stack.enter_context(Network(options.ranks))
+            network.shape(options.mbits)
+            hosts = network.names
+        ranks = [context.Process(target=serve, args=(rank, options, folder, hosts, results)) for rank in range(options.ranks)]
         for rank in ranks:
             rank.start()
         for rank in ranks:
             rank.join()
-    if any(rank.exitcode != 0 for rank in ranks):
+    return [] if any(rank.exitcode != 0 for rank in ranks) else results.get()
+
+
+def main() -> int:
+    options = parse_arguments()
+    try:
+        rows = run(options)
+    except Unavailable as reason:
+        print(f"bench_hook: {reason}", file=sys.stderr)
+        return 2
+    if not rows:
         return 1
-    rows = results.get()
     if options.json:
         temporary = f"{options.json}.{os.getpid()}.tmp"
         with open(temporary, "w", encoding="utf-8") as file:

@@ -59,10 +59,22 @@ class _Pass:
         self.watches = []  # weak: they live as long as the graphs of the calls
         self.backward = None
         self.ready = {}
+        self.waits = []  # for the other ranks, from mark to mark, within backward
+        self.late = set()  # gradients that were ready after the first wait
         self.steps = []  # an optimizer's step(), from mark to mark, since then
 
-    def last_ready(self, seconds) -> float:
-        return max(seconds(self.backward, mark) for mark in self.ready.values())
+    def ready_times(self, seconds) -> dict:
+        """Since backward began, without waits."""
+        waited = self.waited(seconds)
+        return {name: seconds(self.backward, mark) - (waited if name in self.late else 0.0) for name, mark in self.ready.items()}
+
+    def waited(self, seconds) -> float:
+        return sum(seconds(*wait) for wait in self.waits)
+
+    def until(self, after, seconds) -> float:
+        """From the last gradient to the next call, without waits."""
+        last = min(self.ready, key=lambda name: seconds(self.ready[name], after.called))
+        return seconds(self.ready[last], after.called) - (0.0 if last in self.late else self.waited(seconds))
 
 
 class _Beginning:
@@ -218,7 +230,7 @@ class Capture:
     def _watch_calls(self, module) -> None:
         for part in module.modules():
             if isinstance(part, DistributedDataParallel) and part.process_group.size() > 1:
-                self._unaveraged.append(_Unaveraged(part, self._say))
+                self._unaveraged.append(_Unaveraged(part, self._say, self._on_meeting))
         named = {"with_kwargs": True} if "with_kwargs" in inspect.signature(module.register_forward_pre_hook).parameters else {}
         if getattr(module, "_compiled_call_impl", None) is not None:
             self._handles.append(_CompiledCall(module, self._on_call, self._on_output))
@@ -288,6 +300,16 @@ class Capture:
     def _on_ready(self, name: str) -> None:
         if self._running:
             self._pending.ready[name] = self._clock.mark()
+            if self._pending.waits:
+                self._pending.late.add(name)
+
+    def _on_meeting(self, meet) -> None:
+        """Ranks that do not average meet where averages would hold them together: else the script's next collective, a gather of
+        losses for example, would wait, and be counted as the optimizer's."""
+        began = self._clock.mark()
+        meet()
+        if self._running:
+            self._pending.waits.append((began, self._clock.mark()))
 
     def _on_end(self) -> None:
         self._running = False
@@ -424,12 +446,12 @@ class _Step:
 
     def __init__(self, passes: list, after, seconds):
         first, last = passes[0], passes[-1]
-        self.ready = {name: seconds(last.backward, mark) for name, mark in last.ready.items()}
+        self.ready = last.ready_times(seconds)
         backward = max(self.ready.values())
         # What is left of the time before the last backward when the others took as long as it did.
-        before = seconds(first.called, last.backward)
+        before = seconds(first.called, last.backward) - sum(one.waited(seconds) for one in passes[:-1])
         self.forward = max(0.0, before - (len(passes) - 1) * backward) / len(passes)
-        self.between = None if after is None else min(seconds(mark, after.called) for mark in last.ready.values())
+        self.between = None if after is None else last.until(after, seconds)
         self.optimizer = sum(seconds(*step) for step in last.steps) if last.steps else None
 
 
@@ -497,10 +519,10 @@ class _CompiledCall:
 
 
 class _Unaveraged:
-    """A DistributedDataParallel whose ranks compute each for itself."""
+    """A DistributedDataParallel whose ranks compute each for itself, and meet at the end of a backward that would average."""
 
-    def __init__(self, ddp: DistributedDataParallel, say):
-        self.ddp, self.active, self.handles = ddp, True, []
+    def __init__(self, ddp: DistributedDataParallel, say, met):
+        self.ddp, self.active, self.handles, self.met = ddp, True, [], met
         self.broadcast_buffers, ddp.broadcast_buffers = ddp.broadcast_buffers, False
         how = ""
         try:
@@ -514,6 +536,9 @@ class _Unaveraged:
 
     def _hook(self, _state, bucket):
         if self.active:
+            if bucket.is_last():
+                one = bucket.buffer().new_zeros(1)
+                self.met(lambda: dist.all_reduce(one, group=self.ddp.process_group))
             future = torch.futures.Future()
             future.set_result(bucket.buffer())
             return future
@@ -590,6 +615,7 @@ def _joined(first: _Pass, second: _Pass) -> _Pass:
     """Two passes through parts of a model as one."""
     joined = copy.copy(first)
     joined.ready, joined.steps = {**first.ready, **second.ready}, first.steps + second.steps
+    joined.waits, joined.late = first.waits + second.waits, first.late | second.late
     return joined
 
 

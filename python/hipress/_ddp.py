@@ -204,12 +204,13 @@ def _topology_of(plan: str) -> str:
 
 
 def _machine() -> str:
-    """The same for all processes that share this kernel and this /tmp."""
-    try:
-        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        boot = ""
-    return f"{socket.gethostname()} {boot}"
+    """The same for all processes that share this kernel, this /tmp and this network's loopback."""
+    found = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        found.append(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with contextlib.suppress(OSError):
+        found.append(os.readlink("/proc/thread-self/ns/net"))  # containers may share all but this
+    return " ".join(found)
 
 
 def _gloo_interface() -> str:

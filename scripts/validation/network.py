@@ -10,7 +10,7 @@ import time
 
 PREFIX = "hipress"
 #: In the command lines of programs that make networks.
-MAKERS = (b"validate", b"demo.py")
+MAKERS = (b"validate", b"demo.py", b"bench_hook")
 #: The only one of a host.
 INTERFACE = "eth0"
 #: What shapes each end of a cable. A bucket of 96 KB: with less, offloaded packets of 64 KiB are split, with a timer's

@@ -302,8 +302,16 @@ class Steps(unittest.TestCase):
 
 
 def accumulating(rank, micro_steps):
-    """With no_sync(), as DistributedDataParallel wants it."""
+    """With no_sync(), as DistributedDataParallel wants it; each collective takes 7 s, which are not of the model."""
     clock = Clock()
+    all_reduce, met = torch.distributed.all_reduce, []
+
+    def slow(*arguments, **options):
+        clock.now += 7.0
+        met.append(clock.now)
+        return all_reduce(*arguments, **options)
+
+    torch.distributed.all_reduce = slow
     ddp = DistributedDataParallel(Timed(clock))
     optimizer = timed_sgd(clock, ddp.parameters())
     capture = hipress.capture(ddp, None, optimizer=optimizer)
@@ -315,7 +323,7 @@ def accumulating(rank, micro_steps):
                 with ddp.no_sync() if number < micro_steps - 1 else contextlib.nullcontext():
                     ddp(torch.ones(2, 4)).sum().backward()
             optimizer.step()
-    return facts(capture.text())
+    return {**facts(capture.text()), "met": len(met)}
 
 
 def apart(rank, hooked):
@@ -360,8 +368,8 @@ class Ranks(unittest.TestCase):
         self.assertEqual(ranks.run(1, apart, False)[0][1], [])
 
     def test_micro_steps_of_ddp(self):
-        for found in (ranks.run(1, accumulating, 3) + ranks.run(2, accumulating, 3)):
-            self.assertEqual((found["micro_steps"], found["steps"]), (3, 3))
+        for found, met in zip(ranks.run(1, accumulating, 3) + ranks.run(2, accumulating, 3), (0, 5, 5)):
+            self.assertEqual((found["micro_steps"], found["steps"], found["met"]), (3, 3, met))
             for key, value in (("forward", FORWARD), ("last", BACKWARD), ("optimizer", OPTIMIZER)):
                 self.assertAlmostEqual(found[key], value, 7, key)
             self.assertEqual(set(found["ready"]), {"first.weight", "first.bias", "second.weight", "second.bias"})
