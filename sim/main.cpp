@@ -159,9 +159,8 @@ std::string strategy_of(const Options& options) {
   return options.given.topology ? asked : plans::topology_of_plan(options.plan).value_or(asked);
 }
 
-/// A plan may be for the cluster with its GPUs at another level.
-costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
-  const std::uint32_t nodes = plans::nodes_of_plan(plan).value_or(cluster.nodes);
+/// A plan for so many nodes may be for the cluster with its GPUs at another level.
+costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes) {
   costs::Cluster found = costs::with_nodes(cluster, nodes);
   if (found.nodes != cluster.nodes) spdlog::info("{}", costs::describe_levels(found));
   return found;
@@ -177,7 +176,9 @@ sim::Scenario load(const Options& options) {
   costs::LoadedMachines machines = load_machines(options);
   say(machines.diagnostics);
   for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);
-  costs::Cluster cluster = for_plan(machines.cluster, options.plan);
+  const std::optional<std::uint32_t> planned = plans::nodes_of_plan(options.plan);
+  costs::Cluster cluster =
+      at_level_of(machines.cluster, planned.value_or(machines.cluster.nodes));
   const plans::PlanContext context = {.model = model,
                                       .strategy = strategy,
                                       .nodes = cluster.nodes,
@@ -188,6 +189,7 @@ sim::Scenario load(const Options& options) {
       options.evaluations);
   plans::apply(options.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
+  if (plan.nodes != cluster.nodes) cluster = at_level_of(cluster, plan.nodes);
   plan.gpus_per_node = cluster.gpus_per_node;
   sim::Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),
                          std::move(cluster), network};

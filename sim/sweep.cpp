@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "plans/plan_file.hpp"
@@ -323,7 +324,8 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, Role role) const {
   } catch (const io::InputError& error) {
     spec_.fail(kPlan, value(point, kPlan), error.what());
   }
-  resolved.plan.gpus_per_node = base_cluster_of(point).gpus_per_node;
+  resolved.plan.gpus_per_node =
+      costs::with_nodes(base_cluster_of(point), resolved.plan.nodes).gpus_per_node;
   return resolved;
 }
 
@@ -385,7 +387,7 @@ std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const casync::Plan plan = resolve(point, role).plan;
   require_codecs(point, role, plan);
   const double whole = whole_tasks(point, plan);
-  const bool folds = alike(base_cluster_of(point)) &&
+  const bool folds = alike(costs::with_nodes(base_cluster_of(point), plan.nodes)) &&
                      casync::foldable(model, plan).kind == casync::Foldability::kExact;
   const double tasks = whole / (folds ? plan.nodes : 1);
   if (tasks > kMaxTasks) {
@@ -475,7 +477,8 @@ void Sweep::State::simulate_one(const Job& job) {
   std::copy(machine.begin() + kGraphAxes, machine.end(), at.begin() + kGraphAxes);
   const TaskCosts costs(profiles_[at[kProfile]], shared.plan.algorithms);
   try {
-    const Result result = simulate(*shared.graph, costs, cluster(at),
+    const costs::Cluster machines = costs::with_nodes(cluster(at), shared.plan.nodes);
+    const Result result = simulate(*shared.graph, costs, machines,
                                    {.network = parse_network(value(at, kNetwork).text)});
     shared.outcomes[job.index] = {result.iteration, result.forward, result.compute};
   } catch (const io::InputError& error) {

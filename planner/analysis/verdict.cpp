@@ -73,6 +73,9 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
 /// What it takes for the rival to be the plan, where that is its groups alone.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   if (rival.name.starts_with("ddp") || may_be_plan(problem, rival.plan.plan)) return "";
+  if (rival.plan.plan.nodes != problem.nodes) {
+    return fmt::format(" (N = {}: take --output X.yaml)", rival.plan.plan.nodes);
+  }
   const bool topology = problem.strategy != "best" && rival.plan.plan.strategy != problem.strategy;
   return topology ? " (take --topology BEST)" : " (groups: take --output X.yaml)";
 }

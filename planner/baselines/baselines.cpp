@@ -11,6 +11,7 @@
 #include "io/error.hpp"
 #include "planner/baselines/ddp.hpp"
 #include "planner/problem/choices.hpp"
+#include "planner/problem/levels.hpp"
 #include "planner/search/greedy.hpp"
 #include "planner/search/secopa.hpp"
 #include "planner/timing/evaluator.hpp"
@@ -195,7 +196,8 @@ namespace {
 /// Low rank is not measured by every profile, and is for one GPU per node.
 bool is_left_out(const BaselineRow& row, const Machines& machines) {
   if (row.algorithm.empty() || !is_staged(std::string(row.algorithm))) return false;
-  return machines.cluster.gpus_per_node > 1 || !has_costs(row, machines.profile);
+  const bool whole_nodes = machines.cluster.gpus_per_node > 1 && !as_collectives_see(machines);
+  return whole_nodes || !has_costs(row, machines.profile);
 }
 
 }  // namespace
@@ -205,13 +207,19 @@ namespace {
 int turn_of(const BaselineRow& row) {
   if (row.searches) return 3;
   if (row.grouped) return 1;
-  return row.strategy.empty() ? 2 : 0;  // DDP's have a few large messages
+  return row.is_collective() ? 0 : 2;  // DDP's have a few large messages
 }
 
 }  // namespace
 
 Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines) {
+  if (row.is_collective()) {
+    if (std::optional<costs::Cluster> flat = as_collectives_see(machines)) {
+      const OtherLevels level(problem, machines, *std::move(flat));
+      return simulate_baseline(row, level.problem(), *level.problem().machines);
+    }
+  }
   Baseline best{.name = row.name, .plan = {}, .iteration_s = {}, .diagnostic = {}};
   if (problem.transfer_order == OrderChoice::kNeed) best.transfer_order = sim::TransferOrder::kNeed;
   Problem one = problem;

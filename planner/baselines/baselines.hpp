@@ -27,6 +27,9 @@ struct BaselineRow {
   std::string_view algorithm = {};
   /// `make` simulates many plans.
   bool searches = false;
+
+  /// A library's own, whose nodes are GPUs: as_collectives_see().
+  bool is_collective() const { return !strategy.empty(); }
 };
 
 /// none, fp16, all, threshold_262144, secopa, each gradient alone: those that nothing is simulated

@@ -15,6 +15,7 @@
 #include "planner/baselines/baselines.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/search/passes/runner.hpp"
+#include "planner/problem/levels.hpp"
 #include "planner/search/secopa_costs.hpp"
 #include "planner/search/timeline_search.hpp"
 
@@ -62,7 +63,7 @@ TimedPlan faster_baseline(const Problem& problem, TimedPlan plan) {
       Baseline baseline = simulate_baseline(row, problem, *problem.machines);
       if (!baseline.iteration_s || *baseline.iteration_s >= plan.iteration_s) continue;
       if (!may_be_plan(problem, baseline.plan)) continue;
-      plan = {std::move(baseline.plan), sim::TransferOrder::kReady, *baseline.iteration_s};
+      plan = {std::move(baseline.plan), baseline.transfer_order, *baseline.iteration_s};
     } catch (const io::InputError&) {
       // The profile lacks its algorithm, which the plan may not have either.
     }
@@ -82,7 +83,7 @@ TimedPlan fastest(const Problem& problem, const TimedPlan* other = nullptr) {
   TimedPlan plan =
       faster_baseline(problem, {std::move(found.plan), found.transfer_order, *time.iteration_s});
   if (other != nullptr && other->iteration_s <= plan.iteration_s) plan = *other;
-  return run_passes(problem, plan, {}, other).plan;
+  return run_passes(problem, plan, {}, {.uncompressed = other}).plan;
 }
 
 TimedPlan best_uncompressed(Problem problem) {
@@ -108,7 +109,10 @@ casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
   if (strategies.size() == 1 && !row.grouped) {
     Problem one = problem;
     one.strategy = strategies.front();
-    return row.make(one);
+    if (!row.is_collective()) return row.make(one);
+    std::optional<costs::Cluster> flat = as_collectives_see(*problem.machines);
+    if (!flat) return row.make(one);
+    return row.make(OtherLevels(one, *problem.machines, *std::move(flat)).problem());
   }
   Baseline baseline = simulate_baseline(row, problem, *problem.machines);
   if (!baseline.iteration_s) {

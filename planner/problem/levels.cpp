@@ -1,5 +1,7 @@
 #include "planner/problem/levels.hpp"
 
+#include <utility>
+
 #include "costs/levels.hpp"
 
 namespace hipress::planner {
@@ -15,13 +17,19 @@ std::unique_ptr<const OtherLevels> OtherLevels::of(const Problem& problem,
         "host's link (take --network fair)");
     return nullptr;
   }
-  return std::make_unique<const OtherLevels>(problem, *other);
+  return std::make_unique<const OtherLevels>(problem, machines, *other);
 }
 
-OtherLevels::OtherLevels(const Problem& problem, const costs::Cluster& cluster)
-    : machines_{problem.machines->profile, cluster, problem.machines->network}, problem_(problem) {
+std::optional<costs::Cluster> as_collectives_see(const Machines& machines) {
+  std::optional<costs::Cluster> flat = costs::in_one_level(machines.cluster);
+  if (flat && machines.network == sim::Network::kPort && !costs::is_uniform(*flat)) return {};
+  return flat;
+}
+
+OtherLevels::OtherLevels(const Problem& problem, const Machines& machines, costs::Cluster cluster)
+    : machines_(at_level(machines, std::move(cluster))), problem_(problem) {
   problem_.machines = &machines_;
-  problem_.nodes = cluster.nodes;
+  problem_.nodes = machines_.cluster.nodes;
 }
 
 }  // namespace hipress::planner

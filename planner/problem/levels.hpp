@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,10 @@
 #include "planner/timing/evaluation.hpp"
 
 namespace hipress::planner {
+
+/// The cluster as a library's collective sees it: every GPU a node, so that one job's takes the same
+/// however its cluster is written. None where it is so already, or where that cannot be simulated.
+std::optional<costs::Cluster> as_collectives_see(const Machines& machines);
 
 /// A problem on the same machines with their GPUs at another level (costs/levels.hpp): where nodes
 /// sum gradients over their GPUs first, every GPU as a node, and the other way round.
@@ -19,7 +24,8 @@ class OtherLevels {
   static std::unique_ptr<const OtherLevels> of(const Problem& problem,
                                                std::vector<std::string>& diagnostics);
 
-  OtherLevels(const Problem& problem, const costs::Cluster& cluster);
+  /// On that cluster, all else as `machines` are.
+  OtherLevels(const Problem& problem, const Machines& machines, costs::Cluster cluster);
   OtherLevels(const OtherLevels&) = delete;
   OtherLevels& operator=(const OtherLevels&) = delete;
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "casync/folding.hpp"
+#include "costs/levels.hpp"
 #include "planner/timing/evaluator.hpp"
 #include "sim/folding.hpp"
 #include "sim/graph_size.hpp"
@@ -106,7 +108,26 @@ double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
   return casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario, fold).graph));
 }
 
+/// The machines as a plan for so many nodes has them: with their GPUs at one level or the other.
+class AtPlansLevel {
+ public:
+  AtPlansLevel(const Machines& machines, const casync::Plan& plan) : machines_(machines) {
+    if (plan.nodes == machines.cluster.nodes) return;
+    other_.emplace(at_level(machines, costs::with_nodes(machines.cluster, plan.nodes)));
+  }
+  const Machines& operator*() const { return other_ ? *other_ : machines_; }
+
+ private:
+  const Machines& machines_;
+  std::optional<Machines> other_;
+};
+
 }  // namespace
+
+Machines at_level(const Machines& machines, costs::Cluster cluster) {
+  return {machines.profile, std::move(cluster), machines.network, machines.memory_bytes,
+          machines.budget};
+}
 
 std::function<bool()> stop_of(const Machines& machines) {
   if (!machines.budget) return {};
@@ -127,17 +148,21 @@ bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes)
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines) {
   const double tasks = casync::whole_tasks(model, plan);
-  const Treatment treatment = treatment_of(model, plan, machines, tasks);
+  const AtPlansLevel level(machines, plan);
+  const Treatment treatment = treatment_of(model, plan, *level, tasks);
   return treatment.folds ? tasks / plan.nodes : tasks;
 }
 
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines, sim::TransferOrder order) {
-  return seconds_of(scenario_for(model, plan, machines, order), sim::Fold::kExactly);
+  const AtPlansLevel level(machines, plan);
+  return seconds_of(scenario_for(model, plan, *level, order), sim::Fold::kExactly);
 }
 
 AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
-                                       const Machines& machines, sim::TransferOrder order) {
+                                       const Machines& given, sim::TransferOrder order) {
+  const AtPlansLevel level(given, plan);
+  const Machines& machines = *level;
   AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
   Treatment treatment = treatment_of(model, plan, machines, casync::whole_tasks(model, plan));
   how.fold = treatment.fold;
@@ -151,7 +176,9 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
 }
 
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
-                                    const Machines& machines, sim::TransferOrder order) {
+                                    const Machines& given, sim::TransferOrder order) {
+  const AtPlansLevel level(given, plan);
+  const Machines& machines = *level;
   const AffordableScenario how = affordable_scenario(model, plan, machines, order);
   if (!how.possible) return {std::nullopt, how.diagnostic};
   const bool on_port = how.scenario.network == sim::Network::kPort;

@@ -26,9 +26,14 @@ struct Machines {
   std::shared_ptr<SimulationBudget> budget = nullptr;
 };
 
+/// The same machines with that cluster.
+Machines at_level(const Machines& machines, costs::Cluster cluster);
+
 /// The machines as far as a network knows them: port knows no bursts, so there they are no reason
 /// against folding.
 costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
+
+// Of machines whose GPUs can be at two levels, a plan has the one with as many nodes as it is for.
 
 /// Simulated iteration time in seconds, of a folded graph where that changes nothing.
 /// io::InputError if the profile lacks an algorithm of the plan.

@@ -12,12 +12,18 @@ std::optional<sim::Response> forecast(const models::Model& model, const casync::
   const double slowest = speeds.empty() ? 1 : *std::min_element(speeds.begin(), speeds.end());
   const double compute_s = (models::before_backward_s(model) + models::backward_s(model)) / slowest;
   const sim::TimeOf time_s = [&](const costs::Profile& profile, const costs::Cluster& cluster) {
-    Machines changed = {profile, cluster, machines.network};
-    changed.memory_bytes = machines.memory_bytes;
-    changed.budget = machines.budget;
+    const Machines changed = {profile, cluster, machines.network, machines.memory_bytes,
+                              machines.budget};
     return affordable_iteration(model, plan, changed, order).iteration_s;
   };
   return sim::respond(*iteration_s, compute_s, machines.profile, machines.cluster, time_s, jobs);
+}
+
+std::optional<double> upper_end_s(const Problem& problem, const TimedPlan& plan) {
+  const std::optional<sim::Response> response =
+      forecast(problem.model, plan.plan, plan.transfer_order, plan.iteration_s, *problem.machines);
+  if (!response) return std::nullopt;
+  return sim::interval(*response, costs::spread_of(problem.machines->profile)).p90_s;
 }
 
 }  // namespace hipress::planner

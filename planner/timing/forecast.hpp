@@ -13,4 +13,7 @@ std::optional<sim::Response> forecast(const models::Model& model, const casync::
                                       sim::TransferOrder order, std::optional<double> iteration_s,
                                       const Machines& machines, unsigned jobs = 1);
 
+/// The 90th percentile of the plan's iteration, in seconds; none where it has no forecast.
+std::optional<double> upper_end_s(const Problem& problem, const TimedPlan& plan);
+
 }  // namespace hipress::planner

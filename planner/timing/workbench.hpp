@@ -14,7 +14,8 @@ namespace hipress::planner {
 struct TimedPlan {
   casync::Plan plan;
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
-  double iteration_s = 0;  ///< on the network asked for
+  double iteration_s = 0;              ///< on the network asked for
+  std::optional<double> upper_s = {};  ///< its 90th percentile; none: not known
 };
 
 /// They decide the same, with the same names of algorithms.
@@ -52,7 +53,8 @@ class Workbench {
   /// The candidate's plan, with what no option set says (groups by hand) as in the constructor's
   /// plan.
   casync::Plan make(const Candidate& candidate) const;
-  TimedPlan timed(const Candidate& candidate, double iteration_s) const;
+  TimedPlan timed(const Candidate& candidate, double iteration_s,
+                  std::optional<double> upper_s = {}) const;
   sim::TransferOrder order(const Candidate& candidate) const {
     return choices_.schemes[candidate.scheme].transfer_order;
   }

@@ -50,7 +50,7 @@ void polish(const AnalysisOptions& options, const Problem& problem, const Found&
             Analysis& analysis) {
   Problem limited = problem;
   limited.limits = limits_of_passes(limits_of_search(options, problem.limits), found);
-  PolishedPlan polished = run_passes(limited, analysis.plan, disabled(options), found.uncompressed);
+  PolishedPlan polished = run_passes(limited, analysis.plan, disabled(options), found.rivals);
   analysis.plan = std::move(polished.plan);
   analysis.passes = std::move(polished.reports);
   for (const std::string& warning : polished.warnings) spdlog::warn("{}", warning);

@@ -70,7 +70,7 @@ struct Found {
   std::int64_t evaluations = 0;
   const std::vector<SearchResult::Finalist>& finalists;
   const std::vector<Baseline>& baselines;
-  const TimedPlan* uncompressed = nullptr;  ///< PassContext's
+  Rivals rivals = {};  ///< of the passes
 };
 
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "costs/all_reduce.hpp"
+#include "io/quantity.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "planner/timing/forecast.hpp"
 #include "sim/parallel.hpp"
@@ -63,7 +64,7 @@ std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
   };
   for (const Baseline& baseline : comparison.baselines) {
     if (!baseline.iteration_s || compresses(problem.model, baseline.plan)) continue;
-    if (baseline.plan.nodes == problem.nodes) consider(contender_of(baseline, problem));
+    consider(contender_of(baseline, problem));
   }
   Problem raw = problem;
   raw.algorithms.clear();
@@ -114,6 +115,59 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
   }
 }
 
+void add_responses_of_rivals(const Problem& problem, const Problem& given, Comparison& comparison) {
+  std::vector<Baseline*> rivals;
+  for (Baseline& baseline : comparison.baselines) {
+    if (baseline.iteration_s && may_be_plan(problem, baseline.plan)) rivals.push_back(&baseline);
+  }
+  sim::run_parallel(rivals.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+    Baseline& rival = *rivals[i];
+    rival.response = forecast(problem.model, rival.plan, rival.transfer_order, rival.iteration_s,
+                              *given.machines);
+  });
+}
+
+Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {
+  Rivals rivals;
+  const std::optional<TimedPlan>& raw = comparison.raw;
+  if (raw && may_be_plan(problem, raw->plan)) rivals.uncompressed = &*raw;
+  const bool may_compress = compresses(problem.model, plan);
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s || !may_be_plan(problem, baseline.plan)) continue;
+    if (!may_compress && compresses(problem.model, baseline.plan)) continue;
+    TimedPlan& rival = rivals.others.emplace_back(
+        TimedPlan{baseline.plan, baseline.transfer_order, *baseline.iteration_s});
+    if (baseline.response) {
+      rival.upper_s = sim::interval(*baseline.response, comparison.spread).p90_s;
+    }
+  }
+  return rivals;
+}
+
+std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
+                            const Comparison& comparison) {
+  if (!comparison.planned) return "";
+  constexpr double kNothing = 1e-6;
+  const double planned_s = sim::interval(*comparison.planned, comparison.spread).p90_s;
+  const bool may_compress = compresses(problem.model, plan);
+  const Baseline* lowest = nullptr;
+  double lowest_s = planned_s * (1 - kNothing);
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.response || !may_be_plan(problem, baseline.plan)) continue;
+    if (!may_compress && compresses(problem.model, baseline.plan)) continue;
+    const double upper_s = sim::interval(*baseline.response, comparison.spread).p90_s;
+    if (upper_s >= lowest_s) continue;
+    lowest_s = upper_s;
+    lowest = &baseline;
+  }
+  if (lowest == nullptr) return "";
+  return fmt::format(
+      "baseline {} has a lower 90th percentile ({}, this plan {}) and a longer median ({}, this "
+      "plan {}); no plan that was found has the shorter of both",
+      lowest->name, io::format_duration(lowest_s), io::format_duration(planned_s),
+      io::format_duration(*lowest->iteration_s), io::format_duration(*comparison.planned_s));
+}
+
 void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
                    Comparison& comparison) {
   struct Wanted {
@@ -133,6 +187,7 @@ void add_responses(const Problem& problem, const Problem& given, const TimedPlan
                    &(*contender)->response});
   }
   for (Baseline& baseline : comparison.baselines) {
+    if (baseline.response) continue;
     all.push_back({&baseline.plan, baseline.transfer_order, baseline.iteration_s, given.machines,
                    &baseline.response});
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "planner/analysis/verdict.hpp"
+#include "planner/search/passes/pass.hpp"
 #include "planner/search/search.hpp"
 
 /// What hipress-plan lays beside the plan that it found.
@@ -25,8 +26,21 @@ void consider_compressed(const Problem& problem, const Problem& given, const Tim
 /// that may be the plan is its result.
 void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found);
 
-/// How all times depend on what is uncertain, as far as the budget allows. `problem` is that of the
-/// plan, `given` that of the baselines, which may have the GPUs at another level.
+/// How the times of those baselines that may be the plan depend on what is uncertain, as far as the
+/// budget allows: what passes have to know. `problem` is that of the plan, `given` that of the
+/// baselines, which may have the GPUs at another level.
+void add_responses_of_rivals(const Problem& problem, const Problem& given, Comparison& comparison);
+
+/// What passes must not make the plan slower than: what may be the plan, too, and compresses
+/// nothing where the plan compresses nothing. The result points into `comparison`.
+Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
+
+/// "baseline all has a lower 90th percentile …", where none that was found keeps both it and the
+/// plan's median; empty where the plan has the lowest of these rivals, or it is not known.
+std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
+                            const Comparison& comparison);
+
+/// The same of all times. Baselines that are known already are left as they are.
 void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
                    Comparison& comparison);
 

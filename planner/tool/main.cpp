@@ -102,7 +102,8 @@ struct Request {
   costs::Profile profile;                     ///< of the machines
   costs::Profile secopa_profile;              ///< of SeCoPa's formulas
   std::optional<planner::Machines> machines;  ///< made by read_machines()
-  /// The GPUs at another level, for which half of the budget is then; null: they stay.
+  /// The GPUs at another level, for which half of the budget is then; null: they stay. A plan of
+  /// SeCoPa's text is for the given level, and may have its rival at another.
   std::unique_ptr<const planner::OtherLevels> other;
 
  private:
@@ -128,7 +129,7 @@ Request::Request(const Options& given, const planner::SearchRow& row)
     io::require_writable(options.output);
     if (!options.yaml()) plans::require_text_names(model);
   }
-  if (optimises() && problem.strategy == "best" && options.yaml()) {
+  if (optimises() && problem.strategy == "best") {
     other = planner::OtherLevels::of(problem, diagnostics);
   }
 }
@@ -207,6 +208,12 @@ void consider_uncompressed(const Request& request, const planner::Problem& probl
 /// Searches with the GPUs at another level; that plan is the outcome if it is faster.
 void search_other_levels(const Request& request, Outcome& outcome) {
   const planner::Problem& other = request.other->problem();
+  if (!request.options.yaml()) {
+    const std::optional<planner::TimedPlan> raw = outcome.comparison.raw;
+    consider_uncompressed(request, other, outcome);
+    outcome.comparison.raw = raw;
+    return;
+  }
   planner::SearchResult& found = outcome.found;
   planner::SearchResult result =
       find_plan(request, other, request.share_of_level() * request.share_of_search());
@@ -253,19 +260,16 @@ void analyse(const Request& request, Outcome& outcome) {
         "{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
         found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
   }
-  const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
-  const bool may_be_raw = raw && raw->plan.nodes == outcome.problem->nodes &&
-                          planner::may_be_plan(*outcome.problem, raw->plan);
   const std::vector<planner::Baseline> none;
   const bool at_given_levels = outcome.problem == &request.problem;
-  outcome.analysis =
-      planner::analyse(options.analysis, *outcome.problem, request.search,
-                       {.plan = {found.plan, found.transfer_order, *planned_s},
-                        .search_s = outcome.search_s,
-                        .evaluations = found.evaluations,
-                        .finalists = found.finalists,
-                        .baselines = at_given_levels ? outcome.comparison.baselines : none,
-                        .uncompressed = may_be_raw ? &*raw : nullptr});
+  outcome.analysis = planner::analyse(
+      options.analysis, *outcome.problem, request.search,
+      {.plan = {found.plan, found.transfer_order, *planned_s},
+       .search_s = outcome.search_s,
+       .evaluations = found.evaluations,
+       .finalists = found.finalists,
+       .baselines = at_given_levels ? outcome.comparison.baselines : none,
+       .rivals = planner::rivals_of(*outcome.problem, found.plan, outcome.comparison)});
   const planner::Analysis& analysis = outcome.analysis;
   found.plan = analysis.plan.plan;
   found.transfer_order = analysis.plan.transfer_order;
@@ -363,6 +367,9 @@ Outcome find(const Request& request) {
                                  {found.plan, found.transfer_order, *least_found_s}, comparison);
   }
   if (comparison.planned_s) take_advised(request, outcome);
+  if (request.optimises() && comparison.planned_s) {
+    planner::add_responses_of_rivals(*outcome.problem, problem, comparison);
+  }
   analyse(request, outcome);
   comparison.proved_optimal = found.proven && comparison.planned_s <= least_found_s;
   if (found.proven) {
@@ -384,6 +391,10 @@ Outcome find(const Request& request) {
   planner::add_responses(*outcome.problem, problem,
                          {found.plan, found.transfer_order, comparison.planned_s.value_or(0)},
                          comparison);
+  if (std::string said = planner::about_upper_end(*outcome.problem, found.plan, comparison);
+      request.optimises() && !said.empty()) {
+    found.diagnostics.push_back(std::move(said));
+  }
   consider_dense(request, outcome);
   outcome.verdict = planner::judge(*outcome.problem, found.plan, comparison);
   planner::weaken(models::missing_times(request.model), outcome.verdict, comparison);

@@ -179,15 +179,21 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                seconds ? with_interval(*seconds, response, comparison.spread) : "not simulated",
                what);
   };
+  // Of several GPUs per host, either the GPUs or the hosts are nodes.
+  const auto said = [&](std::string_view what, const casync::Plan& plan) {
+    const bool other_level = !plan.decisions.empty() && plan.nodes != problem.nodes;
+    return other_level ? fmt::format("{}; N = {}", what, plan.nodes) : std::string(what);
+  };
   for (const Baseline& baseline : comparison.baselines) {
     line(baseline.name, baseline.iteration_s, baseline.response,
-         find_baseline(baseline.name)->help);
+         said(find_baseline(baseline.name)->help, baseline.plan));
   }
   if (const auto& raw = comparison.uncompressed) {
-    line("best uncompressed", raw->plan.iteration_s, raw->response,
-         raw->name.empty() ? "searched, with bulk groups" : find_baseline(raw->name)->help);
+    const std::string_view what =
+        raw->name.empty() ? "searched, with bulk groups" : find_baseline(raw->name)->help;
+    line("best uncompressed", raw->plan.iteration_s, raw->response, said(what, raw->plan.plan));
   }
-  line("this plan", comparison.planned_s, comparison.planned, "");
+  line("this plan", comparison.planned_s, comparison.planned, "as it is written");
   const bool all_ranges =
       comparison.planned && std::ranges::all_of(comparison.baselines, [](const Baseline& one) {
         return !one.iteration_s || one.response;

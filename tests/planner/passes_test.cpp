@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "io/error.hpp"
+#include "planner/baselines/baselines.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "planner/search/passes/runner.hpp"
 #include "planner/search/timeline_search.hpp"
+#include "planner/timing/forecast.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {
@@ -183,8 +186,10 @@ TEST_CASE("No gradient is compressed that could be raw within the tolerance") {
         std::find_if(polished.reports.begin(), polished.reports.end(),
                      [](const PassReport& pass) { return pass.name == "more_accurate"; });
     REQUIRE(report != polished.reports.end());
-    const double limit_s = report->iteration_before_s * (1 + kTolerance);
-    CHECK(polished.plan.iteration_s <= limit_s);
+    const Ceiling ceiling = report->ceiling;
+    CHECK(ceiling.iteration_s <= report->iteration_before_s * (1 + kTolerance));
+    REQUIRE(ceiling.upper_s);
+    CHECK(is_within(ceiling, polished.plan));
     const Choices choices = choices_of(problem);
     for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
       if (polished.plan.plan.decisions[g].algorithm == casync::kRaw) continue;
@@ -193,11 +198,62 @@ TEST_CASE("No gradient is compressed that could be raw within the tolerance") {
         if (option.algorithm != casync::kRaw) continue;
         casync::Plan raw = polished.plan.plan;
         raw.decisions[g] = option;
-        CHECK(timed(problem, std::move(raw)).iteration_s > limit_s);
+        TimedPlan changed = timed(problem, std::move(raw));
+        changed.upper_s = upper_end_s(problem, changed);
+        CHECK_FALSE(is_within(ceiling, changed));
       }
     }
   }
   CHECK(compressing > 100);
+}
+
+/// Those that may be the plan, with their intervals' upper ends.
+std::vector<TimedPlan> rivals_among_baselines(const Problem& problem) {
+  std::vector<TimedPlan> rivals;
+  for (const Baseline& baseline : simulate_baselines(problem, *problem.machines)) {
+    if (!baseline.iteration_s || !may_be_plan(problem, baseline.plan)) continue;
+    TimedPlan rival = {baseline.plan, baseline.transfer_order, *baseline.iteration_s};
+    rival.upper_s = upper_end_s(problem, rival);
+    rivals.push_back(std::move(rival));
+  }
+  return rivals;
+}
+
+TEST_CASE(
+    "A polished plan is no slower than a baseline, neither in the median nor in the upper end") {
+  constexpr double kNothing = 1 + 1e-6;
+  int compared = 0, in_between = 0, lower = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    RandomProblem random(seed, {.least_gradients = 2, .most_gradients = 12, .most_nodes = 8});
+    Problem problem = random.problem(seed % 2 == 0 ? sim::Network::kFair : sim::Network::kPort);
+    if (seed % 3 == 0) problem.grouping = Grouping::kAny;
+    problem.limits.evaluations = 400;
+    TimedPlan found = timed(problem, search_timeline(problem).plan);
+    Rivals rivals = {.others = rivals_among_baselines(problem)};
+    double least_upper_s = std::numeric_limits<double>::infinity();
+    for (const TimedPlan& rival : rivals.others) {
+      if (rival.iteration_s < found.iteration_s) found = rival;
+      least_upper_s = std::min(least_upper_s, *rival.upper_s);
+    }
+    problem.limits.evaluations = 10'000;
+    const PolishedPlan polished = run_passes(problem, found, {}, rivals);
+    CHECK(polished.warnings.empty());
+    const TimedPlan& plan = polished.plan;
+    REQUIRE(plan.upper_s);
+    CHECK(*plan.upper_s == Approx(*upper_end_s(problem, plan)));
+    for (const TimedPlan& rival : rivals.others) {
+      ++compared;
+      CHECK(plan.iteration_s <= rival.iteration_s * kNothing);
+      if (rival.iteration_s <= plan.iteration_s) CHECK(*plan.upper_s <= *rival.upper_s * kNothing);
+    }
+    // Of two baselines one may have the shorter median, the other the lower upper end.
+    in_between += *plan.upper_s > least_upper_s * kNothing;
+    lower += *plan.upper_s < *upper_end_s(problem, found);
+  }
+  CHECK(compared > 1000);
+  CHECK(in_between <= 4);
+  CHECK(lower >= 20);
 }
 
 TEST_CASE("A plan without compression is taken where it is within the tolerance") {
@@ -212,7 +268,7 @@ TEST_CASE("A plan without compression is taken where it is within the tolerance"
   TimedPlan before = lossy;
   before.iteration_s = raw.iteration_s / 1.3;  // what the pass is to believe
   Budget budget(problem.limits);
-  const PassContext context = {problem, budget, 1, &raw};
+  const PassContext context = {problem, budget, 1, {.uncompressed = &raw}};
   CHECK(same_plan(more_accurate(context, before), raw));
 }
 
@@ -247,9 +303,9 @@ TEST_CASE("A pass that breaks the plan is named") {
   for (const Pass& broken : {Pass{"cuts", "", no_partitions}, Pass{"picks", "", no_such_algorithm},
                              Pass{"forgets", "", forgets_a_gradient}}) {
     const std::array rows = {broken};
-    CHECK_THROWS_WITH(run_passes(problem, before, {}, nullptr, rows),
+    CHECK_THROWS_WITH(run_passes(problem, before, {}, {}, rows),
                       Contains("'" + std::string(broken.name) + "'") && Contains("internal"));
-    CHECK(run_passes(problem, before, {std::string(broken.name)}, nullptr, rows).reports.empty());
+    CHECK(run_passes(problem, before, {std::string(broken.name)}, {}, rows).reports.empty());
   }
 }
 
@@ -258,7 +314,7 @@ TEST_CASE("A pass that makes the plan slower is undone with a warning") {
   const Problem problem = limited(random, sim::Network::kPort);
   const TimedPlan before = all_compressed(problem);
   const std::array rows = {Pass{"slows", "", thousands_of_partitions}};
-  const PolishedPlan polished = run_passes(problem, before, {}, nullptr, rows);
+  const PolishedPlan polished = run_passes(problem, before, {}, {}, rows);
   CHECK(same_plan(polished.plan, before));
   CHECK_FALSE(polished.reports.at(0).changed);
   REQUIRE(polished.warnings.size() == 1);

@@ -108,15 +108,36 @@ TEST_CASE_METHOD(PlanFixture,
   write("one_level.yaml",
         "nodes: 8\nnodes_per_host: 4\nhost_link: {bandwidth: 250GB/s, overhead: "
         "5us}\nlink: {bandwidth: 100Gbps, overhead: 10us, latency: 10us}\n");
+  std::vector<nlohmann::json> ddp;
+  std::vector<double> saved;
   for (const char* cluster : {"two_levels.yaml", "one_level.yaml"}) {
-    CAPTURE(cluster);
+    for (const char* output : {"x.yaml", "x.txt"}) {
+      CAPTURE(cluster, output);
+      const ToolRun done = run(fmt::format(
+          "hipress-plan --input vgg19 --profile a100-100g --bandwidth 10Gbps --cluster {} "
+          "--topology BEST --output {} --evaluations 2000 --json",
+          cluster, output));
+      CAPTURE(done.err);
+      REQUIRE(done.status == 0);
+      const nlohmann::json report = nlohmann::json::parse(done.out);
+      nlohmann::json& baselines = ddp.emplace_back();
+      for (const char* name : {"ddp", "ddp_fp16", "ddp_powersgd"}) {
+        baselines.push_back(report.at("baselines").at(name));
+        CHECK(baselines.back().is_number());
+      }
+      saved.push_back(1 - report.at("predicted_iteration_s").get<double>() /
+                              report.at("best_uncompressed_s").get<double>());
+    }
     const ToolRun done = run(fmt::format(
-        "hipress-plan --input vgg19 --profile a100-100g --cluster {} --topology BEST --output "
-        "x.yaml --evaluations 200 --json",
+        "hipress-sim --input vgg19 --profile a100-100g --bandwidth 10Gbps --cluster {} --plan ddp "
+        "--json",
         cluster));
-    CAPTURE(done.err);
     REQUIRE(done.status == 0);
-    CHECK(nlohmann::json::parse(done.out).at("predicted_iteration_s").get<double>() > 0);
+    CHECK(nlohmann::json::parse(done.out).at("iteration_s") == ddp.front().front());
+  }
+  for (std::size_t i = 0; i < ddp.size(); ++i) {
+    CHECK(ddp[i] == ddp.front());
+    CHECK(saved[i] == Approx(saved.front()).margin(0.01));
   }
 }
 
@@ -556,17 +577,18 @@ TEST_CASE_METHOD(PlanFixture, "Passes are listed, reported and left out on reque
     for (const auto& pass : passes) {
       CHECK(pass.at("s").get<double>() >= 0);
       CHECK(pass.at("changed").is_boolean());
-      const bool for_accuracy = pass.at("name") == "more_accurate";
+      const bool for_accuracy =
+          pass.at("name") == "more_accurate" || pass.at("name") == "lower_upper_end";
       CHECK(pass.at("iteration_after_s").get<double>() <=
             pass.at("iteration_before_s").get<double>() * (for_accuracy ? 1.005 : 1));
       found.push_back(pass.at("name"));
     }
     return found;
   };
-  CHECK(names("") == std::vector<std::string>{"scheme", "more_accurate", "fewer_partitions",
-                                              "unused_algorithms"});
+  CHECK(names("") == std::vector<std::string>{"scheme", "lower_upper_end", "more_accurate",
+                                              "fewer_partitions", "unused_algorithms"});
   CHECK(names(" --disable-pass scheme,fewer_partitions") ==
-        std::vector<std::string>{"more_accurate", "unused_algorithms"});
+        std::vector<std::string>{"lower_upper_end", "more_accurate", "unused_algorithms"});
 }
 
 TEST_CASE_METHOD(PlanFixture, "Option --explain says why of every gradient, in text and JSON") {

@@ -417,7 +417,7 @@ TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
                              .algorithms = {algorithm("powersgd(rank=1)")},
                              .decisions = {{0, 1}, {casync::kRaw, 1}, {0, 1}}}};
   plan.iteration_s = simulated_iteration_s(model, plan.plan, machines);
-  const PolishedPlan polished = run_passes(problem, plan, {}, nullptr);
+  const PolishedPlan polished = run_passes(problem, plan, {});
   CHECK(polished.plan.iteration_s <= plan.iteration_s);
   CHECK(polished.plan.plan.decisions[2].algorithm == casync::kRaw);  // hidden: raw is free
   // What w takes with rank 1 is less than with 4 or raw, so it stays.
@@ -432,7 +432,7 @@ TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
     model.gradients[1].ready_s = 0.0;
     model.gradients[0] = {.name = "w", .elements = 256 * 256, .ready_s = 0.2, .shape = {256, 256}};
     plan.iteration_s = simulated_iteration_s(model, plan.plan, steps);
-    const PolishedPlan higher = run_passes(problem, plan, {}, nullptr);
+    const PolishedPlan higher = run_passes(problem, plan, {});
     const casync::Decision& chosen = higher.plan.plan.decisions[0];
     REQUIRE(chosen.algorithm != casync::kRaw);
     // 256·4 numbers are 4096 bytes: as fast as rank 1.

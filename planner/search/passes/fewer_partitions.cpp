@@ -25,7 +25,7 @@ std::vector<std::uint16_t> coarser_cut(const Workbench& bench, std::size_t g,
 }  // namespace
 
 TimedPlan fewer_partitions(const PassContext& context, const TimedPlan& plan) {
-  return change_within(plan.iteration_s, context, plan, coarser_cut);
+  return change_within(context.ceiling(plan, false), context, plan, coarser_cut);
 }
 
 }  // namespace hipress::planner

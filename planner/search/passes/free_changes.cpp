@@ -1,9 +1,8 @@
 #include "planner/search/passes/free_changes.hpp"
 
-#include <span>
+#include <utility>
 
 #include "casync/layout.hpp"
-#include "planner/search/moves.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -38,25 +37,26 @@ std::vector<Move::Change> choose(double slack, const PassContext& context, Workb
   return changes;
 }
 
-/// Accepts what leaves the iteration on the network asked for within a limit.
+/// Accepts what stays within a ceiling.
 class Acceptance {
  public:
-  Acceptance(double limit_s, const PassContext& context, Workbench& bench, double iteration_s)
-      : limit_s_(limit_s),
+  Acceptance(const Ceiling& ceiling, const PassContext& context, Workbench& bench,
+             const TimedPlan& plan, bool descends)
+      : ceiling_(ceiling),
         context_(context),
         bench_(bench),
+        descends_(descends),
         accepted_(bench.plan()),
-        iteration_s_(iteration_s) {}
+        plan_(plan) {}
 
   void take(Changes changes) {
     if (changes.empty() || context_.over()) return;
     Candidate changed = accepted_;
     for (const Move::Change& change : changes) changed.options[change.gradient] = change.option;
-    const std::optional<double> time_s = bench_.time_s(changed);
-    context_.budget.count(1);
-    if (time_s && *time_s <= limit_s_) {
+    std::optional<TimedPlan> fits = fitting(ceiling_, context_, bench_, changed);
+    if (fits && (!descends_ || fits->upper_s < plan_.upper_s)) {
       accepted_ = std::move(changed);
-      iteration_s_ = *time_s;
+      plan_ = std::move(*fits);
       return;
     }
     if (changes.size() == 1) return;
@@ -65,25 +65,30 @@ class Acceptance {
     take(changes.subspan(half));
   }
 
-  TimedPlan result() const { return bench_.timed(accepted_, iteration_s_); }
+  TimedPlan result() const { return plan_; }
 
  private:
-  const double limit_s_;
+  const Ceiling& ceiling_;
   const PassContext& context_;
   Workbench& bench_;
+  const bool descends_;
   Candidate accepted_;
-  double iteration_s_;
+  TimedPlan plan_;
 };
 
 }  // namespace
 
-TimedPlan change_within(double limit_s, const PassContext& context, const TimedPlan& plan,
+TimedPlan change_within(const Ceiling& ceiling, const PassContext& context, const TimedPlan& plan,
                         const Preference& preference) {
   Workbench bench(context.problem, plan);
-  const double slack = plan.iteration_s > 0 ? limit_s / plan.iteration_s - 1 : 0;
+  const double slack = plan.iteration_s > 0 ? ceiling.iteration_s / plan.iteration_s - 1 : 0;
   const std::vector<Move::Change> changes = choose(slack, context, bench, preference);
-  if (changes.empty()) return plan;
-  Acceptance acceptance(limit_s, context, bench, plan.iteration_s);
+  return accept(changes, ceiling, context, bench, plan);
+}
+
+TimedPlan accept(Changes changes, const Ceiling& ceiling, const PassContext& context,
+                 Workbench& bench, const TimedPlan& plan, bool descends) {
+  Acceptance acceptance(ceiling, context, bench, plan, descends);
   acceptance.take(changes);
   return acceptance.result();
 }

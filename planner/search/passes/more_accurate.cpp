@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "planner/search/passes/free_changes.hpp"
 
@@ -26,12 +27,12 @@ std::vector<std::uint16_t> finer(const Workbench& bench, std::size_t g, std::uin
 /// estimates, or changes of several at once, did not find.
 class RawOneByOne {
  public:
-  RawOneByOne(double limit_s, const PassContext& context, const TimedPlan& plan)
-      : limit_s_(limit_s),
+  RawOneByOne(const Ceiling& ceiling, const PassContext& context, const TimedPlan& plan)
+      : ceiling_(ceiling),
         context_(context),
         bench_(context.problem, plan),
         current_(bench_.plan()),
-        iteration_s_(plan.iteration_s) {}
+        plan_(plan) {}
 
   TimedPlan run() {
     bool again = true;
@@ -39,7 +40,7 @@ class RawOneByOne {
       again = false;
       for (std::size_t g = 0; g < current_.options.size(); ++g) again = make_raw(g) || again;
     }
-    return bench_.timed(current_, iteration_s_);
+    return plan_;
   }
 
  private:
@@ -50,10 +51,8 @@ class RawOneByOne {
       if (bench_.coarseness_of(g, option).place > 0) break;
       if (context_.over()) break;
       current_.options[g] = option;
-      context_.budget.count(1);
-      const std::optional<double> time_s = bench_.time_s(current_);
-      if (time_s && *time_s <= limit_s_) {
-        iteration_s_ = *time_s;
+      if (std::optional<TimedPlan> fits = fitting(ceiling_, context_, bench_, current_)) {
+        plan_ = std::move(*fits);
         return true;
       }
     }
@@ -61,22 +60,21 @@ class RawOneByOne {
     return false;
   }
 
-  const double limit_s_;
+  const Ceiling& ceiling_;
   const PassContext& context_;
   Workbench bench_;
   Candidate current_;
-  double iteration_s_;
+  TimedPlan plan_;
 };
 
 }  // namespace
 
 TimedPlan more_accurate(const PassContext& context, const TimedPlan& plan) {
-  const double limit_s = plan.iteration_s * (1 + context.problem.tolerance);
-  if (context.uncompressed && context.uncompressed->iteration_s <= limit_s) {
-    return *context.uncompressed;
-  }
-  const TimedPlan finer_plan = change_within(limit_s, context, plan, finer);
-  return RawOneByOne(limit_s, context, finer_plan).run();
+  const Ceiling ceiling = context.ceiling(plan, true);
+  const TimedPlan* const uncompressed = context.rivals.uncompressed;
+  if (uncompressed && is_within(ceiling, *uncompressed)) return *uncompressed;
+  const TimedPlan finer_plan = change_within(ceiling, context, plan, finer);
+  return RawOneByOne(ceiling, context, finer_plan).run();
 }
 
 }  // namespace hipress::planner

@@ -1,3 +1,6 @@
+#include <optional>
+#include <utility>
+
 #include "planner/search/passes/pass.hpp"
 
 namespace hipress::planner {
@@ -15,20 +18,20 @@ int differences(const Scheme& a, const Scheme& b) {
 
 TimedPlan refine_scheme(const PassContext& context, const TimedPlan& plan) {
   Workbench bench(context.problem, plan);
+  const Ceiling ceiling = context.ceiling(plan, false);
   Candidate best = bench.plan();
-  double best_s = plan.iteration_s;
+  TimedPlan best_plan = plan;
   const std::vector<Scheme>& schemes = bench.choices().schemes;
   for (std::uint32_t i = 0; i < schemes.size() && !context.over(); ++i) {
     if (differences(schemes[i], schemes[best.scheme]) != 1) continue;
     Candidate changed = best;
     changed.scheme = i;
-    const std::optional<double> time_s = bench.time_s(changed);
-    context.budget.count(1);
-    if (!time_s || *time_s >= best_s) continue;
+    std::optional<TimedPlan> fits = fitting(ceiling, context, bench, changed);
+    if (!fits || fits->iteration_s >= best_plan.iteration_s) continue;
     best = std::move(changed);
-    best_s = *time_s;
+    best_plan = std::move(*fits);
   }
-  return best == bench.plan() ? plan : bench.timed(best, best_s);
+  return best_plan;
 }
 
 }  // namespace hipress::planner

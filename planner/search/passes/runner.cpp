@@ -11,6 +11,7 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
+#include "planner/timing/forecast.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -21,6 +22,9 @@ constexpr double kMaxCheckedTasks = 200e3;  // of a graph that is expanded to be
 constexpr std::array kPasses = {
     Pass{"scheme", "other bulk groups, batches or transfer order where that is faster",
          refine_scheme},
+    Pass{"lower_upper_end",
+         "a 90th percentile no higher than any baseline's, where the iteration is no longer",
+         lower_upper_end, true},
     Pass{"more_accurate",
          "raw, half precision or finer algorithms where that costs no more than --tolerance",
          more_accurate, true},
@@ -59,7 +63,9 @@ std::optional<double> time_s(const Problem& problem, const TimedPlan& plan) {
 PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& plan,
                     std::vector<std::string>& warnings) {
   const auto start = std::chrono::steady_clock::now();
-  PassReport report = {.name = std::string(pass.name), .iteration_before_s = plan.iteration_s};
+  PassReport report = {.name = std::string(pass.name),
+                       .iteration_before_s = plan.iteration_s,
+                       .ceiling = context.ceiling(plan, pass.for_accuracy)};
   TimedPlan changed = pass.run(context, plan);
   report.changed = !same_plan(changed, plan);
   if (report.changed) {
@@ -69,10 +75,12 @@ PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& pla
           pass.name, wrong, pass.name));
     }
     const std::optional<double> after_s = time_s(context.problem, changed);
-    const double slack = pass.for_accuracy ? context.problem.tolerance : 0;
-    if (after_s && *after_s <= plan.iteration_s * (1 + slack)) {
+    changed.iteration_s = after_s.value_or(0);
+    if (after_s && report.ceiling.upper_s && !changed.upper_s) {
+      changed.upper_s = upper_end_s(context.problem, changed);
+    }
+    if (after_s && is_within(report.ceiling, changed)) {
       plan = std::move(changed);
-      plan.iteration_s = *after_s;
     } else {
       warnings.push_back(fmt::format(
           "pass '{}' {} and was undone", pass.name,
@@ -89,20 +97,65 @@ PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& pla
 
 std::span<const Pass> passes() { return kPasses; }
 
+Ceiling PassContext::ceiling(const TimedPlan& plan, bool for_accuracy) const {
+  Ceiling ceiling = {plan.iteration_s, plan.upper_s};
+  if (!for_accuracy) return ceiling;
+  const double slack = 1 + problem.tolerance;
+  const auto longest = [&](double own_s, double allowed_s, std::optional<double> rival_s) {
+    return std::max(own_s, std::min(allowed_s, rival_s.value_or(allowed_s)));
+  };
+  std::optional<double> iteration_s, upper_s;
+  for (const TimedPlan& rival : rivals.others) {
+    iteration_s = std::min(iteration_s.value_or(rival.iteration_s), rival.iteration_s);
+    if (rival.upper_s) upper_s = std::min(upper_s.value_or(*rival.upper_s), *rival.upper_s);
+  }
+  const double tolerated_s = (fastest_s > 0 ? fastest_s : plan.iteration_s) * slack;
+  ceiling.iteration_s = longest(plan.iteration_s, tolerated_s, iteration_s);
+  if (plan.upper_s) ceiling.upper_s = longest(*plan.upper_s, *plan.upper_s * slack, upper_s);
+  return ceiling;
+}
+
+bool is_within(const Ceiling& ceiling, const TimedPlan& plan) {
+  constexpr double kRounding = 1 + 1e-9;  // of an upper end, which is put together of shares
+  if (plan.iteration_s > ceiling.iteration_s) return false;
+  return !ceiling.upper_s || !plan.upper_s || *plan.upper_s <= *ceiling.upper_s * kRounding;
+}
+
+std::optional<TimedPlan> fitting(const Ceiling& ceiling, const PassContext& context,
+                                 Workbench& bench, const Candidate& candidate) {
+  const std::optional<double> time_s = bench.time_s(candidate);
+  context.budget.count(1);
+  if (!time_s || *time_s > ceiling.iteration_s) return std::nullopt;
+  TimedPlan plan = bench.timed(candidate, *time_s);
+  if (ceiling.upper_s) {
+    plan.upper_s = upper_end_s(context.problem, plan);
+    context.budget.count(2);
+  }
+  if (!is_within(ceiling, plan)) return std::nullopt;
+  return plan;
+}
+
 PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
-                        const std::vector<std::string>& disabled, const TimedPlan* uncompressed,
+                        const std::vector<std::string>& disabled, const Rivals& rivals,
                         std::span<const Pass> rows) {
   PolishedPlan polished = {.plan = plan, .reports = {}, .warnings = {}};
   Budget budget(problem.limits);
+  if (!polished.plan.upper_s && !budget.over()) {
+    polished.plan.upper_s = upper_end_s(problem, polished.plan);
+    budget.count(2);
+  }
+  double fastest_s = plan.iteration_s;
   std::size_t ran = 0;
   const SimulationBudget* simulations = problem.machines->budget.get();
   for (const Pass& pass : rows) {
     if (budget.interrupted() || (simulations && simulations->over())) break;
     ++ran;
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
-    const PassContext context = {
-        problem, budget, static_cast<double>(ran) / static_cast<double>(rows.size()), uncompressed};
+    const PassContext context = {problem, budget,
+                                 static_cast<double>(ran) / static_cast<double>(rows.size()),
+                                 rivals, fastest_s};
     polished.reports.push_back(run_pass(pass, context, polished.plan, polished.warnings));
+    fastest_s = std::min(fastest_s, polished.plan.iteration_s);
   }
   return polished;
 }

@@ -13,6 +13,7 @@ struct PassReport {
   std::string name;
   double seconds = 0;  ///< that it took
   double iteration_before_s = 0, iteration_after_s = 0;
+  Ceiling ceiling = {};  ///< that the pass had to keep to
   bool changed = false;
 };
 
@@ -23,13 +24,11 @@ struct PolishedPlan {
 };
 
 /// Runs `rows` in their order but for those named in `disabled`, within Problem::limits, and
-/// verifies each one's plan: verify(), and that its iteration on the network asked for is not
-/// longer, or within Problem::tolerance where it is for accuracy; else it is undone and a warning
-/// names the pass. `uncompressed` is PassContext's. std::logic_error that names a pass whose plan
-/// is impossible.
+/// verifies each one's plan: verify(), and that it is within PassContext::ceiling(); else it is
+/// undone and a warning names the pass. std::logic_error that names a pass whose plan is
+/// impossible.
 PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
-                        const std::vector<std::string>& disabled,
-                        const TimedPlan* uncompressed = nullptr,
+                        const std::vector<std::string>& disabled, const Rivals& rivals = {},
                         std::span<const Pass> rows = passes());
 
 /// "scheme,more_accurate" as names of passes; io::InputError that proposes one for unknown names.
