@@ -51,6 +51,9 @@ struct Strategy {
                ///< in half precision go by `dense`
   };
   Form form = Form::kAny;
+  /// How often a node's values are encoded on their longest way into the mean, each time from what
+  /// was decoded before. Null: once a hop, as in a ring.
+  int (*encodings)(std::uint32_t nodes) = nullptr;
   /// Rotating the nodes by one makes partition k of what a node does partition k+1 of what the next
   /// node does (casync/folding.hpp).
   bool rotates = false;
@@ -65,6 +68,9 @@ struct Strategy {
   /// Of the form kEncoded: what carries everything else, unless the plan says it.
   std::string_view dense = {};
 
+  int encodings_of(std::uint32_t nodes) const {
+    return encodings != nullptr ? encodings(nodes) : static_cast<int>(nodes);
+  }
   bool has_coarse() const { return coarse != nullptr || form == Form::kWhole; }
   bool has_bound() const { return bound != nullptr || form == Form::kWhole; }
 };

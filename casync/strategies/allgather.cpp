@@ -123,6 +123,7 @@ const Strategy kAllGather = {
     .expand = expand,
     .tasks_per_partition = tasks,
     .form = Strategy::Form::kEncoded,
+    .encodings = [](std::uint32_t) { return 1; },
     .rotates = true,
     .coarse = add_coarse,
     .bound = &kBound,

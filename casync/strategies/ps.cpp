@@ -162,6 +162,7 @@ const Strategy kPs = {
     .help = "parameter servers co-located with the workers, one per partition",
     .expand = expand,
     .tasks_per_partition = tasks_of_messages,
+    .encodings = [](std::uint32_t nodes) { return nodes == 1 ? 1 : 2; },  // worker and server
     .rotates = true,
     .coarse = add_coarse,
     .bound = &kBound,

@@ -58,8 +58,11 @@ int AccuracyOrder::coarseness(std::string_view name) const {
                   io::quote(name), kRawName, kernels::algorithm_names()));
 }
 
-Coarseness AccuracyOrder::given_up(std::string_view name) const {
-  return {.place = coarseness(name), .negative_rank = -rank_of(name)};
+Coarseness AccuracyOrder::given_up(std::string_view name, int encodings) const {
+  const int place = coarseness(name);
+  return {.place = place,
+          .encodings = place > 0 ? encodings : 0,
+          .negative_rank = -rank_of(name)};
 }
 
 bool AccuracyOrder::is_assumed(std::string_view name) const {

@@ -8,9 +8,11 @@
 
 namespace hipress::planner {
 
-/// How much of a gradient is given up: by the algorithm's place, and within it by rank.
+/// How much of a gradient is given up: by the algorithm's place, within it by how often it is encoded
+/// on its way, and by rank.
 struct Coarseness {
   int place = 0;          ///< 0: nothing
+  int encodings = 0;      ///< casync::Strategy::encodings; of factors, which travel raw, 1
   int negative_rank = 0;  ///< of algorithms that have one: a higher rank keeps more
   auto operator<=>(const Coarseness&) const = default;
 };
@@ -24,8 +26,8 @@ struct AccuracyOrder {
   /// place is as coarse as the coarsest. std::invalid_argument for others.
   int coarseness(std::string_view name) const;
 
-  /// The same with the algorithm's rank, "powersgd(rank=4)"; raw: nothing.
-  Coarseness given_up(std::string_view name) const;
+  /// The same with the algorithm's rank, "powersgd(rank=4)", encoded so often; raw: nothing.
+  Coarseness given_up(std::string_view name, int encodings = 1) const;
 
   /// Whether it is a program whose place is only assumed.
   bool is_assumed(std::string_view name) const;

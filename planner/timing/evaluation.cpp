@@ -104,7 +104,8 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
   return treatment;
 }
 
-double seconds_of(const sim::Scenario& scenario, sim::Fold fold) {
+double seconds_of(const sim::Scenario& scenario, sim::Fold fold, SharedGraph* shared = nullptr) {
+  if (shared) return casync::to_seconds(sim::iteration_time(scenario, shared->of(scenario, fold)));
   return casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario, fold).graph));
 }
 
@@ -123,6 +124,11 @@ class AtPlansLevel {
 };
 
 }  // namespace
+
+const casync::TaskGraph& SharedGraph::of(const sim::Scenario& scenario, sim::Fold fold) {
+  std::call_once(once_, [&] { expanded_ = sim::expand(scenario, fold); });
+  return expanded_->graph;
+}
 
 Machines at_level(const Machines& machines, costs::Cluster cluster) {
   return {machines.profile, std::move(cluster), machines.network, machines.memory_bytes,
@@ -176,7 +182,8 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
 }
 
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
-                                    const Machines& given, sim::TransferOrder order) {
+                                    const Machines& given, sim::TransferOrder order,
+                                    SharedGraph* graph) {
   const AtPlansLevel level(given, plan);
   const Machines& machines = *level;
   const AffordableScenario how = affordable_scenario(model, plan, machines, order);
@@ -188,7 +195,7 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
   const auto simulate = [&] {
     return from_patterns ? casync::to_seconds(
                                casync::Picoseconds(folded_iteration(model, plan, machines, order)))
-                         : seconds_of(how.scenario, how.fold);
+                         : seconds_of(how.scenario, how.fold, graph);
   };
   if (!machines.budget) return {simulate(), how.diagnostic};
   const Engine engine = from_patterns ? Engine::kPatterns : on_port ? Engine::kPort : Engine::kFair;

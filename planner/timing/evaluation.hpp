@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -68,12 +69,26 @@ struct AffordableTime {
   std::string diagnostic = {};        ///< empty: it is simulated_iteration_s()
 };
 
+/// The graph of one plan, for simulations of it on machines that differ in their costs alone. Threads
+/// may share one.
+class SharedGraph {
+ public:
+  /// Expanded at the first call. Throws as sim::expand().
+  const casync::TaskGraph& of(const sim::Scenario& scenario, sim::Fold fold);
+
+ private:
+  std::once_flag once_;
+  std::optional<sim::ExpandedGraph> expanded_;
+};
+
 /// The same where a graph has so many tasks that it does not fit in memory or time: folded with all
 /// slices as long as the longest, and on network port where flows would be too many or have bursts,
 /// which cannot be folded. None for plans whose nodes do different things, for those of which even
-/// one node has too many tasks, and where Machines::budget leaves too little time.
+/// one node has too many tasks, and where Machines::budget leaves too little time. `graph` is the
+/// plan's; null: it is made for this simulation.
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
                                     const Machines& machines,
-                                    sim::TransferOrder order = sim::TransferOrder::kReady);
+                                    sim::TransferOrder order = sim::TransferOrder::kReady,
+                                    SharedGraph* graph = nullptr);
 
 }  // namespace hipress::planner

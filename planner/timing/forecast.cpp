@@ -11,10 +11,11 @@ std::optional<sim::Response> forecast(const models::Model& model, const casync::
   const std::vector<double>& speeds = machines.cluster.compute_speed;
   const double slowest = speeds.empty() ? 1 : *std::min_element(speeds.begin(), speeds.end());
   const double compute_s = (models::before_backward_s(model) + models::backward_s(model)) / slowest;
+  SharedGraph graph;
   const sim::TimeOf time_s = [&](const costs::Profile& profile, const costs::Cluster& cluster) {
     const Machines changed = {profile, cluster, machines.network, machines.memory_bytes,
                               machines.budget};
-    return affordable_iteration(model, plan, changed, order).iteration_s;
+    return affordable_iteration(model, plan, changed, order, &graph).iteration_s;
   };
   return sim::respond(*iteration_s, compute_s, machines.profile, machines.cluster, time_s, jobs);
 }

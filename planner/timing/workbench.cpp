@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "casync/strategy.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -93,7 +94,21 @@ AffordableScenario required_scenario(const Problem& problem, const TimedPlan& pl
 Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
                          const casync::Decision& decision, const AccuracyOrder& order) {
   if (plans::is_raw(gradient, plan, decision)) return {};
-  return order.given_up(plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name);
+  const casync::Algorithm& algorithm =
+      plan.algorithms[static_cast<std::size_t>(decision.algorithm)];
+  if (algorithm.is_staged()) return order.given_up(algorithm.name);
+  const casync::Strategy& strategy =
+      casync::carriers(plan.strategy, plan.raw_strategy).of(&algorithm);
+  return order.given_up(algorithm.name, strategy.encodings_of(plan.nodes));
+}
+
+Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan) {
+  Coarseness most;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    most = std::max(most, coarseness_of(problem.model.gradients[g], plan, plan.decisions[g],
+                                        problem.accuracy));
+  }
+  return most;
 }
 
 Workbench::Workbench(const Problem& problem, const TimedPlan& plan,
@@ -143,7 +158,12 @@ TimedPlan Workbench::timed(const Candidate& candidate, double iteration_s,
 }
 
 Coarseness Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
-  const casync::Plan only = {.algorithms = choices_.algorithms, .decisions = {}};
+  const Scheme& scheme = choices_.schemes[plan_.scheme];
+  const casync::Plan only = {.strategy = scheme.strategy,
+                             .nodes = problem_.nodes,
+                             .algorithms = choices_.algorithms,
+                             .decisions = {},
+                             .raw_strategy = scheme.raw_strategy};
   return planner::coarseness_of(problem_.model.gradients[g], only, choices_.gradients[g][option],
                                 problem_.accuracy);
 }

@@ -25,9 +25,12 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b);
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g);
 
 /// How much the decision gives up of the gradient: 0 if it is sent as what it is, else the
-/// algorithm's coarseness in that order, and its rank.
+/// algorithm's coarseness in that order, how often the plan's topology encodes it, and its rank.
 Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
                          const casync::Decision& decision, const AccuracyOrder& order = {});
+
+/// The most that the plan gives up of a gradient.
+Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan);
 
 /// How the plan is simulated. io::InputError if its graph is too large for that, which is needed to
 /// do `what` ("explain") with it.

@@ -235,7 +235,18 @@ void search_other_levels(const Request& request, Outcome& outcome) {
     return;
   }
   std::optional<double>& planned_s = outcome.comparison.planned_s;
-  if (planned_s && *time.iteration_s >= *planned_s) return;
+  if (planned_s) {
+    const auto loss = [](const planner::Problem& problem, const casync::Plan& plan) {
+      return planner::coarseness_of(problem, plan);
+    };
+    // Within the tolerance, the one that gives up less.
+    const auto had = loss(request.problem, found.plan), has = loss(other, result.plan);
+    const double slack = 1 + request.problem.tolerance;
+    const double limit_s = has < had   ? *planned_s * slack
+                           : had < has ? *planned_s / slack
+                                       : *planned_s;
+    if (*time.iteration_s > limit_s || (has == had && *time.iteration_s == *planned_s)) return;
+  }
   result.evaluations = found.evaluations;
   result.complete = found.complete;
   result.proven = found.proven;

@@ -9,12 +9,19 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "io/processors.hpp"
 #include "io/tool.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/problem/choices.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {
+
+unsigned default_jobs() {
+  constexpr std::size_t kMost = 4;
+  return static_cast<unsigned>(std::min(io::usable_cores().size(), kMost));
+}
+
 namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
@@ -148,9 +155,8 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--seed", options.seed, "Of the search's random moves")
       ->check(io::count_from(0))
       ->capture_default_str();
-  app.add_option("--jobs", options.jobs, "Threads that simulate")
-      ->check(io::count_from(1, 1024))
-      ->capture_default_str();
+  app.add_option("--jobs", options.jobs, "Threads that simulate (default: one per core, at most 4)")
+      ->check(io::count_from(1, 1024));
   app.add_option("--output", options.output,
                  "Plan to write: SeCoPa's text, or X.yaml with everything")
       ->capture_default_str();

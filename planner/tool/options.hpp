@@ -25,6 +25,9 @@ struct BroadcastOptions {
   bool lossless = false;
 };
 
+/// Threads that simulate: a core each, but no more than share the memory well.
+unsigned default_jobs();
+
 inline constexpr std::string_view kDefaultOutput = "SeCoPaPlan.txt";
 
 struct Options {
@@ -49,7 +52,7 @@ struct Options {
   std::optional<std::int64_t> evaluations;
   double tolerance = kTolerance;
   std::uint64_t seed = 0;
-  unsigned jobs = 1;
+  unsigned jobs = default_jobs();
   std::string output{kDefaultOutput};
   bool json = false;
   /// What is written where the verdict is not to compress: its plan, or else the fastest.

@@ -22,6 +22,9 @@ constexpr double kMaxCheckedTasks = 200e3;  // of a graph that is expanded to be
 constexpr std::array kPasses = {
     Pass{"scheme", "other bulk groups, batches or transfer order where that is faster",
          refine_scheme},
+    Pass{"fewer_encodings",
+         "a topology that encodes less often on the way where that costs no more than --tolerance",
+         fewer_encodings, true},
     Pass{"lower_upper_end",
          "a 90th percentile no higher than any baseline's, where the iteration is no longer",
          lower_upper_end, true},
