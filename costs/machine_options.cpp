@@ -129,6 +129,43 @@ void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
   profile.name += fmt::format(" with kernels scaled to {}", io::format_bandwidth(to));
 }
 
+/// Where "x.pse(b=2)=int4block(bits=4)" says that two algorithms cost the same: behind the first's
+/// parameters.
+std::size_t equals_between(const std::string& text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') --depth;
+    if (text[i] == '=' && depth == 0) return i;
+  }
+  return std::string::npos;
+}
+
+void apply_assumed_costs(const MachineOptions& options, LoadedMachines& machines) {
+  Profile& profile = machines.profile;
+  for (const std::string& text : options.assumed_costs) {
+    const std::size_t equals = equals_between(text);
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      throw io::InputError(
+          fmt::format("--assume-cost {}: give an algorithm, and one that the profile has costs of: "
+                      "tern.pse=int4block",
+                      io::quote(text)));
+    }
+    const std::string algorithm = text.substr(0, equals), like = text.substr(equals + 1);
+    if (profile.codecs.contains(algorithm)) {
+      machines.warnings.push_back(fmt::format(
+          "--assume-cost {} has no effect: profile {} has costs of its own for {}",
+          io::quote(text), profile.name, algorithm));
+      continue;
+    }
+    profile.codecs[algorithm] = profile.codec(like);
+    machines.diagnostics.push_back(fmt::format(
+        "{} is charged what {} costs, as --assume-cost says; hipress-profile --algorithm {} measures "
+        "it",
+        algorithm, like, io::quote(algorithm)));
+  }
+}
+
 /// Links of one's own, but the cores of the one machine that was measured.
 void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines) {
   const bool own_links = !options.bandwidth.empty() || !options.latency.empty();
@@ -176,6 +213,10 @@ void declare(CLI::App& app, MachineOptions& options, std::string_view without_pr
                  "hardware.memory_bandwidth)")
       ->expected(0, 1)
       ->default_str(std::string(kAsHardware));
+  app.add_option("--assume-cost", options.assumed_costs,
+                 "Charge a program that is not measured yet what another algorithm costs: "
+                 "tern.pse=int4block; may be given several times")
+      ->allow_extra_args(false);
 }
 
 void scale_kernels(double memory_bandwidth, Profile& profile) {
@@ -207,6 +248,7 @@ LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uin
   scaled.profile =
       read_profile(options.profile.empty() ? std::string(kDefaultProfile) : options.profile);
   apply_scale(options, scaled);
+  apply_assumed_costs(options, scaled);
   LoadedMachines machines = load(options, std::move(scaled.profile), nodes, otherwise);
   machines.diagnostics.insert(machines.diagnostics.begin(), scaled.diagnostics.begin(),
                               scaled.diagnostics.end());

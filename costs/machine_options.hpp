@@ -25,6 +25,8 @@ struct MachineOptions {
   std::string gpu_bandwidth = {};
   /// The memory bandwidth that kernels are scaled to; kAsHardware: the profile's own.
   std::string scale_kernels = {};
+  /// Algorithms that the profile has no costs of, and whose they are charged: "tern.pse=int4block".
+  std::vector<std::string> assumed_costs = {};
 
   /// Something is said of the machines besides their profile.
   bool names_cluster() const;

@@ -222,8 +222,12 @@ class Search {
   std::vector<std::string> take() {
     check_draws();
     if (given_.algorithm && ignores_algorithm(scenario_, given_)) {
-      report("--algorithm", fmt::format("plan {} says itself what each gradient is sent as",
-                                        io::quote(given_.plan)));
+      const bool raw = std::ranges::all_of(scenario_.plan.decisions, [](const auto& decision) {
+        return decision.algorithm == casync::kRaw;
+      });
+      report("--algorithm",
+             fmt::format("plan {} {}", io::quote(given_.plan),
+                         raw ? "compresses nothing" : "says itself what each gradient is sent as"));
     }
     if (given_.profile && !has_kind(graph_, is_priced)) {
       report("--profile", "nothing is sent, coded or added, so no cost matters");

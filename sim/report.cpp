@@ -177,7 +177,10 @@ std::string describe_utilisation(const Utilisation& use) {
 
 std::string describe_folding(const Prediction& prediction) {
   const casync::TaskGraph& graph = prediction.graph;
-  if (!graph.folded) return fmt::format("all {}: {}", graph.nodes, prediction.why_whole);
+  if (!graph.folded) {
+    const std::string& why = prediction.why_whole;
+    return fmt::format("all {}{}{}", graph.nodes, why.empty() ? "" : ", since ", why);
+  }
   const std::string stands = fmt::format("1, which stands for all {}", graph.nodes);
   if (!prediction.folding_bounds) return stands;
   const FoldingBounds& bounds = *prediction.folding_bounds;

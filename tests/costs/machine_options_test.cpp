@@ -158,6 +158,26 @@ TEST_CASE("A curve of several pieces is scaled as a whole, and never negative") 
   CHECK(profile.merge.at(1000) == 0);
 }
 
+TEST_CASE("What is not measured is charged what is said to cost as much") {
+  MachineOptions options = parsed(
+      {"--profile", "sosp21", "--assume-cost", "mine.pse=onebit", "--assume-cost", "x.pse(b=2)=tbq"});
+  const LoadedMachines machines = load(options, 4, 0);
+  const auto& codecs = machines.profile.codecs;
+  CHECK(codecs.at("mine.pse") == machines.profile.codec("onebit"));
+  CHECK(codecs.at("x.pse(b=2)") == machines.profile.codec("tbq"));
+  CHECK(machines.diagnostics.size() == 2);
+  options.assumed_costs = {"onebit=tbq"};
+  const LoadedMachines measured = load(options, 4, 0);
+  REQUIRE(measured.warnings.size() == 1);
+  CHECK_THAT(measured.warnings[0], Contains("has no effect") && Contains("onebit"));
+  CHECK(measured.profile.codec("onebit") == machines.profile.codec("onebit"));
+  for (const char* wrong : {"mine.pse", "=onebit", "mine.pse=", "mine.pse=nothing"}) {
+    CAPTURE(wrong);
+    options.assumed_costs = {wrong};
+    CHECK_THROWS_AS(load(options, 4, 0), io::InputError);
+  }
+}
+
 TEST_CASE("Stages are scaled less their launches") {
   Profile profile;
   profile.memory_bandwidth = 1e9;
