@@ -70,10 +70,57 @@ RackCosts read_rack(const YamlNode& node) {
   return rack;
 }
 
+SlowLink read_slow_link(const YamlNode& node, const Cluster& cluster) {
+  node.expect_keys({"between", "bandwidth", "latency"});
+  const YamlNode ends = node.at("between");
+  if (!ends.is_list() || ends.items().size() != 2) {
+    ends.fail("name two hosts, counted from 0 (nodes, where each has a host of its own): [0, 3]");
+  }
+  const std::int64_t hosts = *std::ranges::max_element(cluster.host) + std::int64_t{1};
+  const auto host = [&](std::size_t i) {
+    return static_cast<std::uint32_t>(ends.items()[i].integer(0, hosts - 1));
+  };
+  SlowLink link = {.a = std::min(host(0), host(1)),
+                   .b = std::max(host(0), host(1)),
+                   .bandwidth = cluster.link.bandwidth,
+                   .latency_s = cluster.link.latency_s};
+  if (link.a == link.b) ends.fail("a slow link joins two hosts, not one with itself");
+  if (const auto bandwidth = node.find("bandwidth")) {
+    link.bandwidth = bandwidth->bandwidth();
+    if (link.bandwidth > cluster.link.bandwidth) {
+      bandwidth->fail(
+          fmt::format("is more than the hosts' own link carries ({}): a slow link is "
+                      "slower",
+                      io::format_bandwidth(cluster.link.bandwidth)));
+    }
+  }
+  if (const auto latency = node.find("latency")) {
+    link.latency_s = latency->duration();
+    if (link.latency_s < cluster.link.latency_s) {
+      latency->fail("is less than the hosts' own link has: a slow link is slower");
+    }
+  }
+  return link;
+}
+
+void read_slow_links(const YamlNode& root, Cluster& cluster) {
+  const auto links = root.find("slow_links");
+  if (!links) return;
+  if (cluster.rack) links->fail("not in a cluster with racks: leave one of the two out");
+  for (const YamlNode& node : links->items()) {
+    const SlowLink link = read_slow_link(node, cluster);
+    const bool known = std::ranges::any_of(cluster.slow_links, [&](const SlowLink& other) {
+      return other.a == link.a && other.b == link.b;
+    });
+    if (known) node.fail("these two hosts have a slow link already");
+    cluster.slow_links.push_back(link);
+  }
+}
+
 /// Bursts are of nodes with a link of their own.
 void refuse_bursts_of_shared_links(const YamlNode& root, const Cluster& cluster) {
   if (cluster.link.burst_bytes == 0) return;
-  for (const std::string_view key : {"host_link", "rack"}) {
+  for (const std::string_view key : {"host_link", "rack", "slow_links"}) {
     if (!root.has(key)) continue;
     root.at(key).fail(
         "a link that nodes share has no bursts, and this cluster's or profile's has: give the "
@@ -105,7 +152,28 @@ bool share_a_host(const Cluster& cluster) {
   return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 
+std::optional<std::uint32_t> slow_link(const Cluster& cluster, std::uint32_t from,
+                                       std::uint32_t to) {
+  const auto [a, b] = std::minmax(cluster.host[from], cluster.host[to]);
+  for (std::uint32_t place = 0; place < cluster.slow_links.size(); ++place) {
+    const SlowLink& link = cluster.slow_links[place];
+    if (link.a == a && link.b == b) return place;
+  }
+  return std::nullopt;
+}
+
+LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place) {
+  LinkCosts link = cluster.link;
+  const SlowLink& slow = cluster.slow_links[place];
+  // Options and axes may give hosts another link than the file did.
+  link.bandwidth = std::min(link.bandwidth, slow.bandwidth);
+  link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, link.bandwidth);
+  link.latency_s = std::max(link.latency_s, slow.latency_s);
+  return link;
+}
+
 bool is_uniform(const Cluster& cluster) {
+  if (!cluster.slow_links.empty()) return false;
   if (!is_hierarchical(cluster) || cluster.nodes < 2) return true;
   const Path first = path(cluster, 0, 1);
   if (first == Path::kBetweenRacks) return false;
@@ -136,6 +204,14 @@ LinkCosts ring_costs(const Cluster& cluster) {
   }
   LinkCosts link = path_costs(cluster, farthest);
   if (within_host) link.bandwidth = std::min(link.bandwidth, cluster.host_link->bandwidth);
+  for (std::uint32_t node = 0; node < cluster.nodes && !cluster.slow_links.empty(); ++node) {
+    const auto slow = slow_link(cluster, node, (node + 1) % cluster.nodes);
+    if (!slow) continue;
+    const LinkCosts step = slow_link_costs(cluster, *slow);
+    link.bandwidth = std::min(link.bandwidth, step.bandwidth);
+    link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, step.bandwidth_both_ways);
+    link.latency_s = std::max(link.latency_s, step.latency_s);
+  }
   return link;
 }
 
@@ -161,7 +237,8 @@ std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
   root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn", "link",
-                    "host_link", "rack", "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
+                    "host_link", "rack", "slow_links", "gpus_per_node", "gpu_link", "overlap",
+                    "compute_speed"});
   Cluster cluster = cluster_from_profile(profile, read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
@@ -190,6 +267,7 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
           "host_link: {bandwidth: 300GB/s}; those on other hosts share the host's link");
     }
   }
+  read_slow_links(root, cluster);
   refuse_bursts_of_shared_links(root, cluster);
   read_gpus(root, cluster);
   if (const auto speeds = root.find("compute_speed")) read_speeds(*speeds, cluster.compute_speed);

@@ -39,6 +39,15 @@ struct GpuLinkCosts {
   bool operator==(const GpuLinkCosts&) const = default;
 };
 
+/// A link between two hosts that is slower than theirs: what all messages between the two share,
+/// each way.
+struct SlowLink {
+  std::uint32_t a = 0, b = 0;  ///< hosts; a < b
+  double bandwidth = 0;        ///< bytes per second, at most the link's
+  double latency_s = 0;        ///< on the wire, at least the link's
+  bool operator==(const SlowLink&) const = default;
+};
+
 /// The machines that nodes run on and the links between them.
 struct Cluster {
   std::string name;
@@ -54,9 +63,10 @@ struct Cluster {
   std::vector<double> compute_speed;  ///< per node: 1 is nominal, 0.5 takes twice as long
   /// Of every node, to the others on its host, which then share one `link` to other hosts.
   std::optional<LinkCosts> host_link = {};
-  std::uint32_t gpus_per_node = 1;     ///< G
-  GpuLinkCosts gpu_link = {};          ///< matters if G > 1
-  std::optional<RackCosts> rack = {};  ///< nodes that share a host need a host_link then
+  std::uint32_t gpus_per_node = 1;        ///< G
+  GpuLinkCosts gpu_link = {};             ///< matters if G > 1
+  std::optional<RackCosts> rack = {};     ///< nodes that share a host need a host_link then
+  std::vector<SlowLink> slow_links = {};  ///< not where there are racks
 };
 
 /// Seconds of a reduce-scatter or an all-gather of `bytes` among the GPUs of a node:
@@ -87,6 +97,13 @@ inline Path path(const Cluster& cluster, std::uint32_t from, std::uint32_t to) {
   }
   return Path::kBetweenRacks;
 }
+
+/// The place in slow_links of what joins these nodes' hosts; none: their own links alone.
+std::optional<std::uint32_t> slow_link(const Cluster& cluster, std::uint32_t from,
+                                       std::uint32_t to);
+
+/// Costs of a message over a slow link.
+LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place);
 
 /// Some nodes are on one machine.
 bool share_a_host(const Cluster& cluster);

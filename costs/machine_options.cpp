@@ -153,16 +153,17 @@ void apply_assumed_costs(const MachineOptions& options, LoadedMachines& machines
     }
     const std::string algorithm = text.substr(0, equals), like = text.substr(equals + 1);
     if (profile.codecs.contains(algorithm)) {
-      machines.warnings.push_back(fmt::format(
-          "--assume-cost {} has no effect: profile {} has costs of its own for {}",
-          io::quote(text), profile.name, algorithm));
+      machines.warnings.push_back(
+          fmt::format("--assume-cost {} has no effect: profile {} has costs of its own for {}",
+                      io::quote(text), profile.name, algorithm));
       continue;
     }
     profile.codecs[algorithm] = profile.codec(like);
-    machines.diagnostics.push_back(fmt::format(
-        "{} is charged what {} costs, as --assume-cost says; hipress-profile --algorithm {} measures "
-        "it",
-        algorithm, like, io::quote(algorithm)));
+    machines.diagnostics.push_back(
+        fmt::format("{} is charged what {} costs, as --assume-cost says; hipress-profile "
+                    "--algorithm {} measures "
+                    "it",
+                    algorithm, like, io::quote(algorithm)));
   }
 }
 

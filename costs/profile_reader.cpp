@@ -276,8 +276,9 @@ CodecCosts Profile::codec(const std::string& algorithm) const {
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;
   throw io::InputError("profile " + io::quote(name) + " has no costs of algorithm " +
                        io::quote(algorithm) + "; it has " + (known.empty() ? "none" : known) +
-                       ": choose one of these, or measure with hipress-profile --algorithm " +
-                       io::quote(algorithm));
+                       ": choose one of these, measure with hipress-profile --algorithm " +
+                       io::quote(algorithm) + ", or assume another's costs: --assume-cost " +
+                       algorithm + "=int8block");
 }
 
 }  // namespace hipress::costs

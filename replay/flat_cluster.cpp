@@ -48,6 +48,10 @@ Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
     found.cluster.host = flat.host;
     found.cluster.cores_per_host = flat.cores_per_host;
   }
+  if (!cluster.slow_links.empty()) {
+    left_out.push_back("slow links");
+    found.cluster.slow_links.clear();
+  }
   if (!left_out.empty()) {
     found.differs =
         fmt::format("the cluster has {}; these ranks are {}: compared is the part between nodes",

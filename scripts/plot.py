@@ -19,14 +19,16 @@ import sys
 from picture import Refused, exit_status, pyplot, save
 
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
-        "overhead_s", "compute_speed")
+        "overhead_s", "compute_speed", "compute_time_s")
 NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "iteration_s": float, "speedup": float}
 #: What the lines of one panel differ in.
 SERIES = ("plan", "algorithm", "partitions")
 #: What lines may go over, the first that varies: its name and how many of its units one of the CSV's is.
 LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1),
              "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
-             "compute_speed": ("speed of computation", 1)}
+             "compute_speed": ("speed of computation", 1), "compute_time_s": ("computation, ms", 1e3)}
+#: An axis without values where the models' own hold.
+OPTIONAL = ("compute_time_s",)
 #: A plan pays that is faster by more than this; the planner's tolerance.
 PAYS = 1.005
 NEEDED = tuple(NUMBERS)
@@ -59,11 +61,12 @@ def read(path: pathlib.Path, conditions: dict, over: str = "none") -> list:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PlotError(f"{path}: cannot be read: {error}") from error
     columns = reader.fieldnames if lines else ()
-    missing = [column for column in NEEDED + AXES if column not in columns]
+    missing = [column for column in NEEDED + AXES if column not in columns and column not in OPTIONAL]
     if missing:
         raise PlotError(f"{path}: has no rows with {', '.join(missing)}; give a CSV of hipress-sim sweep (of its "
                         "shards, the first has the header: put their files one after the other)")
     for number, row in lines:
+        row.update({column: row.get(column) or "" for column in OPTIONAL})
         require_numbers(f"{path}:{number}", row)
     rows = speedups_over(over, [row for _, row in lines], path)
     for column, value in conditions.items():

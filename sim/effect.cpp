@@ -105,6 +105,7 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
     ClusterKey{"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
     ClusterKey{"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
+    ClusterKey{"slow_links", [](Cluster& c) { c.slow_links.clear(); }},
     ClusterKey{"gpu_link.bandwidth", [](Cluster& c) { c.gpu_link.bandwidth *= 2; }},
     ClusterKey{"gpu_link.overhead", [](Cluster& c) { toggle(c.gpu_link.overhead_s, kSomeTime_s); }},
     ClusterKey{"nodes_per_host", move_hosts},

@@ -79,12 +79,22 @@ struct Core {
     return hierarchical ? costs::path(cluster, message.node, graph.peer(message))
                         : costs::Path::kBetweenHosts;
   }
+  /// The slow link that a message passes; none: only its hosts' own.
+  std::optional<std::uint32_t> slow_link_of(const Task& message) const {
+    if (cluster.slow_links.empty()) return std::nullopt;
+    return costs::slow_link(cluster, message.node, graph.peer(message));
+  }
+  std::int64_t latency_of(const Task& message) const {
+    const std::optional<std::uint32_t> slow = slow_link_of(message);
+    return slow ? works.slow_latency(*slow) : works.latency(path_of(message));
+  }
   const PathCosts& costs_of(costs::Path path) const {
     return paths[static_cast<std::size_t>(path)];
   }
   /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
   std::int64_t message_work(const Task& send, costs::Path path) {
     if (send.kind == casync::Kind::kAllReduce) return works.all_reduce(send);
+    if (const auto slow = slow_link_of(send)) return works.slow_message(send, *slow);
     return message_works.of(send.amount, static_cast<std::uint32_t>(path),
                             [&] { return works.message(send, path); });
   }
@@ -298,7 +308,7 @@ class Engine {
 
   /// The message is on the wire for L; a Recv has no length.
   void arrive(TaskId recv) {
-    const std::int64_t latency = core_.works.latency(core_.path_of(core_.graph[recv]));
+    const std::int64_t latency = core_.latency_of(core_.graph[recv]);
     if (turns_.matter()) return core_.events.push(core_.now + latency, recv, kArrives);
     if (core_.options.record_timeline) {
       core_.result.timeline.start[recv] = casync::Picoseconds(core_.now + latency);

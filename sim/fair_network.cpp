@@ -17,6 +17,10 @@ FairLinks::FairLinks(Core& core)
   for (std::uint32_t node = 0; node < core.graph.representatives(); ++node) {
     nodes_.push_back(add_link(of_node));
   }
+  for (std::size_t i = 0; i < cluster.slow_links.size(); ++i) {
+    const std::uint32_t one_way = core.sharing.add_capacity(1);
+    slow_links_.push_back({.out = one_way, .in = core.sharing.add_capacity(1)});
+  }
   if (!core.hierarchical || cluster.host.empty()) return;
   const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
   for (std::uint32_t host = 0; cluster.host_link && host < hosts; ++host) {
@@ -85,11 +89,20 @@ void FairLinks::start(TaskId send) {
   const Core::PathCosts& on = core_.costs_of(path);
   const std::int64_t work = time_alone(task, path);
   // All steps of an all-reduce go at the pace of the slowest.
-  const double pace = task.kind == casync::Kind::kAllReduce && core_.hierarchical
-                          ? core_.works.ring().bandwidth / core_.works.link(path).bandwidth
-                          : 1;
+  const bool collective = task.kind == casync::Kind::kAllReduce;
+  const auto slow = collective ? std::nullopt : core_.slow_link_of(task);
+  const bool paced = collective && (core_.hierarchical || !core_.cluster.slow_links.empty());
+  const double bandwidth = core_.works.link(path).bandwidth;
+  const double pace = paced  ? core_.works.ring().bandwidth / bandwidth
+                      : slow ? costs::slow_link_costs(core_.cluster, *slow).bandwidth / bandwidth
+                             : 1;
   Sharing::Uses uses;
   use_links(task, path, on.use * pace, uses);
+  if (slow) {
+    const Link& link = slow_links_[*slow];
+    const bool forth = core_.cluster.host[task.node] == core_.cluster.slow_links[*slow].a;
+    uses.add(forth ? link.out : link.in, 1);
+  }
   if (core_.shared_cores) core_.add_core_uses(task, core_.works.link(path), work, uses);
   core_.start(send, core_.jittered(send, work), on.weight_of(task) / pace, uses);
 }

@@ -33,7 +33,8 @@ class FairLinks {
   std::vector<Link> nodes_;  // the host link, if there is one, else the link
   std::vector<Link> hosts_;  // the link, if there is a host link
   std::vector<Link> racks_;
-  Bursts bursts_;  // egresses, then ingresses
+  std::vector<Link> slow_links_;  // `out` is from the first of its hosts to the second
+  Bursts bursts_;                 // egresses, then ingresses
 };
 
 /// Flows share links max-min. A flow is one (source, destination) pair: its messages go one after

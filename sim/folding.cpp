@@ -35,7 +35,8 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
                        other - speeds.begin() + 1);
   }
   if (!costs::is_uniform(cluster)) {
-    return "nodes differ in which others share their host or rack";
+    return cluster.slow_links.empty() ? "nodes differ in which others share their host or rack"
+                                      : "some links are slower than others";
   }
   if (cluster.link.burst_bytes > 0)
     return "links have bursts, which flows take one after the other";

@@ -91,6 +91,10 @@ void slow_links(double factor, costs::Profile&, costs::Cluster& cluster) {
   cluster.gpu_link.overhead_s *= factor;
   cluster.gpu_link.bandwidth /= factor;
   if (cluster.rack) cluster.rack->latency_s *= factor;
+  for (costs::SlowLink& link : cluster.slow_links) {
+    link.bandwidth /= factor;
+    link.latency_s *= factor;
+  }
 }
 
 Response without_compute(const Response& response, double seconds) {

@@ -39,6 +39,8 @@ namespace {
 
 using namespace hipress;
 
+constexpr std::string_view kAnyTopology = "best";
+
 struct Options {
   std::string input;
   std::string plan;
@@ -79,11 +81,12 @@ void declare_options(CLI::App& app, Options& options) {
                  "Plans that a search for --plan simulates; more: a better plan, later")
       ->capture_default_str()
       ->check(io::count_from(1));
-  app.add_option("--topology", options.topology,
-                 fmt::format("one of {}, or of a broadcast {} (default: what a plan YAML says, "
-                             "else ps)",
-                             casync::strategy_names(casync::Operation::kMean),
-                             casync::strategy_names(casync::Operation::kBroadcast)))
+  app.add_option(
+         "--topology", options.topology,
+         fmt::format("one of {}, BEST for a plan that is made, or of a broadcast {} (default: "
+                     "what a plan YAML says, else ps)",
+                     casync::strategy_names(casync::Operation::kMean),
+                     casync::strategy_names(casync::Operation::kBroadcast)))
       ->each([&](const std::string&) { options.given.topology = true; });
   app.add_option("--nnodes", options.nodes,
                  "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
@@ -154,7 +157,21 @@ void say(const std::vector<std::string>& diagnostics) {
   for (const std::string& diagnostic : diagnostics) spdlog::info("{}", diagnostic);
 }
 
+/// Of a plan that is made, the topology may be left open; a plan YAML says its own.
+bool leaves_topology_open(const Options& options) {
+  if (options.topology != kAnyTopology && options.topology != "BEST") return false;
+  if (planner::is_named_plan(options.plan) || plans::topology_of_plan(options.plan)) return true;
+  throw io::InputError(fmt::format(
+      "--topology BEST is for plans that are made for the machines ({}), and plan {} is not: give "
+      "its topology, {}",
+      planner::named_plans(), io::quote(options.plan),
+      casync::strategy_names(casync::Operation::kMean)));
+}
+
 std::string strategy_of(const Options& options) {
+  if (leaves_topology_open(options)) {
+    return plans::topology_of_plan(options.plan).value_or(std::string(kAnyTopology));
+  }
   const std::string asked(casync::find_strategy(options.topology).name);
   return options.given.topology ? asked : plans::topology_of_plan(options.plan).value_or(asked);
 }
@@ -177,8 +194,7 @@ sim::Scenario load(const Options& options) {
   say(machines.diagnostics);
   for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);
   const std::optional<std::uint32_t> planned = plans::nodes_of_plan(options.plan);
-  costs::Cluster cluster =
-      at_level_of(machines.cluster, planned.value_or(machines.cluster.nodes));
+  costs::Cluster cluster = at_level_of(machines.cluster, planned.value_or(machines.cluster.nodes));
   const plans::PlanContext context = {.model = model,
                                       .strategy = strategy,
                                       .nodes = cluster.nodes,

@@ -60,6 +60,19 @@ void check_overlap(const costs::OverlapFactors& overlap) {
   }
 }
 
+void check_slow_links(const costs::Cluster& cluster) {
+  for (const costs::SlowLink& link : cluster.slow_links) {
+    require(link.bandwidth > 0 && std::isfinite(link.bandwidth),
+            fmt::format("slow_links: bandwidth must be positive and finite, got {} B/s",
+                        link.bandwidth));
+    require(link.latency_s >= 0 && link.latency_s <= kLongest_s,
+            fmt::format("slow_links: latency must be 0 s to {:g} s, got {} s", kLongest_s,
+                        link.latency_s));
+  }
+  require(cluster.slow_links.empty() || (!cluster.rack && cluster.link.burst_bytes == 0),
+          "slow_links: not with racks, nor with bursts (link: {burst: 0B})");
+}
+
 /// Racks count the links of hosts, so nodes that share a host must share its link too.
 void check_hosts(const costs::Cluster& cluster) {
   require(!cluster.rack || cluster.host_link || !costs::share_a_host(cluster),
@@ -97,6 +110,7 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
           "link: bursts are of nodes with a link of their own; with host_link or rack, give "
           "burst: 0B");
   check_hosts(cluster);
+  check_slow_links(cluster);
   check_gpus(cluster);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const double speed = cluster.compute_speed[node];
@@ -333,7 +347,7 @@ Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Clu
   check_cluster(cluster, graph.nodes);
   require(options.network == Network::kFair || costs::is_uniform(cluster),
           "network port has one port per node, but in this cluster messages pass links that nodes "
-          "share (host_link, rack): take network fair");
+          "share (host_link, rack, slow_links): take network fair");
   if (options.transfer_order == TransferOrder::kNeed) {
     return simulate_in_order<SendsByNeed>(graph, costs, cluster, options);
   }

@@ -20,6 +20,7 @@
 #include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "models/time_options.hpp"
 #include "plans/plan_file.hpp"
 #include "sim/folding.hpp"
 #include "sim/graph_size.hpp"
@@ -120,7 +121,14 @@ class Sweep::State {
   const AxisValue& value(const Point& point, Axis axis) const {
     return spec_.values[axis][point[axis]];
   }
+  /// Per value of the model's axis, each value of the compute time's.
+  std::uint32_t place_of_model(const Point& point) const {
+    const auto times = static_cast<std::uint32_t>(spec_.values[kComputeTime].size());
+    return point[kModel] * times + point[kComputeTime];
+  }
+  const models::Model& model_of(const Point& point) const { return models_[place_of_model(point)]; }
   void load();
+  void load_models();
   const PlannedName* planned_name(const Point& point, Role role) const;
   PlanKey plan_key(const Point& point, const PlannedName& name) const;
   void require_own_partitions(const Point& point) const;
@@ -152,8 +160,8 @@ class Sweep::State {
   const SweepSpec& spec_;
   const PlanSource source_;
   std::int64_t begin_, end_;
-  std::vector<models::Model> models_;     // per value of their axis
-  std::vector<costs::Profile> profiles_;  // the same
+  std::vector<models::Model> models_;     // place_of_model()
+  std::vector<costs::Profile> profiles_;  // per value of their axis
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, costs::Cluster>
       clusters_;  // by value of profile, cluster and nodes
   std::map<PlanKey, Planned> planned_;
@@ -205,8 +213,26 @@ void Sweep::State::load() {
       }
     }
   };
-  load_axis(kModel, models_, models::read_model);
+  load_models();
   load_axis(kProfile, profiles_, costs::read_profile);
+}
+
+void Sweep::State::load_models() {
+  for (const AxisValue& file : spec_.values[kModel]) {
+    for (const AxisValue& time : spec_.values[kComputeTime]) {
+      models::Model& model = models_.emplace_back();
+      try {
+        model = models::read_model(spec_.path(file));
+      } catch (const io::InputError& error) {
+        spec_.fail(kModel, file, error.what());
+      }
+      try {
+        models::apply({.compute_time = time.text}, model);
+      } catch (const io::InputError& error) {
+        spec_.fail(kComputeTime, time, error.what());
+      }
+    }
+  }
 }
 
 /// The name by which the plan is made; null: it is named or read.
@@ -217,7 +243,7 @@ const PlannedName* Sweep::State::planned_name(const Point& point, Role role) con
 
 /// Baselines do not depend on the algorithm, and some plans not on the machines.
 Sweep::State::PlanKey Sweep::State::plan_key(const Point& point, const PlannedName& name) const {
-  PlanKey key{{point[kModel], point[kTopology], point[kNodes]}, name.name};
+  PlanKey key{{point[kModel], point[kComputeTime], point[kTopology], point[kNodes]}, name.name};
   if (name.name != kDdpName) key.values.push_back(point[kAlgorithm]);
   const std::size_t axes = name.depends_on_machines ? kAxes : kGraphAxes;
   for (std::size_t axis = kGraphAxes; axis < axes; ++axis) key.values.push_back(point[axis]);
@@ -260,7 +286,7 @@ void Sweep::State::make_plan(const PlanKey& key, std::int64_t evaluations, Plann
   const Point& at = planned.point;
   try {
     planned.plan = source_.plan({.name = key.name,
-                                 .model = models_[at[kModel]],
+                                 .model = model_of(at),
                                  .strategy = value(at, kTopology).text,
                                  .algorithm = value(at, kAlgorithm).text,
                                  .profile = profiles_[at[kProfile]],
@@ -307,7 +333,7 @@ plans::ResolvedPlan Sweep::State::named_or_read(const Point& point,
 
 plans::ResolvedPlan Sweep::State::resolve(const Point& point, Role role) const {
   const plans::PlanContext context = {
-      .model = models_[point[kModel]],
+      .model = model_of(point),
       .strategy = value(point, kTopology).text,
       .nodes = static_cast<std::uint32_t>(*value(point, kNodes).number),
       .algorithm = value(point, kAlgorithm).text,
@@ -350,7 +376,7 @@ void Sweep::State::require_codecs(const Point& point, Role role, const casync::P
 /// What does not fit together is wrong at the line of the plan, or, by default, of the topology.
 double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) const {
   try {
-    return casync::whole_tasks(models_[point[kModel]], plan);
+    return casync::whole_tasks(model_of(point), plan);
   } catch (const std::invalid_argument& error) {
     const Axis axis = value(point, kPlan).line > 0 ? kPlan : kTopology;
     spec_.fail(axis, value(point, axis), error.what());
@@ -364,7 +390,7 @@ std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role
   if (name != nullptr) {
     key = plan_key(point, *name).values;
   } else if (role == Role::kUncompressed) {
-    key = {point[kModel], point[kTopology], point[kNodes]};
+    key = {point[kModel], point[kComputeTime], point[kTopology], point[kNodes]};
   } else {
     key.assign(point.begin(), point.begin() + kGraphAxes);
   }
@@ -383,7 +409,7 @@ std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const auto known = graph_of_point_.find(key);
   if (known != graph_of_point_.end()) return known->second;
 
-  const models::Model& model = models_[point[kModel]];
+  const models::Model& model = model_of(point);
   const casync::Plan plan = resolve(point, role).plan;
   require_codecs(point, role, plan);
   const double whole = whole_tasks(point, plan);
@@ -398,7 +424,7 @@ std::size_t Sweep::State::find_graph(const Point& point, Role role) {
                     value(point, kModel).text, plan_name(point, role), tasks, kMaxTasks));
   }
   const auto [entry, added] = graph_of_plan_.try_emplace(
-      {point[kModel], plans::plan_fingerprint(model, plan), folds}, graphs_.size());
+      {place_of_model(point), plans::plan_fingerprint(model, plan), folds}, graphs_.size());
   if (added) {
     auto graph = std::make_unique<SharedGraph>();
     graph->point = point;
@@ -468,7 +494,7 @@ void Sweep::State::simulate_one(const Job& job) {
     const std::lock_guard lock(shared.mutex);
     if (!shared.graph) {
       shared.plan = resolve(shared.point, shared.role).plan;
-      shared.graph = casync::expand(models_[shared.point[kModel]], shared.plan, shared.folding);
+      shared.graph = casync::expand(model_of(shared.point), shared.plan, shared.folding);
       shared.whole_tasks = casync::whole_tasks(*shared.graph);
     }
   }

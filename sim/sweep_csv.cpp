@@ -28,14 +28,24 @@ std::string field(const std::string& text) {
   return quoted + '"';
 }
 
+/// Its column stands behind those of results, where readers by place do not look for others.
+bool is_last(std::size_t axis) { return axis == kComputeTime; }
+
 void write_header(std::ostream& out) {
-  for (const AxisRow& axis : axes()) out << axis.column << ',';
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    if (!is_last(axis)) out << axes()[axis].column << ',';
+  }
   out << "iteration_s,synchronisation_s,compute_s,exposed_communication_s,speedup,tasks,"
-         "speedup_over_ddp\n";
+         "speedup_over_ddp,"
+      << axes()[kComputeTime].column << '\n';
 }
 
 std::string axis_field(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
   switch (axis) {
+    case kComputeTime: {
+      const std::optional<double> given = spec.values[axis][row.point[axis]].number;
+      return given ? fmt::format("{:.15g}", *given) : "";
+    }
     case kBandwidth:
       return fmt::format("{:.15g}", row.bandwidth);
     case kLatency:
@@ -53,11 +63,14 @@ void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
                  const std::vector<SweepRow>& rows) {
   if (shard.index == 1) write_header(out);
   for (const SweepRow& row : rows) {
-    for (std::size_t axis = 0; axis < kAxes; ++axis) out << axis_field(spec, row, axis) << ',';
-    fmt::print(out, "{},{},{},{},{:.6g},{},{}\n", exact_seconds(row.iteration),
+    for (std::size_t axis = 0; axis < kAxes; ++axis) {
+      if (!is_last(axis)) out << axis_field(spec, row, axis) << ',';
+    }
+    fmt::print(out, "{},{},{},{},{:.6g},{},{},{}\n", exact_seconds(row.iteration),
                exact_seconds(row.synchronisation), exact_seconds(row.compute),
                exact_seconds(row.iteration - row.compute), row.speedup, row.tasks,
-               row.speedup_over_ddp ? fmt::format("{:.6g}", *row.speedup_over_ddp) : "");
+               row.speedup_over_ddp ? fmt::format("{:.6g}", *row.speedup_over_ddp) : "",
+               axis_field(spec, row, kComputeTime));
   }
 }
 

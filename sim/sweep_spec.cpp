@@ -102,6 +102,8 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
      parse_algorithm, false},
     {"partitions", "partitions", "K of every gradient, or 'plan': as the plan says", kAsPlanned, "",
      parse_partitions, true},
+    {"compute_time", "compute_time_s", "of forward and backward together, as --compute-time: 80ms",
+     "", "the model's", parse_duration, true},
     {"profile", "profile", "shipped profiles and files: sosp21", "sosp21", "", parse_text, false},
     {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text, false},
     {"network", "network", "port (one message at a time), fair (max-min)", "fair", "",

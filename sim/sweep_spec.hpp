@@ -22,6 +22,7 @@ enum Axis : std::size_t {
   kPlan,
   kAlgorithm,
   kPartitions,
+  kComputeTime,
   kProfile,
   kCluster,
   kNetwork,

@@ -142,7 +142,12 @@ class Tally {
   costs::LinkCosts link_of(const Task& send) const {
     const costs::Cluster& cluster = scenario_.cluster;
     if (send.kind == Kind::kAllReduce) return ring_;
-    return costs::path_costs(cluster, costs::path(cluster, send.node, graph_.peer(send)));
+    const std::uint32_t peer = graph_.peer(send);
+    if (!cluster.slow_links.empty()) {
+      const auto slow = costs::slow_link(cluster, send.node, peer);
+      if (slow) return costs::slow_link_costs(cluster, *slow);
+    }
+    return costs::path_costs(cluster, costs::path(cluster, send.node, peer));
   }
 
   /// o + bytes/B, or all the time that an all-reduce takes alone.

@@ -31,6 +31,15 @@ class Works {
   }
   /// From the end of a Send until its Recv is done: L, on the wire.
   std::int64_t latency(costs::Path path) const { return on(path).latency; }
+  /// The same over a slow link.
+  std::int64_t slow_message(const casync::Task& send, std::uint32_t place) const {
+    const costs::LinkCosts link = costs::slow_link_costs(cluster_, place);
+    return checked(send, link.overhead_s) +
+           checked(send, static_cast<double>(send.amount) / link.bandwidth);
+  }
+  std::int64_t slow_latency(std::uint32_t place) const {
+    return casync::from_seconds(costs::slow_link_costs(cluster_, place).latency_s).count();
+  }
   /// Of an AllReduce, all that the library does.
   std::int64_t all_reduce(const casync::Task& task) const {
     return costs_.all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node).count();

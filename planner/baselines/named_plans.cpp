@@ -14,8 +14,8 @@
 #include "kernels/codec/codec.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/problem/budget.hpp"
-#include "planner/search/passes/runner.hpp"
 #include "planner/problem/levels.hpp"
+#include "planner/search/passes/runner.hpp"
 #include "planner/search/secopa_costs.hpp"
 #include "planner/search/timeline_search.hpp"
 
@@ -140,7 +140,8 @@ std::optional<plans::ResolvedPlan> make(const sim::PlanningTask& task) {
 
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request) {
   if (!is_named_plan(name)) return std::nullopt;
-  if (casync::find_strategy(request.strategy).operation != casync::Operation::kMean) {
+  if (request.strategy != kBest &&
+      casync::find_strategy(request.strategy).operation != casync::Operation::kMean) {
     throw io::InputError(fmt::format(
         "plan {} averages gradients, and topology {} broadcasts: take none, an algorithm, or the "
         "YAML of hipress-plan --job broadcast",
@@ -183,7 +184,9 @@ plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::P
                                  const Machines& machines, std::int64_t evaluations) {
   std::optional<plans::ResolvedPlan> plan = named_plan(
       path_or_name, {.model = context.model,
-                     .strategy = std::string(casync::find_strategy(context.strategy).name),
+                     .strategy = context.strategy == kBest
+                                     ? std::string(kBest)
+                                     : std::string(casync::find_strategy(context.strategy).name),
                      .algorithm = context.algorithm,
                      .machines = machines,
                      .limits = {.evaluations = evaluations}});

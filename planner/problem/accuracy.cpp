@@ -60,9 +60,7 @@ int AccuracyOrder::coarseness(std::string_view name) const {
 
 Coarseness AccuracyOrder::given_up(std::string_view name, int encodings) const {
   const int place = coarseness(name);
-  return {.place = place,
-          .encodings = place > 0 ? encodings : 0,
-          .negative_rank = -rank_of(name)};
+  return {.place = place, .encodings = place > 0 ? encodings : 0, .negative_rank = -rank_of(name)};
 }
 
 bool AccuracyOrder::is_assumed(std::string_view name) const {

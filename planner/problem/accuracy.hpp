@@ -8,8 +8,8 @@
 
 namespace hipress::planner {
 
-/// How much of a gradient is given up: by the algorithm's place, within it by how often it is encoded
-/// on its way, and by rank.
+/// How much of a gradient is given up: by the algorithm's place, within it by how often it is
+/// encoded on its way, and by rank.
 struct Coarseness {
   int place = 0;          ///< 0: nothing
   int encodings = 0;      ///< casync::Strategy::encodings; of factors, which travel raw, 1

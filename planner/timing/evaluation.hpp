@@ -69,8 +69,8 @@ struct AffordableTime {
   std::string diagnostic = {};        ///< empty: it is simulated_iteration_s()
 };
 
-/// The graph of one plan, for simulations of it on machines that differ in their costs alone. Threads
-/// may share one.
+/// The graph of one plan, for simulations of it on machines that differ in their costs alone.
+/// Threads may share one.
 class SharedGraph {
  public:
   /// Expanded at the first call. Throws as sim::expand().

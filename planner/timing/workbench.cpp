@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "io/error.hpp"
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -105,8 +105,8 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan) {
   Coarseness most;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    most = std::max(most, coarseness_of(problem.model.gradients[g], plan, plan.decisions[g],
-                                        problem.accuracy));
+    most = std::max(
+        most, coarseness_of(problem.model.gradients[g], plan, plan.decisions[g], problem.accuracy));
   }
   return most;
 }

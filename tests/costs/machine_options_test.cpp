@@ -159,8 +159,8 @@ TEST_CASE("A curve of several pieces is scaled as a whole, and never negative") 
 }
 
 TEST_CASE("What is not measured is charged what is said to cost as much") {
-  MachineOptions options = parsed(
-      {"--profile", "sosp21", "--assume-cost", "mine.pse=onebit", "--assume-cost", "x.pse(b=2)=tbq"});
+  MachineOptions options = parsed({"--profile", "sosp21", "--assume-cost", "mine.pse=onebit",
+                                   "--assume-cost", "x.pse(b=2)=tbq"});
   const LoadedMachines machines = load(options, 4, 0);
   const auto& codecs = machines.profile.codecs;
   CHECK(codecs.at("mine.pse") == machines.profile.codec("onebit"));

@@ -51,6 +51,9 @@ TEST_CASE("A higher rank is more accurate than a lower one") {
   CHECK(order.given_up("powersgd(rank=8)") < order.given_up("powersgd(rank=4)"));
   CHECK(order.given_up("acpsgd(rank=4)") == order.given_up("powersgd(rank=4)"));
   CHECK(order.given_up("onebit") < order.given_up("powersgd(rank=8)"));
+  CHECK(order.given_up("onebit", 2) < order.given_up("onebit", 8));
+  CHECK(order.given_up("int8block", 8) < order.given_up("onebit", 1));
+  CHECK(order.given_up("none", 8) == order.given_up("none"));
   CHECK(order.given_up("powersgd(rank=1)") < order.given_up("dgc"));
   const std::vector<std::string> all = {"powersgd(rank=1)", "powersgd(rank=4)", "onebit"};
   CHECK(order.not_coarser(all, "powersgd(rank=2)") ==

@@ -256,6 +256,28 @@ TEST_CASE(
   CHECK(lower >= 20);
 }
 
+TEST_CASE("A topology that encodes less often is taken within the tolerance") {
+  int rarer = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    RandomProblem random(seed, kSmall);
+    Problem problem = limited(random, sim::Network::kPort);
+    problem.strategy = "ring";
+    TimedPlan ring = timed(problem, search_timeline(problem).plan);
+    problem.strategy = "best";
+    problem.tolerance = 0.4;
+    Budget budget(problem.limits);
+    const PassContext context = {problem, budget, 1};
+    const TimedPlan changed = fewer_encodings(context, ring);
+    CHECK(changed.iteration_s <= ring.iteration_s * 1.4);
+    if (same_plan(changed, ring)) continue;
+    ++rarer;
+    CHECK(coarseness_of(problem, changed.plan) < coarseness_of(problem, ring.plan));
+    CHECK(verify(problem, changed.plan).empty());
+  }
+  CHECK(rarer >= 3);
+}
+
 TEST_CASE("A plan without compression is taken where it is within the tolerance") {
   RandomProblem random(3, kSmall);
   Problem problem = limited(random, sim::Network::kFair);

@@ -606,6 +606,24 @@ TEST_CASE_METHOD(SimFixture, "A sweep plans for the machines of each point") {
   CHECK(read("again.csv") == csv);
 }
 
+TEST_CASE_METHOD(SimFixture, "Of a plan that is made, the topology may be left open") {
+  const std::string ask =
+      "hipress-sim --input vgg19 --profile a100-10g --nnodes 4 --evaluations 100 --json --plan ";
+  const auto iteration_s = [&](const std::string& arguments) {
+    const ToolRun done = run(ask + arguments);
+    CAPTURE(done.err);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out).at("iteration_s").get<double>();
+  };
+  const double open_s = iteration_s("none_grouped --topology BEST");
+  for (const char* one : {"PS", "RING"}) {
+    CHECK(open_s <= iteration_s(std::string("none_grouped --topology ") + one) * (1 + 1e-9));
+  }
+  CHECK(iteration_s("best --topology BEST") > 0);
+  CHECK(iteration_s("ddp --topology BEST") == iteration_s("ddp --topology ring"));
+  refuses("--input vgg19 --plan all --topology BEST", "--topology BEST", "ring");
+}
+
 TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with their remedy") {
   SECTION("no input") { refuses("--plan none", "--input", "required"); }
   SECTION("no plan") { refuses("--input model.yaml", "--plan", "required"); }

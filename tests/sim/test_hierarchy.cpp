@@ -42,6 +42,53 @@ std::int64_t iteration_ps(const Scenario& scenario) {
   return simulate(scenario, expand(scenario)).iteration.count();
 }
 
+TEST_CASE("a slow link is as slow as a cluster of such links, and slows nobody else") {
+  for (const char* strategy : {"ps", "ring", "allreduce"}) {
+    CAPTURE(strategy);
+    Scenario slow = raw(strategy, test_cluster(2));
+    Scenario all = slow;
+    slow.cluster.slow_links = {{.a = 0, .b = 1, .bandwidth = kBandwidth / 3, .latency_s = 1e-3}};
+    all.cluster.link.bandwidth = all.cluster.link.bandwidth_both_ways = kBandwidth / 3;
+    all.cluster.link.latency_s = 1e-3;
+    CHECK(iteration_ps(slow) == iteration_ps(all));
+
+    const Scenario four = raw(strategy, test_cluster(4));
+    Scenario as_fast = four, slower = four;
+    as_fast.cluster.slow_links = {{.a = 1, .b = 2, .bandwidth = kBandwidth, .latency_s = 0}};
+    slower.cluster.slow_links = {{.a = 1, .b = 2, .bandwidth = kBandwidth / 3, .latency_s = 1e-3}};
+    CHECK(iteration_ps(as_fast) == iteration_ps(four));
+    CHECK(iteration_ps(slower) > iteration_ps(four));
+    CHECK_THAT(difference_between_nodes(slower.cluster), Contains("slower"));
+  }
+  Scenario ring = raw("ring", test_cluster(4));
+  ring.cluster.slow_links = {{.a = 0, .b = 2, .bandwidth = kBandwidth / 3, .latency_s = 1e-3}};
+  Scenario without = ring;
+  without.cluster.slow_links.clear();
+  CHECK(iteration_ps(ring) == iteration_ps(without));  // no message of a ring goes from 0 to 2
+}
+
+TEST_CASE("a cluster file says which links are slow") {
+  const tests::TemporaryFolder folder;
+  const costs::Profile profile = costs::read_profile("sosp21");
+  const auto read = [&](const std::string& text) {
+    return costs::read_cluster(folder.file("c.yaml", "nodes: 4\n" + text), profile, 0);
+  };
+  const costs::Cluster cluster =
+      read("link: {bandwidth: 10Gbps}\nslow_links: [{between: [3, 1], bandwidth: 1Gbps}]\n");
+  REQUIRE(cluster.slow_links.size() == 1);
+  CHECK(cluster.slow_links[0] == costs::SlowLink{1, 3, 125e6, cluster.link.latency_s});
+  CHECK_FALSE(costs::is_uniform(cluster));
+  for (const char* wrong :
+       {"[{between: [0, 4]}]", "[{between: [1, 1]}]", "[{between: [0]}]", "[{between: 1}]",
+        "[{bandwidth: 1Gbps}]", "[{between: [0, 1], bandwidth: 1000Gbps}]",
+        "[{between: [0, 1]}, {between: [1, 0]}]", "[{between: [0, 1], latency: 0s}]",
+        "[{between: [0, 1], loss: 2}]"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(read(std::string("slow_links: ") + wrong + "\n"), io::InputError);
+  }
+  CHECK_THROWS_AS(read("rack: {hosts: 2}\nslow_links: [{between: [0, 1]}]\n"), io::InputError);
+}
+
 TEST_CASE("a ring through two hosts of two nodes goes at the pace of the hosts' links") {
   // 0 → 1 and 2 → 3 take a = 1 + 32 us, 1 → 2 and 3 → 0 take b = 5 + 128 us. Each step of the ring
   // carries 2(N-1) = 6 messages, and 1 → 2 is never idle: partition 1 is there at 0, what comes

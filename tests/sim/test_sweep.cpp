@@ -86,13 +86,34 @@ TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up
   CHECK(header ==
         "model,topology,nodes,plan,algorithm,partitions,profile,cluster,network,"
         "bandwidth_bytes_per_s,latency_s,overhead_s,compute_speed,iteration_s,synchronisation_s,"
-        "compute_s,exposed_communication_s,speedup,tasks,speedup_over_ddp");
+        "compute_s,exposed_communication_s,speedup,tasks,speedup_over_ddp,compute_time_s");
   // 3 computing tasks a node, per gradient and partition 5(N−1) = 5 raw, 7(N−1)+2 = 9 compressed.
   CHECK(none ==
         "two.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,1e-05,1,"
-        "0.004286,0.003286,0.004,0.000286,1,26,");
+        "0.004286,0.003286,0.004,0.000286,1,26,,");
   CHECK_THAT(all, StartsWith("two.yaml,ring,2,all,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,"));
-  CHECK_THAT(all, Catch::Matchers::EndsWith(",42,"));
+  CHECK_THAT(all, Catch::Matchers::EndsWith(",42,,"));
+}
+
+TEST_CASE_METHOD(SweepFixture,
+                 "axis compute_time gives a model's times, and its plans are made anew") {
+  const SweepSpec read = read_sweep(
+      spec(kBase + "topology: ring\nnodes: 2\nplan: [none, all]\ncompute_time: [4ms, 8ms]\n"));
+  Sweep sweep(read, {});
+  CHECK(sweep.size().graphs == 4);
+  const std::vector<SweepRow> rows = sweep.run(1, {});
+  REQUIRE(rows.size() == 4);
+  for (const SweepRow& row : rows) {
+    const double given_s = *read.values[kComputeTime][row.point[kComputeTime]].number;
+    CHECK(casync::to_seconds(row.compute) == Approx(given_s));
+    CHECK(row.iteration > row.compute);
+  }
+  std::ostringstream csv;
+  write_sweep(csv, read, {}, rows);
+  CHECK_THAT(csv.str(), Contains(",0.004\n") && Contains(",0.008\n"));
+  CHECK_THROWS_WITH(read_sweep(spec(kBase + "compute_time: 80\n")), Contains("compute_time"));
+  CHECK_THROWS_WITH(Sweep(read_sweep(spec(kBase + "compute_time: 0s\n")), {}),
+                    Contains("compute_time"));
 }
 
 TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with the same rows") {
