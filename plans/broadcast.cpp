@@ -13,7 +13,9 @@ constexpr models::Dtype kDtypes[] = {models::Dtype::kFloat32, models::Dtype::kFl
                                      models::Dtype::kBfloat16};
 
 bool is_broadcast(const std::string& strategy) {
-  return casync::find_strategy(strategy).operation == casync::Operation::kBroadcast;
+  // "best" leaves open which topology averages.
+  return strategy != "best" &&
+         casync::find_strategy(strategy).operation == casync::Operation::kBroadcast;
 }
 
 }  // namespace

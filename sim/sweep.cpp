@@ -227,7 +227,7 @@ void Sweep::State::load_models() {
         spec_.fail(kModel, file, error.what());
       }
       try {
-        models::apply({.compute_time = time.text}, model);
+        if (time.number) models::apply({.compute_time = fmt::format("{}s", *time.number)}, model);
       } catch (const io::InputError& error) {
         spec_.fail(kComputeTime, time, error.what());
       }
