@@ -159,6 +159,30 @@ Interval interval(const Response& response, const costs::Spread& spread, int ite
   return {times[kReplicas / 10], times[kReplicas - kReplicas / 10 - 1]};
 }
 
+std::vector<SpreadSource> explain_interval(const Response& response, const costs::Spread& spread) {
+  struct Row {
+    std::string_view name, help;
+    double costs::Spread::* deviation;
+  };
+  constexpr std::array kRows = {
+      Row{"host", "kernels, and the CPU time of transfers", &costs::Spread::host},
+      Row{"links", "bandwidths, overheads and latencies", &costs::Spread::links},
+      Row{"compute", "forward and backward", &costs::Spread::compute},
+      Row{"model", "the simulator's own error, of communication", &costs::Spread::model}};
+  std::vector<SpreadSource> sources;
+  double sum = 0;
+  for (const Row& row : kRows) {
+    costs::Spread only;
+    only.*row.deviation = spread.*row.deviation;
+    const Interval alone = interval(response, only);
+    const double width = alone.p90_s - alone.p10_s;
+    sources.push_back({row.name, row.help, spread.*row.deviation, alone, width * width});
+    sum += width * width;
+  }
+  for (SpreadSource& source : sources) source.share = sum > 0 ? source.share / sum : 0;
+  return sources;
+}
+
 Saving saving(const Response& first, const Response& second, const costs::Spread& spread,
               double margin) {
   std::vector<double> saved;

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "costs/spread.hpp"
 #include "sim/scenario.hpp"
@@ -53,6 +55,17 @@ Response respond(const Scenario& scenario, const casync::TaskGraph& graph, doubl
 /// once each, and the model's error for what is communication. So many `iterations` add what their
 /// median varies; 0: infinitely many.
 Interval interval(const Response& response, const costs::Spread& spread, int iterations = 0);
+
+/// A source of what is not known of a time.
+struct SpreadSource {
+  std::string_view name;  ///< "host", "links", "compute", "model"
+  std::string_view help;
+  double deviation = 0;   ///< of the logarithm of its factor
+  Interval alone;         ///< where nothing else varies
+  double share = 0;       ///< of the squared widths of all; they sum up to 1, or are all 0
+};
+/// By the sources one at a time; the model's error is that of what is communication.
+std::vector<SpreadSource> explain_interval(const Response& response, const costs::Spread& spread);
 
 /// What the first saves of the second's time on the same machines: they share the draws of host,
 /// links and compute, but not the model's error.

@@ -63,6 +63,7 @@ struct Options {
   std::uint32_t replicas = 1;
   unsigned jobs = 0;  ///< 0: one per usable core
   bool sensitivity = false;
+  bool explains_interval = false;
   bool json = false;
   sim::Given given;  ///< what the command line named
 };
@@ -137,6 +138,9 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(io::count_from(2, 1024));
   app.add_flag("--sensitivity", options.sensitivity,
                "Also simulate with bandwidth, latency, codecs, compute … each 10 % better");
+  app.add_flag("--explain-interval", options.explains_interval,
+               "Say how much of the interval comes of kernels, links, computation and the "
+               "simulator's own error");
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 
@@ -296,6 +300,7 @@ sim::Prediction predict(const sim::Scenario& scenario, const Options& options) {
     prediction.replicas =
         sim::run_replicas(scenario, prediction.graph, options.replicas, jobs_of(options));
   }
+  prediction.explains_interval = options.explains_interval;
   if (options.sensitivity) {
     prediction.sensitivities = sim::sensitivities(scenario, prediction.graph, prediction.iteration);
   }

@@ -203,6 +203,20 @@ void print_sensitivities(std::ostream& out, const Prediction& prediction) {
   }
 }
 
+void print_sources(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+  const costs::Profile& profile = scenario.profile;
+  fmt::print(out, "\nwhat the interval comes of, by deviations that profile {} {}:\n", profile.name,
+             profile.spread ? "was measured with" : "does not say, so that they are assumed");
+  for (const SpreadSource& source :
+       explain_interval(prediction.response, costs::spread_of(profile))) {
+    fmt::print(out, "  {:<9}{:>5.1f} %  alone {:<28}{:>5.1f} % of it  {}\n", source.name,
+               100 * source.deviation,
+               fmt::format("{} to {}", io::format_duration(source.alone.p10_s),
+                           io::format_duration(source.alone.p90_s)),
+               100 * source.share, source.help);
+  }
+}
+
 /// "12ms", or what a period is the mean of.
 std::string describe_iteration(const Prediction& prediction) {
   const std::string time = duration(prediction.iteration);
@@ -269,6 +283,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
                    prediction.graph.tasks() / prediction.simulation_s));
   print_path(out, prediction);
   print_sensitivities(out, prediction);
+  if (prediction.explains_interval) print_sources(out, scenario, prediction);
 }
 
 }  // namespace hipress::sim

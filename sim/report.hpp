@@ -28,6 +28,7 @@ struct Prediction {
   Utilisation utilisation;
   std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
   std::optional<Replicas> replicas = {};   ///< none unless asked for
+  bool explains_interval = false;          ///< whether reports say what the interval comes of
   double simulation_s = 0;                 ///< real time
   std::string default_profile = {};        ///< which, and why it speaks; empty: one was given
 };

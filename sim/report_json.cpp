@@ -120,6 +120,18 @@ Json folding_bounds_json(const Prediction& prediction) {
           {"longest_slices_s", casync::to_seconds(prediction.folding_bounds->longest)}};
 }
 
+Json sources_json(const Scenario& scenario, const Prediction& prediction) {
+  Json sources;
+  for (const SpreadSource& source :
+       explain_interval(prediction.response, costs::spread_of(scenario.profile))) {
+    sources[std::string(source.name)] = {{"deviation", source.deviation},
+                                         {"iteration_s_p10", source.alone.p10_s},
+                                         {"iteration_s_p90", source.alone.p90_s},
+                                         {"share", source.share}};
+  }
+  return sources;
+}
+
 Json steady_json(const Prediction& prediction) {
   if (!prediction.steady) return nullptr;
   Json periods = Json::array();
@@ -168,6 +180,9 @@ void print_json(std::ostream& out, const Scenario& scenario, const Prediction& p
        {"sensitivity", sensitivity_json(prediction.sensitivities)},
        {"steady", steady_json(prediction)},
        {"critical_path", path_json(prediction)}});
+  if (prediction.explains_interval) {
+    report["interval_sources"] = sources_json(scenario, prediction);
+  }
   out << report.dump(2) << '\n';
 }
 

@@ -6,6 +6,8 @@ import pathlib
 import pickle
 import random
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -504,6 +506,20 @@ class Verify(unittest.TestCase):
             self.assertFalse(found.equal)
             for name in after:
                 self.assertTrue(torch.equal(after[name], undisturbed[name]), name)
+
+
+class Machines(unittest.TestCase):
+    def test_processes_of_two_networks_are_on_two_machines(self):
+        def machine(*before) -> str:
+            code = "from hipress import _ddp; print(_ddp._machine())"
+            done = subprocess.run([*before, sys.executable, "-B", "-W", "ignore", "-c", code], capture_output=True, text=True,
+                                  check=False)
+            if before and done.returncode != 0:
+                self.skipTest(f"no network namespace here: {done.stderr.strip()}")
+            return done.stdout
+
+        self.assertEqual(machine(), machine())
+        self.assertNotEqual(machine("unshare", "--net"), machine())
 
 
 if __name__ == "__main__":

@@ -37,6 +37,25 @@ Response respond_to(const Scenario& scenario) {
                  casync::to_seconds(result.compute));
 }
 
+TEST_CASE("an interval is explained by the sources of its width") {
+  const Response response = respond_to(example(0.01, "none"));
+  const auto shares = [&](const costs::Spread& spread) {
+    std::vector<double> found;
+    for (const SpreadSource& source : explain_interval(response, spread)) {
+      CHECK(source.alone.p10_s <= response.time_s * (1 + 1e-3));
+      CHECK(source.alone.p90_s >= response.time_s * (1 - 1e-3));
+      found.push_back(source.share);
+    }
+    return found;
+  };
+  const std::vector<double> all = shares({.host = 0.2, .links = 0.1, .compute = 0.05, .model = 0.1});
+  REQUIRE(all.size() == 4);
+  CHECK(all[0] + all[1] + all[2] + all[3] == Approx(1));
+  CHECK(all[1] > all[0]);  // what is sent raw takes links
+  CHECK(shares({.links = 0.1}) == std::vector<double>{0, 1, 0, 0});
+  CHECK(shares({}) == std::vector<double>{0, 0, 0, 0});
+}
+
 TEST_CASE("the parts of a response add up to the time") {
   for (const char* plan : {"none", "onebit", "fp16"}) {
     const Response response = respond_to(example(0.001, plan));
