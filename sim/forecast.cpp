@@ -162,7 +162,7 @@ Interval interval(const Response& response, const costs::Spread& spread, int ite
 std::vector<SpreadSource> explain_interval(const Response& response, const costs::Spread& spread) {
   struct Row {
     std::string_view name, help;
-    double costs::Spread::* deviation;
+    double costs::Spread::*deviation;
   };
   constexpr std::array kRows = {
       Row{"host", "kernels, and the CPU time of transfers", &costs::Spread::host},

@@ -60,9 +60,9 @@ Interval interval(const Response& response, const costs::Spread& spread, int ite
 struct SpreadSource {
   std::string_view name;  ///< "host", "links", "compute", "model"
   std::string_view help;
-  double deviation = 0;   ///< of the logarithm of its factor
-  Interval alone;         ///< where nothing else varies
-  double share = 0;       ///< of the squared widths of all; they sum up to 1, or are all 0
+  double deviation = 0;  ///< of the logarithm of its factor
+  Interval alone;        ///< where nothing else varies
+  double share = 0;      ///< of the squared widths of all; they sum up to 1, or are all 0
 };
 /// By the sources one at a time; the model's error is that of what is communication.
 std::vector<SpreadSource> explain_interval(const Response& response, const costs::Spread& spread);

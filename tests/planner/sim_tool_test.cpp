@@ -248,7 +248,7 @@ TEST_CASE_METHOD(SimFixture, "Links of hosts and racks, and between GPUs, are re
   CHECK(links[15].at("bytes").get<std::int64_t>() > 0);
   CHECK_THAT(run("hipress-sim --plan none " + hosts).out,
              Contains("NICs out") && Contains("racks up") &&
-                 Contains("all 4: nodes differ in which others share their host or rack"));
+                 Contains("all 4, since nodes differ in which others share their host or rack"));
   refuses("--network port --plan none " + hosts, "network port", "take network fair");
 
   const ToolRun example =

@@ -48,7 +48,8 @@ TEST_CASE("an interval is explained by the sources of its width") {
     }
     return found;
   };
-  const std::vector<double> all = shares({.host = 0.2, .links = 0.1, .compute = 0.05, .model = 0.1});
+  const std::vector<double> all =
+      shares({.host = 0.2, .links = 0.1, .compute = 0.05, .model = 0.1});
   REQUIRE(all.size() == 4);
   CHECK(all[0] + all[1] + all[2] + all[3] == Approx(1));
   CHECK(all[1] > all[0]);  // what is sent raw takes links
