@@ -206,7 +206,7 @@ void print_sensitivities(std::ostream& out, const Prediction& prediction) {
 void print_sources(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const costs::Profile& profile = scenario.profile;
   fmt::print(out, "\nwhat the interval comes of, by deviations that profile {} {}:\n", profile.name,
-             profile.spread ? "was measured with" : "does not say, so that they are assumed");
+             profile.spread ? "gives" : "does not give, so that they are assumed");
   for (const SpreadSource& source :
        explain_interval(prediction.response, costs::spread_of(profile))) {
     fmt::print(out, "  {:<9}{:>5.1f} %  alone {:<28}{:>5.1f} % of it  {}\n", source.name,
