@@ -5,7 +5,8 @@ usage: bench_hook.py [--ranks 2] [--gradients 1000] [--elements 100] [--repetiti
 
 Two ranks or more on this machine: a backward pass under plain DDP, under PyTorch's all-reduce hook (which is Python too) and under
 hipress with plan `none`, of many small gradients and of eight of a megabyte-sized one each; the reference is 1.15 times the all-reduce
-hook. With --mbits the ranks are on the shaped network of the validation, a host each (root only). One rank: beside a hook that does nothing, in one bucket and in a bucket each; the reference is 6 us a gradient.
+hook. With --mbits the ranks are on the shaped network of the validation, a host each (root only). One rank: beside a hook that does
+nothing, in one bucket and in a bucket each; the reference is 6 us a gradient.
 
 Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Every repetition times some passes
 under each hook in turn; reported are the medians of the repetitions' medians, and the least and largest. Before that, gradients under
