@@ -161,8 +161,7 @@ void apply_assumed_costs(const MachineOptions& options, LoadedMachines& machines
     profile.codecs[algorithm] = profile.codec(like);
     machines.diagnostics.push_back(
         fmt::format("{} is charged what {} costs, as --assume-cost says; hipress-profile "
-                    "--algorithm {} measures "
-                    "it",
+                    "--algorithm {} measures it",
                     algorithm, like, io::quote(algorithm)));
   }
 }

@@ -152,9 +152,8 @@ casync::Plan Workbench::make(const Candidate& candidate) const {
   return plan;
 }
 
-TimedPlan Workbench::timed(const Candidate& candidate, double iteration_s,
-                           std::optional<double> upper_s) const {
-  return {make(candidate), order(candidate), iteration_s, upper_s};
+TimedPlan Workbench::timed(const Candidate& candidate, double iteration_s) const {
+  return {make(candidate), order(candidate), iteration_s};
 }
 
 Coarseness Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {

@@ -56,8 +56,7 @@ class Workbench {
   /// The candidate's plan, with what no option set says (groups by hand) as in the constructor's
   /// plan.
   casync::Plan make(const Candidate& candidate) const;
-  TimedPlan timed(const Candidate& candidate, double iteration_s,
-                  std::optional<double> upper_s = {}) const;
+  TimedPlan timed(const Candidate& candidate, double iteration_s) const;
   sim::TransferOrder order(const Candidate& candidate) const {
     return choices_.schemes[candidate.scheme].transfer_order;
   }

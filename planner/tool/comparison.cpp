@@ -127,14 +127,22 @@ void add_responses_of_rivals(const Problem& problem, const Problem& given, Compa
   });
 }
 
+namespace {
+
+/// It may be the plan, and compresses nothing where the plan compresses nothing.
+bool is_rival(const Problem& problem, const casync::Plan& plan, const Baseline& baseline) {
+  return baseline.iteration_s && may_be_plan(problem, baseline.plan) &&
+         (compresses(problem.model, plan) || !compresses(problem.model, baseline.plan));
+}
+
+}  // namespace
+
 Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {
   Rivals rivals;
   const std::optional<TimedPlan>& raw = comparison.raw;
   if (raw && may_be_plan(problem, raw->plan)) rivals.uncompressed = &*raw;
-  const bool may_compress = compresses(problem.model, plan);
   for (const Baseline& baseline : comparison.baselines) {
-    if (!baseline.iteration_s || !may_be_plan(problem, baseline.plan)) continue;
-    if (!may_compress && compresses(problem.model, baseline.plan)) continue;
+    if (!is_rival(problem, plan, baseline)) continue;
     TimedPlan& rival = rivals.others.emplace_back(
         TimedPlan{baseline.plan, baseline.transfer_order, *baseline.iteration_s});
     if (baseline.response) {
@@ -149,12 +157,10 @@ std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
   if (!comparison.planned) return "";
   constexpr double kNothing = 1e-6;
   const double planned_s = sim::interval(*comparison.planned, comparison.spread).p90_s;
-  const bool may_compress = compresses(problem.model, plan);
   const Baseline* lowest = nullptr;
   double lowest_s = planned_s * (1 - kNothing);
   for (const Baseline& baseline : comparison.baselines) {
-    if (!baseline.response || !may_be_plan(problem, baseline.plan)) continue;
-    if (!may_compress && compresses(problem.model, baseline.plan)) continue;
+    if (!baseline.response || !is_rival(problem, plan, baseline)) continue;
     const double upper_s = sim::interval(*baseline.response, comparison.spread).p90_s;
     if (upper_s >= lowest_s) continue;
     lowest_s = upper_s;
@@ -162,8 +168,9 @@ std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
   }
   if (lowest == nullptr) return "";
   return fmt::format(
-      "baseline {} has a lower 90th percentile ({}, this plan {}) and a longer median ({}, this "
-      "plan {}); no plan that was found has the shorter of both",
+      "baseline {} has a lower 90th percentile ({}, this plan {}) with a median of {} (this plan "
+      "{}, "
+      "and the median decides)",
       lowest->name, io::format_duration(lowest_s), io::format_duration(planned_s),
       io::format_duration(*lowest->iteration_s), io::format_duration(*comparison.planned_s));
 }

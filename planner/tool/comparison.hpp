@@ -35,8 +35,8 @@ void add_responses_of_rivals(const Problem& problem, const Problem& given, Compa
 /// nothing where the plan compresses nothing. The result points into `comparison`.
 Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
-/// "baseline all has a lower 90th percentile …", where none that was found keeps both it and the
-/// plan's median; empty where the plan has the lowest of these rivals, or it is not known.
+/// "baseline all has a lower 90th percentile …", of the rival with the lowest; empty where none is
+/// lower than the plan's, or the plan's is not known.
 std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
                             const Comparison& comparison);
 

@@ -236,11 +236,9 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   }
   std::optional<double>& planned_s = outcome.comparison.planned_s;
   if (planned_s) {
-    const auto loss = [](const planner::Problem& problem, const casync::Plan& plan) {
-      return planner::coarseness_of(problem, plan);
-    };
     // Within the tolerance, the one that gives up less.
-    const auto had = loss(request.problem, found.plan), has = loss(other, result.plan);
+    const planner::Coarseness had = planner::coarseness_of(request.problem, found.plan);
+    const planner::Coarseness has = planner::coarseness_of(other, result.plan);
     const double slack = 1 + request.problem.tolerance;
     const double limit_s = has < had   ? *planned_s * slack
                            : had < has ? *planned_s / slack
