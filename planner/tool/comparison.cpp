@@ -54,8 +54,19 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
   return comparison;
 }
 
-std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
-                                   Comparison& comparison) {
+SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
+  Problem raw = problem;
+  raw.algorithms.clear();
+  raw.choices = nullptr;
+  raw.limits = limits;
+  raw.limits.progress = {};
+  SearchResult found = search_timeline(raw);
+  found.plan = in_one_strategy(std::move(found.plan));
+  return found;
+}
+
+void consider_uncompressed(const Problem& problem, const SearchResult& found,
+                           Comparison& comparison) {
   const auto consider = [&](Contender contender) {
     const TimedPlan& plan = contender.plan;
     const bool faster = !comparison.raw || plan.iteration_s < comparison.raw->iteration_s;
@@ -66,20 +77,12 @@ std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
     if (!baseline.iteration_s || compresses(problem.model, baseline.plan)) continue;
     consider(contender_of(baseline, problem));
   }
-  Problem raw = problem;
-  raw.algorithms.clear();
-  raw.choices = nullptr;
-  raw.limits = limits;
-  raw.limits.progress = {};
-  SearchResult found = search_timeline(raw);
-  found.plan = in_one_strategy(std::move(found.plan));
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
-  if (!time.iteration_s) return found.evaluations;
+  if (!time.iteration_s) return;
   consider({.name = {},
-            .plan = {std::move(found.plan), found.transfer_order, *time.iteration_s},
+            .plan = {found.plan, found.transfer_order, *time.iteration_s},
             .machines = problem.machines});
-  return found.evaluations;
 }
 
 void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,

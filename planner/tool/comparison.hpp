@@ -10,11 +10,13 @@ namespace hipress::planner {
 /// Simulates the plan and the baselines; what was given up for that is added to the diagnostics.
 Comparison compare_with_baselines(const Problem& problem, SearchResult& found);
 
-/// Searches the best plan that compresses nothing within limits, and keeps it, or a faster baseline
-/// without compression, as Comparison::uncompressed, and as Comparison::raw if it may be the plan.
-/// Returns how many plans were simulated for it.
-std::int64_t consider_uncompressed(const Problem& problem, const Limits& limits,
-                                   Comparison& comparison);
+/// Searches the best plan that compresses nothing, within limits.
+SearchResult search_uncompressed(const Problem& problem, const Limits& limits);
+
+/// Keeps that plan, or a faster baseline without compression, as Comparison::uncompressed, and as
+/// Comparison::raw if it may be the plan.
+void consider_uncompressed(const Problem& problem, const SearchResult& found,
+                           Comparison& comparison);
 
 /// Keeps the plan, or a faster baseline of the problem's algorithms, as Comparison::compressed, and
 /// those that cannot be the plan as Comparison::elsewhere. `problem` is that of the plan, `given`

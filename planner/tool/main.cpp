@@ -12,6 +12,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "costs/description.hpp"
@@ -33,6 +35,7 @@
 #include "planner/tool/comparison.hpp"
 #include "planner/tool/report.hpp"
 #include "plans/plan_file.hpp"
+#include "sim/parallel.hpp"
 
 namespace {
 
@@ -193,16 +196,37 @@ planner::SearchResult find_plan(const Request& request, const planner::Problem& 
   return found;
 }
 
-/// Searches the best plan without compression, which is what compression is measured by.
-void consider_uncompressed(const Request& request, const planner::Problem& problem,
-                           Outcome& outcome) {
-  if (!planner::may_compress(problem)) return;
+/// Searches the best plan without compression, which is what compression is measured by; none where
+/// nothing can be compressed.
+std::optional<planner::SearchResult> find_uncompressed(const Request& request,
+                                                       const planner::Problem& problem) {
+  if (!planner::may_compress(problem)) return std::nullopt;
   planner::Limits limits =
       planner::share_of(problem.limits, request.share_of_level() * kShareUncompressed);
   if (!request.search.has_budget) limits.budget_s = std::min(limits.budget_s, kDropInBudget_s);
-  const std::int64_t evaluations =
-      planner::consider_uncompressed(problem, limits, outcome.comparison);
-  if (request.optimises()) outcome.found.evaluations += evaluations;
+  return planner::search_uncompressed(problem, limits);
+}
+
+/// Both, at the same time where there are jobs for that: neither knows the other's plans.
+std::pair<planner::SearchResult, std::optional<planner::SearchResult>> find_both(
+    const Request& request, const planner::Problem& problem) {
+  std::pair<planner::SearchResult, std::optional<planner::SearchResult>> found;
+  sim::run_parallel(2, problem.limits.jobs, [&](std::size_t i, unsigned) {
+    if (i == 0) {
+      found.first =
+          find_plan(request, problem, request.share_of_level() * request.share_of_search());
+    } else {
+      found.second = find_uncompressed(request, problem);
+    }
+  });
+  return found;
+}
+
+void consider_uncompressed(const Request& request, const planner::Problem& problem,
+                           const std::optional<planner::SearchResult>& found, Outcome& outcome) {
+  if (!found) return;
+  planner::consider_uncompressed(problem, *found, outcome.comparison);
+  if (request.optimises()) outcome.found.evaluations += found->evaluations;
 }
 
 /// Searches with the GPUs at another level; that plan is the outcome if it is faster.
@@ -210,14 +234,13 @@ void search_other_levels(const Request& request, Outcome& outcome) {
   const planner::Problem& other = request.other->problem();
   if (!request.options.yaml()) {
     const std::optional<planner::TimedPlan> raw = outcome.comparison.raw;
-    consider_uncompressed(request, other, outcome);
+    consider_uncompressed(request, other, find_uncompressed(request, other), outcome);
     outcome.comparison.raw = raw;
     return;
   }
   planner::SearchResult& found = outcome.found;
-  planner::SearchResult result =
-      find_plan(request, other, request.share_of_level() * request.share_of_search());
-  consider_uncompressed(request, other, outcome);
+  auto [result, uncompressed] = find_both(request, other);
+  consider_uncompressed(request, other, uncompressed, outcome);
   planner::AffordableTime time = planner::affordable_iteration(
       other.model, result.plan, *other.machines, result.transfer_order);
   const std::optional<planner::TimedPlan>& raw = outcome.comparison.raw;
@@ -307,7 +330,7 @@ void take_advised(const Request& request, Outcome& outcome) {
   comparison.planned_s = raw->iteration_s;
 }
 
-/// Of all plans that the search could have returned.
+/// Of all plans that the search could have returned, with GPUs at one level.
 double bound(const planner::Problem& problem, std::optional<double> known_s) {
   constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
   return planner::lower_bound(problem.model, *problem.machines, planner::choices_of(problem),
@@ -315,6 +338,21 @@ double bound(const planner::Problem& problem, std::optional<double> known_s) {
                                .known_s = known_s.value_or(0),
                                .stop = planner::stop_of(*problem.machines)})
       .seconds;
+}
+
+/// Of all of them; none, perhaps with the reason, where nothing is known.
+std::optional<double> find_bound(const Request& request, std::optional<double> known_s,
+                                 std::string& diagnostic) {
+  if (!request.search.simulates || !request.searches()) return std::nullopt;
+  const planner::Problem& problem = request.problem;
+  if (const casync::Strategy* unknown =
+          planner::strategy_without_bound(planner::choices_of(problem))) {
+    diagnostic = fmt::format(
+        "topology {} says nothing of what it costs at the least: no lower bound", unknown->name);
+    return std::nullopt;
+  }
+  const double bound_s = bound(problem, known_s);
+  return request.other ? std::min(bound_s, bound(request.other->problem(), known_s)) : bound_s;
 }
 
 /// Why plans cannot be simulated, since SeCoPa's formulas have costs for algorithms that no profile
@@ -354,17 +392,24 @@ Outcome find(const Request& request) {
   const planner::Problem& problem = request.problem;
   outcome.problem = &problem;
   Stopwatch watch;
-  outcome.found = find_plan(request, problem, request.share_of_level() * request.share_of_search());
+  const std::string missing = missing_costs(request);
+  std::optional<planner::SearchResult> uncompressed;
+  if (missing.empty()) {
+    std::tie(outcome.found, uncompressed) = find_both(request, problem);
+  } else {
+    outcome.found =
+        find_plan(request, problem, request.share_of_level() * request.share_of_search());
+  }
   outcome.search_s = watch.seconds();
   planner::SearchResult& found = outcome.found;
   found.diagnostics.insert(found.diagnostics.end(), request.diagnostics.begin(),
                            request.diagnostics.end());
   Comparison& comparison = outcome.comparison;
-  if (std::string missing = missing_costs(request); missing.empty()) {
+  if (missing.empty()) {
     comparison = planner::compare_with_baselines(problem, found);
-    consider_uncompressed(request, problem, outcome);
+    consider_uncompressed(request, problem, uncompressed, outcome);
   } else {
-    comparison.not_simulated = std::move(missing);
+    comparison.not_simulated = missing;
   }
   if (request.optimises()) planner::take_faster(problem, comparison, found);
   watch = {};
@@ -376,27 +421,22 @@ Outcome find(const Request& request) {
                                  {found.plan, found.transfer_order, *least_found_s}, comparison);
   }
   if (comparison.planned_s) take_advised(request, outcome);
-  if (request.optimises() && comparison.planned_s) {
-    planner::add_responses_of_rivals(*outcome.problem, problem, comparison);
-  }
-  analyse(request, outcome);
-  comparison.proved_optimal = found.proven && comparison.planned_s <= least_found_s;
-  if (found.proven) {
-    comparison.lower_bound_s = least_found_s;
-  } else if (request.search.simulates && request.searches()) {
-    const casync::Strategy* const unknown =
-        planner::strategy_without_bound(planner::choices_of(problem));
-    if (unknown) {
-      found.diagnostics.push_back(fmt::format(
-          "topology {} says nothing of what it costs at the least: no lower bound", unknown->name));
-    } else {
-      comparison.lower_bound_s = bound(problem, comparison.planned_s);
+  std::optional<double> bound_s = least_found_s;
+  std::string no_bound;
+  const bool proven = found.proven;
+  sim::run_parallel(2, problem.limits.jobs, [&](std::size_t i, unsigned) {
+    if (i == 1) {
+      if (!proven) bound_s = find_bound(request, least_found_s, no_bound);
+      return;
     }
-    if (request.other && !unknown) {
-      comparison.lower_bound_s = std::min(*comparison.lower_bound_s,
-                                          bound(request.other->problem(), comparison.planned_s));
+    if (request.optimises() && comparison.planned_s) {
+      planner::add_responses_of_rivals(*outcome.problem, problem, comparison);
     }
-  }
+    analyse(request, outcome);
+  });
+  comparison.lower_bound_s = bound_s;
+  comparison.proved_optimal = proven && comparison.planned_s <= least_found_s;
+  if (!no_bound.empty()) found.diagnostics.push_back(std::move(no_bound));
   planner::add_responses(*outcome.problem, problem,
                          {found.plan, found.transfer_order, comparison.planned_s.value_or(0)},
                          comparison);
