@@ -22,7 +22,7 @@ constexpr double kSafely = 1e-9;     // relative, more than rounding loses
 constexpr double kSecondsPerPicosecond = 1e-12;
 // Visits are looked at where gradients and families are few.
 constexpr std::size_t kMaxGradients = 24;
-constexpr std::size_t kMaxFamilies = 8;
+constexpr std::size_t kMaxFamilies = 32;
 constexpr std::size_t kVisitsPerBranchNode = 400'000;  // of all families together
 constexpr double kMaxSimulated = 4e6;  // gradients, nodes and plans, where each plan is simulated
 constexpr double kGrain = 2e-4;        // relative, of the times of visits
@@ -145,14 +145,51 @@ class BoundSearch {
   void bound_by_visits(const models::Model& model, const Machines& machines,
                        const Choices& choices) {
     const double known = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
-    const std::size_t most = kVisitsPerBranchNode * limits_.branch_nodes / families_.size();
+    // What easy families leave is for those that come after them.
+    std::size_t left = kVisitsPerBranchNode * limits_.branch_nodes;
     for (std::size_t i = 0; i < families_.size(); ++i) {
       if (limits_.stop && limits_.stop()) return;
       if (refuted_[i] > 0) continue;
+      const std::size_t most = left / (families_.size() - i);
+      const bool grouped = families_[i].scheme.bulk.threshold_bytes > 0;
       VisitBound visits(model, machines, choices, families_[i].scheme, ready_,
                         relaxations_[i]->all_work(), kGrain * earliest_end());
-      refuted_[i] = visits.least(known, most);
+      refuted_[i] = visits.least(known, grouped ? most / 4 : most);
+      left -= std::min(left, visits.visits());
+      if (refuted_[i] < known && grouped) {
+        refuted_[i] = std::max(
+            refuted_[i], least_of_rules(model, machines, choices, families_[i], known, most, left));
+      }
     }
+  }
+
+  /// The same of a family's bulk rules one by one, whose groups are known once gradients are
+  /// decided.
+  double least_of_rules(const models::Model& model, const Machines& machines,
+                        const Choices& choices, const Family& family, double known,
+                        std::size_t most, std::size_t& left) {
+    std::vector<Scheme> schemes;
+    for (const std::size_t member : family.members) {
+      const casync::Aggregation& bulk = choices.schemes[member].bulk;
+      if (std::ranges::any_of(schemes, [&](const Scheme& one) { return one.bulk == bulk; }))
+        continue;
+      schemes.push_back(family.scheme);
+      schemes.back().bulk = bulk;
+    }
+    double least = kInfinity;
+    for (std::size_t i = 0; i < schemes.size(); ++i) {
+      const Scheme& scheme = schemes[i];
+      if (limits_.stop && limits_.stop()) return 0;
+      const std::vector<std::vector<OptionWork>> work =
+          least_work(model, machines, choices, scheme, ready_);
+      VisitBound visits(model, machines, choices, scheme, ready_, work, kGrain * earliest_end(),
+                        VisitBound::Groups::kByRule);
+      // Beyond the least so far it is not looked for.
+      least = std::min(least, visits.least(std::min(known, least), most / (schemes.size() - i)));
+      most -= std::min(most, visits.visits());
+      left -= std::min(left, visits.visits());
+    }
+    return least;
   }
 
   /// Every gradient by itself, as fast as any scheme lets it be.

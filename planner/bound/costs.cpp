@@ -33,6 +33,23 @@ double LeastCost::of(std::int64_t x) const {
   return slow(picoseconds(seconds));
 }
 
+/// Least at x or at an end of a piece behind it, since the last piece rises by B at the least. The
+/// floor is left out: beside it more elements cost nothing.
+double LeastCost::of_part(std::int64_t x) const {
+  if (curve_.pieces.empty() || x == 0) return 0;
+  const costs::Curve lines = {curve_.pieces, 0};
+  const auto share = static_cast<double>((x + gpus_ - 1) / gpus_);
+  const double slope = line_.b * static_cast<double>(gpus_);
+  double least = slow(picoseconds(lines.at(share)) - 1);
+  for (const costs::Curve::Piece& piece : curve_.pieces) {
+    if (piece.from <= share) continue;
+    for (const double end : {piece.from, std::nextafter(piece.from, 0.0)}) {
+      least = std::min(least, slow(picoseconds(lines.at(end)) - 1) - slope * (end - share));
+    }
+  }
+  return std::max(least * kSlack, 0.0);
+}
+
 /// The last piece goes on forever, every other one is least at one of its ends. The floor is left
 /// out, with which a piece would have one more corner.
 void LeastCost::find_line() {

@@ -35,6 +35,8 @@ class LeastCost {
 
   /// One launch for x elements, or for more.
   double of(std::int64_t x) const;
+  /// The same of x elements in a launch for any more, of which each other counts with line().b.
+  double of_part(std::int64_t x) const;
   /// A line that no launch is below: B is the least cost per element.
   const Line& line() const { return line_; }
 

@@ -61,12 +61,15 @@ std::int64_t behind(const Pattern& pattern, std::uint32_t step, const StepTails&
 
 }  // namespace
 
-std::vector<std::int64_t> step_heads(const Pattern& pattern, bool ports_in_order) {
+std::vector<std::int64_t> step_heads(const Pattern& pattern, bool ports_in_order,
+                                     bool codecs_in_order) {
   std::vector<std::int64_t> heads(pattern.count(), 0);
   std::map<std::uint64_t, std::int64_t> begun;
   if (begins_in_order(pattern)) {
     for (const std::uint32_t source : pattern.sources) {
-      if (!ports_in_order && pattern.steps[source].resource == Resource::kPorts) continue;
+      const Resource resource = pattern.steps[source].resource;
+      if (!ports_in_order && resource == Resource::kPorts) continue;
+      if (!codecs_in_order && resource == Resource::kCodec) continue;
       std::int64_t& done = begun[resource_of(pattern.steps[source])];
       heads[source] = done;
       done += pattern.steps[source].work;

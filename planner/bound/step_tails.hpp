@@ -16,8 +16,9 @@ StepTails step_tails(const Pattern& pattern);
 
 /// Per step: picoseconds from the pattern's release until it starts, at the least. With
 /// `ports_in_order`, an egress begins with the steps that wait for none in the order of steps, as
-/// on network port; codec streams do everywhere.
-std::vector<std::int64_t> step_heads(const Pattern& pattern, bool ports_in_order);
+/// on network port; codec streams do everywhere, but not where launches are batched.
+std::vector<std::int64_t> step_heads(const Pattern& pattern, bool ports_in_order,
+                                     bool codecs_in_order = true);
 
 /// Whether codec streams and egresses serve the steps that wait for none in the order of steps, and
 /// before all others of the pattern.

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "casync/strategy.hpp"
@@ -24,6 +26,22 @@ double total(const std::vector<Visit>& visits) {
   double sum = 0;
   for (const Visit& visit : visits) sum += visit.work;
   return sum;
+}
+
+/// Of a slice, by what is done with it. A Decode may overwrite or add.
+double cost_of(casync::Kind kind, const casync::SliceCosts& slice) {
+  switch (kind) {
+    case casync::Kind::kEncode:
+      return slice.encode;
+    case casync::Kind::kDecode:
+      return std::min(slice.decode, slice.add);
+    case casync::Kind::kMerge:
+      return slice.add;
+    case casync::Kind::kSend:
+      return slice.port;
+    default:
+      return 0;
+  }
 }
 
 /// One visit that is no more than all of these together.
@@ -72,67 +90,91 @@ bool VisitBound::holds_for(const Machines& machines) {
 
 VisitBound::VisitBound(const models::Model& model, const Machines& machines, const Choices& choices,
                        const Scheme& scheme, const ReadyTimes& ready,
-                       const std::vector<std::vector<OptionWork>>& work, double grain)
+                       const std::vector<std::vector<OptionWork>>& work, double grain,
+                       Groups groups)
     : ready_(ready),
+      model_(model),
+      carriers_(casync::carriers(scheme.strategy, scheme.raw_strategy)),
+      forms_(forms_of(machines, choices.algorithms, ready)),
+      message_(LeastMessage(machines).line()),
       nodes_(machines.cluster.nodes),
       grain_(std::max(grain, 1.0)),
       ports_in_order_(machines.network == sim::Network::kPort),
+      batched_bytes_(scheme.batch.threshold_bytes),
+      rule_(groups == Groups::kByRule ? std::optional(scheme.bulk) : std::nullopt),
       book_(choices.algorithms, machines) {
   const auto elements = [&](std::size_t place) {
     return model.gradients[ready.order[place]].elements;
   };
-  for (std::size_t place = 0; place < ready.order.size(); ++place) {
-    const models::Gradient& gradient = model.gradients[ready.order[place]];
-    std::int64_t least_bytes = gradient.elements * models::size_of(gradient.dtype);
-    for (const casync::Decision& decision : choices.gradients[ready.order[place]]) {
-      if (decision.algorithm == casync::kRaw) continue;
-      const auto algorithm = static_cast<std::size_t>(decision.algorithm);
-      const casync::Algorithm& what = choices.algorithms[algorithm];
-      if (!what.is_staged()) continue;
-      least_bytes =
-          std::min(least_bytes, casync::groupable(gradient, decision.algorithm, &what).bytes);
-    }
-    if (least_bytes >= scheme.bulk.threshold_bytes && scheme.batch.threshold_bytes == 0) {
-      places_.push_back(place);
-    }
-  }
+  places_.resize(ready.order.size());
+  std::iota(places_.begin(), places_.end(), std::size_t{0});
   std::stable_sort(places_.begin(), places_.end(),
                    [&](std::size_t a, std::size_t b) { return elements(a) > elements(b); });
-  const casync::Carriers carriers = casync::carriers(scheme.strategy, scheme.raw_strategy);
   for (const std::size_t place : places_) {
     std::vector<Option>& options = options_.emplace_back();
-    for (const OptionWork& least : work[place]) {
+    const std::size_t alone = choices.gradients[ready.order[place]].size();
+    for (std::size_t i = 0; i < work[place].size(); ++i) {
+      const OptionWork& least = work[place][i];
       const casync::Decision& decision = choices.gradients[ready.order[place]][least.option];
       const casync::Algorithm* const algorithm =
           casync::algorithm_at(choices.algorithms, decision.algorithm);
-      Factors factors;
-      if (algorithm != nullptr) {
-        factors = factors_of(*algorithm, model.gradients[ready.order[place]]);
+      PatternKey key = {.elements = elements(place),
+                        .partitions = decision.partitions,
+                        .algorithm = decision.algorithm,
+                        .strategy = &carriers_.of(algorithm),
+                        .fidelity = Fidelity::kWhole};
+      if (algorithm != nullptr && i < alone) {
+        key.factors = factors_of(*algorithm, model.gradients[ready.order[place]]);
       }
-      const PatternKey key = {.elements = elements(place),
-                              .partitions = decision.partitions,
-                              .algorithm = decision.algorithm,
-                              .strategy = &carriers.of(algorithm),
-                              .fidelity = Fidelity::kWhole,
-                              .factors = std::move(factors)};
-      options.push_back(read(place, key));
-      options.back().end = std::max(options.back().end, least.end);
+      if (i >= alone) key.partitions = static_cast<std::int32_t>(nodes_);
+      const bool in_group = i >= alone && least.in_group;
+      const bool told_apart = in_group || (i < alone && !joins_batches(key));
+      Option option = !told_apart || !is_affordable(key) ? of_least(place, least)
+                      : in_group                         ? read_group(place, key, *least.in_group)
+                                                         : read(place, key);
+      option.end = std::max(option.end, least.end);
+      option.in_group = i >= alone;
+      option.rule =
+          casync::groupable(model.gradients[ready.order[place]], decision.algorithm, algorithm);
+      options.push_back(std::move(option));
     }
   }
 }
 
-/// An option whose pattern is too large visits nothing that is known.
-VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
+/// Whether slices of it may be launched together with others, so that they cost less than alone.
+bool VisitBound::joins_batches(const PatternKey& key) const {
+  if (batched_bytes_ == 0) return false;
+  const std::int64_t slice = key.elements / key.partitions - key.partitions;  // rounded up or not
+  return !key.factors.empty() || slice * static_cast<std::int64_t>(sizeof(float)) < batched_bytes_;
+}
+
+/// What is not told apart is one visit, of what all plans' lines have of it.
+VisitBound::Option VisitBound::of_least(std::size_t place, const OptionWork& least) const {
   Option option;
+  option.lists.resize(kMeanLists + kListsPerNode * nodes_);
+  const double ready = ready_.last(place);
+  if (least.port.average > 0) {
+    option.lists[0] = {{ready + least.port_head, least.port.average, least.port_tail}};
+  }
+  if (least.codec.average > 0) {
+    option.lists[1] = {{ready + least.codec_head, least.codec.average, least.codec_tail}};
+  }
+  return option;
+}
+
+bool VisitBound::is_affordable(const PatternKey& key) const {
   const bool staged = !key.factors.empty();
   const double of_codec = key.partitions * key.strategy->tasks_per_partition(
                                                nodes_, key.algorithm != casync::kRaw && !staged);
   const double expected = staged ? static_cast<double>(key.factors.size()) * of_codec +
                                        nodes_ * (1 + static_cast<double>(key.factors.size()))
                                  : of_codec;
-  if (expected > kMaxStepsOfOption || steps_ + static_cast<std::size_t>(expected) > kMaxSteps) {
-    return option;
-  }
+  return expected <= kMaxStepsOfOption && steps_ + static_cast<std::size_t>(expected) <= kMaxSteps;
+}
+
+VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
+  Option option;
+  const bool staged = !key.factors.empty();
   const Pattern& pattern = book_.find(key);
   steps_ += pattern.count();
   const std::vector<std::int64_t> heads = step_heads(pattern, ports_in_order_);
@@ -152,13 +194,101 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
     if (!staged) add_to_nodes(step, visit, ready_.order[place], lists);
   }
   book_.trim(kMaxPatternBytes);
+  finish(std::move(lists), option);
+  return option;
+}
+
+/// The visits of a group's tasks, of which `work_of` is a part or all. All nodes do the same; which
+/// of them is first depends on the group.
+template <class WorkOf>
+VisitBound::Option VisitBound::read_steps(const Pattern& pattern, double release,
+                                          const WorkOf& work_of) const {
+  Option option;
+  const std::vector<std::int64_t> heads = step_heads(pattern, ports_in_order_, batched_bytes_ == 0);
+  const StepTails tails = step_tails(pattern);
+  Lists lists(kMeanLists + kListsPerNode * nodes_);
+  for (std::uint32_t i = 0; i < pattern.count(); ++i) {
+    const Step& step = pattern.steps[i];
+    const double head = release + static_cast<double>(heads[i]);
+    option.end = std::max(option.end, head + static_cast<double>(tails[i]));
+    if (step.work == 0 || step.resource == Resource::kLocal) continue;
+    add_mean(step, {head, work_of(step), static_cast<double>(tails[i] - step.work)}, lists);
+  }
+  const Visit port = least_of(lists[0]), codec = least_of(lists[1]);
+  for (std::uint32_t node = 0; node < nodes_; ++node) {
+    std::vector<Visit>* const of_node = &lists[kMeanLists + kListsPerNode * node];
+    if (port.work > 0) of_node[0] = of_node[1] = {port};
+    if (codec.work > 0) of_node[2] = {codec};
+  }
+  finish(std::move(lists), option);
+  return option;
+}
+
+/// A group takes at least as long as one of this gradient alone, so its tasks have the heads and
+/// tails of that one, and the gradient its share of their work: where a group is known, that has
+/// what does not grow with its members.
+VisitBound::Option VisitBound::read_group(std::size_t place, const PatternKey& key,
+                                          const OptionWork::InGroup& group) {
+  Option option;
+  Pattern pattern = book_.find(key);
+  book_.trim(kMaxPatternBytes);
+  steps_ += pattern.count();
+  for (std::uint32_t i = 0; i < pattern.count(); ++i) {
+    Step& step = pattern.steps[i];
+    if (step.resource == Resource::kLocal) continue;
+    const bool shared = batched_bytes_ > 0 && step.resource == Resource::kCodec;
+    const double least = cost_of(step.kind, shared ? group.slope : group.slice);
+    step.work = std::min(step.work, static_cast<std::int64_t>(least));
+  }
+  const casync::SliceCosts& share = rule_ ? group.slope : group.share;
+  return read_steps(pattern, ready_.last(place),
+                    [&](const Step& step) { return cost_of(step.kind, share); });
+}
+
+/// Of a group with so many elements, and any others that count with what grows with them. It takes
+/// no less than these alone; in batches it has no part.
+const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::int64_t elements) {
+  const auto [found, added] = whole_groups_.try_emplace({algorithm, elements});
+  std::optional<Option>& known = found->second;
+  if (!added) return known ? &*known : nullptr;
+  const Form& form = forms_[static_cast<std::size_t>(algorithm + 1)];
+  // Padding depends on what else is there, and is left out.
+  const std::int64_t without_padding = elements - elements % (casync::kSliceWord * nodes_);
+  if (without_padding == 0) return nullptr;
+  const PatternKey key = {.elements = without_padding,
+                          .partitions = static_cast<std::int32_t>(nodes_),
+                          .algorithm = algorithm,
+                          .strategy = &carriers_.of(form.algorithm),
+                          .fidelity = Fidelity::kWhole};
+  const bool whole = key.strategy->form == casync::Strategy::Form::kWhole;
+  const bool staged = form.algorithm != nullptr && form.algorithm->is_staged();
+  if (whole || staged || joins_batches(key) || !is_affordable(key)) return nullptr;
+  Pattern pattern = book_.find(key);
+  book_.trim(kMaxPatternBytes);
+  steps_ += pattern.count();
+  looked_at_ += pattern.count();
+  const std::int64_t slice = key.elements / nodes_;
+  const casync::SliceCosts least = {
+      .encode = form.encode.of_part(slice),
+      .decode = form.decode.of_part(slice),
+      .add = form.add.of_part(slice),
+      .port = message_.a + message_.b * form.bytes_per_element * static_cast<double>(slice)};
+  for (std::uint32_t i = 0; i < pattern.count(); ++i) {
+    Step& step = pattern.steps[i];
+    if (step.resource == Resource::kLocal) continue;
+    step.work = std::min(step.work, static_cast<std::int64_t>(cost_of(step.kind, least)));
+  }
+  known = read_steps(pattern, 0, [](const Step& step) { return static_cast<double>(step.work); });
+  return &*known;
+}
+
+void VisitBound::finish(Lists lists, Option& option) const {
   for (std::vector<Visit>& visits : lists) {
     visits = merged(visits);
     std::vector<Visit> alone = visits;
     option.end = std::max(option.end, preemptive_end(alone));
   }
   option.lists = std::move(lists);
-  return option;
 }
 
 void VisitBound::add_mean(const Step& step, const Visit& visit, Lists& lists) const {
@@ -202,6 +332,49 @@ void VisitBound::narrow(double known) {
   }
 }
 
+/// One visit that is no more than what any of these options visits.
+Visit VisitBound::least_of_options(std::span<const Option> options, std::size_t list) {
+  Visit least = {kInfinity, kInfinity, kInfinity};
+  for (const Option& option : options) {
+    const Visit one = option.lists.empty() ? Visit{0, 0, 0} : least_of(option.lists[list]);
+    least = {std::min(least.head, one.head), std::min(least.work, one.work),
+             std::min(least.tail, one.tail)};
+  }
+  return least;
+}
+
+/// Makes one option of all that a gradient with little work has with one algorithm, in groups and
+/// not: to tell them apart says little, and takes as long as for a large one.
+void VisitBound::join_small() {
+  constexpr double kLittle = 0.01;
+  const auto work_of = [&](std::size_t depth) {
+    return least_of_options(options_[depth], 0).work + least_of_options(options_[depth], 1).work;
+  };
+  double all = 0;
+  for (std::size_t depth = 0; depth < options_.size(); ++depth) all += work_of(depth);
+  for (std::size_t depth = 0; depth < options_.size(); ++depth) {
+    if (work_of(depth) > kLittle * all) continue;
+    std::map<std::pair<std::int8_t, bool>, std::vector<Option>> alike;
+    for (Option& option : options_[depth]) {
+      alike[{option.rule.algorithm, option.in_group}].push_back(std::move(option));
+    }
+    options_[depth].clear();
+    for (const auto& [how, options] : alike) {
+      Option joined = options.front();
+      joined.lists.assign(kMeanLists + kListsPerNode * nodes_, {});
+      for (std::size_t list = 0; list < joined.lists.size(); ++list) {
+        const Visit least = least_of_options(options, list);
+        if (least.work > 0 && least.work < kInfinity) joined.lists[list] = {least};
+      }
+      for (const Option& option : options) {
+        joined.end = std::min(joined.end, option.end);
+        joined.even = joined.even && option.even;
+      }
+      options_[depth].push_back(std::move(joined));
+    }
+  }
+}
+
 /// What gradients that are not decided visit whatever their options are.
 void VisitBound::find_rest() {
   const std::size_t count = kMeanLists + kListsPerNode * nodes_;
@@ -209,19 +382,152 @@ void VisitBound::find_rest() {
   for (std::size_t depth = places_.size(); depth-- > 0;) {
     rest_[depth] = rest_[depth + 1];
     for (std::size_t list = 0; list < count; ++list) {
-      Visit least = {kInfinity, kInfinity, kInfinity};
-      for (const Option& option : options_[depth]) {
-        const Visit one = option.lists.empty() ? Visit{0, 0, 0} : least_of(option.lists[list]);
-        least = {std::min(least.head, one.head), std::min(least.work, one.work),
-                 std::min(least.tail, one.tail)};
-      }
+      const Visit least = least_of_options(options_[depth], list);
       if (least.work > 0 && least.work < kInfinity) rest_[depth][list].push_back(least);
     }
   }
 }
 
+/// Which gradients can be in a group by the rule, and whether groups can become too large for it.
+void VisitBound::find_groupable() {
+  if (!rule_) return;
+  depth_of_.assign(places_.size(), 0);
+  groupable_.assign(places_.size(), false);
+  std::int64_t all_bytes = 0;
+  for (std::size_t depth = 0; depth < places_.size(); ++depth) {
+    depth_of_[places_[depth]] = depth;
+    std::int64_t most = 0;
+    for (const Option& option : options_[depth]) {
+      if (option.rule.bytes >= rule_->threshold_bytes) continue;
+      groupable_[places_[depth]] = true;
+      most = std::max(most, option.rule.bytes);
+    }
+    all_bytes += most;
+  }
+  limit_binds_ = rule_->limit_bytes && all_bytes > *rule_->limit_bytes;
+}
+
+/// Of the decided gradients with one algorithm, in the order of backward, which are with the one
+/// before them in one group for sure, whatever is decided of others. A group's first member says
+/// how long it is open; those that it may have are kept.
+std::vector<bool> VisitBound::joins_previous(std::int8_t algorithm, const Part& part) const {
+  std::vector<bool> joins;
+  std::vector<casync::Picoseconds> firsts;  // empty: there may be no group yet
+  bool none = true;
+  std::optional<casync::Picoseconds> earliest;  // of the first of the last decided one's group
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    const std::size_t depth = depth_of_[place];
+    const bool decided = depth < part.decided.size();
+    const casync::Groupable& rule =
+        options_[depth][decided ? part.decided[depth] : std::uint16_t{0}].rule;
+    if (!groupable_[place] || (decided && !is_in_rule(rule, algorithm))) continue;
+    const auto joined = [&](casync::Picoseconds first) {
+      return !rule_->wait || rule.ready - first <= *rule_->wait;
+    };
+    bool begins = none;
+    for (const casync::Picoseconds first : firsts) begins = begins || !joined(first);
+    if (decided) {
+      joins.push_back(earliest && !limit_binds_ && joined(*earliest));
+      std::erase_if(firsts, [&](casync::Picoseconds first) { return !joined(first); });
+      none = false;
+    }
+    if (begins) firsts.push_back(rule.ready);
+    if (decided) earliest = *std::ranges::min_element(firsts);
+  }
+  return joins;
+}
+
+bool VisitBound::is_in_rule(const casync::Groupable& gradient, std::int8_t algorithm) const {
+  return gradient.algorithm == algorithm && gradient.bytes < rule_->threshold_bytes;
+}
+
+/// The depths of gradients that are in one group, each list in the order of backward. Where not
+/// all is decided, those that are for sure.
+std::vector<std::vector<std::size_t>> VisitBound::members_of_groups(const Part& part) {
+  std::vector<std::size_t> depths(part.decided.size());
+  std::iota(depths.begin(), depths.end(), std::size_t{0});
+  std::ranges::sort(depths, {}, [&](std::size_t depth) { return places_[depth]; });
+  grouped_.clear();
+  for (const std::size_t depth : depths) {
+    grouped_.push_back(options_[depth][part.decided[depth]].rule);
+  }
+  std::vector<std::vector<std::size_t>> members(depths.size());
+  if (depths.size() == places_.size()) {
+    const std::vector<std::uint32_t> last = casync::bulk_groups(*rule_, grouped_);
+    for (std::size_t i = 0; i < depths.size(); ++i) members[last[i]].push_back(depths[i]);
+    return members;
+  }
+  std::set<std::int8_t> algorithms;
+  for (const casync::Groupable& gradient : grouped_) algorithms.insert(gradient.algorithm);
+  for (const std::int8_t algorithm : algorithms) {
+    const std::vector<bool> joins = joins_previous(algorithm, part);
+    std::size_t group = 0, nth = 0;
+    for (std::size_t i = 0; i < depths.size(); ++i) {
+      if (grouped_[i].algorithm != algorithm) continue;
+      if (!is_in_rule(grouped_[i], algorithm)) {
+        members[i].push_back(depths[i]);
+        continue;
+      }
+      if (!joins[nth++]) group = i;
+      members[group].push_back(depths[i]);
+    }
+  }
+  return members;
+}
+
+/// Where the rule is known, the groups that there are as far as that is decided; false: the
+/// decisions do not go together.
+bool VisitBound::find_groups(const Part& part) {
+  groups_.clear();
+  if (!rule_) return true;
+  std::vector<std::vector<std::size_t>> members = members_of_groups(part);
+  const bool all_decided = part.decided.size() == places_.size();
+  for (const std::vector<std::size_t>& depths : members) {
+    for (const std::size_t depth : depths) {
+      const bool in_group = options_[depth][part.decided[depth]].in_group;
+      // One alone may still find others.
+      if (depths.size() > 1 ? !in_group : in_group && all_decided) return false;
+    }
+  }
+  for (std::vector<std::size_t>& depths : members) {
+    if (depths.size() < 2) continue;
+    Group& group = groups_.emplace_back();
+    group.algorithm = options_[depths.front()][part.decided[depths.front()]].rule.algorithm;
+    group.release = ready_.last(places_[depths.back()]);
+    for (const std::size_t depth : depths) {
+      group.elements += model_.gradients[ready_.order[places_[depth]]].elements;
+    }
+    group.depths = std::move(depths);
+    group.whole = whole_group(group.algorithm, group.elements);
+  }
+  return true;
+}
+
+/// What is decided, and the least of the rest.
+void VisitBound::gather_visits(const Part& part, std::size_t list) {
+  visits_ = rest_[part.decided.size()][list];
+  const auto add = [&](const Option& option, double later) {
+    if (option.lists.empty()) return;
+    for (const Visit& visit : option.lists[list]) {
+      visits_.push_back({visit.head + later, visit.work, visit.tail});
+    }
+  };
+  later_.assign(part.decided.size(), 0);
+  for (const Group& group : groups_) {
+    if (group.whole != nullptr) add(*group.whole, group.release);
+    for (const std::size_t depth : group.depths) {
+      later_[depth] =
+          group.whole != nullptr ? kInfinity : group.release - ready_.last(places_[depth]);
+    }
+  }
+  for (std::size_t depth = 0; depth < part.decided.size(); ++depth) {
+    if (later_[depth] < kInfinity) add(options_[depth][part.decided[depth]], later_[depth]);
+  }
+}
+
 /// Of the resources, the one that is through last.
 double VisitBound::end_of(const Part& part) {
+  if (!find_groups(part)) return kInfinity;
   bool even = true;
   double end = part.least;
   for (std::size_t depth = 0; depth < part.decided.size(); ++depth) {
@@ -229,14 +535,12 @@ double VisitBound::end_of(const Part& part) {
     end = std::max(end, option.end);
     even = even && option.even;
   }
+  for (const Group& group : groups_) {
+    if (group.whole != nullptr) end = std::max(end, (group.release + group.whole->end) * kSafely);
+  }
   const std::size_t lists = even ? kMeanLists : rest_.front().size();
   for (std::size_t list = 0; list < lists; ++list) {
-    visits_ = rest_[part.decided.size()][list];
-    for (std::size_t depth = 0; depth < part.decided.size(); ++depth) {
-      const Option& option = options_[depth][part.decided[depth]];
-      if (option.lists.empty()) continue;
-      visits_.insert(visits_.end(), option.lists[list].begin(), option.lists[list].end());
-    }
+    gather_visits(part, list);
     looked_at_ += visits_.size() + 1;
     end = std::max(end, preemptive_end(visits_) * kSafely);
   }
@@ -255,7 +559,9 @@ double VisitBound::least(double known, std::size_t most_visits) {
   for (const std::vector<Option>& options : options_) {
     if (options.empty()) return known;
   }
+  join_small();
   find_rest();
+  find_groupable();
   std::priority_queue<Part, std::vector<Part>, decltype(&is_later)> parts(&is_later);
   Part all;
   all.least = end_of(all);

@@ -2,8 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "casync/layout.hpp"
 #include "planner/bound/work.hpp"
 #include "planner/timing/pattern.hpp"
 
@@ -28,15 +33,24 @@ class VisitBound {
   /// and not where links have bursts.
   static bool holds_for(const Machines& machines);
 
+  /// What bulk groups there are.
+  enum class Groups : std::uint8_t {
+    kAny,     ///< the scheme's rule is weaker than those of the plans, and decides nothing
+    kByRule,  ///< the scheme's rule is that of all plans: groups follow from decisions
+  };
+
   /// `work` is least_work() of the scheme. Times that differ by less than `grain` are not told
   /// apart. The arguments must outlive it.
   VisitBound(const models::Model& model, const Machines& machines, const Choices& choices,
              const Scheme& scheme, const ReadyTimes& ready,
-             const std::vector<std::vector<OptionWork>>& work, double grain);
+             const std::vector<std::vector<OptionWork>>& work, double grain,
+             Groups groups = Groups::kAny);
 
   /// Picoseconds that no plan takes less than; it is not looked for above `known`. `most_visits`
   /// that are looked at: more, a better bound, later.
   double least(double known, std::size_t most_visits);
+  /// That were looked at.
+  std::size_t visits() const { return looked_at_; }
 
  private:
   /// Visits by resource: the mean port and codec stream, then per node egress, ingress and codec.
@@ -44,9 +58,19 @@ class VisitBound {
   static constexpr std::size_t kMeanLists = 2, kListsPerNode = 3;
 
   struct Option {
-    Lists lists;  ///< empty: not known
+    Lists lists;
     double end = 0;
-    bool even = true;  ///< all nodes do the same
+    bool even = true;        ///< all nodes do the same
+    bool in_group = false;   ///< of two members or more
+    casync::Groupable rule;  ///< what the bulk rule sees of it
+  };
+  /// Two members or more of a bulk group, as far as they are decided.
+  struct Group {
+    std::int8_t algorithm = casync::kRaw;
+    std::int64_t elements = 0;
+    double release = 0;               ///< when the last of them is ready
+    std::vector<std::size_t> depths;  ///< the members
+    const Option* whole = nullptr;    ///< of a group of these, ready at 0; null: not known
   };
   /// Options of the gradients that come first, and what all plans with them take.
   struct Part {
@@ -56,23 +80,53 @@ class VisitBound {
   static bool is_later(const Part& a, const Part& b);
 
   Option read(std::size_t place, const PatternKey& key);
+  Option read_group(std::size_t place, const PatternKey& key, const OptionWork::InGroup& group);
+  template <class WorkOf>
+  Option read_steps(const Pattern& pattern, double release, const WorkOf& work_of) const;
+  Option of_least(std::size_t place, const OptionWork& least) const;
+  bool is_affordable(const PatternKey& key) const;
+  bool joins_batches(const PatternKey& key) const;
+  const Option* whole_group(std::int8_t algorithm, std::int64_t elements);
+  void finish(Lists lists, Option& option) const;
   void add_mean(const Step& step, const Visit& visit, Lists& lists) const;
   void add_to_nodes(const Step& step, const Visit& visit, std::uint32_t g, Lists& lists) const;
   std::vector<Visit> merged(const std::vector<Visit>& visits) const;
   void narrow(double known);
+  static Visit least_of_options(std::span<const Option> options, std::size_t list);
+  void join_small();
   void find_rest();
+  void find_groupable();
+  bool is_in_rule(const casync::Groupable& gradient, std::int8_t algorithm) const;
+  std::vector<bool> joins_previous(std::int8_t algorithm, const Part& part) const;
+  std::vector<std::vector<std::size_t>> members_of_groups(const Part& part);
+  bool find_groups(const Part& part);
+  void gather_visits(const Part& part, std::size_t list);
   double end_of(const Part& part);
 
   const ReadyTimes& ready_;
+  const models::Model& model_;
+  const casync::Carriers carriers_;
+  const std::vector<Form> forms_;  // 1 + algorithm
+  const Line message_;
   const std::uint32_t nodes_;
   const double grain_;
   const bool ports_in_order_;
+  const std::int64_t batched_bytes_;               // slices below that may be launched together
+  const std::optional<casync::Aggregation> rule_;  // where groups follow from decisions
   PatternBook book_;
   std::size_t steps_ = 0;                     // of all patterns that were read
   std::vector<std::size_t> places_;           // in the order of decision
   std::vector<std::vector<Option>> options_;  // per place in places_
   std::vector<Lists> rest_;                   // per depth: what those after it visit at least
   std::vector<Visit> visits_;                 // of end_of()
+  std::vector<casync::Groupable> grouped_;    // of find_groups(): what is decided
+  std::vector<std::size_t> depth_of_;         // by place; of these three, only with a rule
+  std::vector<bool> groupable_;               // by place: with some option
+  bool limit_binds_ = false;                  // of the rule
+  std::vector<double> later_;                 // of gather_visits(), per depth
+  std::vector<Group> groups_;                 // the same: in the order of their last members
+  /// Of whole_group(), by algorithm and elements.
+  std::map<std::pair<std::int8_t, std::int64_t>, std::optional<Option>> whole_groups_;
   std::size_t looked_at_ = 0;
 };
 

@@ -24,6 +24,10 @@ constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
 using casync::SliceCosts;
 using casync::Slices;
 
+bool rounds_by_speed(const ReadyTimes& ready) {
+  return ready.speeds.size() > 1 || ready.speeds.front() != 1;
+}
+
 /// What is looked up once for all gradients of a scheme.
 class WorkMaker {
  public:
@@ -41,27 +45,10 @@ class WorkMaker {
         nodes_(machines.cluster.nodes),
         n_(nodes_),
         wire_{.nodes = n_, .latency = message_.latency(), .burst = message_.burst()} {
-    const bool by_speed = ready.speeds.size() > 1 || ready.speeds.front() != 1;
-    const auto least = [&](const costs::Curve& curve) {
-      return LeastCost(curve, machines.cluster.gpus_per_node, ready.speeds.front(), by_speed);
-    };
-    by_speed_ = by_speed;
-    forms_.resize(choices.algorithms.size() + 1);
-    forms_[0].add = least(machines.profile.merge);
-    forms_[0].bytes_per_element = sizeof(float);
+    by_speed_ = rounds_by_speed(ready);
+    forms_ = forms_of(machines, choices.algorithms, ready);
     for (const casync::Algorithm& algorithm : choices.algorithms) {
       codecs_.push_back(machines.profile.codec(algorithm.name));
-    }
-    for (std::size_t i = 0; i < choices.algorithms.size(); ++i) {
-      const costs::CodecCosts& codec = codecs_[i];
-      Form& form = forms_[i + 1];
-      form.algorithm = &choices.algorithms[i];
-      if (form.algorithm->is_staged()) continue;
-      form.encode = least(codec.encode);
-      form.decode = least(codec.decode);
-      form.add = least(codec.decode_add);
-      form.bytes_per_element = static_cast<double>(form.bytes(kManyElements)) /
-                               static_cast<double>(kManyElements) * kSlack;
     }
     find_groups();
   }
@@ -439,21 +426,29 @@ class WorkMaker {
     // K = N: every node serves one partition, of at least this many elements of this gradient.
     const double slice = static_cast<double>(elements) / n_;
     const Line message = message_.line();
-    const double port = share * message.a + message.b * form.bytes_per_element * slice;
-    const auto launch = [&](const LeastCost& cost) {
-      const double fixed = scheme_.batch.threshold_bytes > 0 ? 0 : share * cost.line().a;
-      return fixed + cost.line().b * slice;
+    const auto part = [&](double of_constants) {
+      const auto launch = [&](const LeastCost& cost) {
+        const double fixed = scheme_.batch.threshold_bytes > 0 ? 0 : of_constants * cost.line().a;
+        return fixed + cost.line().b * slice;
+      };
+      const double port = of_constants * message.a + message.b * form.bytes_per_element * slice;
+      return SliceCosts{.encode = launch(form.encode),
+                        .decode = launch(form.decode),
+                        .add = launch(form.add),
+                        .message = port,
+                        .port = port};
     };
+    const SliceCosts own = part(share);
     const Line& host = message_.between_hosts();
     const casync::BoundTerms& terms = *strategy.bound;
     work.host =
         n_ * crossings_of(terms) * (share * host.a + host.b * form.bytes_per_element * slice);
     Slices shares;  // of the group's N slices
     shares.count = nodes_;
-    shares.total = {.encode = n_ * launch(form.encode),
-                    .decode = n_ * launch(form.decode),
-                    .add = n_ * launch(form.add),
-                    .port = n_ * port};
+    shares.total = {.encode = n_ * own.encode,
+                    .decode = n_ * own.decode,
+                    .add = n_ * own.add,
+                    .port = n_ * own.port};
     const casync::Loads loads = terms.loads(shares, wire_);
     work.port.average = work.port.all = loads.port.average;
     work.codec.average = work.codec.all = loads.codec.average;
@@ -462,6 +457,7 @@ class WorkMaker {
     slices.count = 1;
     slices.first = slices.last = costs_of_at_least(form, least);
     slices.total = slices.first;
+    work.in_group = OptionWork::InGroup{.slice = slices.first, .share = own, .slope = part(0)};
     const bool raw = form.algorithm == nullptr;
     const double local = picoseconds(
         costs::local_s(machines_.cluster, elements * static_cast<std::int64_t>(sizeof(float))));
@@ -659,6 +655,30 @@ class WorkMaker {
 };
 
 }  // namespace
+
+std::vector<Form> forms_of(const Machines& machines,
+                           const std::vector<casync::Algorithm>& algorithms,
+                           const ReadyTimes& ready) {
+  const auto least = [&](const costs::Curve& curve) {
+    return LeastCost(curve, machines.cluster.gpus_per_node, ready.speeds.front(),
+                     rounds_by_speed(ready));
+  };
+  std::vector<Form> forms(algorithms.size() + 1);
+  forms[0].add = least(machines.profile.merge);
+  forms[0].bytes_per_element = sizeof(float);
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    Form& form = forms[i + 1];
+    form.algorithm = &algorithms[i];
+    if (form.algorithm->is_staged()) continue;
+    const costs::CodecCosts& codec = machines.profile.codec(algorithms[i].name);
+    form.encode = least(codec.encode);
+    form.decode = least(codec.decode);
+    form.add = least(codec.decode_add);
+    form.bytes_per_element = static_cast<double>(form.bytes(kManyElements)) /
+                             static_cast<double>(kManyElements) * kSlack;
+  }
+  return forms;
+}
 
 ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster) {
   ReadyTimes ready;

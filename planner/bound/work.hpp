@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "casync/strategy_model.hpp"
 #include "models/model.hpp"
+#include "planner/bound/costs.hpp"
 #include "planner/problem/choices.hpp"
 #include "planner/timing/evaluation.hpp"
 
@@ -29,6 +31,13 @@ struct OptionWork {
   double codec_tail = 0;
   std::uint32_t servers = 0;  ///< partitions that nodes g, g+1, … mod N serve; 0: `all` has it all
   std::uint16_t option = 0;   ///< index into Choices::gradients[g]
+  /// In a bulk group, where a member's part is known: of each of the group's N slices.
+  struct InGroup {
+    casync::SliceCosts slice;  ///< what it takes at the least
+    casync::SliceCosts share;  ///< this member's part of that, as work on resources
+    casync::SliceCosts slope;  ///< of which this is what grows with its size
+  };
+  std::optional<InGroup> in_group = {};
 };
 
 /// When gradients are complete, and on which nodes.
@@ -43,6 +52,12 @@ struct ReadyTimes {
   double last(std::size_t place) const { return of_speed.back()[place]; }
 };
 ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster);
+
+/// What is sent raw, and with each of the algorithms, costs at the least; nothing is said of those
+/// in stages. The algorithms must outlive it. InputError if the profile lacks one.
+std::vector<Form> forms_of(const Machines& machines,
+                           const std::vector<casync::Algorithm>& algorithms,
+                           const ReadyTimes& ready);
 
 /// The least work of every option of every gradient, by place in the order of backward, in plans
 /// of one scheme, whose strategies have bound terms. Gradients that may be in a bulk group have

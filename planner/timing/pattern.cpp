@@ -70,6 +70,7 @@ Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
       .work = casync::is_staged(task) ? works.of(task, graph.factors_of(task)) : works.of(task),
       .node = graph.representative(task.node),
       .resource = casync::resource_of(task.kind),
+      .kind = task.kind,
       .factor = static_cast<std::uint8_t>(factor == nullptr ? 0 : factor->stage + 1)};
   if (step.resource == Resource::kPorts) step.shift = graph.folded ? 0 : task.peer_offset;
   if (task.kind == Kind::kSend) step.delay = works.latency();

@@ -36,6 +36,7 @@ struct Step {
   std::uint32_t node = 0;        ///< before the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
   Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
+  casync::Kind kind = casync::Kind::kJoin;  ///< of the task; kJoin: of no one task
   std::uint8_t factor = 0;  ///< 1 + the stage of the factor that it moves; 0: of the unit itself
 };
 

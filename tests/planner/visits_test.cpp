@@ -73,6 +73,100 @@ TEST_CASE("No bound is above plans of few large gradients whose flows share link
   }
 }
 
+/// Random plans of random schemes, with groups and batches, of models with few gradients.
+void check_plans_in_groups(std::uint64_t first_seed, std::uint64_t last_seed) {
+  for (std::uint64_t seed = first_seed; seed <= last_seed; ++seed) {
+    const FewLarge instance(seed, seed % 2 == 0 ? sim::Network::kFair : sim::Network::kPort, 6, 8);
+    CAPTURE(seed, instance.describe());
+    Problem problem = instance.problem();
+    problem.grouping = Grouping::kAny;
+    const Choices choices = make_choices(problem);
+    const Machines& machines = *problem.machines;
+    const ReadyTimes ready = ready_times(problem.model, machines.cluster);
+    const auto bound_s = [&](const Choices& of, VisitBound::Groups groups) {
+      const auto work = least_work(problem.model, machines, of, of.schemes[0], ready);
+      VisitBound visits(problem.model, machines, of, of.schemes[0], ready, work, 1, groups);
+      return visits.least(1e18, 100'000) * 1e-12;
+    };
+    const double of_all_s =
+        lower_bound(problem.model, machines, choices, {.branch_nodes = 5}).seconds;
+    std::mt19937_64 draws(seed);
+    for (int i = 0; i < 12; ++i) {
+      std::vector<std::uint16_t> options(choices.gradients.size());
+      Choices only = choices;
+      const std::size_t scheme = draws() % choices.schemes.size();
+      only.schemes = {choices.schemes[scheme]};
+      // One algorithm for most, so that there are groups.
+      const std::uint64_t most = draws();
+      for (std::size_t g = 0; g < options.size(); ++g) {
+        const std::uint64_t drawn = draws() % 4 == 0 ? draws() : most;
+        options[g] = static_cast<std::uint16_t>(drawn % choices.gradients[g].size());
+        only.gradients[g] = {choices.gradients[g][options[g]]};
+      }
+      CAPTURE(scheme, options);
+      const casync::Plan plan = make_plan(problem, choices, scheme, options);
+      const double plan_s = simulated_iteration_s(problem.model, plan, machines,
+                                                  choices.schemes[scheme].transfer_order);
+      const double any_s = bound_s(only, VisitBound::Groups::kAny);
+      const double by_rule_s = bound_s(only, VisitBound::Groups::kByRule);
+      CHECK(any_s <= plan_s * (1 + 1e-9));
+      CHECK(by_rule_s <= plan_s * (1 + 1e-9));
+      CHECK(by_rule_s >= 0.3 * plan_s);
+      CHECK(of_all_s <= plan_s);
+    }
+  }
+}
+
+TEST_CASE("No bound is above plans in groups and batches") { check_plans_in_groups(1, 40); }
+
+TEST_CASE("No bound is above plans in groups and batches of 800 models", "[long]") {
+  check_plans_in_groups(41, 840);
+}
+
+/// Four huge embeddings and the small layers between them, as recommendation models have.
+TEST_CASE("Plans of models of embeddings are bounded within 4 % in the median, 10 % at p90") {
+  models::Model model;
+  model.name = "embeddings";
+  const std::vector<std::pair<std::int64_t, double>> layers = {
+      {256, 25e-6},      {8192, 75e-6},       {32768, 125e-6},    {65536, 200e-6},
+      {3425280, 625e-6}, {17722112, 1250e-6}, {1712640, 1500e-6}, {8861056, 2000e-6}};
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    model.gradients.push_back({.name = "layer" + std::to_string(i),
+                               .elements = layers[i].first,
+                               .ready_s = layers[i].second});
+  }
+  const costs::Profile profile = costs::read_profile("v100_100g");
+  std::vector<double> gaps;
+  for (const std::uint32_t nodes : {4u, 8u, 16u}) {
+    for (const std::string strategy : {"ps", "ring", "best"}) {
+      Machines machines = {profile, costs::cluster_from_profile(profile, nodes),
+                           sim::Network::kFair};
+      machines.cluster.link.bandwidth = machines.cluster.link.bandwidth_both_ways = 1.25e9;
+      const Problem problem = {.model = model,
+                               .strategy = strategy,
+                               .nodes = nodes,
+                               .algorithms = {"onebit", "fp16"},
+                               .profile = &profile,
+                               .machines = &machines,
+                               .grouping = Grouping::kAny,
+                               .limits = {.evaluations = 2000}};
+      const Choices choices = make_choices(problem);
+      const SearchResult found = search_timeline(problem, choices);
+      const double found_s =
+          simulated_iteration_s(model, found.plan, machines, found.transfer_order);
+      const double bound_s =
+          lower_bound(model, machines, choices, {.branch_nodes = 30, .known_s = found_s}).seconds;
+      CAPTURE(nodes, strategy, found_s, bound_s);
+      CHECK(bound_s <= found_s);
+      gaps.push_back(gap(found_s, bound_s));
+    }
+  }
+  std::ranges::sort(gaps);
+  CAPTURE(gaps);
+  CHECK(gaps[4] <= 0.04);
+  CHECK(gaps[7] <= 0.10);
+}
+
 TEST_CASE("Plans of few large gradients are bounded within 3 % in the median, 10 % at p90") {
   std::vector<double> gaps;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
