@@ -19,9 +19,9 @@ using casync::TaskId;
 
 /// In the first iterations states are unusual, and so is what sparsifiers remember of them: with
 /// more than a residual (DGC) they grow fast for some steps.
-Repetitions per_pass(const std::string& algorithm) {
+Repetitions per_pass(const std::string& algorithm, Effort effort) {
   const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
-  return {.warmups = slow_to_settle ? 8 : 2, .iterations = 48};
+  return {.warmups = slow_to_settle ? 8 : 2, .iterations = effort == Effort::kQuick ? 12 : 48};
 }
 
 /// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a sparsifier's
@@ -151,7 +151,8 @@ void sample_codec(const std::string& algorithm, const Options& options, const Ho
   for (std::size_t mixture = 0; mixture < all.size(); ++mixture) {
     const Calibration calibration =
         codec_calibration(job_nodes(options, ranks), algorithm, all[mixture], ranks);
-    const replay::ReplayResult result = run(calibration, options, per_pass(algorithm));
+    const replay::ReplayResult result =
+        run(calibration, options, per_pass(algorithm, options.effort));
     std::vector<double> iterations_s;
     for (const traces::Timeline& timeline : result.timelines) {
       series.add(calibration.graph, timeline);

@@ -212,11 +212,19 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
                                     const std::function<costs::Probes()>& probe, int again) {
   costs::Profile profile;
   int times = 0;
+  std::chrono::duration<double> took{0};
   const replay::Watched watched = replay::watch(
       probe,
       [&] {
-        if (times++ > 0) progress("all of it again: the machine's speed changed meanwhile");
+        if (times++ > 0) {
+          progress(fmt::format(
+              "all of it again, which took {:.0f} s (--again 0: not): the machine's speed changed "
+              "meanwhile",
+              took.count()));
+        }
+        const auto start = std::chrono::steady_clock::now();
         profile = measure(options, progress);
+        took = std::chrono::steady_clock::now() - start;
         return *profile.spread;
       },
       again);

@@ -115,6 +115,11 @@ KERNELS = {
     "fp16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
     "bf16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
 }
+# An entropy coder is not limited by memory: DietGPU's takes 3.3 to 8 ps a number on an A100 (250 to 600 GB/s of bf16,
+# github.com/facebookresearch/dietgpu, README), in which this memory moves 5.4 to 13 bytes. Numbers of fp32 are 2 bytes longer,
+# read, and written again.
+LOSSLESS = Kernels(Work("17", 3), Work("13", 1), Work("17", 1))
+LOSSLESS_SHARE = "0.84"  # of the longest message: fp32 values come to 1/1.2 of their bits
 MERGE = Work("12", 1)
 
 # A product reads gradient and residual and multiplies and adds once per column. The factor that it needs is read twice
@@ -154,6 +159,11 @@ def kernel_notes(gpu: Gpu) -> list[str]:
         f"{PRODUCT.flops_per_value_rank} per value and column, at {percent(str(SHARE_OF_FLOPS))} % of the {gpu.tflops} "
         f"Tflop/s of fp32 that the vendor publishes, which is an assumption. Kernels of an encode: {PRODUCT.launches}, "
         f"of rsketch's {STAGED['rsketch'].encodes[0].launches}; of the decode {RECONSTRUCTION.launches}.",
+        "lossless is not limited by memory. DietGPU's entropy coder takes 3.3 to 8 ps a number on an A100 (250 to 600 GB/s of "
+        "bf16, github.com/facebookresearch/dietgpu, README), in which that memory moves 5.4 to 13 bytes; 13 and 4 for the rest of "
+        f"an fp32 number are taken for an encode, which has {LOSSLESS.encode.launches} kernels, and for a decode-and-add, 13 for "
+        f"a decode. Messages are taken to be {percent(LOSSLESS_SHARE)} % as long as they can be, as fp32 values that are normally "
+        "distributed come to; --sample of hipress-profile measures yours.",
     ]
 
 
@@ -220,6 +230,9 @@ def profile(gpu: Gpu, rate: Rate) -> str:
     for name, kernels in KERNELS.items():
         lines.append(f"    {name}:")
         lines += [f"      {field}: {curve(gpu, work)}" for field, work in zip(kernels._fields, kernels)]
+    lines.append("    lossless:")
+    lines += [f"      {field}: {curve(gpu, work)}" for field, work in zip(LOSSLESS._fields, LOSSLESS)]
+    lines.append(f"      message_share: {LOSSLESS_SHARE}")
     for name, staged in STAGED.items():
         lines += [f"    {name}:", "      stages:", *(f"        - {stage(gpu, work)}" for work in staged.encodes)]
         lines.append(f"      decode: {stage(gpu, staged.decode)}")
