@@ -47,6 +47,7 @@ class Unpacked : public ByteStream {
     while (state_.avail_out == room && !done_) step();
     const std::size_t got = room - state_.avail_out;
     total_ += static_cast<std::int64_t>(got);
+    check_growth();
     if (total_ > kMostUnpacked) {
       throw io::InputError(name(), 0,
                            fmt::format("unpacks to more than {}; give a part of the trace",
@@ -60,6 +61,7 @@ class Unpacked : public ByteStream {
     if (state_.avail_in == 0) {
       state_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
       state_.avail_in = static_cast<uInt>(packed_->read(buffer_.data(), buffer_.size()));
+      taken_ += state_.avail_in;
       if (state_.avail_in == 0 && between_members_) {
         done_ = true;
         return;
@@ -82,6 +84,27 @@ class Unpacked : public ByteStream {
     }
   }
 
+  /// Traces pack to a tenth or twentieth; what packs far better is no trace, and takes forever.
+  void check_growth() const {
+    constexpr std::int64_t kLarge = std::int64_t{256} << 20, kMostRatio = 200;
+    constexpr std::chrono::minutes kLongest(20);
+    if (total_ < kLarge) return;
+    if (total_ / kMostRatio > taken_) {
+      throw io::InputError(name(), 0,
+                           fmt::format("unpacks to more than {} times its size, {} so far: it is "
+                                       "no trace; unpack it to look at it",
+                                       kMostRatio, io::format_size(total_)));
+    }
+    if (std::chrono::steady_clock::now() - start_ > kLongest) {
+      throw io::InputError(name(), 0,
+                           fmt::format("was read for {} minutes, {} so far; give a part of the "
+                                       "trace",
+                                       kLongest.count(), io::format_size(total_)));
+    }
+  }
+
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::int64_t taken_ = 0;  // of the packed bytes
   std::unique_ptr<ByteStream> packed_;
   z_stream state_{};
   std::array<char, 64 * 1024> buffer_;

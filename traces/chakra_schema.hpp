@@ -40,7 +40,7 @@ enum NodeType : std::uint64_t {
 };
 
 /// Of the attribute comm_type.
-inline constexpr std::uint64_t kAllReduceType = 0;
+inline constexpr std::uint64_t kAllReduceType = 0, kReduceScatterType = 7;
 
 /// The attribute of GlobalMetadata that marks a graph of ours.
 inline constexpr char kOurGraph[] = "hipress_graph";

@@ -40,7 +40,10 @@ std::string first_type(std::string_view text) {
 void read_inputs(std::string_view message, TraceNode& node) {
   FieldReader fields(message);
   while (const auto field = fields.next()) {
-    if (field->number == chakra::kShapes) node.shape = first_shape(field->bytes);
+    if (field->number == chakra::kShapes) {
+      node.shape = first_shape(field->bytes);
+      node.has_shape = field->bytes.starts_with("[[");
+    }
     if (field->number == chakra::kTypes) node.dtype = first_type(field->bytes);
   }
 }
@@ -79,9 +82,11 @@ void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
   if (type == chakra::kCollectiveNode) {
     ++counts.collectives;
     counts.cpu_duplicates += attributes.is_cpu ? 1 : 0;
-    if (!attributes.is_cpu && attributes.type == chakra::kAllReduceType && attributes.bytes) {
+    if (attributes.type == chakra::kAllReduceType && attributes.bytes) {
       node.all_reduce_bytes = static_cast<std::int64_t>(*attributes.bytes & INT64_MAX);
     }
+    node.is_cpu = attributes.is_cpu;
+    node.is_reduce_scatter = attributes.type == chakra::kReduceScatterType;
   }
   trace.add(node);
 }
@@ -138,7 +143,8 @@ Imported read_chakra_trace(ByteStream& bytes) {
   if (!imported) throw no_chakra("no node of it is PyTorch's");
   imported->format = "Chakra execution trace";
   imported->collectives = counts.collectives;
-  imported->cpu_duplicates = counts.cpu_duplicates;
+  // Where all are the CPU's, they are no duplicates.
+  imported->cpu_duplicates = counts.cpu_duplicates < counts.collectives ? counts.cpu_duplicates : 0;
   return *imported;
 }
 

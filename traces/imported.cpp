@@ -11,6 +11,7 @@
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
 #include "models/shape.hpp"
+#include "traces/intervals.hpp"
 #include "traces/json_trace.hpp"
 #include "traces/node_trace.hpp"
 #include "traces/profiler_trace.hpp"
@@ -41,6 +42,7 @@ Imported read_json(ByteStream& bytes) {
                    .parent = node.parent,
                    .name = node.name,
                    .shape = node.input_shape,
+                   .has_shape = node.has_input_shape,
                    .dtype = node.input_type});
       });
   if (!header.has_events && !header.has_nodes) {
@@ -56,12 +58,6 @@ Imported read_json(ByteStream& bytes) {
                                    header.has_events ? "events" : "nodes"));
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 /// The sum, if all sizes are told and there are any.
 std::optional<std::int64_t> total_of(const std::vector<TracedGradient>& parts) {
   std::int64_t sum = 0;
@@ -73,24 +69,25 @@ std::optional<std::int64_t> total_of(const std::vector<TracedGradient>& parts) {
 }
 
 using Parts = std::vector<TracedGradient> TracedStep::*;
+using Steps = std::vector<const TracedStep*>;
 
-/// Throws io::Unmet unless all steps have as many elements; steps without any are not compared.
-void check_conserved(const Imported& trace, Parts parts, std::string_view what) {
+/// Throws io::Unmet unless all steps have as many elements.
+void check_conserved(const Steps& steps, Parts parts, std::string_view what) {
   const TracedStep* first = nullptr;
-  for (const TracedStep& step : trace.steps) {
-    const auto total = total_of(step.*parts);
+  for (const TracedStep* step : steps) {
+    const auto total = total_of(step->*parts);
     if (!total) {
       throw io::Unmet(fmt::format(
-          "no model: {} has no {} with sizes; leave out steps that are cut off (schedule of the "
-          "profiler)",
-          step.name, what));
+          "no model: {} has {} {}, of which not all have sizes; leave out steps that are cut off "
+          "(schedule of the profiler)",
+          step->name, (step->*parts).size(), what));
     }
-    if (first == nullptr) first = &step;
+    if (first == nullptr) first = step;
     if (*total == *total_of(first->*parts)) continue;
     throw io::Unmet(fmt::format(
         "no model: elements are not conserved: the {} of {} have {} elements, those of {} {}; "
         "leave out steps that differ (schedule of the profiler)",
-        what, first->name, *total_of(first->*parts), step.name, *total));
+        what, first->name, *total_of(first->*parts), step->name, *total));
   }
 }
 
@@ -112,8 +109,7 @@ models::Dtype dtype_named(const std::string& name, const std::string& gradient) 
 
 /// The median over steps, if all of them tell.
 std::optional<double> median_of(
-    const std::vector<const TracedStep*>& steps,
-    const std::function<std::optional<double>(const TracedStep&)>& value) {
+    const Steps& steps, const std::function<std::optional<double>(const TracedStep&)>& value) {
   std::vector<double> values;
   for (const TracedStep* step : steps) {
     const auto one = value(*step);
@@ -130,7 +126,7 @@ void check_time(double seconds, const std::string& what) {
                               what, io::format_duration(seconds), models::kLongestTime_s));
 }
 
-std::optional<models::Traced> traced_of(const std::vector<const TracedStep*>& steps) {
+std::optional<models::Traced> traced_of(const Steps& steps) {
   const auto part = [&](std::optional<double> TracedStep::*member) {
     return median_of(steps, [member](const TracedStep& step) { return step.*member; });
   };
@@ -157,59 +153,177 @@ constexpr PartsRow kBuckets{&TracedStep::buckets, "bucket", "buckets"};
 constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-reduces"};
 
 /// Why a trace has no sizes that could be the model's.
-[[noreturn]] void refuse_sizes(const TracedStep& step) {
+[[noreturn]] void refuse_sizes(const Imported& trace, const TracedStep& step) {
   if (!step.gradients.empty()) {
     throw io::Unmet(fmt::format(
-        "no model: the trace tells the sizes of neither the {} gradients (record with "
-        "record_shapes=True) nor of the collectives that they start ('In msg nelems', from "
+        "no model: the trace tells the sizes of neither the {} gradients of {} (record with "
+        "record_shapes=True) nor of the {} collectives that they start ('In msg nelems', from "
         "PyTorch 2 on with NCCL)",
-        step.gradients.size()));
+        step.gradients.size(), step.name, step.buckets.size()));
   }
-  if (total_of(step.other_all_reduces)) {
+  if (!step.other_all_reduces.empty()) {
+    if (total_of(step.other_all_reduces)) {
+      throw io::Unmet(fmt::format(
+          "no model: {} has no AccumulateGrad, so nothing says which of its {} all-reduces carry "
+          "gradients; if all of them do, say --every-all-reduce",
+          step.name, step.other_all_reduces.size()));
+    }
     throw io::Unmet(fmt::format(
-        "no model: the trace has no AccumulateGrad, so nothing says which of its {} all-reduces "
-        "carry gradients; if all of them do, say --every-all-reduce",
-        step.other_all_reduces.size()));
+        "no model: {} has no AccumulateGrad, and of its {} all-reduces not all have sizes",
+        step.name, step.other_all_reduces.size()));
   }
-  throw io::Unmet(
-      "no model: the trace has no AccumulateGrad, so nothing says what the gradients are: trace "
-      "backward, on the CPU too (ProfilerActivity.CPU)");
+  throw io::Unmet(fmt::format(
+      "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {} "
+      "collectives in {}), so nothing says what the gradients are: trace backward, on the CPU too "
+      "(ProfilerActivity.CPU)",
+      trace.steps.size(), trace.events, step.collectives, step.name));
+}
+
+/// The step that has most to say.
+const TracedStep& fullest(const Imported& trace) {
+  return *std::ranges::max_element(trace.steps, {}, [](const TracedStep& step) {
+    return std::pair(step.gradients.size(), step.other_all_reduces.size());
+  });
 }
 
 /// The gradients if all have sizes, else the buckets, else what the options allow.
-const PartsRow& choose_parts(const TracedStep& step, const ImportOptions& options,
-                             std::vector<std::string>& diagnostics) {
+const PartsRow& choose_parts(const Imported& trace, const TracedStep& step,
+                             const ImportOptions& options, std::vector<std::string>& diagnostics) {
   if (total_of(step.gradients)) return kGradients;
   if (total_of(step.buckets)) {
     diagnostics.push_back(fmt::format(
         "the gradients of the model are the {} buckets of DDP, not the {} gradients in them, "
-        "whose sizes the trace does not tell: record with record_shapes=True",
-        step.buckets.size(), step.gradients.size()));
+        "whose sizes the trace does not tell{}",
+        step.buckets.size(), step.gradients.size(),
+        trace.has_times() ? ": record with record_shapes=True" : ""));
     return kBuckets;
   }
   if (options.every_all_reduce && total_of(step.other_all_reduces)) return kAllReduces;
-  refuse_sizes(step);
+  refuse_sizes(trace, step);
+}
+
+/// What a step shows of its gradients, if anything.
+bool has_parts(const TracedStep& step, const ImportOptions& options) {
+  return !step.gradients.empty() || !step.buckets.empty() ||
+         (options.every_all_reduce && !step.other_all_reduces.empty());
+}
+
+/// How many gradients or else buckets a step has.
+std::size_t count_of(const TracedStep& step) {
+  return step.gradients.empty() ? step.buckets.size() : step.gradients.size();
+}
+
+/// The steps that are whole: those without backward are left out, and at the trace's ends those
+/// with a part of the gradients of the others.
+Steps whole_steps(const Imported& trace, const ImportOptions& options,
+                  std::vector<std::string>& diagnostics) {
+  Steps steps;
+  for (const TracedStep& step : trace.steps) {
+    if (has_parts(step, options)) {
+      steps.push_back(&step);
+    }
+  }
+  if (steps.empty()) return steps;
+  std::vector<std::string> empty;
+  for (const TracedStep& step : trace.steps) {
+    if (!has_parts(step, options)) empty.push_back(step.name);
+  }
+  if (!empty.empty()) {
+    diagnostics.push_back(fmt::format(
+        "{}{} left out: no gradient is in {}, as in the profiler's last step where training ends "
+        "before its schedule does",
+        empty.front(), empty.size() > 1 ? fmt::format(" and {} more are", empty.size() - 1) : " is",
+        empty.size() > 1 ? "them" : "it"));
+  }
+  std::size_t most = 0;
+  for (const TracedStep* step : steps) most = std::max(most, count_of(*step));
+  const auto leave_out = [&](const TracedStep& step) {
+    diagnostics.push_back(fmt::format("{} is left out: it is cut off, with {} of {} gradients",
+                                      step.name, count_of(step), most));
+  };
+  if (steps.size() > 2 && count_of(*steps.back()) < most) {
+    leave_out(*steps.back());
+    steps.pop_back();
+  }
+  if (steps.size() > 2 && count_of(*steps.front()) < most) {
+    leave_out(*steps.front());
+    steps.erase(steps.begin());
+  }
+  return steps;
 }
 
 /// Steps with the last one's layout.
-std::vector<const TracedStep*> alike_last(const Imported& trace, Parts parts,
-                                          std::vector<std::string>& diagnostics) {
-  std::vector<const TracedStep*> alike;
-  for (const TracedStep& step : trace.steps) {
-    if (same_layout(step.*parts, trace.steps.back().*parts)) alike.push_back(&step);
+Steps alike_last(const Steps& steps, Parts parts, std::vector<std::string>& diagnostics) {
+  Steps alike;
+  for (const TracedStep* step : steps) {
+    if (same_layout(step->*parts, steps.back()->*parts) &&
+        step->micro_steps == steps.back()->micro_steps) {
+      alike.push_back(step);
+    }
   }
-  if (alike.size() < trace.steps.size()) {
+  if (alike.size() < steps.size()) {
     diagnostics.push_back(fmt::format(
-        "{} of the {} steps have other gradients or buckets than the last, or another order, and "
-        "are left out of the medians",
-        trace.steps.size() - alike.size(), trace.steps.size()));
+        "{} of the {} steps have other gradients, buckets or micro-steps than the last, or another "
+        "order, and are left out of the medians",
+        steps.size() - alike.size(), steps.size()));
   }
   return alike;
 }
 
+/// What the ranks of a job do with gradients: throws io::Unmet where these travel otherwise than by
+/// all-reduce.
+void check_communication(const Imported& trace, const Steps& steps,
+                         std::vector<std::string>& diagnostics) {
+  if (trace.world_size.value_or(1) <= 1) return;
+  const TracedStep& last = *steps.back();
+  if (!last.buckets.empty()) return;
+  if (last.reduce_scatters > 0) {
+    throw io::Unmet(fmt::format(
+        "no model: the job is sharded (FSDP, ZeRO): {} has {} reduce-scatters and no all-reduce of "
+        "gradients among {} ranks, and only gradients that travel by all-reduce are planned",
+        last.name, last.reduce_scatters, *trace.world_size));
+  }
+  if (last.collectives == 0) {
+    diagnostics.push_back(
+        fmt::format("the job has {} ranks, and {} no communication: no kernel and no operator of "
+                    "it is known as a collective",
+                    *trace.world_size, last.name));
+  } else if (!last.gradients.empty()) {
+    diagnostics.push_back(
+        fmt::format("no gradient of {} starts an all-reduce, as they do in DDP: its {} collectives "
+                    "are started elsewhere",
+                    last.name, last.collectives));
+  }
+}
+
+/// Throws io::Unmet where a step's times do not add up to it.
+void check_times(const Steps& steps) {
+  constexpr double kRounded = 1.01, kRounded_s = 2e-6;
+  for (const TracedStep* step : steps) {
+    if (!step->length_s) continue;
+    const auto check = [&](double sum_s, const std::string& what) {
+      if (sum_s <= *step->length_s * kRounded + kRounded_s) return;
+      throw io::Unmet(fmt::format(
+          "no model: times are not conserved: of {}, which takes {}, {} take {}: its events do not "
+          "belong to it",
+          step->name, io::format_duration(*step->length_s), what, io::format_duration(sum_s)));
+    };
+    double last_s = 0;
+    for (const TracedGradient& gradient : step->gradients) {
+      last_s = std::max(last_s, gradient.ready_s.value_or(0));
+    }
+    if (step->forward_s) {
+      check(*step->forward_s + last_s, "forward and backward up to the last gradient");
+    }
+    if (step->compute_s && step->exposed_communication_s && step->idle_s) {
+      check(*step->compute_s + *step->exposed_communication_s + *step->idle_s,
+            "computation, exposed communication and idle time");
+    }
+  }
+}
+
 /// Gradients with sizes and, if all are told, ready times.
-void add_gradients(const std::vector<const TracedStep*>& steps, const PartsRow& row,
-                   models::Model& model, bool& has_times) {
+void add_gradients(const Steps& steps, const PartsRow& row, models::Model& model, bool& has_times) {
   const auto& parts = steps.back()->*row.parts;
   for (std::size_t g = 0; g < parts.size(); ++g) {
     models::Gradient gradient;
@@ -250,9 +364,12 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   if (!trace.has_steps || trace.steps.empty()) {
     throw io::Unmet("no model: the trace does not tell where its steps begin");
   }
-  const TracedStep& last = trace.steps.back();
-  const PartsRow& row = choose_parts(last, options, diagnostics);
-  check_conserved(trace, row.parts, row.plural);
+  const Steps whole = whole_steps(trace, options, diagnostics);
+  if (whole.empty()) refuse_sizes(trace, fullest(trace));
+  const TracedStep& last = *whole.back();
+  check_communication(trace, whole, diagnostics);
+  const PartsRow& row = choose_parts(trace, last, options, diagnostics);
+  check_conserved(whole, row.parts, row.plural);
   const auto in_gradients = total_of(last.gradients), in_buckets = total_of(last.buckets);
   if (in_gradients && in_buckets && *in_gradients != *in_buckets) {
     throw io::Unmet(
@@ -260,7 +377,8 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
                     "the buckets that carry them {}",
                     last.name, *in_gradients, *in_buckets));
   }
-  const std::vector<const TracedStep*> steps = alike_last(trace, row.parts, diagnostics);
+  const Steps steps = alike_last(whole, row.parts, diagnostics);
+  check_times(steps);
   ImportedModel imported;
   models::Model& model = imported.model;
   model.name = name;
@@ -269,6 +387,16 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
                              trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "");
   bool has_times = true;
   add_gradients(steps, row, model, has_times);
+  model.micro_steps = last.micro_steps;
+  if (model.micro_steps > 1) {
+    diagnostics.push_back(
+        fmt::format("a step is {} micro-steps, of which the last is synchronised; forward and "
+                    "ready times are those of one",
+                    model.micro_steps));
+  }
+  if (std::ranges::any_of(last.*row.parts, &TracedGradient::assumed)) {
+    diagnostics.push_back("types of all-reduces are not told, and taken for float32");
+  }
   const auto forward = median_of(steps, [](const TracedStep& step) { return step.forward_s; });
   if (has_times && forward) {
     model.forward_s = std::max(0.0, *forward);

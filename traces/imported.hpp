@@ -20,6 +20,7 @@ struct TracedGradient {
   std::int64_t elements = 0;        ///< 0: the trace does not tell
   std::vector<std::int64_t> shape;  ///< none: the trace does not tell
   std::string dtype;              ///< "float32", …; else as the trace writes it; empty: not told
+  bool assumed = false;           ///< the type is, since the trace tells bytes alone
   std::optional<double> ready_s;  ///< after the start of backward
 };
 
@@ -27,8 +28,11 @@ struct TracedGradient {
 struct TracedStep {
   std::string name = {};
   std::optional<double> length_s = {};
-  /// From the start of the step to the start of backward.
+  /// Before the start of backward: on the GPU from the first kernel that computes, else from the
+  /// start of the step. Of one micro-step.
   std::optional<double> forward_s = {};
+  /// Forward and backward passes until gradients are synchronised.
+  int micro_steps = 1;
   // HTA's definitions, in the window of the step: the union of computation kernels, the union of
   // communication kernels, what of that no computation covers, and what no activity of the GPU
   // covers.
@@ -40,8 +44,10 @@ struct TracedStep {
   std::vector<TracedGradient> gradients = {};
   /// Of the all-reduces that AccumulateGrad launched.
   std::vector<TracedGradient> buckets = {};
-  /// Of execution traces: nothing says of what.
+  /// Those that nothing of backward launched: nothing says of what.
   std::vector<TracedGradient> other_all_reduces = {};
+  std::int64_t reduce_scatters = 0;
+  std::int64_t collectives = 0;  ///< all together
 
   /// Of the buckets; none if one of them does not tell.
   std::optional<std::int64_t> collective_elements() const;
@@ -58,6 +64,8 @@ struct Imported {
   /// Sentences: what this trace does not tell, and the remedy.
   std::vector<std::string> not_told = {};
   std::int64_t events = 0;  ///< events or nodes
+
+  bool has_times() const { return !steps.empty() && steps.front().length_s.has_value(); }
   // Of Chakra traces.
   std::int64_t collectives = 0;     ///< nodes of collectives
   std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU

@@ -32,6 +32,12 @@ TimeSet TimeSet::within(const Interval& window) const {
   return inside;
 }
 
+double median(std::vector<double> times) {
+  std::ranges::sort(times);
+  const std::size_t half = times.size() / 2;
+  return times.size() % 2 == 1 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
 TimeSet both(const TimeSet& a, const TimeSet& b) {
   std::vector<Interval> all = a.intervals();
   all.insert(all.end(), b.intervals().begin(), b.intervals().end());

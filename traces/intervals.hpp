@@ -25,6 +25,9 @@ class TimeSet {
   std::vector<Interval> intervals_;
 };
 
+/// Of at least one time.
+double median(std::vector<double> times);
+
 /// The times in one or the other.
 TimeSet both(const TimeSet& a, const TimeSet& b);
 

@@ -133,7 +133,7 @@ int run(const Options& options) {
   try {
     imported = traces::model_of(trace, name_of(options.trace), options.import, diagnostics);
   } catch (const io::Unmet& error) {
-    refusal = error;
+    refusal = io::Unmet(fmt::format("{}: {}", io::printable(options.trace), error.what()));
   }
   const traces::ImportedModel* const model = imported ? &*imported : nullptr;
   if (options.json) {

@@ -6,7 +6,9 @@
 #include <charconv>
 
 #include "io/error.hpp"
+#include "models/model.hpp"
 #include "models/shape.hpp"
+#include "traces/communication.hpp"
 #include "traces/profiler_trace.hpp"
 
 namespace hipress::traces {
@@ -47,7 +49,7 @@ void NodeTrace::add(const TraceNode& node) {
   ++nodes_;
   const std::string_view name = without_number(node.name);
   Kept kept{.id = node.id};
-  if (node.all_reduce_bytes) {
+  if (node.all_reduce_bytes && !node.is_cpu) {
     kept.role = Role::kKernel;
   } else if (name == kAccumulate) {
     kept.role = Role::kAccumulate;
@@ -55,6 +57,11 @@ void NodeTrace::add(const TraceNode& node) {
     kept.role = Role::kEvaluate;
   } else if (name == "c10d::allreduce_") {
     kept.role = Role::kAllReduce;
+  } else if (node.all_reduce_bytes) {
+    kept.role = Role::kCpuKernel;
+  } else if (node.is_reduce_scatter || (name.starts_with("c10d::") &&
+                                        collective_named(name) == CollectiveKind::kReduceScatter)) {
+    kept.role = Role::kReduceScatter;
   } else if (name.starts_with("ProfilerStep#")) {
     kept.role = Role::kStep;
     kept.name = short_text(name);
@@ -64,12 +71,19 @@ void NodeTrace::add(const TraceNode& node) {
   is_of_pytorch_ = is_of_pytorch_ || kept.role != Role::kOther || name.starts_with("aten::");
   links_.insert_or_assign(node.id, Link{node.parent, kept.role});
   if (kept.role == Role::kOther || kept.role == Role::kEvaluate) return;
-  kept.gradient.dtype = dtype_of(short_text(node.dtype));
-  kept.gradient.elements = elements_or_none(node.shape);
-  if (kept.role == Role::kAccumulate) kept.gradient.shape = node.shape;
-  if (node.all_reduce_bytes) {
-    const std::int64_t bytes = bytes_of(kept.gradient.dtype);
-    kept.gradient.elements = bytes == 0 ? 0 : *node.all_reduce_bytes / bytes;
+  TracedGradient& gradient = kept.gradient;
+  gradient.dtype = dtype_of(short_text(node.dtype));
+  const std::int64_t bytes_each = bytes_of(gradient.dtype);
+  // A parameter without dimensions has a type; what has none is no tensor, and no gradient.
+  const bool no_dimensions = node.has_shape && node.shape.empty();
+  if (kept.role == Role::kAccumulate && no_dimensions && bytes_each == 0) return;
+  gradient.elements = no_dimensions && bytes_each > 0 ? 1 : elements_or_none(node.shape);
+  if (kept.role == Role::kAccumulate) gradient.shape = node.shape;
+  if (kept.role == Role::kKernel || kept.role == Role::kCpuKernel) {
+    gradient.assumed = gradient.dtype.empty();
+    if (gradient.assumed) gradient.dtype = models::to_string(models::Dtype::kFloat32);
+    const std::int64_t each = bytes_of(gradient.dtype);
+    gradient.elements = each == 0 ? 0 : *node.all_reduce_bytes / each;
   }
   kept_.push_back(std::move(kept));
 }
@@ -88,37 +102,59 @@ bool NodeTrace::is_below(std::int64_t id, Role role) const {
 void NodeTrace::add_to_step(const Kept& kept, Role bucket, TracedStep& step) const {
   if (kept.role == Role::kAccumulate) {
     step.gradients.push_back(kept.gradient);
+  } else if (kept.role == Role::kReduceScatter) {
+    ++step.reduce_scatters;
+    ++step.collectives;
   } else if (kept.role == bucket && !is_below(kept.id, bucket)) {
     const bool of_gradients = is_below(kept.id, Role::kEvaluate);
     (of_gradients ? step.buckets : step.other_all_reduces).push_back(kept.gradient);
+    ++step.collectives;
   }
+}
+
+bool NodeTrace::has(Role role) const {
+  return std::ranges::any_of(kept_, [role](const Kept& one) { return one.role == role; });
+}
+
+/// Where the GPU's are recorded, the CPU's are the same once more.
+NodeTrace::Role NodeTrace::role_of_buckets() const {
+  for (const Role role : {Role::kKernel, Role::kAllReduce}) {
+    if (has(role)) return role;
+  }
+  return Role::kCpuKernel;
+}
+
+/// What comes before the first step is a part of one that was cut off; where steps hold no
+/// gradients, it is all that there is.
+void NodeTrace::add_steps(Imported& imported) const {
+  const Role bucket = role_of_buckets();
+  std::vector<TracedStep> steps = {{.name = "trace"}};
+  for (const Kept& kept : kept_) {
+    if (kept.role == Role::kStep) {
+      steps.push_back({.name = kept.name});
+    } else {
+      add_to_step(kept, bucket, steps.back());
+    }
+  }
+  const bool in_steps = std::any_of(steps.begin() + 1, steps.end(),
+                                    [](const TracedStep& step) { return !step.gradients.empty(); });
+  const bool before = !steps.front().gradients.empty();
+  if (steps.size() > 1 && (in_steps || !before)) steps.erase(steps.begin());
+  imported.steps = std::move(steps);
 }
 
 std::optional<Imported> NodeTrace::finish() {
   if (!is_of_pytorch_) return std::nullopt;
   Imported imported{.format = "PyTorch execution trace", .events = nodes_};
   std::ranges::stable_sort(kept_, {}, &Kept::id);
-  const auto has = [&](Role role) {
-    return std::ranges::any_of(kept_, [role](const Kept& one) { return one.role == role; });
-  };
-  const Role bucket = has(Role::kKernel) ? Role::kKernel : Role::kAllReduce;
-  if (!has(Role::kStep)) {
-    imported.steps.push_back({.name = "trace"});
-    imported.has_steps = optimizer_steps_ <= 1;
-    if (!imported.has_steps) {
-      imported.not_told.push_back(
-          fmt::format("where its steps begin: it has {} steps of an optimizer and no "
-                      "ProfilerStep; record one iteration",
-                      optimizer_steps_));
-    }
+  imported.has_steps = has(Role::kStep) || optimizer_steps_ <= 1;
+  if (!imported.has_steps) {
+    imported.not_told.push_back(
+        fmt::format("where its steps begin: it has {} steps of an optimizer and no "
+                    "ProfilerStep; record one iteration",
+                    optimizer_steps_));
   }
-  for (const Kept& kept : kept_) {
-    if (kept.role == Role::kStep) {
-      imported.steps.push_back({.name = kept.name});
-    } else if (!imported.steps.empty()) {
-      add_to_step(kept, bucket, imported.steps.back());
-    }
-  }
+  add_steps(imported);
   imported.not_told.push_back(
       "times: execution traces have none that gradients could be ready at; import the profiler's "
       "trace, or give the tools --compute-time");

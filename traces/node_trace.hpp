@@ -16,10 +16,13 @@ struct TraceNode {
   std::int64_t id = 0;
   std::int64_t parent = -1;  ///< that it was called by
   std::string_view name;
-  std::vector<std::int64_t> shape = {};  ///< of the first input; none: not told
+  std::vector<std::int64_t> shape = {};  ///< of the first input
+  bool has_shape = false;                ///< else it is not told
   std::string dtype = {};
-  /// A collective of the GPU that moves so many bytes.
+  /// An all-reduce that moves so many bytes, by what the node says of itself.
   std::optional<std::int64_t> all_reduce_bytes = {};
+  bool is_cpu = false;  ///< of these: the CPU's record
+  bool is_reduce_scatter = false;
 };
 
 /// Makes steps out of execution traces' nodes, which have sizes but no times, and come in any
@@ -31,7 +34,16 @@ class NodeTrace {
   std::optional<Imported> finish();
 
  private:
-  enum class Role : std::uint8_t { kOther, kAccumulate, kEvaluate, kAllReduce, kKernel, kStep };
+  enum class Role : std::uint8_t {
+    kOther,
+    kAccumulate,
+    kEvaluate,
+    kAllReduce,  ///< an operator
+    kKernel,     ///< an all-reduce by what it says of itself, on the GPU
+    kCpuKernel,  ///< on the CPU
+    kReduceScatter,
+    kStep
+  };
   struct Kept {
     std::int64_t id = 0;
     Role role = Role::kOther;
@@ -43,6 +55,9 @@ class NodeTrace {
     Role role = Role::kOther;
   };
 
+  bool has(Role role) const;
+  Role role_of_buckets() const;
+  void add_steps(Imported& imported) const;
   bool is_below(std::int64_t id, Role role) const;
   void add_to_step(const Kept& kept, Role bucket, TracedStep& step) const;
 

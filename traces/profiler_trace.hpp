@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "traces/communication.hpp"
 #include "traces/imported.hpp"
 #include "traces/intervals.hpp"
 #include "traces/json_trace.hpp"
@@ -16,7 +18,8 @@ namespace hipress::traces {
 /// Makes the steps of a job out of the events of PyTorch's profiler, which come in any order.
 ///
 /// An operator launches an activity of the GPU where a call of the runtime lies within it, on its
-/// thread, and has the activity's correlation. A job that trains with a plan has no collectives:
+/// thread, and has the activity's correlation. What a step launched is the step's, however late the
+/// GPU does it. A job that trains with a plan has no collectives:
 /// its hook submits buckets, and waits for all of a step, in ranges named hipress::submit(...) and
 /// hipress::wait(...).
 class ProfilerTrace {
@@ -31,6 +34,8 @@ class ProfilerTrace {
     std::int64_t elements = 0;
     std::int64_t external_id = -1;
     std::optional<std::int64_t> group_size = {};
+
+    CollectiveKind kind() const { return collective_named(name); }
   };
   /// A kernel, a copy or a fill.
   struct Activity {
@@ -41,6 +46,12 @@ class ProfilerTrace {
     std::int64_t launch_ns = -1;  ///< -1: not known
     std::uint64_t thread = 0;     ///< of the launch
   };
+  /// An iteration on the CPU.
+  struct Window {
+    std::string name;
+    Interval time;
+    std::uint64_t thread = 0;
+  };
   struct Call {  ///< of the runtime
     std::int64_t correlation, start_ns;
     std::uint64_t thread;
@@ -48,8 +59,24 @@ class ProfilerTrace {
   struct Operator {
     Interval time;
     std::uint64_t thread = 0;
-    std::vector<std::int64_t> shape = {};  ///< none: not told
+    std::vector<std::int64_t> shape = {};
     std::string dtype = {};
+    bool has_shape = false;
+
+    /// An argument that is no tensor: this is no gradient.
+    bool is_undefined() const { return has_shape && shape.empty() && dtype.empty(); }
+  };
+  /// Where an operator outside of backward begins.
+  struct Begin {
+    std::uint64_t thread = 0;
+    std::int64_t ns = 0;
+  };
+  /// A backward pass: AccumulateGrads of one thread, without forward between them.
+  struct Pass {
+    std::vector<const Operator*> accumulates;
+    std::int64_t since_ns = 0;  ///< when what comes before it had ended on the CPU
+    std::vector<TracedGradient> gradients = {}, buckets = {};
+    std::optional<double> forward_s = {};
   };
   /// record_param_comms: the CPU's side of a collective.
   struct CollectiveCall {
@@ -58,7 +85,10 @@ class ProfilerTrace {
   };
   using Operators = std::vector<Operator>;
 
+  void count_unknown(const std::string& category);
+  std::string why_no_gpu() const;
   static Collective collective_in(const ProfilerEvent& event);
+  static TracedGradient traced_of(const Collective& what);
   static Collective bucket_in(std::string_view range);
   void add_activity(const ProfilerEvent& event);
   void add_operator(const ProfilerEvent& event);
@@ -67,10 +97,25 @@ class ProfilerTrace {
   void find_times();
   std::vector<Interval> times_of_hooks() const;
   std::int64_t hooks_before(std::int64_t ns, std::int64_t since_ns) const;
-  std::vector<std::pair<std::string, Interval>> windows(Imported& imported) const;
+  void find_forward();
+  std::vector<Window> windows(Imported& imported) const;
+  std::vector<Interval> times_on_gpu(const std::vector<Window>& windows) const;
+  const Activity* first_computing(std::int64_t since_ns, std::int64_t until_ns) const;
+  bool is_behind(const Window& window) const;
   void add_times(const Interval& window, TracedStep& step) const;
-  void add_gradients(const Interval& window, TracedStep& step, Imported& imported) const;
+  void add_gradients(const Window& window, TracedStep& step, Imported& imported) const;
+  std::vector<const Operator*> gradients_of(const Window& window, Imported& imported) const;
+  bool launches(const Operator& accumulate) const;
+  std::vector<Pass> passes_of(const Window& window,
+                              const std::vector<const Operator*>& accumulates) const;
+  bool goes_forward(const Interval& between, std::uint64_t thread) const;
+  bool steps_between(const Pass& pass, const Pass& next) const;
+  std::int64_t after_optimizers(const Interval& time) const;
+  void read_pass(const Window& window, Pass& pass, Imported& imported) const;
   std::optional<std::int64_t> backward_start(const Interval& window, std::uint64_t thread) const;
+  void keep_last_iteration(const std::string& name, std::vector<Pass>& passes, TracedStep& step,
+                           Imported& imported) const;
+  void add_collectives(const Window& window, TracedStep& step) const;
   const Operator* inside(const Operator& outer) const;
   std::vector<const Collective*> collectives_of(const Operator& accumulate) const;
   void add_world_size(const TraceHeader& header, Imported& imported) const;
@@ -78,18 +123,22 @@ class ProfilerTrace {
 
   std::int64_t events_ = 0;
   bool is_of_pytorch_ = false;
-  std::vector<std::pair<std::string, Interval>> steps_;
+  std::vector<Window> steps_;
   std::vector<Activity> activities_;  // sorted by launch, once joined
   std::vector<Call> calls_;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> launches_;  // by thread; once joined, sorted
+  std::map<std::string, std::int64_t> unknown_;                   // events by category
   // Sorted by start, once joined.
-  Operators accumulates_;  // with what hooks do
-  Operators innermost_;    // without
-  Operators backwards_;    // all functions of backward
+  Operators accumulates_;       // with what hooks do
+  Operators innermost_;         // without; by thread
+  Operators backwards_;         // all functions of backward
+  std::vector<Begin> forward_;  // once joined, by thread and time
   std::vector<CollectiveCall> collective_calls_;
+  std::vector<CollectiveCall> c10d_calls_;  // the same where nothing records their sizes
   std::vector<CollectiveCall> submits_;
   Operators waits_;
-  std::vector<Collective> collectives_;  // of activities
-  std::int64_t optimizer_steps_ = 0;
+  std::vector<Collective> collectives_;    // of activities
+  std::vector<Interval> optimizer_steps_;  // sorted, once joined
   Interval extent_{INT64_MAX, INT64_MIN};
   TimeSet computing_, communicating_, active_;
   TimeSet waiting_;  // in hooks, for what they have submitted

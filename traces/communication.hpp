@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hipress::traces {
+
+/// What ranks do together.
+enum class CollectiveKind : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kOther };
+
+/// Of a collective's name as PyTorch writes it: "allreduce", "_reduce_scatter_base",
+/// "all_gather_into_tensor_coalesced", "c10d::allreduce_".
+CollectiveKind collective_named(std::string_view name);
+
+/// What a kernel of that name communicates; none: it computes. The names of NCCL, RCCL, MSCCL,
+/// oneCCL, HCCL, MCCL, NVSHMEM, and of all-reduces that frameworks bring themselves; case does not
+/// matter.
+std::optional<CollectiveKind> communication_of(std::string_view kernel);
+
+}  // namespace hipress::traces
