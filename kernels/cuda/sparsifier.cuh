@@ -564,10 +564,12 @@ struct ReadEntries {
   __device__ static ReadEntries of(const Algorithm& algorithm, const std::byte* message,
                                    std::int64_t elements) {
     const std::byte* const arrays = message + sizeof(SparsifierHeader);
-    return {
-        reinterpret_cast<const std::uint32_t*>(arrays),
-        reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(algorithm.count(elements))),
-        static_cast<std::int64_t>(reinterpret_cast<const SparsifierHeader*>(message)->count)};
+    const std::int64_t most = algorithm.count(elements);
+    const std::int64_t count = reinterpret_cast<const SparsifierHeader*>(message)->count;
+    // Never more than the message has room for, whatever it says by now.
+    return {reinterpret_cast<const std::uint32_t*>(arrays),
+            reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(most)),
+            count < most ? count : most};
   }
 
   /// The number of the first entry whose index is at least `index`, by a whole warp.
@@ -678,7 +680,9 @@ __global__ void decode_entries(const Algorithm algorithm,
   for (int message = 0; message < slice.count; ++message) {
     const ReadEntries entries = ReadEntries::of(algorithm, slice.messages[message], slice.elements);
     for (std::int64_t k = begins[message] + threadIdx.x; k < ends[message]; k += kThreadsPerBlock) {
-      const int i = static_cast<int>(static_cast<std::int64_t>(entries.indices[k]) - first);
+      const std::int64_t within = static_cast<std::int64_t>(entries.indices[k]) - first;
+      if (within < 0 || within >= count) continue;  // it was changed since it was checked
+      const int i = static_cast<int>(within);
       if (!everything) {
         const std::uint32_t bit = 1u << i % kWordElements;
         if (!has_bit(atomicOr(&touched[i / kWordElements], bit), bit)) {

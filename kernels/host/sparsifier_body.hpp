@@ -495,14 +495,21 @@ struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
     }
   }
 
+  /// Never more entries than the message has room for, whatever it says.
   static SparsifierEntries entries_of(const Algorithm& algorithm, const std::byte* message,
                                       std::int64_t elements) {
     SparsifierHeader start;
     __builtin_memcpy(&start, message, sizeof start);
     const std::byte* const arrays = message + sizeof start;
-    return {
-        start.header.non_finite == 1, start.count, reinterpret_cast<const std::uint32_t*>(arrays),
-        reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(algorithm.count(elements)))};
+    const std::int64_t most = algorithm.count(elements);
+    return {start.header.non_finite == 1, start.count < most ? start.count : most,
+            reinterpret_cast<const std::uint32_t*>(arrays),
+            reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(most))};
+  }
+
+  /// Read once: a member may change what it sent while it is decoded, after it was found plausible.
+  static std::int64_t index_at(const SparsifierEntries& entries, std::int64_t k) {
+    return __atomic_load_n(entries.indices + k, __ATOMIC_RELAXED);
   }
 
   /// Whether an encode can have written a message, which has as many bytes as one.
@@ -576,8 +583,11 @@ struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
       const SparsifierEntries entries =
           entries_of(algorithm(bound), item.messages[i], item.elements);
       std::int64_t k = first == 0 ? 0 : first_from(entries, first);
-      for (; k < entries.count && entries.indices[k] < first + count; ++k) {
-        float& value = values[entries.indices[k] - first];
+      for (; k < entries.count; ++k) {
+        const std::int64_t index = index_at(entries, k);
+        if (index >= first + count) break;
+        if (index < first) continue;
+        float& value = values[index - first];
         value = adds ? value + entries.values[k] : entries.values[k];
       }
     }
@@ -588,7 +598,7 @@ struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
     std::int64_t begin = 0, end = entries.count;
     while (begin < end) {
       const std::int64_t middle = (begin + end) / 2;
-      if (entries.indices[middle] < index) {
+      if (index_at(entries, middle) < index) {
         begin = middle + 1;
       } else {
         end = middle;

@@ -1,0 +1,163 @@
+// A member may write into a window while its message is decoded. Whatever it writes, and whenever,
+// a decode writes to its own values alone.
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/codec/codec.hpp"
+
+namespace hipress::kernels {
+namespace {
+
+/// Bytes between as much forbidden memory as any 32-bit index of a float reaches.
+class Guarded {
+ public:
+  explicit Guarded(std::size_t bytes)
+      : bytes_(kGuard + bytes + kGuard),
+        memory_(static_cast<std::byte*>(::mmap(
+            nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+    REQUIRE(memory_ != MAP_FAILED);
+    REQUIRE(::mprotect(memory_ + kGuard, bytes, PROT_READ | PROT_WRITE) == 0);
+  }
+  ~Guarded() { ::munmap(memory_, bytes_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  std::byte* data() { return memory_ + kGuard; }
+
+ private:
+  static constexpr std::size_t kGuard = std::size_t{17} << 30;
+  std::size_t bytes_;
+  std::byte* memory_;
+};
+
+/// The member: puts other bytes into the window's beginning when a page further on is looked at.
+struct Member {
+  std::byte* window = nullptr;
+  std::byte* watched = nullptr;
+  std::size_t page = 0;
+  const std::vector<std::byte>* other = nullptr;
+  std::size_t from = 0;  ///< of what is put
+  int puts = 0;
+};
+Member member;
+
+void put(int, siginfo_t* info, void*) {
+  auto* const at = static_cast<std::byte*>(info->si_addr);
+  if (at < member.watched || at >= member.watched + member.page) {
+    constexpr char kWords[] = "a decode left its values\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kWords, sizeof kWords - 1);
+    _exit(70);
+  }
+  ::mprotect(member.watched, member.page, PROT_READ | PROT_WRITE);
+  for (std::byte* to = member.window + member.from; to < member.watched; ++to) {
+    *to = (*member.other)[static_cast<std::size_t>(to - member.window)];
+  }
+  ++member.puts;
+}
+
+class Handler {
+ public:
+  Handler() {
+    struct sigaction action = {};
+    action.sa_sigaction = put;
+    action.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGSEGV, &action, &before_);
+  }
+  ~Handler() { ::sigaction(SIGSEGV, &before_, nullptr); }
+  Handler(const Handler&) = delete;
+  Handler& operator=(const Handler&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
+
+constexpr std::int64_t kElements = 1 << 21;
+
+struct Put {
+  const char* what;
+  std::size_t from;    ///< the first byte that is changed
+  std::uint32_t word;  ///< to this
+  std::size_t step;    ///< and every so many bytes another
+};
+
+/// What is validated first is changed once it has been, before the rest is.
+void decode_while_changed(const std::string& name, const Put& what, DecodeMode mode,
+                          float sum_divisor, ValueType type = ValueType::kFloat32) {
+  const auto codec = make_codec(name);
+  std::vector<float> values(kElements);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i * 2654435761u % 1000) - 500;
+  }
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::int64_t bytes = codec->encoded_bytes(kElements);
+  Guarded window((static_cast<std::size_t>(bytes) + page - 1) / page * page);
+  EncodeItem encode;
+  encode.values = values.data();
+  encode.elements = kElements;
+  encode.message = window.data();
+  encode.message_bytes = &bytes;
+  codec->encode({&encode, 1});
+  std::vector<std::byte> other(window.data(), window.data() + bytes);
+  for (std::size_t i = what.from; i + 4 <= other.size(); i += what.step) {
+    std::memcpy(&other[i], &what.word, 4);
+  }
+  Guarded output(kElements * sizeof(float));
+  std::memset(output.data(), 0, kElements * sizeof(float));
+  // A third of the message, and with it half of the indices, come before it.
+  member = {.window = window.data(),
+            .watched = window.data() + static_cast<std::size_t>(bytes) / 3 / page * page,
+            .page = page,
+            .other = &other,
+            .from = what.from};
+  const std::byte* const read = window.data();
+  DecodeItem decode;
+  decode.messages = {&read, 1};
+  decode.message_bytes = {&bytes, 1};
+  decode.elements = kElements;
+  decode.values = output.data();
+  decode.mode = mode;
+  decode.own_divisor = 1;
+  decode.sum_divisor = sum_divisor;
+  decode.type = type;
+  {
+    const Handler handler;
+    REQUIRE(::mprotect(member.watched, page, PROT_NONE) == 0);
+    try {
+      codec->decode({&decode, 1});
+    } catch (const std::runtime_error&) {
+      // What was changed before it was looked at is refused.
+    }
+  }
+  CHECK(member.puts == 1);
+}
+
+TEST_CASE("A decode writes its own values alone, whatever is put into its message meanwhile") {
+  const Put puts[] = {{"indices behind the end", 16, 0xfffffff0u, 8},
+                      {"indices before a part's first", 16, 0, 8},
+                      {"entries without end, at any place", 8, 0x7fffffffu, 4},
+                      {"entries without end, at the first place", 8, 0x7fffffffu, 1 << 20},
+                      {"all of it", 0, 0, 4}};
+  for (const char* name : {"graddrop(rho=0.2)", "dgc(rho=0.2)", "lossless", "onebit", "tbq",
+                           "terngrad", "int8block", "int4block", "fp8block", "fp16"}) {
+    for (const Put& what : puts) {
+      CAPTURE(name, what.what);
+      decode_while_changed(name, what, DecodeMode::kOverwrite, 1);
+      decode_while_changed(name, what, DecodeMode::kAdd, 1);
+      decode_while_changed(name, what, DecodeMode::kAdd, 4);
+      // In parts, which lie where other memory is near.
+      decode_while_changed(name, what, DecodeMode::kOverwrite, 1, ValueType::kFloat16);
+      decode_while_changed(name, what, DecodeMode::kAdd, 1, ValueType::kFloat16);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hipress::kernels
