@@ -56,6 +56,7 @@ struct Pipe {
 struct Prepared {
   std::vector<char*> arguments;
   std::vector<char*> environment;
+  const char* folder;  ///< null: ours
   int input, output;
   int ended;  ///< errno of a failed start is written here; everything that holds it open ends
 };
@@ -81,7 +82,8 @@ void unblock_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_DFL);
   unblock_signals();
   ::umask(077);
-  if (::dup2(prepared.input, 0) >= 0 && ::dup2(prepared.output, 1) >= 0 &&
+  const bool is_there = prepared.folder == nullptr || ::chdir(prepared.folder) == 0;
+  if (is_there && ::dup2(prepared.input, 0) >= 0 && ::dup2(prepared.output, 1) >= 0 &&
       ::dup2(prepared.output, 2) >= 0) {
     ::execvpe(prepared.arguments[0], prepared.arguments.data(), prepared.environment.data());
   }
@@ -226,6 +228,7 @@ ChildResult run_child(const ChildCommand& command) {
   result.output.reserve(kMaxOutput);
   Group group({.arguments = pointers_to(words),
                .environment = pointers_to(environment),
+               .folder = command.folder.empty() ? nullptr : command.folder.c_str(),
                .input = input.descriptor(),
                .output = output.writer.number(),
                .ended = ended.writer.number()},

@@ -11,6 +11,7 @@ struct ChildCommand {
   std::string input;                     ///< what it reads from standard input
   std::vector<std::string> environment;  ///< "NAME=value", added to ours
   double timeout_s = 0;                  ///< after which it is ended
+  std::string folder = {};               ///< that it works in; empty: ours
 };
 
 /// How it went.

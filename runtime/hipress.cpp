@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "models/model.hpp"
 #include "models/shape.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/exhaustion.hpp"
@@ -30,6 +32,11 @@ struct hipress_engine {
 
 struct hipress_work {
   runtime::Work work;
+};
+
+struct hipress_model {
+  models::Model model;
+  std::vector<hipress_gradient> gradients;  // whose names and shapes are the model's
 };
 
 namespace {
@@ -86,6 +93,11 @@ models::Dtype dtype_of(hipress_type type) {
                   static_cast<int>(type)));
 }
 
+hipress_type type_of(models::Dtype dtype) {
+  if (dtype == models::Dtype::kFloat16) return HIPRESS_FLOAT16;
+  return dtype == models::Dtype::kBfloat16 ? HIPRESS_BFLOAT16 : HIPRESS_FLOAT32;
+}
+
 std::vector<std::int64_t> shape_of(const hipress_gradient& gradient) {
   const int count = gradient.dimensions;
   const auto refuse = [&](const char* remedy) {
@@ -100,11 +112,23 @@ std::vector<std::int64_t> shape_of(const hipress_gradient& gradient) {
   return {gradient.shape, gradient.shape + count};
 }
 
+/// Messages and plan files hold a name as it is, so that none may end a line or move a cursor.
+std::string name_of(const hipress_gradient& gradient, std::size_t number) {
+  std::string name = text_of(gradient.name);
+  const bool is_printable = std::ranges::none_of(name, [](char one) {
+    const auto byte = static_cast<unsigned char>(one);
+    return byte < 0x20 || byte == 0x7f;
+  });
+  if (is_printable) return name;
+  throw std::invalid_argument(fmt::format(
+      "gradient {} is called {}: a name has no control characters", number, io::quote(name)));
+}
+
 std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count) {
   if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
   std::vector<runtime::Gradient> all;
   for (const hipress_gradient& one : std::span(gradients, count)) {
-    all.push_back({.name = text_of(one.name),
+    all.push_back({.name = name_of(one, all.size()),
                    .elements = one.elements,
                    .type = dtype_of(one.type),
                    .shape = shape_of(one),
@@ -122,6 +146,13 @@ void check(const hipress_options& options) {
   if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks) {
     throw std::invalid_argument(fmt::format("rank {} of {} ranks: ranks count from 0 to ranks - 1",
                                             options.rank, options.ranks));
+  }
+  // Every rank holds its tasks with every other.
+  constexpr int kMostRanks = 4096;
+  if (options.ranks > kMostRanks) {
+    throw std::invalid_argument(fmt::format(
+        "{} ranks: at most {}, since every rank meets every other; let each host be one rank",
+        options.ranks, kMostRanks));
   }
   if (!(options.timeout_s >= transport::kMinTimeout_s &&
         options.timeout_s <= transport::kMaxTimeout_s)) {
@@ -372,6 +403,31 @@ void hipress_abort(hipress_engine* engine, const char* reason) {
 }
 
 void hipress_close(hipress_engine* engine) { delete engine; }
+
+hipress_status hipress_read_model(const char* path, hipress_model** model) {
+  if (model != nullptr) *model = nullptr;
+  return guarded([&] {
+    hipress_model*& to = required(model, "model");
+    auto made = std::make_unique<hipress_model>();
+    made->model = models::read_model(&required(path, "path"));
+    for (const models::Gradient& gradient : made->model.gradients) {
+      made->gradients.push_back({.name = gradient.name.c_str(),
+                                 .elements = gradient.elements,
+                                 .type = type_of(gradient.dtype),
+                                 .dimensions = static_cast<int>(gradient.shape.size()),
+                                 .shape = gradient.shape.empty() ? nullptr : gradient.shape.data(),
+                                 .ready_s = gradient.ready_s});
+    }
+    to = made.release();
+  });
+}
+
+const hipress_gradient* hipress_model_gradients(const hipress_model* model, size_t* count) {
+  if (count != nullptr) *count = model == nullptr ? 0 : model->gradients.size();
+  return model == nullptr ? nullptr : model->gradients.data();
+}
+
+void hipress_free_model(hipress_model* model) { delete model; }
 
 const char* hipress_last_error(void) { return last_error.text.c_str(); }
 

@@ -112,6 +112,16 @@ typedef struct hipress_tensor {
 
 typedef struct hipress_engine hipress_engine;
 typedef struct hipress_work hipress_work;
+typedef struct hipress_model hipress_model;
+
+/** Reads a model file (docs/models.md), or the shipped model of that name, and leaves it in `*model` (null after an
+ * error). HIPRESS_INVALID, with file and line, for what is none. */
+HIPRESS_API hipress_status hipress_read_model(const char* path, hipress_model** model);
+
+/** Its gradients in the file's order, with the ready times of their buckets; they live until hipress_free_model(). */
+HIPRESS_API const hipress_gradient* hipress_model_gradients(const hipress_model* model, size_t* count);
+
+HIPRESS_API void hipress_free_model(hipress_model* model);
 
 /** Sets the defaults. */
 HIPRESS_API void hipress_options_init(hipress_options* options);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,10 @@ std::vector<std::string> compiler_command() {
   std::istringstream text(io::cxx_compiler());
   std::vector<std::string> words;
   for (std::string word; text >> word;) words.push_back(word);
+  // It is started elsewhere.
+  if (!words.empty() && words.front().find('/') != std::string::npos) {
+    words.front() = std::filesystem::absolute(words.front()).string();
+  }
   if (words.empty()) throw io::RunError("CXX names no C++ compiler: it is blank; unset it");
   return words;
 }
@@ -95,14 +100,20 @@ std::string build(const std::string& path, const std::string& code, const io::Pr
   std::vector<std::string> words = compiler_command();
   const std::vector<std::string> flags = compiler_flags();
   words.insert(words.end(), flags.begin(), flags.end());
-  for (const std::string& word : {std::string("-I"), include_root(), std::string("-o"), made.path(),
+  const std::string output = std::filesystem::absolute(made.path()).string();
+  const std::string root = std::filesystem::absolute(include_root()).string();
+  for (const std::string& word : {std::string("-I"), root, std::string("-o"), output,
                                   std::string("-x"), std::string("c++"), std::string("-")}) {
     words.push_back(word);
   }
+  // Headers of code from standard input are looked for where the compiler works, too: in a folder
+  // that holds none, not in whatever folder the tool was started.
+  const std::string folder = std::filesystem::absolute(work.path()).string();
   const io::ChildResult result = io::run_child({.words = std::move(words),
                                                 .input = code,
-                                                .environment = {"TMPDIR=" + work.path()},
-                                                .timeout_s = timeout_s});
+                                                .environment = {"TMPDIR=" + folder},
+                                                .timeout_s = timeout_s,
+                                                .folder = folder});
   std::optional<std::string> library = work.read(name, kMaxBytes);
   if (result.start_error != 0 || result.timed_out || result.status != 0 || !library) {
     complain(path, result, timeout_s);

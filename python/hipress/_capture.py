@@ -430,15 +430,7 @@ class Capture:
 
     def write(self, path: _Path) -> None:
         """Writes text() to a file, which appears at once and complete."""
-        text = self.text()
-        temporary = f"{path}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "w") as file:
-                file.write(text)
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        _model_file.write_whole(path, self.text())
 
 
 class _Step:

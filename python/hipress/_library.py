@@ -87,6 +87,9 @@ _FUNCTIONS = {
     "hipress_load_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
     "hipress_abort": (None, [_POINTER, ctypes.c_char_p]),
     "hipress_close": (None, [_POINTER]),
+    "hipress_read_model": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(_POINTER)]),
+    "hipress_model_gradients": (ctypes.POINTER(CGradient), [_POINTER, ctypes.POINTER(ctypes.c_size_t)]),
+    "hipress_free_model": (None, [_POINTER]),
     "hipress_last_error": (ctypes.c_char_p, []),
     "hipress_culprit": (ctypes.c_int, []),
 }

@@ -1,12 +1,12 @@
-"""Model YAMLs (docs/models.md): written from measurements, and read as far as attach() needs them."""
+"""Model YAMLs (docs/models.md): written from measurements, and read by the library, as every tool reads them."""
 
-import pathlib
+import ctypes
+import os
 import re
+import stat
+import tempfile
 
-_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-_GRADIENT = re.compile(r"^\s*- *\{ *name: *(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^']|'')*)'|([^,}]+?)) *[,}](.*)$")
-_READY = re.compile(r"\bready: *([0-9.eE+-]+) *(s|ms|us|ns)\b")
-_BUCKET = re.compile(r"\bbucket: *(\d+)\b")
+from . import _library
 
 
 def quoted(text: str) -> str:
@@ -22,29 +22,41 @@ def microseconds(seconds: float) -> str:
     return f"{max(0.0, seconds) * 1e6:.1f}us"
 
 
+def write_whole(path, text: str) -> None:
+    """A file that appears at once and complete. The temporary file beside it has a random name and is never opened through a link; a
+    link or a device at `path` stays what it is."""
+    target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666 & ~_umask()
+    number, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target) or ".")
+    try:
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def ready_times(path) -> dict:
-    """Seconds after the start of backward by gradient, in the file's order; those of a bucket are ready with the last of them. Of a
-    model YAML with a gradient a line, as hipress.capture and hipress-import write it. ValueError, with file and line, for another."""
-    times, buckets, listed = {}, {}, False
-    for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
-        if line.startswith("gradients:"):
-            listed = True
-            continue
-        if not listed or not line.strip() or line.lstrip().startswith("#"):
-            continue
-        found = _GRADIENT.match(line)
-        if not found:
-            raise ValueError(f"{path}:{number}: expected a gradient as '- {{name: fc.weight, elements: 10, ready: 5us}}' in one "
-                             f"line, got '{line.strip()}'")
-        double, single, plain, rest = found.groups()
-        name = re.sub(r"\\(.)", r"\1", double) if double is not None else (single or plain).replace("''", "'")
-        ready = _READY.search(rest)
-        times[name] = float(ready[1]) * _UNITS[ready[2]] if ready else 0.0
-        bucket = _BUCKET.search(rest)
-        if bucket:
-            buckets.setdefault(int(bucket[1]), []).append(name)
-    if not times:
-        raise ValueError(f"{path}: no gradients in it; give a model YAML that hipress.capture wrote")
-    for names in buckets.values():
-        times.update(dict.fromkeys(names, max(times[name] for name in names)))
-    return times
+    """Seconds after the start of backward by gradient, in the file's order; those of a bucket are ready with the last of them.
+    InvalidRequest, a ValueError, with file and line for what is no model, and hipress.Error where it cannot be read."""
+    from . import _engine
+    library = _library.library()
+    model, count = ctypes.c_void_p(), ctypes.c_size_t()
+    _engine.check(library.hipress_read_model(os.fsencode(path), ctypes.byref(model)))
+    try:
+        gradients = library.hipress_model_gradients(model, ctypes.byref(count))
+        return {gradients[i].name.decode(errors="surrogateescape"): gradients[i].ready_s for i in range(count.value)}
+    finally:
+        library.hipress_free_model(model)

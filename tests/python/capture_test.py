@@ -303,9 +303,22 @@ class Captured(unittest.TestCase):
         self.assertIn("trained no model", done.stderr)
 
     def test_a_file_of_another_form_is_an_error_with_its_line(self):
-        self.path.write_text("name: x\ngradients:\n- {name: a, elements: 4, ready: 5us}\n- name: b\n  elements: 3\n")
-        with self.assertRaisesRegex(ValueError, r"model.yaml:4: expected a gradient"):
+        self.path.write_text("name: x\ngradients:\n- {name: a, elements: 4, ready: 5us}\n- {name: b, elements: 3, raedy: 1us}\n")
+        with self.assertRaisesRegex(ValueError, r"model.yaml:4: .*raedy"):
             _model_file.ready_times(self.path)
+
+    def test_a_file_that_would_be_read_for_ever_is_an_error_soon(self):
+        files = {"spaces": b"name: x\ngradients:\n- {name: a" + 6000 * b" " + b"}\n",
+                 "inf": b"name: x\ngradients:\n- {name: a, elements: 4, ready: infus}\n",
+                 "dot": b"name: x\ngradients:\n- {name: a, elements: 4, ready: .us}\n",
+                 "latin": b"name: x\ngradients:\n- {name: a, elements: 4, ready: \xe9us}\n"}
+        for what, content in files.items():
+            with self.subTest(what):
+                self.path.write_bytes(content)
+                with self.assertRaisesRegex(ValueError, "model.yaml"):
+                    _model_file.ready_times(self.path)
+        with self.assertRaises(hipress.Error):
+            _model_file.ready_times("/dev/zero")
 
 
 if __name__ == "__main__":
