@@ -177,6 +177,8 @@ Probes read_probes(const YamlNode& node) {
 
 /// A file that was cut at the end of a line is still valid YAML, so its end is marked.
 void require_end_marker(const std::string& bytes, const std::string& path) {
+  // What is no text at all is said so when it is read.
+  if (bytes.find('\0') != std::string::npos || bytes.starts_with("\xff\xfe")) return;
   const std::size_t last = bytes.find_last_not_of(" \r\n");
   const bool marked =
       last != std::string::npos && last >= 3 && bytes.substr(last - 3, 4) == "\n...";
@@ -253,7 +255,10 @@ CodecCosts CodecCosts::times(double encode_factor, double decode_factor) const {
 std::string Profile::row_of(const std::string& algorithm) const {
   // Measured with these parameters, or else with the nearest density, or any parameters: they
   // change costs little.
-  const auto base = [](const std::string& text) { return text.substr(0, text.find('(')); };
+  // Brackets that do not end it belong to the path of a program.
+  const auto base = [](const std::string& text) {
+    return text.ends_with(')') ? text.substr(0, text.rfind('(')) : text;
+  };
   if (codecs.contains(algorithm)) return algorithm;
   if (const auto rows = density_rows(*this, algorithm)) return rows->nearest();
   for (const auto& [known_name, costs] : codecs) {

@@ -24,6 +24,15 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
 /// is computed. Leaves everything as it was.
 void require_writable(const std::string& path);
 
+/// Makes a folder for results, and those around it, where they are missing. InputError if that
+/// cannot be, if it cannot be written to, or where a link of another user lies on the way, in a
+/// folder that everybody may write to.
+void make_folder(const std::string& folder);
+
+/// InputError if `path` is a file that this process has read, by whatever name: for what writes a
+/// result, which must not take the place of what it was made of.
+void refuse_input(const std::string& path);
+
 /// The whole file, as InputFile (input_file.hpp) reads it within the limits. Nothing is ever cut
 /// off: RunError if it does not fit into memory.
 std::string read_file(const std::string& path);

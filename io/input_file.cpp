@@ -8,8 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdint>
+#include <mutex>
 #include <new>
+#include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "io/error.hpp"
@@ -27,7 +31,42 @@ std::string_view wrong_kind(mode_t mode) {
   return "is a device or terminal, give a regular file or a pipe";
 }
 
+/// The regular files that were read, by device and number, and by when they were written, since a
+/// number may be another file's when the first is gone.
+class Inputs {
+ public:
+  void add(const struct stat& status) {
+    const std::lock_guard lock(mutex_);
+    read_.insert(identity_of(status));
+  }
+  bool contains(const struct stat& status) const {
+    const std::lock_guard lock(mutex_);
+    return read_.contains(identity_of(status));
+  }
+
+ private:
+  using Identity = std::tuple<dev_t, ino_t, std::int64_t, std::int64_t>;
+  static Identity identity_of(const struct stat& status) {
+    return {status.st_dev, status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  }
+  mutable std::mutex mutex_;
+  std::set<Identity> read_;
+};
+
+Inputs& inputs() {
+  static Inputs all;
+  return all;
+}
+
 }  // namespace
+
+void refuse_input(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !inputs().contains(status)) return;
+  throw InputError(path, 0,
+                   "is an input of this run, and its output would take its place; name another "
+                   "file to write");
+}
 
 void InputFile::fail(const std::string& message) const { throw InputError(path_, 0, message); }
 
@@ -43,7 +82,10 @@ InputFile::InputFile(std::string path, ReadLimits limits)
   file_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file_ || ::fstat(file_.number(), &status) != 0) refuse_file(path_, "read", errno);
   if (const auto wrong = wrong_kind(status.st_mode); !wrong.empty()) fail(std::string(wrong));
-  if (S_ISREG(status.st_mode)) size_ = status.st_size;
+  if (S_ISREG(status.st_mode)) {
+    size_ = status.st_size;
+    inputs().add(status);
+  }
   if (size_.value_or(0) > limits_.most_bytes) {
     fail(fmt::format("has {}, more than the {} that are read of such a file", format_size(*size_),
                      format_size(limits_.most_bytes)));

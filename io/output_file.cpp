@@ -113,6 +113,21 @@ bool is_planted(const fs::path& path, const struct stat& status) {
          status.st_uid != around.st_uid;
 }
 
+/// Throws InputError if a folder of the path is somebody else's link, as is_planted() says.
+void refuse_planted_folders(const fs::path& folder, const std::string& asked_for) {
+  fs::path at;
+  for (const fs::path& part : folder) {
+    at /= part;
+    struct stat status {};
+    if (::lstat(at.c_str(), &status) != 0) return;  // what is missing is not planted
+    if (!S_ISLNK(status.st_mode) || !is_planted(at, status)) continue;
+    throw InputError(asked_for, 0,
+                     fmt::format("{} is a link of another user, in a folder that everybody may "
+                                 "write to; remove it, or choose another folder",
+                                 quote(at.string())));
+  }
+}
+
 /// What lies at a path itself, links not followed; none if there is nothing. Complaints name
 /// `asked_for`.
 std::optional<struct stat> look_at(const fs::path& path, const std::string& asked_for) {
@@ -158,6 +173,7 @@ Target follow_links(const std::string& path) {
 
 /// The file that writing to `path` makes, replaces or, for a device or pipe (/dev/stdout), fills.
 Target find_target(const std::string& path) {
+  refuse_planted_folders(fs::path(path).parent_path(), path);
   Target target = follow_links(path);
   const mode_t mode = target.replaced ? target.replaced->st_mode : S_IFREG;
   if (S_ISDIR(mode) || path.ends_with('/')) {
@@ -232,6 +248,16 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   fill(create(temporary.path(), target, path), write, path);
   if (std::rename(temporary.path().c_str(), target.path.c_str()) != 0) fail(path, errno);
   temporary.keep();
+}
+
+void make_folder(const std::string& folder) {
+  refuse_planted_folders(folder, folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0) {
+    error = {errno, std::generic_category()};
+  }
+  if (error) refuse_file(folder, "made a writable folder (choose another one)", error.value());
 }
 
 void require_writable(const std::string& path) {

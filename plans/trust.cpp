@@ -34,7 +34,7 @@ std::string trusted_algorithm(const std::string& text, const Trust& trust) {
   for (const std::string& algorithm : trust.named) {
     const std::optional<std::string> named = kernels::program_file(algorithm);
     if (!named || !same_file(*program, *named)) continue;
-    const std::size_t parameters = text.find('(');
+    const std::size_t parameters = kernels::parameters_at(text);
     return *named + (parameters == std::string::npos ? "" : text.substr(parameters));
   }
   throw io::InputError(fmt::format(

@@ -110,15 +110,8 @@ void GradientFiles::read(std::uint32_t rank, std::uint32_t gradient, std::int64_
 void prepare_means(const std::string& folder, std::uint32_t first_rank, std::uint32_t ranks) {
   require_no_files(folder);
   for (std::uint32_t rank = first_rank; rank < first_rank + ranks; ++rank) {
-    const std::string path = rank_folder(folder, rank);
-    std::error_code error;
-    fs::create_directories(path, error);
     // No file is tried: another rank would find it.
-    if (!error && ::access(path.c_str(), W_OK | X_OK) != 0)
-      error = {errno, std::generic_category()};
-    if (error) {
-      io::refuse_file(path, "made a writable folder (choose another one)", error.value());
-    }
+    io::make_folder(rank_folder(folder, rank));
   }
 }
 
@@ -140,16 +133,7 @@ std::string state_file(const std::string& folder, std::uint32_t rank) {
   return (fs::path(folder) / fmt::format("rank{}.state", rank)).string();
 }
 
-void prepare_states(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0) {
-    error = {errno, std::generic_category()};
-  }
-  if (error) {
-    io::refuse_file(folder, "made a writable folder (choose another one)", error.value());
-  }
-}
+void prepare_states(const std::string& folder) { io::make_folder(folder); }
 
 void require_states(const std::string& folder, std::uint32_t ranks) {
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {

@@ -509,6 +509,7 @@ int run(Request& request) {
   request.replay.gradients = gradients ? &*gradients : nullptr;
   prepare_means(request, launch, ranks);
   prepare_states(request, job, ranks);
+  if (reports && !request.trace.empty()) io::refuse_input(request.trace);
   if (reports) say(job, forecast);
   request.replay.timeline = forecast || !request.trace.empty();
   if (request.verbose) {

@@ -397,6 +397,7 @@ int run(const Options& options) {
   check_export(options);
   if (!options.trace.empty()) io::require_writable(options.trace);
   const sim::Scenario scenario = load(options);
+  if (!options.trace.empty()) io::refuse_input(options.trace);
   sim::Prediction prediction = predict(scenario, options);
   if (options.json) {
     sim::print_json(std::cout, scenario, prediction);

@@ -122,6 +122,7 @@ int run(const SweepOptions& options, const PlanSource& source) {
   trust.named = kernels::split_algorithms(options.algorithms);
   const SweepSpec spec = read_sweep(options.spec, trust);
   io::require_writable(options.output);
+  io::refuse_input(options.output);
   const unsigned jobs =
       options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
   const auto sweep = plan_with_progress(spec, shard, source, options.evaluations, jobs);
@@ -130,6 +131,7 @@ int run(const SweepOptions& options, const PlanSource& source) {
                size.points, size.planned, size.graphs, size.simulations, size.tasks);
   sweep->require_room(jobs, io::available_memory());
   const std::vector<SweepRow> rows = run_with_progress(*sweep, jobs);
+  io::refuse_input(options.output);
   io::write_file(options.output, [&](std::ostream& out) { write_sweep(out, spec, shard, rows); });
   warn_of_unused(spec, shard, rows);
   return 0;

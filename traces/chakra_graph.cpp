@@ -478,12 +478,7 @@ void write_chakra_graph(const std::string& folder, const ChakraGraph& what) {
         "a folded graph has one node's tasks; expand it whole to export it");
   }
   require_same_graph(graph, what.timeline);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw io::InputError(
-        fmt::format("{}: the folder cannot be made: {}; choose another", folder, error.message()));
-  }
+  io::make_folder(folder);
   std::vector<std::vector<TaskId>> before(graph.tasks());
   std::vector<std::vector<TaskId>> of_rank(graph.nodes);
   for (TaskId id = 0; id < graph.tasks(); ++id) {

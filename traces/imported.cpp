@@ -32,6 +32,14 @@ bool looks_like_json(std::string_view first) {
   });
 }
 
+/// A byte-order mark, or a bracket and zeros.
+bool is_utf16(std::string_view first) {
+  using namespace std::string_view_literals;
+  const auto begins = {"\xff\xfe"sv, "\xfe\xff"sv, "{\0"sv, "[\0"sv, "\0{"sv, "\0["sv};
+  return std::ranges::any_of(begins,
+                             [&](std::string_view mark) { return first.starts_with(mark); });
+}
+
 Imported read_json(ByteStream& bytes) {
   ProfilerTrace profiler;
   NodeTrace nodes;
@@ -353,6 +361,12 @@ Imported read_trace(ByteStream& bytes) {
   Peeked peeked(bytes);
   if (peeked.peek(1).empty()) {
     throw io::InputError(bytes.name(), 0, "is empty; export the trace again");
+  }
+  if (is_utf16(peeked.peek(kLooked))) {
+    throw io::InputError(
+        bytes.name(), 0,
+        "is text in UTF-16, as some editors save it; save it as UTF-8, or give the "
+        "trace as it was exported");
   }
   return looks_like_json(peeked.peek(kLooked)) ? read_json(peeked) : read_chakra_trace(peeked);
 }

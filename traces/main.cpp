@@ -127,6 +127,7 @@ int run(const Options& options) {
     }
   }
   const traces::Imported trace = traces::read_trace(options.trace);
+  if (!options.output.empty()) io::refuse_input(options.output);
   std::vector<std::string> diagnostics;
   std::optional<traces::ImportedModel> imported;
   std::optional<io::Unmet> refusal;

@@ -9,7 +9,7 @@ namespace {
 /// "tau=0.25" and so on, trimmed.
 std::vector<std::string_view> parameters_of(std::string_view text) {
   std::vector<std::string_view> found;
-  const std::size_t open = text.find('(');
+  const std::size_t open = parameters_at(text);
   if (open == std::string_view::npos) return found;
   std::string_view list = text.substr(open + 1, text.rfind(')') - open - 1);
   while (!list.empty()) {
@@ -49,7 +49,16 @@ std::vector<std::string> split_algorithms(std::string_view list) {
 }
 
 std::string_view name_of_algorithm(std::string_view text) {
-  return trimmed(text.substr(0, text.find('(')));
+  return trimmed(text.substr(0, parameters_at(text)));
+}
+
+std::size_t parameters_at(std::string_view text) {
+  constexpr std::string_view kProgram = ".pse";
+  const std::size_t last = text.rfind('(');
+  if (last == std::string_view::npos || trimmed(text).ends_with(kProgram)) {
+    return std::string_view::npos;
+  }
+  return trimmed(text.substr(0, last)).ends_with(kProgram) ? last : text.find('(');
 }
 
 std::optional<std::string> parameter_of(std::string_view text, std::string_view name) {

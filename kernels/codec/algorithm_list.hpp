@@ -18,6 +18,10 @@ std::vector<std::string> split_algorithms(std::string_view list);
 /// An algorithm's name without parameters and outer blanks: "tbq" of " tbq(tau=0.25)".
 std::string_view name_of_algorithm(std::string_view text);
 
+/// Where the parameters of "name(parameter=value, …)" begin, with their bracket; npos: there are
+/// none. Brackets in the path of a program, x.pse, belong to its name.
+std::size_t parameters_at(std::string_view text);
+
 /// The value of a parameter that the text gives: "0.25" of "tbq(tau=0.25)".
 std::optional<std::string> parameter_of(std::string_view text, std::string_view name);
 

@@ -341,7 +341,7 @@ std::pair<const Entry&, Values> parse(std::string_view text, double compile_time
                     io::quote(text), algorithm_names()));
   }
   const std::string_view whole = trimmed(text);
-  const std::size_t open = whole.find('(');
+  const std::size_t open = parameters_at(whole);
   const std::string_view name = name_of_algorithm(text);
   const std::optional<std::string> program = program_file(text);
   const Entry* entry = program ? &user_entry(*program, compile_timeout_s) : nullptr;

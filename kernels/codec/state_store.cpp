@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -12,23 +13,60 @@
 #include "io/file.hpp"
 #include "io/input_file.hpp"
 
-// The file: "HPSTATE1", a byte-order mark, the number of entries; per entry the name's length and
-// bytes, role, arrays, elements and the floats; "HPSTATE." at the end. Integers and floats as the
-// machine has them.
+// The file: "HPSTATE2", a byte-order mark, the number of entries; per entry the name's length and
+// bytes, role, arrays, elements and the floats; the checksum of all that, and "HPSTATE." at the
+// end. Integers and floats as the machine has them. "HPSTATE1" has no checksum.
 
 namespace hipress::kernels {
 
 namespace {
 
-constexpr std::string_view kMagic = "HPSTATE1";
+constexpr std::string_view kMagic = "HPSTATE2", kMagicBefore = "HPSTATE1";
 constexpr std::string_view kEnd = "HPSTATE.";
 constexpr std::uint32_t kByteOrderMark = 0x01020304;
 constexpr std::uint32_t kLongestName = 1 << 16;
 
-template <class T>
-void put(std::ostream& out, const T& value) {
-  out.write(reinterpret_cast<const char*>(&value), sizeof value);
-}
+/// Of bytes that come in pieces, which belong to it. Each step is a bijection of what it had so
+/// far, so one word that is wrong always changes it, and others do but for one in 2^64.
+class Checksum {
+ public:
+  void add(const void* from, std::size_t bytes) {
+    const auto* at = static_cast<const char*>(from);
+    for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t)) {
+      mix(at, sizeof(std::uint64_t));
+      at += sizeof(std::uint64_t);
+    }
+    if (bytes > 0) mix(at, bytes);
+  }
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  void mix(const char* at, std::size_t bytes) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, bytes);
+    sum_ = std::rotl((sum_ ^ word) * 0x9e3779b97f4a7c15u, 29);
+  }
+  std::uint64_t sum_ = 0x6a09e667f3bcc908u;
+};
+
+/// Writes a state file and sums it up.
+class Writer {
+ public:
+  explicit Writer(std::ostream& out) : out_(out) {}
+  void write(const void* from, std::size_t bytes) {
+    sum_.add(from, bytes);
+    out_.write(static_cast<const char*>(from), static_cast<std::streamsize>(bytes));
+  }
+  template <class T>
+  void put(const T& value) {
+    write(&value, sizeof value);
+  }
+  std::uint64_t sum() const { return sum_.value(); }
+
+ private:
+  std::ostream& out_;
+  Checksum sum_;
+};
 
 /// Reads a state file and says where it breaks.
 class Reader {
@@ -42,23 +80,26 @@ class Reader {
     constexpr const char* kTruncated = "is truncated; take an earlier checkpoint";
     if (bytes > bytes_left_) fail(kTruncated);
     bytes_left_ -= bytes;
+    const auto all = static_cast<std::size_t>(bytes);
     for (auto* at = static_cast<char*>(to); bytes > 0;) {
       const std::size_t got = file_.read(at, static_cast<std::size_t>(bytes));
       if (got == 0) fail(kTruncated);
       at += got;
       bytes -= static_cast<std::int64_t>(got);
     }
+    sum_.add(to, all);
   }
+  std::uint64_t sum() const { return sum_.value(); }
   template <class T>
   T number() {
     T value;
     read(&value, sizeof value);
     return value;
   }
-  void expect(std::string_view text, const char* complaint) {
-    std::string found(text.size(), '\0');
+  std::string text(std::size_t bytes) {
+    std::string found(bytes, '\0');
     read(found.data(), static_cast<std::int64_t>(found.size()));
-    if (found != text) fail(complaint);
+    return found;
   }
   std::int64_t bytes_left() const { return bytes_left_; }
   [[noreturn]] void fail(const std::string& complaint) const {
@@ -68,6 +109,7 @@ class Reader {
  private:
   io::InputFile file_;
   std::int64_t bytes_left_ = 0;
+  Checksum sum_;
 };
 
 /// A slice lies within its gradient.
@@ -180,26 +222,30 @@ void StateStore::save(const std::string& path) {
   }
   for (auto& [key, state] : states_) settle(state);
   io::write_file(path, [&](std::ostream& out) {
-    out.write(kMagic.data(), kMagic.size());
-    put(out, kByteOrderMark);
-    put(out, static_cast<std::uint64_t>(states_.size()));
+    Writer file(out);
+    file.write(kMagic.data(), kMagic.size());
+    file.put(kByteOrderMark);
+    file.put(static_cast<std::uint64_t>(states_.size()));
     for (const auto& [key, state] : states_) {
-      put(out, static_cast<std::uint32_t>(key.first.size()));
-      out.write(key.first.data(), static_cast<std::streamsize>(key.first.size()));
-      put(out, key.second);
-      put(out, static_cast<std::int32_t>(state.arrays));
-      put(out, state.elements);
-      out.write(reinterpret_cast<const char*>(state.data.data()),
-                static_cast<std::streamsize>(state.data.size() * sizeof(float)));
+      file.put(static_cast<std::uint32_t>(key.first.size()));
+      file.write(key.first.data(), key.first.size());
+      file.put(key.second);
+      file.put(static_cast<std::int32_t>(state.arrays));
+      file.put(state.elements);
+      file.write(state.data.data(), state.data.size() * sizeof(float));
     }
-    out.write(kEnd.data(), kEnd.size());
+    file.put(file.sum());
+    file.write(kEnd.data(), kEnd.size());
   });
 }
 
 std::map<StateStore::Key, StateStore::Arrays, std::less<>> StateStore::read(
     const std::string& path) {
   Reader file(path);
-  file.expect(kMagic, "is not a state file of this version (it does not begin with HPSTATE1)");
+  const std::string magic = file.text(kMagic.size());
+  if (magic != kMagic && magic != kMagicBefore) {
+    file.fail("is not a state file of this version (it does not begin with HPSTATE2)");
+  }
   if (file.number<std::uint32_t>() != kByteOrderMark) {
     file.fail("was written on a machine with another byte order");
   }
@@ -229,7 +275,11 @@ std::map<StateStore::Key, StateStore::Arrays, std::less<>> StateStore::read(
       file.fail(fmt::format("is damaged: gradient '{}', role {} is there twice", name, role));
     }
   }
-  file.expect(kEnd, "is damaged at its end");
+  const std::uint64_t sum = file.sum();
+  if (magic == kMagic && file.number<std::uint64_t>() != sum) {
+    file.fail("is damaged: its checksum is not that of what it holds; take an earlier checkpoint");
+  }
+  if (file.text(kEnd.size()) != kEnd) file.fail("is damaged at its end");
   if (file.bytes_left() != 0) file.fail("is damaged: something follows its end");
   return states;
 }

@@ -78,6 +78,7 @@ std::string operator_file(const Options& options) {
 
 /// Writes a file, prints its name, and says on stderr what it is.
 void write(const std::string& path, const std::string& text, const std::string& what) {
+  io::refuse_input(path);
   io::write_file(path, [&](std::ostream& out) { out << text; });
   fmt::print("{}\n", path);
   fmt::print(stderr, "{}: {}\n", path, what);

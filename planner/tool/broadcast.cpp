@@ -127,6 +127,7 @@ Broadcast::Broadcast(const Options& given)
       algorithms(algorithms_of(given, loaded.profile, model)) {
   for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
   io::require_writable(output);
+  io::refuse_input(output);
   machines.emplace(Machines{loaded.profile, loaded.cluster, sim::parse_network(options.network)});
   machines->memory_bytes = static_cast<double>(io::available_memory());
   machines->budget = std::make_shared<SimulationBudget>(

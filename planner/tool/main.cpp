@@ -130,6 +130,7 @@ Request::Request(const Options& given, const planner::SearchRow& row)
   planner::check(options.analysis, problem, search);
   if (searches()) {
     io::require_writable(options.output);
+    io::refuse_input(options.output);
     if (!options.yaml()) plans::require_text_names(model);
   }
   if (optimises() && problem.strategy == "best") {

@@ -7,6 +7,7 @@
 
 #include "io/environment.hpp"
 #include "io/file.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 #include "kernels/codec/codec.hpp"
 #include "tests/compll/check.hpp"
 #include "tests/compll/compiled.hpp"
@@ -191,6 +192,37 @@ TEST_CASE("no text of a program but identifiers behind prefixes reaches the code
   // Macros and words of C++ are names like any other.
   const auto codec = testing::compiled("hostile", hostile, "(unix=2)");
   CHECK(testing::round_trip(*codec, {-1, 5}) == std::vector<float>{0, 2});
+}
+
+TEST_CASE("headers of the folder that a tool is started in are not compiled") {
+  const std::string cache = std::string(HIPRESS_TEST_CACHE) + "/elsewhere";
+  const std::string folder = cache + "/kernels/frames";
+  std::filesystem::remove_all(cache);
+  std::filesystem::create_directories(folder);
+  for (const char* header : {"quantizer.hpp", "sparsifier.hpp", "array_program.hpp"}) {
+    io::write_file(folder + "/" + header, [](std::ostream& out) { out << "#error not ours\n"; });
+  }
+  const std::string path = testing::program_file("elsewhere", sends("float", "", "2.5"));
+  setenv("HIPRESS_CACHE", cache.c_str(), 1);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(cache);
+  const auto codec = make_codec(path);
+  std::filesystem::current_path(before);
+  CHECK(testing::round_trip(*codec, {5}) == std::vector<float>{2.5f});
+}
+
+TEST_CASE("a program's path may have brackets") {
+  CHECK(name_of_algorithm("a (1)/b.pse") == "a (1)/b.pse");
+  CHECK(name_of_algorithm("a (1)/b.pse(tau=0.5)") == "a (1)/b.pse");
+  CHECK(name_of_algorithm("b(2).pse") == "b(2).pse");
+  CHECK(name_of_algorithm(" tbq(tau=0.5) ") == "tbq");
+  CHECK(parameter_of("a(1)/b(x=3).pse(x=4)", "x") == "4");
+  CHECK(parameters_at("b(2).pse") == std::string_view::npos);
+  const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs/of (1)";
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/mine(x=9).pse";
+  io::write_file(path, [](std::ostream& out) { out << sends("float", "", "3.5"); });
+  CHECK(testing::round_trip(*make_codec(path), {5}) == std::vector<float>{3.5f});
 }
 
 TEST_CASE("the compiler may be a command of several words") {

@@ -105,6 +105,39 @@ TEST_CASE("nobody can foresee the temporary file") {
   }
 }
 
+TEST_CASE("a file that was read is no place for a result, by any of its names") {
+  const TemporaryFolder folder;
+  const std::string model = folder.file("model.txt", "a,1\n"), other = folder.path("other");
+  refuse_input(model);  // nothing has read it yet
+  read_file(model);
+  CHECK_THROWS_WITH(refuse_input(model),
+                    Catch::Contains(model) && Catch::Contains("name another file to write"));
+  fs::create_symlink(model, other);
+  CHECK_THROWS_AS(refuse_input(other), InputError);
+  fs::remove(other);
+  fs::create_hard_link(model, other);
+  CHECK_THROWS_AS(refuse_input(other), InputError);
+  refuse_input(folder.path("new"));
+  CHECK(read_file(model) == "a,1\n");
+}
+
+TEST_CASE("folders behind another user's link are left alone") {
+  if (::geteuid() != 0) return;  // only root can play two users
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(""), fs::perms{01777});
+  const std::string victim = folder.path("victim"), link = folder.path("states");
+  fs::create_directory(victim);
+  fs::create_symlink(victim, link);
+  REQUIRE(::lchown(link.c_str(), 4321, 4321) == 0);
+  CHECK_THROWS_WITH(make_folder(link), Catch::Contains("is a link of another user"));
+  CHECK_THROWS_WITH(make_folder(link + "/deeper"), Catch::Contains("is a link of another user"));
+  CHECK_THAT(refusal(link + "/rank0.state"), Catch::Contains("is a link of another user"));
+  CHECK(fs::is_empty(victim));
+  REQUIRE(::lchown(link.c_str(), 0, 0) == 0);
+  make_folder(link + "/mine");
+  CHECK(fs::is_directory(victim + "/mine"));
+}
+
 TEST_CASE("links and files that another user put where all may write are left alone") {
   if (::geteuid() != 0) return;  // only root can play two users
   const TemporaryFolder folder;

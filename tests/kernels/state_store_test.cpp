@@ -175,7 +175,7 @@ TEST_CASE("what is no state file is refused with its path and the reason") {
   SECTION("something else") { refuses("#!/bin/sh\necho hello, world\n", "not a state file"); }
   SECTION("another version") {
     std::string other = whole;
-    other[7] = '2';
+    other[7] = '9';
     refuses(other, "not a state file of this version");
   }
   SECTION("another byte order") {
@@ -196,6 +196,36 @@ TEST_CASE("what is no state file is refused with its path and the reason") {
     bad.save(file.path());
     refuses(bytes_of(file.path()), "not finite");
   }
+}
+
+TEST_CASE("a file with any byte changed is refused") {
+  const TemporaryFile file("state");
+  StateStore store;
+  float* const values = store.get("fc.weight", 0, 40, 2);
+  for (int i = 0; i < 80; ++i) values[i] = static_cast<float>(i);
+  store.save(file.path());
+  std::ifstream in(file.path(), std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const auto write = [&](const std::string& bytes) {
+    std::ofstream(file.path(), std::ios::binary | std::ios::trunc) << bytes;
+  };
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const unsigned flip : {0x01u, 0x80u, 0xffu}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(static_cast<unsigned char>(bad[at]) ^ flip);
+      write(bad);
+      CAPTURE(at, flip);
+      CHECK_THROWS_AS(StateStore().load(file.path()), io::InputError);
+    }
+  }
+  // What earlier versions wrote has no checksum.
+  std::string before = good;
+  before.replace(0, 8, "HPSTATE1");
+  before.erase(before.size() - 16, 8);
+  write(before);
+  StateStore loaded;
+  loaded.load(file.path());
+  CHECK(loaded.get("fc.weight", 0, 40, 2)[79] == 79);
 }
 
 TEST_CASE("a folder that cannot be written to is an error") {

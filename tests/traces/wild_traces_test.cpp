@@ -388,6 +388,15 @@ TEST_CASE("A profiler without a schedule is told what it lacks") {
   CHECK_THAT(said(trace.not_told), Contains("4 steps of an optimizer") && Contains("schedule="));
 }
 
+TEST_CASE("A trace in UTF-16 is said to be in UTF-16") {
+  const std::string json = R"({"traceEvents": []})";
+  for (const bool marked : {true, false}) {
+    std::string text = marked ? "\xff\xfe" : "";
+    for (const char one : json) text += {one, '\0'};
+    CHECK_THROWS_WITH(read_trace(*stream_of(text)), Contains("UTF-16"));
+  }
+}
+
 TEST_CASE("A device that is not known is named") {
   json events = Writer({.on_one_thread = true, .has_gpu = false}).events();
   events.push_back({{"ph", "X"},

@@ -244,6 +244,13 @@ TEST_CASE("a secret is read from a file that other users can neither read nor gu
   }
   CHECK_THROWS_WITH(secret_in("", 0600), Contains("a secret of 0 bytes can be guessed"));
   CHECK_THROWS_WITH(secret_in("fifteen letters", 0600), Contains("give at least 16"));
+  CHECK_THROWS_WITH(secret_in(std::string(65537, 'x'), 0600), Contains("at most 65536 bytes"));
+  if (::geteuid() == 0) {  // only root can play two users
+    const std::string path = folder.file("theirs", sixteen);
+    fs::permissions(path, fs::perms(0600));
+    REQUIRE(::chown(path.c_str(), 4321, 4321) == 0);
+    CHECK_THROWS_WITH(read_secret_file(path), Contains("belongs to another user (uid 4321)"));
+  }
   CHECK_THROWS_WITH(read_secret_file(folder.path("none")), Contains("No such file"));
   CHECK_THROWS_AS(read_secret_file(""), io::InputError);
   CHECK_THROWS_WITH(read_secret_file(root_of(folder)), Contains("is a folder"));
