@@ -476,8 +476,10 @@ void ProfilerTrace::add_times(const Interval& window, TracedStep& step) const {
 /// When backward begins: on the GPU with the first activity that it launches.
 std::optional<std::int64_t> ProfilerTrace::backward_start(const Interval& window,
                                                           std::uint64_t thread) const {
-  const auto first = std::ranges::find_if(backwards_, [&](const Operator& one) {
-    return one.thread == thread && one.time.begin >= window.begin;
+  const auto since = std::ranges::lower_bound(backwards_, window.begin, {},
+                                              [](const Operator& one) { return one.time.begin; });
+  const auto first = std::find_if(since, backwards_.end(), [&](const Operator& one) {
+    return one.thread == thread || one.time.begin >= window.end;
   });
   if (first == backwards_.end() || first->time.begin >= window.end) return std::nullopt;
   if (!has_gpu()) return first->time.begin;
