@@ -5,7 +5,9 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -362,4 +364,131 @@ TEST_CASE("C: a rank that ends the job is named by the others, with its reason")
   CHECK(culprit == 1);
   CHECK_THAT(said, Contains("rank 1") && Contains("it is interrupted"));
   hipress_abort(nullptr, "nothing");
+}
+
+TEST_CASE("C: a model file is read as every tool reads it") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("hipress_c_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string path = folder / "model.yaml";
+  std::ofstream(path)
+      << "name: x\ngradients:\n- {name: a, elements: 6, shape: [2, 3], ready: 5us, "
+         "bucket: 0}\n- {name: b, elements: 4, ready: 7us, bucket: 0, dtype: float16}\n";
+  hipress_model* model = nullptr;
+  REQUIRE(hipress_read_model(path.c_str(), &model) == HIPRESS_OK);
+  std::size_t count = 0;
+  const hipress_gradient* const gradients = hipress_model_gradients(model, &count);
+  REQUIRE(count == 2);
+  CHECK_THAT(gradients[0].name, Equals("a"));
+  CHECK(gradients[0].dimensions == 2);
+  CHECK(gradients[0].shape[1] == 3);
+  CHECK(gradients[0].ready_s == 7e-6);
+  CHECK(gradients[1].type == HIPRESS_FLOAT16);
+  hipress_free_model(model);
+  std::ofstream(path) << "name: x\ngradients:\n- {name: a, elements: 0}\n";
+  CHECK(hipress_read_model(path.c_str(), &model) == HIPRESS_INVALID);
+  CHECK(model == nullptr);
+  CHECK_THAT(last_error(), Contains("model.yaml:3"));
+  CHECK(hipress_read_model(nullptr, &model) == HIPRESS_INVALID);
+  CHECK(hipress_read_model(path.c_str(), nullptr) == HIPRESS_INVALID);
+  CHECK(hipress_model_gradients(nullptr, &count) == nullptr);
+  CHECK(count == 0);
+  hipress_free_model(nullptr);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("C: names are text, and ranks are no more than can meet") {
+  hipress_options options = options_of(0, 1, "");
+  hipress_engine* engine = nullptr;
+  const hipress_gradient odd = {"a\nb", 3, HIPRESS_FLOAT32, 0, nullptr, 0};
+  CHECK(hipress_open(&options, &odd, 1, &engine) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("control characters"));
+  options.ranks = 100000;
+  CHECK(hipress_open(&options, kGradients, 2, &engine) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("100000 ranks") && Contains("at most 4096"));
+}
+
+TEST_CASE("C: whatever is called in whatever order ends with a status") {
+  // One rank, two engines: null, wrong numbers, sizes and types, twice, of the other engine.
+  std::mt19937 draws(7);
+  const auto below = [&](unsigned bound) { return draws() % bound; };
+  for (int round = 0; round < 40; ++round) {
+    hipress_engine* engines[3] = {};  // the last stays null
+    for (int i = 0; i < 2; ++i) {
+      const std::string meeting = fmt::format("local:test-c-misuse-{}-{}", round, i);
+      hipress_options options = options_of(0, 1, meeting.c_str());
+      options.plan = round % 2 == 0 ? "none" : "all";
+      const hipress_status opened = hipress_open(&options, kGradients, 2, &engines[i]);
+      CAPTURE(last_error());
+      REQUIRE(opened == HIPRESS_OK);
+    }
+    std::vector<float> a(100, 1);
+    std::vector<std::uint16_t> b(3, 0x3f80);
+    std::vector<hipress_work*> works;
+    const std::filesystem::path state =
+        std::filesystem::temp_directory_path() / ("hipress_c_" + std::to_string(::getpid()));
+    for (int step = 0; step < 60; ++step) {
+      hipress_engine* const engine = engines[below(8) == 0 ? 2 : below(2)];
+      switch (below(9)) {
+        case 0:
+        case 1:
+        case 2: {
+          const auto number = static_cast<std::uint32_t>(below(4) == 0 ? 2 + below(3) : below(2));
+          hipress_tensor tensor = number == 0
+                                      ? hipress_tensor{a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}
+                                      : hipress_tensor{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr};
+          if (below(8) == 0) tensor.elements = below(5) - 1;
+          if (below(8) == 0) tensor.data = nullptr;
+          if (below(8) == 0) tensor.type = static_cast<hipress_type>(below(9));
+          if (below(16) == 0) tensor.on_device = 1;
+          hipress_work* work = nullptr;
+          const hipress_status status = hipress_submit(
+              engine, number, below(16) == 0 ? nullptr : &tensor, below(16) == 0 ? nullptr : &work);
+          if (status == HIPRESS_OK && work != nullptr) works.push_back(work);
+          break;
+        }
+        case 3:
+          if (works.empty()) {
+            CHECK(hipress_wait(nullptr) == HIPRESS_INVALID);
+          } else {
+            CHECK(hipress_wait(works.back()) <= HIPRESS_LOST);
+            works.pop_back();
+          }
+          break;
+        case 4:
+          if (works.empty()) break;
+          hipress_release(works.back());
+          works.pop_back();
+          break;
+        case 5: {
+          const std::uint32_t numbers[] = {static_cast<std::uint32_t>(below(3)), 9};
+          CHECK(hipress_discard(engine, below(2) == 0 ? nullptr : numbers, below(3)) <=
+                HIPRESS_LOST);
+          break;
+        }
+        case 6: {
+          int finite = 0;
+          CHECK(hipress_all_finite(engine, below(4) == 0 ? nullptr : &finite) <= HIPRESS_LOST);
+          CHECK(hipress_done(works.empty() ? nullptr : works.back()) >= 0);
+          break;
+        }
+        case 7:
+          if (!works.empty()) break;  // it would wait for what nobody submits
+          CHECK(hipress_save_state(engine, below(4) == 0 ? nullptr : state.c_str()) <=
+                HIPRESS_LOST);
+          CHECK(hipress_load_state(engine, below(4) == 0 ? "" : state.c_str()) <= HIPRESS_LOST);
+          break;
+        default: {
+          int done = 0;
+          CHECK(hipress_wait_all(nullptr, below(2), 0.01, &done) <= HIPRESS_LOST);
+          CHECK(hipress_submit_many(engine, below(2), nullptr, nullptr, nullptr) <= HIPRESS_LOST);
+          CHECK(hipress_notes(engine) != nullptr);
+        }
+      }
+    }
+    if (below(2) == 0) hipress_abort(engines[0], below(2) == 0 ? nullptr : "enough");
+    for (hipress_work* const work : works) hipress_release(work);
+    for (hipress_engine* const engine : engines) hipress_close(engine);
+    std::filesystem::remove(state);
+  }
 }
