@@ -23,8 +23,8 @@ def microseconds(seconds: float) -> str:
 
 
 def write_whole(path, text: str) -> None:
-    """A file that appears at once and complete. The temporary file beside it has a random name and is never opened through a link; a
-    link or a device at `path` stays what it is."""
+    """A file that appears at once and complete. The temporary file beside it has a random name and is never opened through a
+    link; a link or a device at `path` stays what it is."""
     target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
     if os.path.exists(target) and not os.path.isfile(target):
         with open(target, "w", encoding="utf-8") as file:
