@@ -56,6 +56,13 @@ std::string describe_levels_beside_links(const Cluster& cluster) {
   if (cluster.host_link) {
     text += fmt::format(", within hosts {}", byte_rate(cluster.host_link->bandwidth));
   }
+  if (!cluster.slow_links.empty()) {
+    const auto slowest = std::ranges::min_element(cluster.slow_links, {}, &SlowLink::bandwidth);
+    text +=
+        fmt::format(", {} down to {}",
+                    counted(static_cast<std::uint32_t>(cluster.slow_links.size()), "slower link"),
+                    bit_rate(slowest->bandwidth));
+  }
   if (cluster.rack) {
     text += fmt::format(", racks of {}, oversubscribed {:.4g} ×",
                         counted(cluster.rack->hosts, "host"), cluster.rack->oversubscription);

@@ -195,7 +195,10 @@ void declare(CLI::App& app, MachineOptions& options, std::string_view without_pr
                  fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
                              without_profile))
       ->check(io::file_name());
-  app.add_option("--cluster", options.cluster, "Cluster YAML; what it leaves out is the profile's")
+  app.add_option(
+         "--cluster", options.cluster,
+         "Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); "
+         "what it leaves out is the profile's")
       ->check(io::file_name());
   app.add_option("--bandwidth", options.bandwidth,
                  "Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)");

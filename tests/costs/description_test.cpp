@@ -77,6 +77,11 @@ TEST_CASE("What a prediction rests on is said in one line") {
     CHECK_THAT(describe_machines(profile, cluster, model),
                Catch::EndsWith("compute 370ms (3 micro-steps of 120ms; optimizer 10ms)"));
   }
+  SECTION("slower links between two hosts") {
+    cluster.slow_links = {{0, 1, 100e6, 0}, {2, 5, 50e6, 0}};
+    CHECK_THAT(describe_machines(profile, cluster, model_of(0, 0.08)),
+               Catch::Contains(", 2 slower links down to 400 Mbit/s; compute"));
+  }
   SECTION("a model that says no forward, on slow links") {
     cluster.link.bandwidth = cluster.link.bandwidth_both_ways = 200e6 / 8;
     CHECK(describe_machines(profile, cluster, model_of(0, 0.08)) ==
