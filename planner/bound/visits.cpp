@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <queue>
-#include <set>
 #include <utility>
 
 #include "casync/strategy.hpp"
@@ -142,9 +141,10 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
 }
 
 /// Whether slices of it may be launched together with others, so that they cost less than alone.
+/// All but the last are up to a word longer than an equal part, so that one is shorter by as much.
 bool VisitBound::joins_batches(const PatternKey& key) const {
   if (batched_bytes_ == 0) return false;
-  const std::int64_t slice = key.elements / key.partitions - key.partitions;  // rounded up or not
+  const std::int64_t slice = key.elements / key.partitions - casync::kSliceWord * key.partitions;
   return !key.factors.empty() || slice * static_cast<std::int64_t>(sizeof(float)) < batched_bytes_;
 }
 
@@ -388,91 +388,19 @@ void VisitBound::find_rest() {
   }
 }
 
-/// Which gradients can be in a group by the rule, and whether groups can become too large for it.
-void VisitBound::find_groupable() {
+/// Where the rule is known, asks it from now on.
+void VisitBound::ask_rule() {
   if (!rule_) return;
-  depth_of_.assign(places_.size(), 0);
-  groupable_.assign(places_.size(), false);
-  std::int64_t all_bytes = 0;
+  std::vector<RuleGroups::Candidate> candidates(places_.size());
   for (std::size_t depth = 0; depth < places_.size(); ++depth) {
-    depth_of_[places_[depth]] = depth;
-    std::int64_t most = 0;
+    RuleGroups::Candidate& candidate = candidates[places_[depth]];
     for (const Option& option : options_[depth]) {
+      candidate.ready = option.rule.ready;
       if (option.rule.bytes >= rule_->threshold_bytes) continue;
-      groupable_[places_[depth]] = true;
-      most = std::max(most, option.rule.bytes);
-    }
-    all_bytes += most;
-  }
-  limit_binds_ = rule_->limit_bytes && all_bytes > *rule_->limit_bytes;
-}
-
-/// Of the decided gradients with one algorithm, in the order of backward, which are with the one
-/// before them in one group for sure, whatever is decided of others. A group's first member says
-/// how long it is open; those that it may have are kept.
-std::vector<bool> VisitBound::joins_previous(std::int8_t algorithm, const Part& part) const {
-  std::vector<bool> joins;
-  std::vector<casync::Picoseconds> firsts;  // empty: there may be no group yet
-  bool none = true;
-  std::optional<casync::Picoseconds> earliest;  // of the first of the last decided one's group
-  for (std::size_t place = 0; place < places_.size(); ++place) {
-    const std::size_t depth = depth_of_[place];
-    const bool decided = depth < part.decided.size();
-    const casync::Groupable& rule =
-        options_[depth][decided ? part.decided[depth] : std::uint16_t{0}].rule;
-    if (!groupable_[place] || (decided && !is_in_rule(rule, algorithm))) continue;
-    const auto joined = [&](casync::Picoseconds first) {
-      return !rule_->wait || rule.ready - first <= *rule_->wait;
-    };
-    bool begins = none;
-    for (const casync::Picoseconds first : firsts) begins = begins || !joined(first);
-    if (decided) {
-      joins.push_back(earliest && !limit_binds_ && joined(*earliest));
-      std::erase_if(firsts, [&](casync::Picoseconds first) { return !joined(first); });
-      none = false;
-    }
-    if (begins) firsts.push_back(rule.ready);
-    if (decided) earliest = *std::ranges::min_element(firsts);
-  }
-  return joins;
-}
-
-bool VisitBound::is_in_rule(const casync::Groupable& gradient, std::int8_t algorithm) const {
-  return gradient.algorithm == algorithm && gradient.bytes < rule_->threshold_bytes;
-}
-
-/// The depths of gradients that are in one group, each list in the order of backward. Where not
-/// all is decided, those that are for sure.
-std::vector<std::vector<std::size_t>> VisitBound::members_of_groups(const Part& part) {
-  std::vector<std::size_t> depths(part.decided.size());
-  std::iota(depths.begin(), depths.end(), std::size_t{0});
-  std::ranges::sort(depths, {}, [&](std::size_t depth) { return places_[depth]; });
-  grouped_.clear();
-  for (const std::size_t depth : depths) {
-    grouped_.push_back(options_[depth][part.decided[depth]].rule);
-  }
-  std::vector<std::vector<std::size_t>> members(depths.size());
-  if (depths.size() == places_.size()) {
-    const std::vector<std::uint32_t> last = casync::bulk_groups(*rule_, grouped_);
-    for (std::size_t i = 0; i < depths.size(); ++i) members[last[i]].push_back(depths[i]);
-    return members;
-  }
-  std::set<std::int8_t> algorithms;
-  for (const casync::Groupable& gradient : grouped_) algorithms.insert(gradient.algorithm);
-  for (const std::int8_t algorithm : algorithms) {
-    const std::vector<bool> joins = joins_previous(algorithm, part);
-    std::size_t group = 0, nth = 0;
-    for (std::size_t i = 0; i < depths.size(); ++i) {
-      if (grouped_[i].algorithm != algorithm) continue;
-      if (!is_in_rule(grouped_[i], algorithm)) {
-        members[i].push_back(depths[i]);
-        continue;
-      }
-      if (!joins[nth++]) group = i;
-      members[group].push_back(depths[i]);
+      candidate.most_bytes = std::max(candidate.most_bytes, option.rule.bytes);
     }
   }
-  return members;
+  rule_groups_.emplace(*rule_, std::move(candidates));
 }
 
 /// Where the rule is known, the groups that there are as far as that is decided; false: the
@@ -480,25 +408,28 @@ std::vector<std::vector<std::size_t>> VisitBound::members_of_groups(const Part& 
 bool VisitBound::find_groups(const Part& part) {
   groups_.clear();
   if (!rule_) return true;
-  std::vector<std::vector<std::size_t>> members = members_of_groups(part);
+  std::vector<std::optional<casync::Groupable>> decided(places_.size());
+  std::vector<std::size_t> depth_of(places_.size());
+  for (std::size_t depth = 0; depth < part.decided.size(); ++depth) {
+    depth_of[places_[depth]] = depth;
+    decided[places_[depth]] = options_[depth][part.decided[depth]].rule;
+  }
   const bool all_decided = part.decided.size() == places_.size();
-  for (const std::vector<std::size_t>& depths : members) {
-    for (const std::size_t depth : depths) {
+  for (const std::vector<std::size_t>& members : rule_groups_->sure(decided)) {
+    Group group;
+    for (const std::size_t place : members) {
+      const std::size_t depth = depth_of[place];
       const bool in_group = options_[depth][part.decided[depth]].in_group;
       // One alone may still find others.
-      if (depths.size() > 1 ? !in_group : in_group && all_decided) return false;
+      if (members.size() > 1 ? !in_group : in_group && all_decided) return false;
+      group.depths.push_back(depth);
+      group.elements += model_.gradients[ready_.order[place]].elements;
     }
-  }
-  for (std::vector<std::size_t>& depths : members) {
-    if (depths.size() < 2) continue;
-    Group& group = groups_.emplace_back();
-    group.algorithm = options_[depths.front()][part.decided[depths.front()]].rule.algorithm;
-    group.release = ready_.last(places_[depths.back()]);
-    for (const std::size_t depth : depths) {
-      group.elements += model_.gradients[ready_.order[places_[depth]]].elements;
-    }
-    group.depths = std::move(depths);
+    if (members.size() < 2) continue;
+    group.algorithm = decided[members.front()]->algorithm;
+    group.release = ready_.last(members.back());
     group.whole = whole_group(group.algorithm, group.elements);
+    groups_.push_back(std::move(group));
   }
   return true;
 }
@@ -561,7 +492,7 @@ double VisitBound::least(double known, std::size_t most_visits) {
   }
   join_small();
   find_rest();
-  find_groupable();
+  ask_rule();
   std::priority_queue<Part, std::vector<Part>, decltype(&is_later)> parts(&is_later);
   Part all;
   all.least = end_of(all);

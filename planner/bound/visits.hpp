@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "planner/bound/rule_groups.hpp"
 #include "planner/bound/work.hpp"
 #include "planner/timing/pattern.hpp"
 
@@ -95,10 +96,7 @@ class VisitBound {
   static Visit least_of_options(std::span<const Option> options, std::size_t list);
   void join_small();
   void find_rest();
-  void find_groupable();
-  bool is_in_rule(const casync::Groupable& gradient, std::int8_t algorithm) const;
-  std::vector<bool> joins_previous(std::int8_t algorithm, const Part& part) const;
-  std::vector<std::vector<std::size_t>> members_of_groups(const Part& part);
+  void ask_rule();
   bool find_groups(const Part& part);
   void gather_visits(const Part& part, std::size_t list);
   double end_of(const Part& part);
@@ -119,10 +117,7 @@ class VisitBound {
   std::vector<std::vector<Option>> options_;  // per place in places_
   std::vector<Lists> rest_;                   // per depth: what those after it visit at least
   std::vector<Visit> visits_;                 // of end_of()
-  std::vector<casync::Groupable> grouped_;    // of find_groups(): what is decided
-  std::vector<std::size_t> depth_of_;         // by place; of these three, only with a rule
-  std::vector<bool> groupable_;               // by place: with some option
-  bool limit_binds_ = false;                  // of the rule
+  std::optional<RuleGroups> rule_groups_;     // with a rule
   std::vector<double> later_;                 // of gather_visits(), per depth
   std::vector<Group> groups_;                 // the same: in the order of their last members
   /// Of whole_group(), by algorithm and elements.
