@@ -99,12 +99,6 @@ void check_conserved(const Steps& steps, Parts parts, std::string_view what) {
   }
 }
 
-bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b) {
-  return std::ranges::equal(a, b, [](const TracedGradient& one, const TracedGradient& other) {
-    return one.elements == other.elements && one.shape == other.shape;
-  });
-}
-
 models::Dtype dtype_named(const std::string& name, const std::string& gradient) {
   for (const models::Dtype dtype :
        {models::Dtype::kFloat32, models::Dtype::kFloat16, models::Dtype::kBfloat16}) {
@@ -353,6 +347,18 @@ void add_gradients(const Steps& steps, const PartsRow& row, models::Model& model
 std::string short_text(std::string_view text) {
   constexpr std::size_t kMost = 80;
   return io::printable(text.substr(0, kMost));
+}
+
+bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b) {
+  return std::ranges::equal(a, b, [](const TracedGradient& one, const TracedGradient& other) {
+    return one.elements == other.elements && one.shape == other.shape;
+  });
+}
+
+void Imported::tell(std::string sentence) {
+  constexpr std::size_t kMost = 8;
+  if (not_told.size() > kMost || std::ranges::find(not_told, sentence) != not_told.end()) return;
+  not_told.push_back(not_told.size() < kMost ? std::move(sentence) : "and more of the same");
 }
 
 std::optional<std::int64_t> TracedStep::collective_elements() const { return total_of(buckets); }

@@ -53,6 +53,9 @@ struct TracedStep {
   std::optional<std::int64_t> collective_elements() const;
 };
 
+/// Whether these have the same sizes and shapes in the same order.
+bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b);
+
 struct Imported {
   /// "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
   std::string format = {};
@@ -65,6 +68,8 @@ struct Imported {
   std::vector<std::string> not_told = {};
   std::int64_t events = 0;  ///< events or nodes
 
+  /// Adds a sentence to not_told, once, and of what is said of step after step the first few.
+  void tell(std::string sentence);
   bool has_times() const { return !steps.empty() && steps.front().length_s.has_value(); }
   // Of Chakra traces.
   std::int64_t collectives = 0;     ///< nodes of collectives

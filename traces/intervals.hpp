@@ -25,6 +25,10 @@ class TimeSet {
   std::vector<Interval> intervals_;
 };
 
+inline double to_seconds(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) * 1e-9;
+}
+
 /// Of at least one time.
 double median(std::vector<double> times);
 

@@ -9,7 +9,7 @@
 #include "models/model.hpp"
 #include "models/shape.hpp"
 #include "traces/communication.hpp"
-#include "traces/profiler_trace.hpp"
+#include "traces/tensors.hpp"
 
 namespace hipress::traces {
 namespace {
@@ -26,15 +26,6 @@ std::string_view without_number(std::string_view name) {
   const bool is_number = open != std::string_view::npos && !inside.empty() &&
                          inside.find_first_not_of("0123456789") == std::string_view::npos;
   return is_number ? name.substr(0, open) : name;
-}
-
-std::int64_t elements_or_none(const std::vector<std::int64_t>& shape) {
-  if (shape.empty()) return 0;
-  try {
-    return models::elements_of(shape);
-  } catch (const io::InputError&) {
-    return 0;
-  }
 }
 
 /// Of an element; 0 for types that are not read.

@@ -145,8 +145,4 @@ class ProfilerTrace {
   TimeSet hooked_;   // in hooks
 };
 
-/// "float32", "float16" or "bfloat16" of the trace's "Float", "c10::Half", "Tensor(float)" …; as
-/// it is, for other types.
-std::string dtype_of(const std::string& text);
-
 }  // namespace hipress::traces

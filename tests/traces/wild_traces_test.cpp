@@ -389,10 +389,10 @@ TEST_CASE("A profiler without a schedule is told what it lacks") {
 }
 
 TEST_CASE("A trace in UTF-16 is said to be in UTF-16") {
-  const std::string json = R"({"traceEvents": []})";
+  const std::string plain = R"({"traceEvents": []})";
   for (const bool marked : {true, false}) {
     std::string text = marked ? "\xff\xfe" : "";
-    for (const char one : json) text += {one, '\0'};
+    for (const char one : plain) text += {one, '\0'};
     CHECK_THROWS_WITH(read_trace(*stream_of(text)), Contains("UTF-16"));
   }
 }

@@ -1,0 +1,209 @@
+// What ProfilerTrace keeps of each event.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+
+#include "models/model.hpp"
+#include "traces/profiler_trace.hpp"
+#include "traces/tensors.hpp"
+
+namespace hipress::traces {
+namespace {
+
+constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
+constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kAllReduce = "allreduce";
+constexpr std::string_view kC10d = "c10d::";
+constexpr std::string_view kOptimizerStep = "Optimizer.step#";
+constexpr std::string_view kSubmit = "hipress::submit(";
+constexpr std::string_view kWait = "hipress::wait(";
+
+/// What an event is, by its category; older profilers write other names, and those without Kineto
+/// none.
+enum class Category : std::uint8_t { kOperator, kKernel, kMemory, kCall, kOther };
+struct CategoryRow {
+  std::string_view text;
+  Category category;
+};
+constexpr CategoryRow kCategories[] = {
+    {"cpu_op", Category::kOperator},
+    {"Operator", Category::kOperator},
+    {"user_annotation", Category::kOperator},
+    {"", Category::kOperator},
+    {"kernel", Category::kKernel},
+    {"Kernel", Category::kKernel},
+    {"gpu_memcpy", Category::kMemory},
+    {"Memcpy", Category::kMemory},
+    {"gpu_memset", Category::kMemory},
+    {"Memset", Category::kMemory},
+    {"Runtime", Category::kCall},
+};
+
+Category category_of(std::string_view text) {
+  for (const CategoryRow& row : kCategories) {
+    if (row.text == text) return row.category;
+  }
+  // Of any vendor: cuda_runtime, cuda_driver, hip_runtime, xpu_runtime, privateuse1_runtime …
+  const bool is_call = text.ends_with("_runtime") || text.ends_with("_driver");
+  return is_call ? Category::kCall : Category::kOther;
+}
+
+/// Categories that are neither of the CPU's operators nor of a device.
+constexpr std::string_view kBeside[] = {"python_function",
+                                        "gpu_user_annotation",
+                                        "overhead",
+                                        "Trace",
+                                        "ac2g",
+                                        "fwdbwd",
+                                        "async_cpu_to_gpu",
+                                        "async_gpu",
+                                        "cuda_sync",
+                                        "cuda_event",
+                                        "external_correlation",
+                                        "cpu_instant_event"};
+
+/// What follows `key` and = in a range's name, up to the next comma or bracket; empty if it is not
+/// there.
+std::string_view value_in(std::string_view range, std::string_view key) {
+  const std::size_t at = range.find(fmt::format("{}=", key));
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = range.substr(at + key.size() + 1);
+  return rest.substr(0, rest.find_first_of(",)"));
+}
+
+/// 0 for what is no number.
+std::int64_t number_in(std::string_view range, std::string_view key) {
+  const std::string_view text = value_in(range, key);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+}  // namespace
+
+void ProfilerTrace::add(const ProfilerEvent& event) {
+  ++events_;
+  if (event.phase != "X" || !event.has_times) return;
+  switch (category_of(event.category)) {
+    case Category::kKernel:
+    case Category::kMemory:
+      add_activity(event);
+      break;
+    case Category::kOperator:
+      add_operator(event);
+      break;
+    case Category::kCall:
+      if (event.correlation) {
+        calls_.push_back({*event.correlation, event.start_ns, event.thread});
+      }
+      break;
+    case Category::kOther:
+      count_unknown(event.category);
+      return;
+  }
+  extent_.begin = std::min(extent_.begin, event.start_ns);
+  extent_.end = std::max(extent_.end, event.start_ns + event.length_ns);
+}
+
+void ProfilerTrace::count_unknown(const std::string& category) {
+  constexpr std::size_t kMost = 64;
+  if (std::ranges::find(kBeside, category) != std::end(kBeside)) return;
+  if (unknown_.size() >= kMost && !unknown_.contains(category)) return;
+  ++unknown_[short_text(category)];
+}
+
+ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& event) {
+  Collective what{.name = short_text(event.collective),
+                  .dtype = short_text(event.dtype),
+                  .elements = event.in_elements.value_or(0),
+                  .external_id = event.external_id.value_or(-1),
+                  .group_size = event.group_size};
+  // Older profilers' kernels say it by their names, as operators do.
+  if (what.name.empty()) what.name = short_text(event.name);
+  if (event.name.starts_with(kC10d)) {
+    what.elements = elements_or_none(event.input_shape);
+    what.dtype.clear();  // that of a list
+  }
+  return what;
+}
+
+/// The bucket of a range of python/hipress/_ddp.py, as "hipress::submit(bucket=0, bytes=1024,
+/// dtype=float32, ranks=2)".
+ProfilerTrace::Collective ProfilerTrace::bucket_in(std::string_view range) {
+  Collective what{.name = std::string(kAllReduce), .dtype = short_text(value_in(range, "dtype"))};
+  for (const models::Dtype dtype :
+       {models::Dtype::kFloat32, models::Dtype::kFloat16, models::Dtype::kBfloat16}) {
+    if (what.dtype == models::to_string(dtype)) {
+      what.elements = number_in(range, "bytes") / models::size_of(dtype);
+    }
+  }
+  const std::int64_t ranks = number_in(range, "ranks");
+  if (ranks > 0) what.group_size = ranks;
+  return what;
+}
+
+/// What an all-reduce carries. An operator's list of tensors has a size and no type.
+TracedGradient ProfilerTrace::traced_of(const Collective& what) {
+  TracedGradient traced;
+  traced.elements = std::max<std::int64_t>(0, what.elements);
+  traced.dtype = dtype_of(what.dtype);
+  traced.assumed = traced.elements > 0 && traced.dtype.empty();
+  if (traced.assumed) traced.dtype = models::to_string(models::Dtype::kFloat32);
+  return traced;
+}
+
+void ProfilerTrace::add_activity(const ProfilerEvent& event) {
+  is_of_pytorch_ = true;
+  const bool is_kernel = category_of(event.category) == Category::kKernel;
+  // What an event says of itself comes first.
+  const bool communicates =
+      is_kernel && (!event.collective.empty() || communication_of(event.name));
+  Activity activity{.time = {event.start_ns, event.start_ns + event.length_ns},
+                    .correlation = event.correlation.value_or(-1),
+                    .computes = is_kernel && !communicates};
+  if (communicates) {
+    activity.collective = static_cast<int>(collectives_.size());
+    collectives_.push_back(collective_in(event));
+  }
+  activities_.push_back(activity);
+}
+
+void ProfilerTrace::add_operator(const ProfilerEvent& event) {
+  const std::string_view name = event.name;
+  const Operator plain{.time = {event.start_ns, event.start_ns + event.length_ns},
+                       .thread = event.thread};
+  if (name.starts_with(kStep)) {
+    steps_.push_back({short_text(event.name), plain.time, plain.thread});
+  } else if (name.starts_with(kOptimizerStep)) {
+    optimizer_steps_.push_back(plain.time);
+  } else if (name.starts_with(kSubmit)) {
+    submits_.push_back({plain, bucket_in(name)});
+  } else if (name.starts_with(kWait)) {
+    waits_.push_back(plain);
+  } else if (name == "record_param_comms") {
+    collective_calls_.push_back({plain, collective_in(event)});
+  } else if (name == kAccumulate) {
+    innermost_.push_back(plain);
+    innermost_.back().shape = event.input_shape;
+    innermost_.back().dtype = short_text(event.input_type);
+    innermost_.back().has_shape = event.has_input_shape;
+  } else if (name.starts_with(kEvaluate)) {
+    backwards_.push_back(plain);
+    if (name.substr(kEvaluate.size()) == kAccumulate) accumulates_.push_back(plain);
+  } else if (name.starts_with(kC10d)) {
+    c10d_calls_.push_back({plain, collective_in(event)});
+  } else if (name.starts_with("aten::")) {
+    forward_.push_back({plain.thread, plain.time.begin});
+  } else {
+    return;
+  }
+  is_of_pytorch_ = true;
+}
+
+}  // namespace hipress::traces
