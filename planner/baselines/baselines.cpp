@@ -204,10 +204,13 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 
 namespace {
 
+/// What compresses nothing decides what is saved. What is grouped has few messages; DDP's has few,
+/// too, but among all GPUs.
 int turn_of(const BaselineRow& row) {
-  if (row.searches) return 3;
-  if (row.grouped) return 1;
-  return row.is_collective() ? 0 : 2;  // DDP's have a few large messages
+  if (row.searches) return 5;
+  if (row.grouped) return row.compresses ? 2 : 0;
+  if (row.is_collective()) return row.compresses ? 3 : 1;
+  return 4;
 }
 
 }  // namespace
@@ -259,8 +262,9 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
     if (!is_left_out(row, machines)) rows.push_back(&row);
   }
   std::vector<std::size_t> order = simulation_order(rows);
-  if (problem.limits.jobs > 1) {
-    // What takes longest is one thread's, beside which the others do the rest.
+  if (problem.limits.jobs > 1 && !folded_only(problem)) {
+    // What takes longest is one thread's, beside which the others do the rest; but where it may not
+    // be through in time.
     std::ranges::stable_partition(order, [&](std::size_t i) { return rows[i]->searches; });
   }
   std::vector<Baseline> result(rows.size());

@@ -63,8 +63,8 @@ struct Baseline {
 Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines);
 
-/// In which order these are simulated: first what decides a verdict and takes little, DDP's and
-/// what is grouped. A message for every gradient takes longer, and may use up what there is.
+/// In which order these are simulated: first what decides a verdict and takes little, what is
+/// grouped and DDP's. A message for every gradient takes longer, and may use up what there is.
 std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows);
 
 /// Every baseline with its simulated iteration time, in the order of all_baselines(), but those of

@@ -79,6 +79,8 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
   }
   if (!on_port.empty()) treatment.network = sim::Network::kPort;
   if (const std::string why = why_whole(); !why.empty()) {
+    // What cannot be folded is not compared with its folded form.
+    if (tasks <= std::min(kMaxTasks, fitting_tasks(machines))) return {machines.network};
     treatment.possible = false;
     treatment.diagnostic =
         fmt::format("not simulated: about {:.0e} tasks, and nodes differ ({})", tasks, why);
