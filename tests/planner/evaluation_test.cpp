@@ -84,15 +84,25 @@ TEST_CASE("What a simulation runs is estimated as it is folded") {
   }
 }
 
-TEST_CASE("Large graphs are folded where transfers slow kernels, and given up where nodes differ") {
+TEST_CASE("Large graphs are folded where transfers slow kernels too") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   large.machines.cluster.overlap.codec_transfer = 1.5;
   CHECK_FALSE(nodes_are_alike(large.machines.cluster));  // Timeline knows nothing of that
   const AffordableTime folded = affordable_iteration(large.model, large.plan, large.machines);
   REQUIRE(folded.iteration_s);
   CHECK(*folded.iteration_s == simulated_iteration_s(large.model, large.plan, large.machines));
+}
+
+TEST_CASE("Large graphs whose nodes differ are simulated whole, and larger ones given up") {
+  Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   large.machines.cluster.compute_speed[3] = 0.5;
-  const AffordableTime none = affordable_iteration(large.model, large.plan, large.machines);
+  const AffordableTime whole = affordable_iteration(large.model, large.plan, large.machines);
+  REQUIRE(whole.iteration_s);
+  CHECK(whole.diagnostic.empty());
+  CHECK(*whole.iteration_s == simulated_iteration_s(large.model, large.plan, large.machines));
+  Instance larger(kManyNodes, 3 * kManyGradients, sim::Network::kPort);
+  larger.machines.cluster.compute_speed[3] = 0.5;
+  const AffordableTime none = affordable_iteration(larger.model, larger.plan, larger.machines);
   CHECK_FALSE(none.iteration_s);
   CHECK_THAT(none.diagnostic, Contains("nodes 2 and 3 compute at different speeds"));
 }
