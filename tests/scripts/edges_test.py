@@ -175,6 +175,23 @@ class EdgesTest(unittest.TestCase):
             self.assertEqual(stat.S_IMODE(old.stat().st_mode), 0o600)
             old.unlink()
 
+    def test_a_read_only_file_system_is_named_before_the_work(self):
+        mounted = 'mount -t tmpfs -o ro tmpfs "$0" && cd "$0" && exec "$@"'
+        read_only = ("unshare", "--mount", "sh", "-c", mounted, str(self.folder))
+        if subprocess.run([*read_only, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("only root may mount")
+        cases = [((tool, *arguments, "out"), {}, "out: cannot be written (choose a folder that exists and is writable)")
+                 for tool, *arguments in OUTPUTS]
+        cases += [((*command, "--input", "vgg19", "--algorithm", PROGRAM), {"HIPRESS_CACHE": str(self.folder / "cache")},
+                   "set HIPRESS_CACHE to a folder of yours") for command in (PLAN, SIM, EXEC)]
+        for (tool, *arguments), environment, words in cases:
+            done = subprocess.run([*read_only, TOOLS / tool, *arguments], text=True, capture_output=True, timeout=60, check=False,
+                                  env={**os.environ, **environment})
+            with self.subTest(tool=tool, arguments=arguments):
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(words, done.stderr)
+                self.assertIn("Read-only file system", done.stderr)
+
     def test_a_signal_leaves_no_temporary_file(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             tool = subprocess.Popen([TOOLS / SIM[0], *SIM[1:], "--input", "bert_large", "--trace", "trace.json"],
