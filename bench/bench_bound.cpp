@@ -3,16 +3,15 @@
 // are, which says whether plan or bound is at fault.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <vector>
 
-#include "io/tool.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "tests/planner/few_large.hpp"
+#include "tools/frame.hpp"
 
 namespace hipress::bench {
 namespace {
@@ -78,28 +77,28 @@ int run(const Asked& asked) {
 
 int main(int argc, char** argv) {
   hipress::bench::Asked asked;
-  return hipress::io::run_tool(
+  return hipress::tools::run_tool(
       argc, argv,
       {"bench_bound", "Gaps between plans and lower bounds of models with few large gradients.",
        "bench_bound --network port --exact"},
       [&](CLI::App& app) {
         app.add_option("--first", asked.first, "seed")
-            ->check(hipress::io::count_from(0))
+            ->check(hipress::tools::count_from(0))
             ->capture_default_str();
         app.add_option("--last", asked.last, "seed")
-            ->check(hipress::io::count_from(0, UINT64_MAX - 1))
+            ->check(hipress::tools::count_from(0, UINT64_MAX - 1))
             ->capture_default_str();
         app.add_option("--network", asked.network, "port or fair")->capture_default_str();
         app.add_option("--evaluations", asked.evaluations, "of each search")
-            ->check(hipress::io::count_from(0, INT64_MAX))
+            ->check(hipress::tools::count_from(0, INT64_MAX))
             ->capture_default_str();
         app.add_option("--branch-nodes", asked.branch_nodes, "of each bound")
             ->capture_default_str();
         app.add_option("--max-gradients", asked.most_gradients, "per instance")
-            ->check(hipress::io::count_from(4, 1000))
+            ->check(hipress::tools::count_from(4, 1000))
             ->capture_default_str();
         app.add_option("--max-nodes", asked.most_nodes, "per instance")
-            ->check(hipress::io::count_from(2, 1024))
+            ->check(hipress::tools::count_from(2, 1024))
             ->capture_default_str();
         app.add_flag("--exact", asked.exact,
                      "Also the best plan of the options that --search exhaustive knows");

@@ -15,12 +15,12 @@
 #include "bench/report.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "io/tool.hpp"
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/typed_values.hpp"
 #include "kernels/host/isa.hpp"
 #include "runtime/device.hpp"
 #include "tests/runtime/fake_device.hpp"
+#include "tools/frame.hpp"
 
 namespace {
 
@@ -328,7 +328,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  return io::run_tool(
+  return tools::run_tool(
       argc, argv,
       {"bench_codecs",
        "Codecs on one core beside memcpy, first verified, then timed in turns; or on a GPU.",
@@ -336,10 +336,10 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) {
         app.add_option("--json", options.json, "write the rows to this file");
         app.add_option("--size", options.mebibytes, "size of the gradient in MiB")
-            ->check(io::number_from(0.001, 65536))
+            ->check(tools::number_from(0.001, 65536))
             ->capture_default_str();
         app.add_option("--budget", options.budget_s, "seconds per case")
-            ->check(io::number_from(0, 3600))
+            ->check(tools::number_from(0, 3600))
             ->capture_default_str();
         app.add_option("--device", options.device,
                        "cpu; cuda: the first GPU; fake: a device that the host plays, to see that "
@@ -349,19 +349,19 @@ int main(int argc, char** argv) {
         app.add_option("--elements", options.on_device.elements,
                        "sizes of the gradient on a device, in elements, with commas between")
             ->delimiter(',')
-            ->check(io::count_from(64, 1 << 30))
+            ->check(tools::count_from(64, 1 << 30))
             ->capture_default_str();
         app.add_option("--overlap-elements", options.on_device.overlap_elements,
                        "elements coded beside a matrix product on a device")
-            ->check(io::count_from(64, 1 << 30))
+            ->check(tools::count_from(64, 1 << 30))
             ->capture_default_str();
         app.add_option("--rows", options.on_device.rows,
                        "rows of that product's square matrices, in steps of 64")
-            ->check(io::count_from(64, 1 << 16))
+            ->check(tools::count_from(64, 1 << 16))
             ->capture_default_str();
         app.add_option("--bursts", options.on_device.bursts,
                        "on a device, a median goes over eight times as many tasks")
-            ->check(io::count_from(1, 1000))
+            ->check(tools::count_from(1, 1000))
             ->capture_default_str();
         app.add_option("--only", options.only, "cases whose name contains this");
       },

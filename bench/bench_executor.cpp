@@ -6,7 +6,6 @@
 #include <gloo/transport/pair.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -20,13 +19,13 @@
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "io/tool.hpp"
 #include "plans/plan_file.hpp"
 #include "replay/clock.hpp"
 #include "replay/device_choice.hpp"
 #include "replay/reference.hpp"
 #include "replay/replay.hpp"
 #include "runtime/gather.hpp"
+#include "tools/frame.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::bench {
@@ -325,7 +324,7 @@ int run(const Choices& choices) {
 
 int main(int argc, char** argv) {
   hipress::bench::Choices choices;
-  return hipress::io::run_tool(
+  return hipress::tools::run_tool(
       argc, argv,
       {"bench_executor",
        "Times the executor's tasks, and its raw ring beside plain gloo streams: as threads over "
@@ -343,10 +342,10 @@ int main(int argc, char** argv) {
         app.add_option("--network", choices.network, "name of the network, for the rows")
             ->capture_default_str();
         app.add_option("--megabytes", choices.megabytes, "of the ring's gradient, in 10^6 bytes")
-            ->check(hipress::io::number_from(1, 1e5))
+            ->check(hipress::tools::number_from(1, 1e5))
             ->capture_default_str();
         app.add_option("--rounds", choices.rounds, "of ring and streams in turns")
-            ->check(hipress::io::count_from(1, 1000))
+            ->check(hipress::tools::count_from(1, 1000))
             ->capture_default_str();
       },
       [&] { return hipress::bench::run(choices); });

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
@@ -13,9 +12,9 @@
 #include <vector>
 
 #include "io/error.hpp"
-#include "io/tool.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "tests/planner/random_problem.hpp"
+#include "tools/frame.hpp"
 
 namespace hipress::bench {
 namespace {
@@ -105,26 +104,27 @@ int run(Asked asked) {
 
 int main(int argc, char** argv) {
   hipress::bench::Asked asked;
-  return hipress::io::run_tool(
+  return hipress::tools::run_tool(
       argc, argv,
       {"bench_exhaustive", "Times exhaustive searches of random instances.",
        "bench_exhaustive --gradients 8 --last 100"},
       [&](CLI::App& app) {
         app.add_option("--gradients", asked.gradients, "per instance")
-            ->check(hipress::io::count_from(1, 1000))
+            ->check(hipress::tools::count_from(1, 1000))
             ->capture_default_str();
         app.add_option("--max-nodes", asked.most_nodes, "per instance")
-            ->check(hipress::io::count_from(1, 1u << 20))
+            ->check(hipress::tools::count_from(1, 1u << 20))
             ->capture_default_str();
         app.add_option("--first", asked.first, "seed")
-            ->check(hipress::io::count_from(0))
+            ->check(hipress::tools::count_from(0))
             ->capture_default_str();
         app.add_option("--last", asked.last, "seed")
-            ->check(hipress::io::count_from(0, UINT64_MAX - 1))
+            ->check(hipress::tools::count_from(0, UINT64_MAX - 1))
             ->capture_default_str();
-        app.add_option("--seed", asked.seeds, "these instead")->check(hipress::io::count_from(0));
+        app.add_option("--seed", asked.seeds, "these instead")
+            ->check(hipress::tools::count_from(0));
         app.add_option("--jobs", asked.jobs, "threads")
-            ->check(hipress::io::count_from(1, 1024))
+            ->check(hipress::tools::count_from(1, 1024))
             ->capture_default_str();
         app.add_option("--limit", asked.limit_s, "processor time in seconds for each")
             ->capture_default_str();

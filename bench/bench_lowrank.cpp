@@ -6,9 +6,9 @@
 
 #include "bench/report.hpp"
 #include "io/error.hpp"
-#include "io/tool.hpp"
 #include "kernels/host/isa.hpp"
 #include "kernels/lowrank/operators.hpp"
+#include "tools/frame.hpp"
 
 namespace {
 
@@ -132,7 +132,7 @@ class Bench {
 
 int main(int argc, char** argv) {
   Options options;
-  return io::run_tool(
+  return tools::run_tool(
       argc, argv,
       {"bench_lowrank",
        "Products and reconstruction of low rank on one core beside Eigen's: first verified, then "
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
             ->check(CLI::Range(1, 128))
             ->capture_default_str();
         app.add_option("--budget", options.budget_s, "seconds per case")
-            ->check(io::number_from(0, 3600))
+            ->check(tools::number_from(0, 3600))
             ->capture_default_str();
       },
       [&] {

@@ -3,13 +3,11 @@
 // BERT-large with little time, and on many nodes.
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "bench/report.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "io/tool.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/choices.hpp"
 #include "planner/search/greedy.hpp"
@@ -17,6 +15,7 @@
 #include "planner/search/timeline_search.hpp"
 #include "planner/timing/evaluation.hpp"
 #include "plans/plan_file.hpp"
+#include "tools/frame.hpp"
 
 namespace hipress::bench {
 namespace {
@@ -198,14 +197,14 @@ int main(int argc, char** argv) {
   std::string json;
   double budget_s = 1;
   bool with_long_search = false;
-  return hipress::io::run_tool(
+  return hipress::tools::run_tool(
       argc, argv,
       {"bench_planner", "Times the searches on every shipped model, ps among 16 nodes.",
        "bench_planner --json bench_planner.json"},
       [&](CLI::App& app) {
         app.add_option("--json", json, "also write the rows to this file");
         app.add_option("--budget", budget_s, "seconds of search timeline for each model")
-            ->check(hipress::io::number_from(0, 3600))
+            ->check(hipress::tools::number_from(0, 3600))
             ->capture_default_str();
         app.add_flag("--long", with_long_search,
                      "compare plans for 1024 nodes with what a minute gives, too");

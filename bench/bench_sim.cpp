@@ -2,7 +2,6 @@
 // run.
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <functional>
 
@@ -13,8 +12,8 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "io/tool.hpp"
 #include "sim/simulator.hpp"
+#include "tools/frame.hpp"
 
 namespace hipress::bench {
 namespace {
@@ -213,7 +212,7 @@ int run_all(const Choices& choices) {
 
 int main(int argc, char** argv) {
   hipress::bench::Choices choices;
-  return hipress::io::run_tool(
+  return hipress::tools::run_tool(
       argc, argv,
       {"bench_sim", "Times the simulator beside a bare loop and SimGrid over the same graphs.",
        "bench_sim --json bench_sim.json"},

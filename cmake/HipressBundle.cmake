@@ -31,7 +31,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPO
 # What its tests compile at run time besides the shipped algorithms.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/kernels/data DESTINATION share/hipress/tests/kernels
         COMPONENT bundle EXCLUDE_FROM_ALL)
-install(FILES ${PROJECT_SOURCE_DIR}/docs/cluster.md DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
+install(FILES ${PROJECT_SOURCE_DIR}/docs/cluster.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(CODE "
   set(PROGRAMS ${program_files})
   set(SHARED $<TARGET_FILE:hipress_c>)

@@ -45,7 +45,7 @@ function(hipress_library name)
       set_property(TARGET hipress_${name}_shared PROPERTY INTERFACE_${property}
                    $<TARGET_PROPERTY:hipress_${name},INTERFACE_${property}>)
     endforeach()
-    target_link_libraries(hipress_${name}_shared INTERFACE hipress_all yaml-cpp CLI11::CLI11 Threads::Threads)
+    target_link_libraries(hipress_${name}_shared INTERFACE hipress_all yaml-cpp Threads::Threads)
   else()
     add_library(hipress::${name} ALIAS hipress_${name})
   endif()
@@ -70,7 +70,7 @@ function(hipress_all_libraries)
   set_target_properties(hipress_all PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# hipress_tool(NAME SOURCES ... LIBRARIES ...): the command-line tool hipress-NAME.
+# hipress_tool(NAME SOURCES ... LIBRARIES ...): the command-line tool hipress-NAME, in the frame of all tools.
 function(hipress_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(hipress-${name} ${ARG_SOURCES})

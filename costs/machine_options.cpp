@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -11,15 +10,10 @@
 #include "costs/link_yaml.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
-#include "io/tool.hpp"
 #include "io/yaml.hpp"
 
 namespace hipress::costs {
 namespace {
-
-/// What joins the GPUs of a node where nobody says: an NVLink of the first GPUs that had enough of
-/// them, as nccl-tests reach it within a machine of A100s.
-constexpr GpuLinkCosts kUsualGpuLink = {.overhead_s = 5e-6, .bandwidth = 250e9};
 
 double bandwidth_of(const std::string& text, std::string_view option) {
   const double value = io::parse_bandwidth(text, option);
@@ -188,38 +182,6 @@ Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, 
 bool MachineOptions::names_cluster() const {
   return !cluster.empty() || !bandwidth.empty() || !latency.empty() || !overhead.empty() ||
          gpus_per_node > 0 || !gpu_bandwidth.empty();
-}
-
-void declare(CLI::App& app, MachineOptions& options, std::string_view without_profile) {
-  app.add_option("--profile", options.profile,
-                 fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
-                             without_profile))
-      ->check(io::file_name());
-  app.add_option(
-         "--cluster", options.cluster,
-         "Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); "
-         "what it leaves out is the profile's")
-      ->check(io::file_name());
-  app.add_option("--bandwidth", options.bandwidth,
-                 "Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)");
-  app.add_option("--latency", options.latency, "Of these links, on the wire: 20us");
-  app.add_option("--overhead", options.overhead,
-                 "Of these links, what a message costs both of its ports: 20us");
-  app.add_option("--gpus-per-node", options.gpus_per_node,
-                 "GPUs that sum up gradients in a node first (default: the cluster's, else 1)")
-      ->check(io::count_from(1, kMaxGpus));
-  app.add_option("--gpu-bandwidth", options.gpu_bandwidth,
-                 fmt::format("Of the links between a node's GPUs (default: the cluster's, else {})",
-                             io::format_bandwidth(kUsualGpuLink.bandwidth)));
-  app.add_option("--scale-kernels", options.scale_kernels,
-                 "Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's "
-                 "hardware.memory_bandwidth)")
-      ->expected(0, 1)
-      ->default_str(std::string(kAsHardware));
-  app.add_option("--assume-cost", options.assumed_costs,
-                 "Charge a program that is not measured yet what another algorithm costs: "
-                 "tern.pse=int4block; may be given several times")
-      ->allow_extra_args(false);
 }
 
 void scale_kernels(double memory_bandwidth, Profile& profile) {

@@ -8,10 +8,6 @@
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace hipress::costs {
 
 /// The machines that a tool's command line names, as it was given; empty and 0: not given.
@@ -33,9 +29,9 @@ struct MachineOptions {
 };
 inline constexpr std::string_view kAsHardware = "hardware";
 
-/// Adds the options to a tool's command line. `without_profile` says in the help what happens if no
-/// profile is given.
-void declare(CLI::App& app, MachineOptions& options, std::string_view without_profile);
+/// What joins the GPUs of a node where nobody says: an NVLink of the first GPUs that had enough of
+/// them, as nccl-tests reach it within a machine of A100s.
+inline constexpr GpuLinkCosts kUsualGpuLink = {.overhead_s = 5e-6, .bandwidth = 250e9};
 
 /// What the options name.
 struct LoadedMachines {

@@ -1,7 +1,8 @@
+#include "io/version.hpp"
+
 #include <fmt/format.h>
 
 #include "git_hash.hpp"  // made by the build
-#include "io/tool.hpp"
 
 namespace hipress::io {
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 
@@ -102,17 +101,6 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
 }
 
 }  // namespace
-
-void declare(CLI::App& app, TimeOptions& options) {
-  app.add_option("--compute-time", options.compute_time,
-                 "Of forward and backward together, 120ms: for a model without ready times, or to "
-                 "scale those that it has. Of all micro-steps together, where a model has several");
-  app.add_option(
-      "--forward", options.forward,
-      "Of the forward pass, and of the optimizer before it, together: 40ms (default: the "
-      "model's, else a third of --compute-time). Of one pass alone, where a model has several "
-      "micro-steps");
-}
 
 std::vector<std::string> apply(const TimeOptions& options, Model& model) {
   if (!options.forward.empty()) {

@@ -6,10 +6,6 @@
 
 #include "models/model.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace hipress::models {
 
 /// The times of a model that a tool's command line gives, as they were given; empty: not given.
@@ -17,9 +13,6 @@ struct TimeOptions {
   std::string compute_time = {};  ///< all forward and backward passes of a step together
   std::string forward = {};
 };
-
-/// Adds the options to a tool's command line.
-void declare(CLI::App& app, TimeOptions& options);
 
 /// Gives the model the times that the options say. --forward takes the optimizer in, except where a
 /// model has several micro-steps. Without --forward, a model that says none gets a third of

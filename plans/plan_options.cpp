@@ -116,31 +116,6 @@ constexpr std::array kRows = {
 
 std::span<const PlanOptionRow> plan_options() { return kRows; }
 
-void declare(CLI::App& app, PlanOptions& options) {
-  app.add_option("--bulk-threshold", options.bulk_threshold,
-                 "Synchronise gradients smaller than this together (64KiB; 0B: each alone)");
-  app.add_option("--bulk-wait", options.bulk_wait,
-                 "… but none that is ready later than so long after the first (1ms)");
-  app.add_option("--bulk-limit", options.bulk_limit, "… and no group larger than this (4MiB)");
-  app.add_option(
-      "--batch-threshold", options.batch_threshold,
-      "Encode, decode and add slices smaller than this in one launch (64KiB; 0B: alone)");
-  app.add_option("--batch-wait", options.batch_wait,
-                 "… but none whose gradient is ready later than so long after the first (1ms)");
-  app.add_option("--batch-limit", options.batch_limit, "… and no launch larger than this (4MiB)");
-  app.add_option("--density", options.density,
-                 "Send sparse gradients at this density (above 0, at most 1) instead of the "
-                 "plan's; above the plan's break-even, send them dense");
-  app.add_flag("--raw-allreduce", options.raw_allreduce,
-               "Gradients that are not compressed use the library's all-reduce");
-  app.add_flag("--no-pipelining", options.no_pipelining,
-               "Gradients one after the other, each in phases that do not overlap on a node");
-  app.add_flag("--no-bulk", options.no_bulk,
-               "Neither bulk groups nor batches, whatever the plan says");
-  app.add_flag("--no-selection", options.no_selection,
-               "Compress every gradient with the plan's algorithm, K = N");
-}
-
 void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
   PlanContext changed = context;
   changed.algorithm = main_algorithm(context, resolved.plan);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,9 +25,6 @@ struct PlanOptionRow {
   void (*drop)(PlanOptions& options);  ///< and those that need it
 };
 std::span<const PlanOptionRow> plan_options();
-
-/// Adds the options to a tool's command line.
-void declare(CLI::App& app, PlanOptions& options);
 
 /// Changes a plan as the options say. InputError that names the option for a value without unit, a
 /// negative one, or options that contradict each other.

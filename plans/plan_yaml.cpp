@@ -16,7 +16,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
-#include "io/tool.hpp"
+#include "io/version.hpp"
 #include "io/yaml.hpp"
 #include "plans/plan_builder.hpp"
 

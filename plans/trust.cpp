@@ -22,12 +22,6 @@ bool same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void declare(CLI::App& app, Trust& trust) {
-  app.add_flag("--trust-plan", trust.everything,
-               "Compile and run whatever programs (x.pse) the plan brings, not only those that "
-               "--algorithm names");
-}
-
 std::string trusted_algorithm(const std::string& text, const Trust& trust) {
   const std::optional<std::string> program = kernels::program_file(text);
   if (!program || trust.everything) return text;

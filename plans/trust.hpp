@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -12,9 +11,6 @@ struct Trust {
   std::vector<std::string> named = {};  ///< algorithms, as the command line names them
   bool everything = false;              ///< --trust-plan
 };
-
-/// Adds --trust-plan to a tool's command line.
-void declare(CLI::App& app, Trust& trust);
 
 /// The algorithm that a plan's text stands for: the same text, unless it names a program. That one
 /// must be the file of a program that is named, links resolved; the result is then spelled as the

@@ -9,7 +9,7 @@
 
 #include "io/error.hpp"
 #include "io/processors.hpp"
-#include "io/tool.hpp"
+#include "io/version.hpp"
 #include "kernels/codec/codec.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/hosts.hpp"

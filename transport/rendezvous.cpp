@@ -15,7 +15,7 @@
 #include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/host.hpp"
-#include "io/tool.hpp"
+#include "io/version.hpp"
 #include "transport/file_store.hpp"
 #include "transport/loopback.hpp"
 #include "transport/redis_address.hpp"

@@ -3,7 +3,7 @@
 
 #include "casync/layout.hpp"
 #include "io/file.hpp"
-#include "io/tool.hpp"
+#include "io/version.hpp"
 #include "io/yaml.hpp"
 #include "plans/plan_file.hpp"
 #include "tests/io/temporary_folder.hpp"

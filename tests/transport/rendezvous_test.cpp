@@ -20,7 +20,7 @@
 
 #include "io/error.hpp"
 #include "io/host.hpp"
-#include "io/tool.hpp"
+#include "io/version.hpp"
 #include "tests/transport/ranks.hpp"
 #include "transport/loopback.hpp"
 

@@ -1,0 +1,222 @@
+#include "planner/advice/analysis.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+
+#include "io/error.hpp"
+#include "io/yaml.hpp"
+#include "kernels/codec/codec.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::planner {
+namespace {
+
+std::vector<std::string> disabled(const AnalysisOptions& options) {
+  if (options.disabled_passes.empty()) return {};
+  return parse_pass_names(options.disabled_passes);
+}
+
+Uncertainty uncertainty_of(const AnalysisOptions& options, const Problem& problem) {
+  Uncertainty uncertainty = {.bandwidth = options.bandwidth_uncertainty.value_or(0),
+                             .replicas = options.replicas.value_or(Uncertainty{}.replicas),
+                             .seed = problem.limits.seed};
+  if (!options.jitter.empty()) {
+    uncertainty.jitter = std::make_shared<const sim::Jitter>(sim::Jitter::parse(options.jitter));
+  }
+  return uncertainty;
+}
+
+/// Passes have what the search left of the budget, and a little more.
+Limits limits_of_passes(const Limits& limits, const Found& found) {
+  Limits left = limits;
+  left.progress = {};
+  left.budget_s =
+      std::max(0.0, limits.budget_s - found.search_s) + kPassAllowance * limits.budget_s;
+  if (limits.evaluations >= 0) {
+    left.evaluations =
+        std::max<std::int64_t>(0, limits.evaluations - found.evaluations) +
+        static_cast<std::int64_t>(kPassAllowance * static_cast<double>(limits.evaluations));
+  }
+  return left;
+}
+
+void polish(const AnalysisOptions& options, const Problem& problem, const Found& found,
+            Analysis& analysis) {
+  Problem limited = problem;
+  limited.limits = limits_of_passes(limits_of_search(options, problem.limits), found);
+  PolishedPlan polished = run_passes(limited, analysis.plan, disabled(options), found.rivals);
+  analysis.plan = std::move(polished.plan);
+  analysis.passes = std::move(polished.reports);
+  for (const std::string& warning : polished.warnings) spdlog::warn("{}", warning);
+}
+
+void make_robust(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
+                 const Found& found, Analysis& analysis) {
+  const Uncertainty uncertainty = uncertainty_of(options, problem);
+  std::vector<RobustCandidate> others = {{"search", found.plan}};
+  for (const SearchResult::Finalist& finalist : found.finalists) {
+    others.push_back(
+        {fmt::format("finalist {}", others.size()), {finalist.plan, finalist.transfer_order, 0}});
+  }
+  for (const Baseline& baseline : found.baselines) {
+    others.push_back(
+        {std::string(baseline.name),
+         {baseline.plan, sim::TransferOrder::kReady, baseline.iteration_s.value_or(0)}});
+  }
+  analysis.robust = choose_robust(
+      problem, robust_candidates(problem, search, analysis.plan, others, uncertainty), uncertainty);
+  if (analysis.robust->best == 0) return;
+  const RobustCandidate& best = analysis.robust->candidates[analysis.robust->best];
+  const AffordableTime time = affordable_iteration(problem.model, best.plan.plan, *problem.machines,
+                                                   best.plan.transfer_order);
+  if (!time.iteration_s) throw sim::Stopped();
+  analysis.plan = best.plan;
+  analysis.plan.iteration_s = *time.iteration_s;
+  analysis.diagnostics.push_back(
+      fmt::format("the plan is {}, whose 90th percentile is less than the nominal plan's",
+                  io::quote(best.name)));
+}
+
+/// Refuses a plan to compare with now rather than at the end.
+void require_readable(const std::string& path_or_name, const Problem& problem) {
+  if (problem.strategy != "best") {
+    read_plan(path_or_name, problem, problem.strategy, {});
+  } else if (io::is_yaml_name(path_or_name)) {
+    io::YamlNode::load(path_or_name);  // it may be for GPUs at either level
+  } else {
+    read_plan(path_or_name, problem, "ps", {});
+  }
+}
+
+}  // namespace
+
+void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search) {
+  disabled(options);
+  if (!options.jitter.empty()) sim::Jitter::parse(options.jitter);
+  if (!options.compare.empty()) require_readable(options.compare, problem);
+  if (!options.plan.empty() && !options.explain && options.compare.empty()) {
+    throw io::InputError(
+        "--plan takes a plan to be looked at instead of searching one: give --explain or "
+        "--compare too (hipress-sim --plan simulates it)");
+  }
+  if (!options.plan.empty() && options.robust) {
+    throw io::InputError("--robust chooses a plan, --plan gives one: leave one of them out");
+  }
+  if (options.robust && options.jitter.empty() && options.bandwidth_uncertainty.value_or(0) == 0) {
+    throw io::InputError(
+        "--robust: nothing is uncertain; give --jitter lognormal:0.1, --bandwidth-uncertainty 0.2, "
+        "or both");
+  }
+  const auto no_effect = [](const char* option, const char* why) {
+    spdlog::warn("{} has no effect {}", option, why);
+  };
+  if (!options.robust) {
+    if (!options.jitter.empty()) no_effect("--jitter", "without --robust");
+    if (options.bandwidth_uncertainty) no_effect("--bandwidth-uncertainty", "without --robust");
+    if (options.replicas) no_effect("--replicas", "without --robust");
+  }
+  if (!options.disabled_passes.empty() && (!search.optimises || !options.plan.empty())) {
+    no_effect("--disable-pass", "where no search optimises: passes do not run then");
+  }
+}
+
+void print_passes(std::ostream& out) {
+  for (const Pass& pass : passes()) fmt::print(out, "{:<20}{}\n", pass.name, pass.help);
+}
+
+TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
+                    const std::string& strategy, std::optional<sim::TransferOrder> order) {
+  plans::PlanContext context = {
+      .model = problem.model, .strategy = strategy, .nodes = problem.nodes};
+  context.trust = problem.trust;
+  if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
+  if (strategy == "best") {
+    if (!io::is_yaml_name(path_or_name)) {
+      throw io::InputError(fmt::format(
+          "plan {} does not say its topology, as a plan YAML does: take --topology PS or RING "
+          "instead of BEST",
+          io::quote(path_or_name)));
+    }
+    context.strategy = "ps";  // unless the file says
+  }
+  if (io::is_yaml_name(path_or_name)) {
+    if (const auto topology = io::YamlNode::load(path_or_name).find("topology")) {
+      context.strategy = topology->text();
+    }
+  }
+  const bool is_named_plan =
+      path_or_name == "none" || path_or_name == "all" || kernels::names_algorithm(path_or_name);
+  const BaselineRow* const row = is_named_plan ? nullptr : find_baseline(path_or_name);
+  if (row != nullptr && problem.machines != nullptr) {
+    Problem simulated = problem;
+    simulated.strategy = row->strategy.empty() ? context.strategy : std::string(row->strategy);
+    Baseline baseline = simulate_baseline(*row, simulated, *problem.machines);
+    if (baseline.plan.decisions.empty()) {
+      throw io::InputError(fmt::format("baseline {} cannot go by topology {} here: {}", row->name,
+                                       simulated.strategy, baseline.diagnostic));
+    }
+    return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
+  }
+  plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
+  if (!order) order = resolved.transfer_order;
+  return {.plan = std::move(resolved.plan),
+          .transfer_order = order.value_or(sim::TransferOrder::kReady)};
+}
+
+Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
+  return options.robust ? share_of(limits, 0.5) : limits;
+}
+
+namespace {
+
+/// Does what was asked for unless the budget is over, or until it is; a diagnostic then says so. A
+/// plan that was searched is not lost because its graph is too large for `option`.
+template <class Work>
+void within_budget(const char* option, const AnalysisOptions& options, const Problem& problem,
+                   Analysis& analysis, const Work& work) {
+  const std::shared_ptr<SimulationBudget>& budget = problem.machines->budget;
+  try {
+    if (budget && budget->over()) throw sim::Stopped();
+    work();
+  } catch (const io::InputError& error) {
+    if (!options.plan.empty()) throw;
+    analysis.diagnostics.push_back(fmt::format("{} was left out: {}", option, error.what()));
+  } catch (const sim::Stopped&) {
+    analysis.diagnostics.push_back(fmt::format(
+        "{} was left out: {}", option,
+        budget->interrupted() ? "interrupted"
+                              : "it takes longer than the budget; give a larger --budget"));
+  }
+}
+
+}  // namespace
+
+Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
+                 const Found& found) {
+  Analysis analysis;
+  analysis.plan = found.plan;
+  if (search.optimises && options.plan.empty()) polish(options, problem, found, analysis);
+  if (options.robust) {
+    within_budget("--robust", options, problem, analysis,
+                  [&] { make_robust(options, problem, search, found, analysis); });
+  }
+  if (options.explain) {
+    within_budget("--explain", options, problem, analysis,
+                  [&] { analysis.explanation = explain(problem, analysis.plan); });
+  }
+  if (!options.compare.empty()) {
+    within_budget("--compare", options, problem, analysis, [&] {
+      analysis.comparison = compare_plans(
+          problem, analysis.plan,
+          read_plan(options.compare, problem, analysis.plan.plan.strategy, options.order));
+    });
+  }
+  return analysis;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/analysis/compare.hpp"
+#include "planner/analysis/explain.hpp"
+#include "planner/analysis/robust.hpp"
+#include "planner/baselines/baselines.hpp"
+#include "planner/search/passes/runner.hpp"
+#include "plans/plan_file.hpp"
+
+/// What hipress-plan does with a plan once it has one: passes, and what is asked about it.
+namespace hipress::planner {
+
+inline constexpr double kPassAllowance = 0.25;  ///< of the budget, beside what a search left of it
+
+struct AnalysisOptions {
+  std::string disabled_passes;  ///< with commas
+  bool list_passes = false;
+  bool explain = false;
+  std::string compare;  ///< a plan file or name; empty: not asked for
+  std::string plan;     ///< instead of a search; empty: search
+  bool robust = false;
+  std::string jitter;  ///< empty: none
+  std::optional<double> bandwidth_uncertainty;
+  std::optional<std::uint32_t> replicas;
+  /// That given plans are looked at under; none: the one that they say, else ready.
+  std::optional<sim::TransferOrder> order;
+
+  bool any() const { return explain || robust || !compare.empty() || !plan.empty(); }
+};
+
+/// Refuses what contradicts itself (io::InputError), and warns of what has no effect.
+void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search);
+
+/// The passes' names and what each leaves better.
+void print_passes(std::ostream& out);
+
+/// A plan file, or a plan's name, for the problem; the topology is the one that a plan YAML says,
+/// else `strategy`; io::InputError if that is "best". Its transfer order is `order` if given, else
+/// the one that a plan YAML says, else ready.
+TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
+                    const std::string& strategy, std::optional<sim::TransferOrder> order);
+
+/// What the search itself may spend: with --robust half, since more searches follow.
+Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);
+
+/// What was found out, as far as it was asked for.
+struct Analysis {
+  TimedPlan plan;  ///< after the passes, or the robust one
+  std::vector<std::string> diagnostics;
+  std::vector<PassReport> passes;
+  std::optional<RobustChoice> robust;
+  std::optional<Explanation> explanation;
+  std::optional<PlanComparison> comparison;
+  std::optional<plans::DenseFallback> dense;  ///< of plans that gather sparse messages
+};
+
+/// What a search left: its plan, and the budget that it used.
+struct Found {
+  TimedPlan plan;
+  double search_s = 0;
+  std::int64_t evaluations = 0;
+  const std::vector<SearchResult::Finalist>& finalists;
+  const std::vector<Baseline>& baselines;
+  Rivals rivals = {};  ///< of the passes
+};
+
+Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
+                 const Found& found);
+
+void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
+                    const Analysis& analysis);
+
+/// Adds "passes", and what else there is of "dense", "robust", "explain" and "compare".
+void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis);
+
+}  // namespace hipress::planner

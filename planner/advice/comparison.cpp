@@ -1,0 +1,214 @@
+#include "planner/advice/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "costs/all_reduce.hpp"
+#include "io/quantity.hpp"
+#include "planner/search/timeline_search.hpp"
+#include "planner/timing/forecast.hpp"
+#include "sim/parallel.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// Replaces the contender if this one is faster, or there is none.
+void keep_faster(std::optional<Contender>& kept, Contender contender) {
+  if (kept && kept->plan.iteration_s <= contender.plan.iteration_s) return;
+  kept = std::move(contender);
+}
+
+Contender contender_of(const Baseline& baseline, const Problem& problem) {
+  return {.name = std::string(baseline.name),
+          .plan = {baseline.plan, baseline.transfer_order, *baseline.iteration_s},
+          .machines = problem.machines};
+}
+
+}  // namespace
+
+Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
+  const Machines& machines = *problem.machines;
+  const auto start = std::chrono::steady_clock::now();
+  const AffordableTime time =
+      affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
+  const std::chrono::duration<double> once = std::chrono::steady_clock::now() - start;
+  // The intervals of the plan and of its best rival say more than the last baselines, or a pass:
+  // each takes two simulations, and the rival's may take as long again. On a machine that others
+  // use, all that takes a multiple of what it took once.
+  constexpr double kLeast_s = 3;
+  if (machines.budget) machines.budget->reserve(std::max(kLeast_s, 8 * once.count()));
+  Comparison comparison = {.planned_s = time.iteration_s,
+                           .baselines = simulate_baselines(problem, machines),
+                           .spread = costs::spread_of(machines.profile)};
+  if (!time.diagnostic.empty()) found.diagnostics.push_back("this plan: " + time.diagnostic);
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.diagnostic.empty()) {
+      found.diagnostics.push_back(fmt::format("{}: {}", baseline.name, baseline.diagnostic));
+    }
+  }
+  if (!costs::AllReduceCosts(machines.profile).diagnostic(problem.nodes).empty()) {
+    comparison.all_reduce_diagnostic = machines.profile.all_reduce.empty()
+                                           ? "all-reduce not measured: an ideal ring"
+                                           : "all-reduce of so many nodes not measured: estimated";
+  }
+  return comparison;
+}
+
+SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
+  Problem raw = problem;
+  raw.algorithms.clear();
+  raw.choices = nullptr;
+  raw.limits = limits;
+  raw.limits.progress = {};
+  SearchResult found = search_timeline(raw);
+  found.plan = in_one_strategy(std::move(found.plan));
+  return found;
+}
+
+void consider_uncompressed(const Problem& problem, const SearchResult& found,
+                           Comparison& comparison) {
+  const auto consider = [&](Contender contender) {
+    const TimedPlan& plan = contender.plan;
+    const bool faster = !comparison.raw || plan.iteration_s < comparison.raw->iteration_s;
+    if (faster && may_be_plan(problem, plan.plan)) comparison.raw = plan;
+    keep_faster(comparison.uncompressed, std::move(contender));
+  };
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s || compresses(problem.model, baseline.plan)) continue;
+    consider(contender_of(baseline, problem));
+  }
+  const AffordableTime time =
+      affordable_iteration(problem.model, found.plan, *problem.machines, found.transfer_order);
+  if (!time.iteration_s) return;
+  consider({.name = {},
+            .plan = {found.plan, found.transfer_order, *time.iteration_s},
+            .machines = problem.machines});
+}
+
+void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                         Comparison& comparison) {
+  if (compresses(problem.model, plan.plan)) {
+    keep_faster(comparison.compressed, {.name = {}, .plan = plan, .machines = problem.machines});
+  }
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.iteration_s || !compresses(problem.model, baseline.plan)) continue;
+    if (!allows(problem, baseline.plan)) continue;
+    const bool may_be = may_be_plan(problem, baseline.plan);
+    keep_faster(may_be ? comparison.compressed : comparison.elsewhere,
+                contender_of(baseline, given));
+  }
+}
+
+void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found) {
+  if (!comparison.planned_s) return;
+  const auto take = [&](const TimedPlan& plan, const std::string& name) {
+    found.diagnostics.push_back(
+        fmt::format("the plan is {}, which the search did not improve on", name));
+    found.plan = plan.plan;
+    found.transfer_order = plan.transfer_order;
+    comparison.planned_s = plan.iteration_s;
+  };
+  if (const Baseline* faster =
+          faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
+    take(contender_of(*faster, problem).plan, fmt::format("baseline {}", faster->name));
+  }
+  const std::optional<TimedPlan>& raw = comparison.raw;
+  if (raw && raw->iteration_s < *comparison.planned_s && may_be_plan(problem, raw->plan)) {
+    take(*raw, "the best plan without compression");
+  }
+}
+
+void add_responses_of_rivals(const Problem& problem, const Problem& given, Comparison& comparison) {
+  std::vector<Baseline*> rivals;
+  for (Baseline& baseline : comparison.baselines) {
+    if (baseline.iteration_s && may_be_plan(problem, baseline.plan)) rivals.push_back(&baseline);
+  }
+  sim::run_parallel(rivals.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+    Baseline& rival = *rivals[i];
+    rival.response = forecast(problem.model, rival.plan, rival.transfer_order, rival.iteration_s,
+                              *given.machines);
+  });
+}
+
+namespace {
+
+/// It may be the plan, and compresses nothing where the plan compresses nothing.
+bool is_rival(const Problem& problem, const casync::Plan& plan, const Baseline& baseline) {
+  return baseline.iteration_s && may_be_plan(problem, baseline.plan) &&
+         (compresses(problem.model, plan) || !compresses(problem.model, baseline.plan));
+}
+
+}  // namespace
+
+Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {
+  Rivals rivals;
+  const std::optional<TimedPlan>& raw = comparison.raw;
+  if (raw && may_be_plan(problem, raw->plan)) rivals.uncompressed = &*raw;
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!is_rival(problem, plan, baseline)) continue;
+    TimedPlan& rival = rivals.others.emplace_back(
+        TimedPlan{baseline.plan, baseline.transfer_order, *baseline.iteration_s});
+    if (baseline.response) {
+      rival.upper_s = sim::interval(*baseline.response, comparison.spread).p90_s;
+    }
+  }
+  return rivals;
+}
+
+std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
+                            const Comparison& comparison) {
+  if (!comparison.planned) return "";
+  constexpr double kNothing = 1e-6;
+  const double planned_s = sim::interval(*comparison.planned, comparison.spread).p90_s;
+  const Baseline* lowest = nullptr;
+  double lowest_s = planned_s * (1 - kNothing);
+  for (const Baseline& baseline : comparison.baselines) {
+    if (!baseline.response || !is_rival(problem, plan, baseline)) continue;
+    const double upper_s = sim::interval(*baseline.response, comparison.spread).p90_s;
+    if (upper_s >= lowest_s) continue;
+    lowest_s = upper_s;
+    lowest = &baseline;
+  }
+  if (lowest == nullptr) return "";
+  return fmt::format(
+      "baseline {} has a lower 90th percentile ({}, this plan {}) with a median of {} (this plan "
+      "{}, "
+      "and the median decides)",
+      lowest->name, io::format_duration(lowest_s), io::format_duration(planned_s),
+      io::format_duration(*lowest->iteration_s), io::format_duration(*comparison.planned_s));
+}
+
+void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                   Comparison& comparison) {
+  struct Wanted {
+    const casync::Plan* plan;
+    sim::TransferOrder order;
+    std::optional<double> iteration_s;
+    const Machines* machines;
+    std::optional<sim::Response>* response;
+  };
+  std::vector<Wanted> all = {{&plan.plan, plan.transfer_order, comparison.planned_s,
+                              problem.machines, &comparison.planned}};
+  for (std::optional<Contender>* contender :
+       {&comparison.uncompressed, &comparison.compressed, &comparison.elsewhere}) {
+    if (!*contender) continue;
+    const TimedPlan& timed = (*contender)->plan;
+    all.push_back({&timed.plan, timed.transfer_order, timed.iteration_s, (*contender)->machines,
+                   &(*contender)->response});
+  }
+  for (Baseline& baseline : comparison.baselines) {
+    if (baseline.response) continue;
+    all.push_back({&baseline.plan, baseline.transfer_order, baseline.iteration_s, given.machines,
+                   &baseline.response});
+  }
+  if (given.machines->budget) given.machines->budget->reserve(0);
+  sim::run_parallel(all.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
+    const Wanted& wanted = all[i];
+    *wanted.response =
+        forecast(problem.model, *wanted.plan, wanted.order, wanted.iteration_s, *wanted.machines);
+  });
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,192 @@
+#include "tools/frame.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+#include "io/environment.hpp"
+#include "io/error.hpp"
+#include "io/interrupts.hpp"
+#include "io/utf8.hpp"
+#include "io/version.hpp"
+
+namespace hipress::tools {
+namespace {
+
+// Exit statuses that scripts rely on.
+constexpr int kDone = 0;
+constexpr int kRunFailed = 1;
+constexpr int kRequestWrong = 2;
+constexpr int kUnmet = 3;
+
+void log_to_stderr(const std::string& name) {
+  const auto mode = io::no_color() ? spdlog::color_mode::never : spdlog::color_mode::automatic;
+  auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode);
+  auto logger = std::make_shared<spdlog::logger>(name, std::move(sink));
+  logger->set_pattern("%n: %^%l%$: %v");
+  spdlog::set_default_logger(std::move(logger));
+}
+
+int complain(const ToolInfo& info, std::string_view message, int status) {
+  std::cout.flush();  // results before the complaint where both go to one terminal
+  // Whoever wrote the message may have left a name in it as it was given.
+  std::cerr << info.name << ": " << io::printable(message, "\n\t") << std::endl;
+  return status;
+}
+
+/// Results that did not arrive (a full disk) are a failed run.
+int finish(const ToolInfo& info, int status) {
+  std::cout.flush();
+  if (!std::cout || std::fflush(stdout) != 0) {
+    return complain(info, "the results could not be written to standard output", kRunFailed);
+  }
+  return status;
+}
+
+int run_and_report(const ToolInfo& info, const std::function<int()>& run) {
+  try {
+    return finish(info, run());
+  } catch (const io::Unmet& error) {
+    return complain(info, error.what(), kUnmet);
+  } catch (const io::InputError& error) {
+    return complain(info, error.what(), kRequestWrong);
+  } catch (const std::invalid_argument& error) {
+    // How libraries that read no files refuse an unknown name or an impossible value.
+    return complain(info, error.what(), kRequestWrong);
+  } catch (const std::exception& error) {
+    return complain(info, io::describe(error), kRunFailed);
+  }
+}
+
+/// Declares the options, takes the command line apart and does the work.
+int parse_and_run(int argc, char** argv, const ToolInfo& info,
+                  const std::function<void(CLI::App&)>& declare, const std::function<int()>& run) {
+  // CLI11 prints the description first, so help opens with the example.
+  CLI::App app(fmt::format("Example:\n  {}\n\n{}", info.example, info.purpose), info.name);
+  app.set_version_flag("--version", info.name + " " + io::version());
+  declare(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help_or_version) {
+    return app.exit(help_or_version) == 0 ? kDone : kRunFailed;
+  } catch (const CLI::ParseError& error) {
+    throw io::InputError(fmt::format("{} (see {} --help)", error.what(), info.name));
+  }
+  return run();
+}
+
+/// Writes to stderr without allocating memory, of which there may be none.
+void say(std::string_view text) noexcept {
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::array<char, 32> tool_name{};  ///< for errors that end the process at once
+
+void say_and_end(const char* what, const char* advice = nullptr) noexcept {
+  say(tool_name.data());
+  say(": ");
+  say(what);
+  if (advice) {
+    say(": ");
+    say(advice);
+  }
+  say("\n");
+  io::abandon_work();
+  ::_exit(kRunFailed);
+}
+
+/// Instead of abort(): an exception that no one catches, on a thread or where none may be thrown,
+/// is a failed run that says why.
+[[noreturn]] void on_terminate() noexcept {
+  static std::atomic_flag entered;
+  while (entered.test_and_set()) ::pause();  // another thread is about to end the process
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    say_and_end(io::remedy(ENOMEM));
+  } catch (const std::system_error& error) {
+    say_and_end(error.what(), io::remedy(error.code().value()));
+  } catch (const std::exception& error) {
+    say_and_end(error.what());
+  } catch (...) {
+  }
+  // An error that is still on its way to its handler cannot be looked at. Threads that are not
+  // joined because the next one could not be started are the most common case.
+  say_and_end(
+      "ended by an error that could not be handled",
+      "where threads or memory may have run out, raise their limits (ulimit -u, ulimit -v), "
+      "or try fewer threads or ranks");
+  ::_exit(kRunFailed);
+}
+
+void handle_terminate(const std::string& name) {
+  name.copy(tool_name.data(), tool_name.size() - 1);
+  std::set_terminate(on_terminate);
+}
+
+}  // namespace
+
+int run_tool(int argc, char** argv, const ToolInfo& info,
+             const std::function<void(CLI::App&)>& declare, const std::function<int()>& run) {
+  const auto work = [&] {
+    handle_terminate(info.name);
+    log_to_stderr(info.name);
+    io::handle_interrupts();
+    // A limit of file sizes becomes an error of the file that meets it.
+    std::signal(SIGXFSZ, SIG_IGN);
+    return parse_and_run(argc, argv, info, declare, run);
+  };
+  return run_and_report(info, work);
+}
+
+CLI::Validator count_from(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](const std::string& text) {
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    // CLI11 would read a leading 0 as octal.
+    const bool decimal = text == "0" || !text.starts_with('0');
+    if (error == std::errc() && stop == end && decimal && value >= least && value <= most) {
+      return std::string();
+    }
+    return fmt::format("must be a whole number from {} to {}, got {}", least, most,
+                       io::quote(text));
+  };
+  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
+}
+
+CLI::Validator file_name() {
+  const auto check = [](const std::string& text) {
+    return std::string(text.empty() ? "the name of a file must not be empty" : "");
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator number_from(double least, double most) {
+  const auto check = [least, most](const std::string& text) {
+    double value = 0;
+    // What is not a number compares as false.
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
+      return std::string();
+    }
+    return fmt::format("must be a number from {} to {}, got '{}'", least, most, text);
+  };
+  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
+}
+
+}  // namespace hipress::tools

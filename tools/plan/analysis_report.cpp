@@ -1,0 +1,299 @@
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "io/quantity.hpp"
+#include "planner/advice/analysis.hpp"
+#include "planner/analysis/worth.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kManyRows = 40;  // from which a table is summarised first
+
+/// "+1.2ms", "-30us".
+std::string difference(double seconds) {
+  return (seconds > 0 ? "+" : "-") + io::format_duration(std::abs(seconds), 3);
+}
+
+std::string percent(double value, double of) {
+  return of > 0 ? fmt::format("{:+.1f} %", 100 * (value / of - 1)) : "";
+}
+
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+/// The length of the longest text, at least that of `title`.
+template <class Rows, class Text>
+std::size_t width_of(std::string_view title, const Rows& rows, const Text& text) {
+  std::size_t width = title.size();
+  for (const auto& row : rows) width = std::max(width, std::string(text(row)).size());
+  return width;
+}
+
+// ---- passes ----
+
+void print_passes_run(std::ostream& out, const Analysis& analysis) {
+  for (const PassReport& pass : analysis.passes) {
+    if (!pass.changed) continue;
+    fmt::print(out, "  pass {}: {} -> {}, in {}\n", pass.name,
+               io::format_duration(pass.iteration_before_s),
+               io::format_duration(pass.iteration_after_s), io::format_duration(pass.seconds, 2));
+  }
+}
+
+Json json_of(const std::vector<PassReport>& passes) {
+  Json list = Json::array();
+  for (const PassReport& pass : passes) {
+    list.push_back({{"name", pass.name},
+                    {"s", pass.seconds},
+                    {"iteration_before_s", pass.iteration_before_s},
+                    {"iteration_after_s", pass.iteration_after_s},
+                    {"changed", pass.changed}});
+  }
+  return list;
+}
+
+// ---- robust ----
+
+void print_robust(std::ostream& out, const RobustChoice& choice) {
+  fmt::print(out, "\niteration under uncertainty, best 90th percentile first:\n");
+  std::vector<const RobustCandidate*> order;
+  for (const RobustCandidate& candidate : choice.candidates) order.push_back(&candidate);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return std::pair(-static_cast<std::int64_t>(a->spread.replicas), a->spread.p90_s) <
+           std::pair(-static_cast<std::int64_t>(b->spread.replicas), b->spread.p90_s);
+  });
+  const std::size_t width = width_of("plan", order, [](const auto* c) { return c->name; });
+  fmt::print(out, "  {:<{}}{:>10}{:>12}{:>12}{:>12}\n", "plan", width, "replicas", "mean", "p50",
+             "p90");
+  for (const RobustCandidate* candidate : order) {
+    const Spread& spread = candidate->spread;
+    fmt::print(out, "  {:<{}}{:>10}{:>12}{:>12}{:>12}{}\n", candidate->name, width, spread.replicas,
+               io::format_duration(spread.mean_s), io::format_duration(spread.p50_s),
+               io::format_duration(spread.p90_s),
+               candidate == &choice.candidates[choice.best] ? "  chosen" : "");
+  }
+}
+
+Json json_of(const RobustChoice& choice) {
+  const auto spread = [](const RobustCandidate& candidate) {
+    return Json{{"name", candidate.name},
+                {"replicas", candidate.spread.replicas},
+                {"mean_s", candidate.spread.mean_s},
+                {"p50_s", candidate.spread.p50_s},
+                {"p90_s", candidate.spread.p90_s}};
+  };
+  Json candidates = Json::array();
+  for (const RobustCandidate& candidate : choice.candidates)
+    candidates.push_back(spread(candidate));
+  return {{"nominal", spread(choice.candidates.front())},
+          {"robust", spread(choice.candidates[choice.best])},
+          {"candidates", candidates}};
+}
+
+// ---- explanation ----
+
+/// "9 onebit, K = 16; 3 raw, K = 1"
+std::string describe_options(const SizeClass& size) {
+  std::string text;
+  for (const auto& [option, count] : size.options) {
+    text += fmt::format("{}{} × {}", text.empty() ? "" : "; ", count, option);
+  }
+  return text;
+}
+
+void print_classes(std::ostream& out, const std::vector<SizeClass>& classes) {
+  fmt::print(out, "\n  {:>12}{:>8}{:>10}{:>8}  options\n", "elements", "count", "critical",
+             "hidden");
+  for (const SizeClass& size : classes) {
+    fmt::print(out, "  {:>12}{:>8}{:>10}{:>8}  {}\n", size.elements, size.count, size.critical,
+               size.hidden, describe_options(size));
+  }
+}
+
+/// Why a change can be worth less than nothing, where one is.
+void print_why_negative(std::ostream& out, bool estimated) {
+  fmt::print(
+      out,
+      "  Negative: the iteration would be shorter with it. The search is a heuristic, which "
+      "does not try every change{}.\n",
+      estimated ? "; and these differences are of network port, on which no plan is chosen" : "");
+}
+
+void print_explanation(std::ostream& out, const models::Model& model,
+                       const Explanation& explanation) {
+  fmt::print(out, "\nmemory per node: residuals {}, message buffers {}\n",
+             io::format_amount(explanation.memory.residual_bytes),
+             io::format_amount(explanation.memory.buffer_bytes));
+  fmt::print(out, "why, gradients whose decision is worth most first{}:\n",
+             explanation.estimated ? " (costs of runner-ups are of network port)" : "");
+  if (explanation.rows.size() > kManyRows) print_classes(out, explanation.classes);
+  const auto rows = by_worth(explanation.rows, &GradientRow::runner_up_cost_s);
+  const auto name = [&](const GradientRow* row) { return model.gradients[row->gradient].name; };
+  const auto other = [](const GradientRow* row) { return row->runner_up.value_or("none"); };
+  const auto option = [](const GradientRow* row) { return row->option; };
+  const std::size_t names = width_of("gradient", rows, name) + 1;
+  const std::size_t options = width_of("option", rows, option) + 2;
+  const std::size_t others = width_of("runner-up", rows, other) + 1;
+  if (!rows.empty()) {
+    fmt::print(out, "\n  {:<{}}{:>11}{:>11}{:>11}  {:<{}}{:<{}}{:>10}  why\n", "gradient", names,
+               "elements", "ready", "done", "option", options, "runner-up", others, "it costs");
+  }
+  for (const GradientRow* row : rows) {
+    const std::string cost = row->runner_up_cost_s ? difference(*row->runner_up_cost_s)
+                             : row->runner_up      ? "unknown"
+                                                   : "";
+    fmt::print(out, "  {:<{}}{:>11}{:>11}{:>11}  {:<{}}{:<{}}{:>10}  {}\n", name(row), names,
+               model.gradients[row->gradient].elements, io::format_duration(row->ready_s),
+               io::format_duration(row->done_s), row->option, options, other(row), others, cost,
+               row->why());
+  }
+  if (const std::size_t left = explanation.rows.size() - rows.size(); left > 0) {
+    fmt::print(out, "  {}{} gradient{}, whose runner-up would take as long\n", left,
+               rows.empty() ? "" : " more", left == 1 ? "" : "s");
+  }
+  if (has_negative(explanation.rows, &GradientRow::runner_up_cost_s)) {
+    print_why_negative(out, explanation.estimated);
+  }
+}
+
+Json json_of(const models::Model& model, const Explanation& explanation) {
+  Json rows = Json::array();
+  for (const GradientRow& row : explanation.rows) {
+    const models::Gradient& gradient = model.gradients[row.gradient];
+    rows.push_back({{"name", gradient.name},
+                    {"elements", gradient.elements},
+                    {"ready_s", row.ready_s},
+                    {"done_s", row.done_s},
+                    {"on_critical_path_s", row.on_path_s},
+                    {"option", row.option},
+                    {"runner_up", row.runner_up ? Json(*row.runner_up) : Json(nullptr)},
+                    {"runner_up_cost_s", number_or_null(row.runner_up_cost_s)},
+                    {"why", row.why()}});
+  }
+  return {{"residual_bytes_per_node", explanation.memory.residual_bytes},
+          {"buffer_bytes_per_node", explanation.memory.buffer_bytes},
+          {"runner_up_costs_on_network_port", explanation.estimated},
+          {"gradients", rows}};
+}
+
+// ---- comparison ----
+
+struct Figure {
+  std::string_view name;
+  std::string (*say)(const PlanFigures& figures);
+  double (*value)(const PlanFigures& figures);
+};
+constexpr Figure kFigures[] = {
+    {"iteration", [](const PlanFigures& f) { return io::format_duration(f.iteration_s); },
+     [](const PlanFigures& f) { return f.iteration_s; }},
+    {"exposed communication", [](const PlanFigures& f) { return io::format_duration(f.exposed_s); },
+     [](const PlanFigures& f) { return f.exposed_s; }},
+    {"sent per node", [](const PlanFigures& f) { return io::format_amount(f.bytes_per_node); },
+     [](const PlanFigures& f) { return static_cast<double>(f.bytes_per_node); }},
+    {"compressed gradients", [](const PlanFigures& f) { return std::to_string(f.compressed); },
+     [](const PlanFigures& f) { return static_cast<double>(f.compressed); }},
+    {"residuals per node",
+     [](const PlanFigures& f) { return io::format_amount(f.memory.residual_bytes); },
+     [](const PlanFigures& f) { return static_cast<double>(f.memory.residual_bytes); }},
+    {"message buffers per node",
+     [](const PlanFigures& f) { return io::format_amount(f.memory.buffer_bytes); },
+     [](const PlanFigures& f) { return static_cast<double>(f.memory.buffer_bytes); }},
+};
+
+void print_comparison(std::ostream& out, const std::string& first, const std::string& second,
+                      const PlanComparison& comparison) {
+  fmt::print(out, "\n{:<26}{:>20}{:>20}{:>12}\n", "", first, second, "change");
+  for (const Figure& figure : kFigures) {
+    fmt::print(out, "{:<26}{:>20}{:>20}{:>12}\n", figure.name, figure.say(comparison.first),
+               figure.say(comparison.second),
+               percent(figure.value(comparison.second), figure.value(comparison.first)));
+  }
+  if (comparison.differences.empty()) {
+    fmt::print(out, "\nthe plans decide the same\n");
+    return;
+  }
+  const auto rows = by_worth(comparison.differences, &Difference::alone_s);
+  fmt::print(out, "\n{} differences; what each alone would add to the iteration of {}{}:\n",
+             comparison.differences.size(), first,
+             comparison.estimated ? " (gradients: on network port)" : "");
+  const std::size_t what =
+      width_of("difference", rows, [](const Difference* d) { return d->what; }) + 2;
+  const std::size_t from = width_of(first, rows, [](const Difference* d) { return d->first; }) + 2;
+  const std::size_t to = width_of(second, rows, [](const Difference* d) { return d->second; }) + 1;
+  if (!rows.empty()) {
+    fmt::print(out, "  {:<{}}{:<{}}{:<{}}{:>10}\n", "difference", what, first, from, second, to,
+               "alone");
+  }
+  for (const Difference* row : rows) {
+    fmt::print(out, "  {:<{}}{:<{}}{:<{}}{:>10}\n", row->what, what, row->first, from, row->second,
+               to, row->alone_s ? difference(*row->alone_s) : "unknown");
+  }
+  if (const std::size_t left = comparison.differences.size() - rows.size(); left > 0) {
+    fmt::print(out, "  {}{} that alone change{} nothing\n", left, rows.empty() ? "" : " more",
+               left == 1 ? "s" : "");
+  }
+  if (has_negative(comparison.differences, &Difference::alone_s)) {
+    print_why_negative(out, comparison.estimated);
+  }
+}
+
+Json json_of(const PlanFigures& figures) {
+  return {{"iteration_s", figures.iteration_s},
+          {"exposed_communication_s", figures.exposed_s},
+          {"bytes_sent_per_node", figures.bytes_per_node},
+          {"compressed", figures.compressed},
+          {"residual_bytes_per_node", figures.memory.residual_bytes},
+          {"buffer_bytes_per_node", figures.memory.buffer_bytes}};
+}
+
+Json json_of(const PlanComparison& comparison) {
+  Json differences = Json::array();
+  for (const Difference& row : comparison.differences) {
+    differences.push_back({{"what", row.what},
+                           {"first", row.first},
+                           {"second", row.second},
+                           {"alone_s", number_or_null(row.alone_s)}});
+  }
+  return {{"first", json_of(comparison.first)},
+          {"second", json_of(comparison.second)},
+          {"worth_on_network_port", comparison.estimated},
+          {"differences", differences}};
+}
+
+}  // namespace
+
+void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
+                    const Analysis& analysis) {
+  print_passes_run(out, analysis);
+  if (const auto& dense = analysis.dense) {
+    fmt::print(out, "above density {:.3g}, {} in {} partitions is faster (try it with {})\n",
+               dense->above, dense->algorithm == "none" ? "raw" : dense->algorithm,
+               dense->partitions, "hipress-sim --density");
+  }
+  if (analysis.robust) print_robust(out, *analysis.robust);
+  if (analysis.explanation) print_explanation(out, problem.model, *analysis.explanation);
+  if (analysis.comparison) {
+    print_comparison(out, options.plan.empty() ? "this plan" : options.plan, options.compare,
+                     *analysis.comparison);
+  }
+}
+
+void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis) {
+  report["passes"] = json_of(analysis.passes);
+  if (const auto& dense = analysis.dense) {
+    report["dense"] = {
+        {"above", dense->above}, {"algorithm", dense->algorithm}, {"K", dense->partitions}};
+  }
+  if (analysis.robust) report["robust"] = json_of(*analysis.robust);
+  if (analysis.explanation) report["explain"] = json_of(problem.model, *analysis.explanation);
+  if (analysis.comparison) report["compare"] = json_of(*analysis.comparison);
+}
+
+}  // namespace hipress::planner

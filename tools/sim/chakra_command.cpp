@@ -1,0 +1,142 @@
+#include "tools/sim/chakra_command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <spdlog/spdlog.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "costs/description.hpp"
+#include "costs/machine_options.hpp"
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "io/utf8.hpp"
+#include "sim/simulator.hpp"
+#include "tools/frame.hpp"
+#include "tools/options/shared.hpp"
+#include "traces/chakra_graph.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ChakraOptions {
+  std::string folder;
+  costs::MachineOptions machines;
+  std::string network;         ///< empty: as exported
+  std::string transfer_order;  ///< likewise
+  bool json = false;
+};
+
+void declare_options(CLI::App& app, ChakraOptions& options) {
+  app.add_option("--chakra", options.folder, "Folder that hipress-sim --export-chakra wrote")
+      ->required()
+      ->check(tools::file_name());
+  tools::declare(app, options.machines,
+                 fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
+  app.add_option("--network", options.network, "port or fair (default: as exported)");
+  app.add_option("--transfer-order", options.transfer_order,
+                 "ready or need (default: as exported)");
+  app.add_flag("--json", options.json, "Print one JSON object instead of the report");
+}
+
+costs::LoadedMachines load_machines(const ChakraOptions& options,
+                                    const traces::ChakraGraph& exported) {
+  costs::LoadedMachines machines =
+      costs::load(options.machines, exported.graph.nodes, exported.graph.nodes);
+  for (const std::string& diagnostic : machines.diagnostics) spdlog::info("{}", diagnostic);
+  for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);
+  const costs::Cluster& cluster = machines.cluster;
+  if (cluster.gpus_per_node != exported.gpus_per_node) {
+    throw io::InputError(fmt::format(
+        "{}: the graph is of nodes of {} GPUs, the cluster's have {}: give the cluster that it was "
+        "exported for (--cluster, --gpus-per-node)",
+        options.folder, exported.gpus_per_node, cluster.gpus_per_node));
+  }
+  if (exported.profile != machines.profile.name) {
+    spdlog::info("the graph was exported with the costs of profile {}, and is simulated with {}'s",
+                 io::quote(exported.profile), io::quote(machines.profile.name));
+  }
+  return machines;
+}
+
+Result simulate_again(const ChakraOptions& options, const traces::ChakraGraph& exported,
+                      const costs::LoadedMachines& machines) {
+  std::vector<casync::Algorithm> algorithms;
+  for (const std::string& name : exported.algorithms) {
+    algorithms.push_back({.name = name, .encoded_bytes = {}});
+  }
+  const auto chosen = [](const std::string& asked, const std::string& otherwise) {
+    return asked.empty() ? otherwise : asked;
+  };
+  return simulate(exported.graph, TaskCosts(machines.profile, algorithms), machines.cluster,
+                  {.network = parse_network(chosen(options.network, exported.network)),
+                   .transfer_order = parse_transfer_order(
+                       chosen(options.transfer_order, exported.transfer_order)),
+                   .record_timeline = true});
+}
+
+void print_json(const traces::ChakraGraph& exported, const Result& result, bool same) {
+  const Json report = {
+      {"model", io::printable(exported.model)},
+      {"plan", io::printable(exported.plan)},
+      {"nodes", exported.graph.nodes},
+      {"tasks", exported.graph.tasks()},
+      {"iteration_s", casync::to_seconds(result.iteration)},
+      {"compute_s", casync::to_seconds(result.compute)},
+      {"exposed_communication_s", casync::to_seconds(result.iteration - result.compute)},
+      {"iteration_ps", result.iteration.count()},
+      {"exported_iteration_ps", exported.iteration.count()},
+      {"every_task_as_exported", same},
+      {"bytes_sent_per_node", result.bytes_sent}};
+  std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+void print_report(const traces::ChakraGraph& exported, const Result& result, bool same) {
+  const auto time = [](Picoseconds value) {
+    return io::format_duration(casync::to_seconds(value));
+  };
+  fmt::print(std::cout, "{}, {}, {} tasks\n", io::printable(exported.model),
+             io::printable(exported.plan), exported.graph.tasks());
+  fmt::print(std::cout, "iteration              {}\n", time(result.iteration));
+  fmt::print(std::cout, "compute                {}\n", time(result.compute));
+  fmt::print(std::cout, "exposed communication  {}\n", time(result.iteration - result.compute));
+  fmt::print(std::cout, "{}\n",
+             same ? std::string("every task starts and ends as exported, to the picosecond")
+                  : fmt::format("exported with an iteration of {}", time(exported.iteration)));
+}
+
+int run(const ChakraOptions& options) {
+  const traces::ChakraGraph exported = traces::read_chakra_graph(options.folder);
+  const costs::LoadedMachines machines = load_machines(options, exported);
+  const Result result = simulate_again(options, exported, machines);
+  const bool same = result.timeline.start == exported.timeline.start &&
+                    result.timeline.end == exported.timeline.end;
+  if (options.json) {
+    print_json(exported, result, same);
+  } else {
+    print_report(exported, result, same);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_chakra_command(int argc, char** argv) {
+  ChakraOptions options;
+  const tools::ToolInfo info = {
+      .name = "hipress-sim",
+      .purpose =
+          "Simulates the graph that hipress-sim --export-chakra wrote, on the same machines "
+          "or others.",
+      .example = "hipress-sim --chakra graph/ --profile sosp21"};
+  return tools::run_tool(
+      argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },
+      [&] { return run(options); });
+}
+
+}  // namespace hipress::sim

@@ -1,0 +1,289 @@
+#include "tools/sim/report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "costs/description.hpp"
+#include "io/quantity.hpp"
+#include "sim/critical_path.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using casync::Kind;
+using casync::TaskId;
+
+std::string duration(Picoseconds time) {
+  const std::string text = io::format_duration(casync::to_seconds(std::chrono::abs(time)));
+  return time.count() < 0 ? "-" + text : text;
+}
+
+double share_of(Picoseconds part, Picoseconds whole) {
+  return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count())
+                           : 0.0;
+}
+
+void line(std::ostream& out, std::string_view label, const std::string& value) {
+  fmt::print(out, "{:<24}{}\n", label, value);
+}
+
+/// "Send 8.1ms (71.0 %), on the wire 0.4ms (3.5 %)": where the path goes between `begin` and its
+/// end.
+std::string describe_path(const Prediction& prediction, Picoseconds begin) {
+  const PathTimes times =
+      path_times(prediction.graph, prediction.result.timeline, prediction.critical_path, begin);
+  const Picoseconds length = prediction.result.iteration - begin;
+  std::string text;
+  const auto add = [&](std::string_view what, Picoseconds time) {
+    if (time.count() == 0) return;
+    text += fmt::format("{}{} {} ({:.1f} %)", text.empty() ? "" : ", ", what, duration(time),
+                        100 * share_of(time, length));
+  };
+  for (std::size_t kind = 0; kind < times.by_kind.size(); ++kind) {
+    add(casync::to_string(static_cast<Kind>(kind)), times.by_kind[kind]);
+  }
+  add("on the wire", times.wire);
+  return text.empty() ? "none, nothing takes time" : text;
+}
+
+/// Steps of the critical path that are shown as one: those of one kind and gradient, since a path
+/// goes through the partitions and hops of a gradient one after the other; all of Backward is one.
+struct Stretch {
+  Kind kind = Kind::kForward;
+  TaskId first = 0;
+  TaskId last = 0;
+  std::int64_t steps = 0;
+  Picoseconds time{};
+  bool travels = false;  // from node to node
+};
+
+std::vector<Stretch> stretches_of(const Prediction& prediction) {
+  const traces::Timeline& times = prediction.result.timeline;
+  std::map<std::pair<Kind, std::uint32_t>, Stretch> stretches;
+  for (const TaskId id : prediction.critical_path) {
+    const casync::Task& task = prediction.graph[id];
+    if (times.start[id] == times.end[id]) continue;  // an arrival, or something free
+    const bool computes = task.kind == Kind::kForward || task.kind == Kind::kBackward;
+    Stretch& stretch = stretches[{task.kind, computes ? 0 : task.gradient}];
+    if (stretch.steps++ == 0) stretch.first = id;
+    stretch.travels |= task.node != prediction.graph[stretch.first].node;
+    stretch.kind = task.kind;
+    stretch.last = id;
+    stretch.time += times.end[id] - times.start[id];
+  }
+  std::vector<Stretch> list;
+  for (const auto& [key, stretch] : stretches) list.push_back(stretch);
+  return list;
+}
+
+std::string gradients_of(const Prediction& prediction, const Stretch& stretch) {
+  if (stretch.kind == Kind::kForward) return "";
+  const auto name = [&](TaskId id) { return prediction.names[prediction.graph[id].gradient]; };
+  const std::string first = name(stretch.first), last = name(stretch.last);
+  return first == last ? first : first + " … " + last;
+}
+
+/// "3", or "3 …" for a stretch that visits other nodes too.
+std::string nodes_of(const Prediction& prediction, const Stretch& stretch) {
+  return fmt::format("{}{}", prediction.graph[stretch.first].node, stretch.travels ? " …" : "");
+}
+
+/// Where most of the path's time goes, in order of time; the JSON has every step.
+void print_path(std::ostream& out, const Prediction& prediction) {
+  constexpr std::size_t kShown = 10;
+  const traces::Timeline& times = prediction.result.timeline;
+  std::vector<Stretch> stretches = stretches_of(prediction);
+  if (stretches.empty()) return;
+  std::stable_sort(stretches.begin(), stretches.end(),
+                   [](const Stretch& a, const Stretch& b) { return a.time > b.time; });
+  const std::size_t all = stretches.size();
+  stretches.resize(std::min(all, kShown));
+  std::stable_sort(stretches.begin(), stretches.end(), [&](const Stretch& a, const Stretch& b) {
+    return times.start[a.first] < times.start[b.first];
+  });
+  fmt::print(out, "\ncritical path by kind and gradient{}:\n",
+             all > kShown ? fmt::format(", the {} of {} that take longest", kShown, all) : "");
+  fmt::print(out, "  {:<9}{:>6}{:>12}{:>12}{:>7}{:>12}{:>9}  gradient\n", "kind", "node", "start",
+             "end", "steps", "time", "share");
+  for (const Stretch& stretch : stretches) {
+    fmt::print(out, "  {:<9}{:>6}{:>12}{:>12}{:>7}{:>12}{:>7.1f} %  {}\n",
+               casync::to_string(stretch.kind), nodes_of(prediction, stretch),
+               duration(times.start[stretch.first]), duration(times.end[stretch.last]),
+               stretch.steps, duration(stretch.time),
+               100 * share_of(stretch.time, prediction.result.iteration),
+               gradients_of(prediction, stretch));
+  }
+}
+
+/// "33.7MB", or "33.7MB to 40.1MB" where nodes differ visibly.
+std::string describe_bytes_sent(const std::vector<std::int64_t>& bytes_sent) {
+  const auto [least, most] = std::minmax_element(bytes_sent.begin(), bytes_sent.end());
+  const std::string low = io::format_amount(*least);
+  const std::string high = io::format_amount(*most);
+  return low == high ? low : low + " to " + high;
+}
+
+/// "egress 12 %", or "egress 12 to 40 %" where nodes differ visibly.
+template <class Items, class Share>
+std::string describe_shares(std::string_view name, const Items& items, Share share) {
+  double least = 1e300, most = 0;
+  for (const auto& item : items) {
+    least = std::min(least, share(item));
+    most = std::max(most, share(item));
+  }
+  const std::string low = fmt::format("{:.1f}", 100 * least);
+  const std::string high = fmt::format("{:.1f}", 100 * most);
+  return fmt::format("{} {}{} %", name, low, low == high ? "" : " to " + high);
+}
+
+std::string describe_utilisation(const Utilisation& use) {
+  const auto nodes = [&](std::string_view name, auto share) {
+    return describe_shares(name, use.nodes, share);
+  };
+  std::string text = nodes("compute", [](const NodeUse& node) { return node.compute; }) + ", " +
+                     nodes("codec", [](const NodeUse& node) { return node.codec; }) + ", " +
+                     nodes("egress", [](const NodeUse& node) { return node.egress.utilisation; }) +
+                     ", " +
+                     nodes("ingress", [](const NodeUse& node) { return node.ingress.utilisation; });
+  const bool half_duplex = std::any_of(use.nodes.begin(), use.nodes.end(), [](const NodeUse& node) {
+    return 2 * node.both_ways > 1.0001 * (node.egress.utilisation + node.ingress.utilisation);
+  });
+  if (half_duplex) {
+    text += ", " + nodes("both ways", [](const NodeUse& node) { return node.both_ways; });
+  }
+  const bool has_gpus = std::any_of(use.nodes.begin(), use.nodes.end(),
+                                    [](const NodeUse& node) { return node.local > 0; });
+  if (has_gpus) text += ", " + nodes("GPU links", [](const NodeUse& node) { return node.local; });
+  const auto shared = [&](std::string_view what, std::string_view out, std::string_view in,
+                          const std::vector<SharedLinkUse>& links) {
+    if (links.empty()) return std::string();
+    return fmt::format(", {} {}, {}", what,
+                       describe_shares(out, links, [](const auto& l) { return l.out.utilisation; }),
+                       describe_shares(in, links, [](const auto& l) { return l.in.utilisation; }));
+  };
+  text +=
+      shared("NICs", "out", "in", use.host_links) + shared("racks", "up", "down", use.rack_links);
+  if (use.hosts.empty()) return text;
+  return text + ", " +
+         describe_shares("host cores", use.hosts, [](const HostUse& h) { return h.utilisation; });
+}
+
+std::string describe_folding(const Prediction& prediction) {
+  const casync::TaskGraph& graph = prediction.graph;
+  if (!graph.folded) {
+    const std::string& why = prediction.why_whole;
+    return fmt::format("all {}{}{}", graph.nodes, why.empty() ? "" : ", since ", why);
+  }
+  const std::string stands = fmt::format("1, which stands for all {}", graph.nodes);
+  if (!prediction.folding_bounds) return stands;
+  const FoldingBounds& bounds = *prediction.folding_bounds;
+  return fmt::format(
+      "{}; {} to {} with all slices as short as the shortest and as long as the longest "
+      "({:.2f} % apart)",
+      stands, duration(bounds.shortest), duration(bounds.longest),
+      100 * share_of(bounds.longest - bounds.shortest, bounds.shortest));
+}
+
+void print_sensitivities(std::ostream& out, const Prediction& prediction) {
+  if (prediction.sensitivities.empty()) return;
+  fmt::print(out, "\nif one thing were 10 % better:\n");
+  for (const Sensitivity& row : prediction.sensitivities) {
+    const auto improvement =
+        std::find_if(improvements().begin(), improvements().end(),
+                     [&](const Improvement& other) { return other.name == row.name; });
+    fmt::print(out, "  {:<16}{:>12}{:>8.2f} %  {}\n", row.name, duration(row.iteration),
+               100 * share_of(row.change, prediction.iteration), improvement->help);
+  }
+}
+
+void print_sources(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+  const costs::Profile& profile = scenario.profile;
+  fmt::print(out, "\nwhat the interval comes of, by deviations that profile {} {}:\n", profile.name,
+             profile.spread ? "gives" : "does not give, so that they are assumed");
+  for (const SpreadSource& source :
+       explain_interval(prediction.response, costs::spread_of(profile))) {
+    fmt::print(out, "  {:<9}{:>5.1f} %  alone {:<28}{:>5.1f} % of it  {}\n", source.name,
+               100 * source.deviation,
+               fmt::format("{} to {}", io::format_duration(source.alone.p10_s),
+                           io::format_duration(source.alone.p90_s)),
+               100 * source.share, source.help);
+  }
+}
+
+/// "12ms", or what a period is the mean of.
+std::string describe_iteration(const Prediction& prediction) {
+  const std::string time = duration(prediction.iteration);
+  if (!prediction.steady) return time;
+  return fmt::format("{}, the period of {} back to back ({})", time,
+                     prediction.steady->periods.size() + 1,
+                     prediction.steady->settled ? "settled" : "mean of the last half");
+}
+
+}  // namespace
+
+Intervals intervals_of(const Scenario& scenario, const Prediction& prediction) {
+  const costs::Spread spread = costs::spread_of(scenario.profile);
+  const double iteration_s = casync::to_seconds(prediction.iteration);
+  const double compute_s = casync::to_seconds(compute_time(prediction));
+  const double forward_s = iteration_s - casync::to_seconds(synchronisation_time(prediction));
+  const Response& all = prediction.response;
+  return {interval(all, spread), interval(without_compute(all, forward_s), spread),
+          interval({.time_s = compute_s, .floor_s = compute_s}, spread),
+          interval(without_compute(all, compute_s), spread)};
+}
+
+std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
+                                              const Prediction& prediction) {
+  std::vector<std::int64_t> bytes = prediction.result.bytes_sent;
+  for (std::int64_t& of_node : bytes) of_node /= scenario.iterations;
+  return bytes;
+}
+
+void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+  const Result& result = prediction.result;
+  const Picoseconds compute = compute_time(prediction);
+  line(out, "plan",
+       fmt::format("{} gradients, {}, N = {}", scenario.model.gradients.size(),
+                   scenario.plan.strategy, scenario.plan.nodes));
+  line(out, "costs",
+       fmt::format("{}; network {}",
+                   costs::describe_machines(scenario.profile, scenario.cluster, scenario.model),
+                   to_string(scenario.network)));
+  if (!prediction.default_profile.empty()) line(out, "default", prediction.default_profile);
+  const Interval range = intervals_of(scenario, prediction).iteration;
+  line(out, "iteration",
+       fmt::format("{}; {} to {} in 8 runs of 10", describe_iteration(prediction),
+                   io::format_duration(range.p10_s), io::format_duration(range.p90_s)));
+  line(out, "synchronisation", duration(synchronisation_time(prediction)));
+  line(out, "compute", duration(compute));
+  line(out, "exposed communication", duration(prediction.iteration - compute));
+  line(out, "sent per node", describe_bytes_sent(bytes_per_iteration(scenario, prediction)));
+  if (prediction.replicas) {
+    const Replicas& all = *prediction.replicas;
+    line(out, fmt::format("over {} replicas", all.count),
+         fmt::format("mean {}, p10 {}, p50 {}, p90 {}, p99 {}", duration(all.mean),
+                     duration(all.p10), duration(all.p50), duration(all.p90), duration(all.p99)));
+  }
+  line(out, "critical path", describe_path(prediction, Picoseconds{}));
+  if (result.iteration > result.compute) {
+    line(out, "its exposed part", describe_path(prediction, result.compute));
+  }
+  line(out, "utilisation", describe_utilisation(prediction.utilisation));
+  line(out, "nodes simulated", describe_folding(prediction));
+  line(out, "tasks",
+       fmt::format("{} in {}, {:.3g} a second", prediction.graph.tasks(),
+                   io::format_duration(prediction.simulation_s),
+                   prediction.graph.tasks() / prediction.simulation_s));
+  print_path(out, prediction);
+  print_sensitivities(out, prediction);
+  if (prediction.explains_interval) print_sources(out, scenario, prediction);
+}
+
+}  // namespace hipress::sim
