@@ -1,11 +1,8 @@
 #include "planner/advice/analysis.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ostream.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <ostream>
 #include <utility>
 
 #include "io/error.hpp"
@@ -52,7 +49,7 @@ void polish(const AnalysisOptions& options, const Problem& problem, const Found&
   PolishedPlan polished = run_passes(limited, analysis.plan, disabled(options), found.rivals);
   analysis.plan = std::move(polished.plan);
   analysis.passes = std::move(polished.reports);
-  for (const std::string& warning : polished.warnings) spdlog::warn("{}", warning);
+  analysis.warnings = std::move(polished.warnings);
 }
 
 void make_robust(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
@@ -95,7 +92,8 @@ void require_readable(const std::string& path_or_name, const Problem& problem) {
 
 }  // namespace
 
-void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search) {
+void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
+           const Warn& warn) {
   disabled(options);
   if (!options.jitter.empty()) sim::Jitter::parse(options.jitter);
   if (!options.compare.empty()) require_readable(options.compare, problem);
@@ -112,8 +110,8 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
         "--robust: nothing is uncertain; give --jitter lognormal:0.1, --bandwidth-uncertainty 0.2, "
         "or both");
   }
-  const auto no_effect = [](const char* option, const char* why) {
-    spdlog::warn("{} has no effect {}", option, why);
+  const auto no_effect = [&](const char* option, const char* why) {
+    warn(fmt::format("{} has no effect {}", option, why));
   };
   if (!options.robust) {
     if (!options.jitter.empty()) no_effect("--jitter", "without --robust");
@@ -123,10 +121,6 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
   if (!options.disabled_passes.empty() && (!search.optimises || !options.plan.empty())) {
     no_effect("--disable-pass", "where no search optimises: passes do not run then");
   }
-}
-
-void print_passes(std::ostream& out) {
-  for (const Pass& pass : passes()) fmt::print(out, "{:<20}{}\n", pass.name, pass.help);
 }
 
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <iosfwd>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,11 +33,12 @@ struct AnalysisOptions {
   bool any() const { return explain || robust || !compare.empty() || !plan.empty(); }
 };
 
-/// Refuses what contradicts itself (io::InputError), and warns of what has no effect.
-void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search);
+/// Takes sentences for the user.
+using Warn = std::function<void(const std::string& sentence)>;
 
-/// The passes' names and what each leaves better.
-void print_passes(std::ostream& out);
+/// Refuses what contradicts itself (io::InputError), and warns of what has no effect.
+void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
+           const Warn& warn);
 
 /// A plan file, or a plan's name, for the problem; the topology is the one that a plan YAML says,
 /// else `strategy`; io::InputError if that is "best". Its transfer order is `order` if given, else
@@ -53,6 +53,7 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);
 struct Analysis {
   TimedPlan plan;  ///< after the passes, or the robust one
   std::vector<std::string> diagnostics;
+  std::vector<std::string> warnings;  ///< of the passes
   std::vector<PassReport> passes;
   std::optional<RobustChoice> robust;
   std::optional<Explanation> explanation;
@@ -72,11 +73,5 @@ struct Found {
 
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
                  const Found& found);
-
-void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
-                    const Analysis& analysis);
-
-/// Adds "passes", and what else there is of "dense", "robust", "explain" and "compare".
-void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis);
 
 }  // namespace hipress::planner

@@ -97,7 +97,7 @@ sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first,
 Verdict without_compression(const Problem& problem, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
-  Verdict verdict = {.advice = Advice::kDoNotCompress, .sentence = {}};
+  Verdict verdict = {.advice = Answer::kDoNotCompress, .sentence = {}};
   const auto because_of = [&](const std::string& times, const std::string& why) {
     verdict.sentence = fmt::format("do not compress: {}; {}", times, why);
     return verdict;
@@ -141,7 +141,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
   if (!comparison.uncompressed) {
     return {
-        .advice = Advice::kTooClose,
+        .advice = Answer::kTooClose,
         .sentence = fmt::format(
             "too close to call: {} an iteration; no plan without compression was simulated", time)};
   }
@@ -157,7 +157,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
   if (saved > problem.tolerance && saving.probability >= kSure) {
     const std::string range =
         is_known ? fmt::format(", {:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90) : "";
-    return {Advice::kCompress, known(saving.probability),
+    return {Answer::kCompress, known(saving.probability),
             fmt::format("compress ({}): {} an iteration; saves {} of {} ({}{}) over {}{}",
                         is_known ? sure(saving.probability) : kNoInterval, time,
                         io::format_duration(rival_s - planned_s), io::format_duration(rival_s),
@@ -169,7 +169,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
     const double worth = saving_of(planned_s, comparison.planned, rival_s, rival.response,
                                    comparison.spread, problem.tolerance)
                              .probability;
-    return {Advice::kDoNotCompress, known(1 - worth),
+    return {Answer::kDoNotCompress, known(1 - worth),
             fmt::format("do not compress: {}{} takes {} an iteration, this plan {}: {}",
                         name_of(rival), how_to_say(problem, rival), rival_time, time,
                         saved > 0 ? fmt::format("saving {} is not worth its loss (tolerance {})",
@@ -177,7 +177,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
                                   : fmt::format("{} longer", percent(-saved)))};
   }
   return {
-      Advice::kTooClose, known(saving.probability),
+      Answer::kTooClose, known(saving.probability),
       fmt::format("too close to call: {} an iteration, {} {} ({} saved; compression is faster with "
                   "{:.0f} % probability)",
                   time, name_of(rival), rival_time, percent(saved), 100 * saving.probability)};
@@ -209,7 +209,7 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
   if (!plan_is_faster) {
     text += fmt::format(", {} {}", name_of(*comparison.uncompressed), io::format_duration(rival_s));
   }
-  return Verdict{Advice::kCompress, is_known ? std::optional(probability) : std::nullopt, text};
+  return Verdict{Answer::kCompress, is_known ? std::optional(probability) : std::nullopt, text};
 }
 
 }  // namespace
@@ -219,13 +219,13 @@ std::optional<double> Comparison::gap() const {
   return planner::gap(*planned_s, *lower_bound_s);
 }
 
-const char* to_string(Advice advice) {
+const char* to_string(Answer advice) {
   switch (advice) {
-    case Advice::kCompress:
+    case Answer::kCompress:
       return "compress";
-    case Advice::kDoNotCompress:
+    case Answer::kDoNotCompress:
       return "do not compress";
-    case Advice::kTooClose:
+    case Answer::kTooClose:
       break;
   }
   return "too close to call";
@@ -248,7 +248,7 @@ std::string with_interval(double time_s, const std::optional<sim::Response>& res
 }
 
 void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison) {
-  if (missing == models::MissingTimes::kNone || verdict.advice != Advice::kCompress) return;
+  if (missing == models::MissingTimes::kNone || verdict.advice != Answer::kCompress) return;
   if (missing == models::MissingTimes::kForward) {
     verdict.sentence =
         "without a forward time (--forward) iterations are longer than these, and the share that "
@@ -263,7 +263,7 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
                        io::format_duration(rival_s - *comparison.planned_s),
                        io::format_duration(rival_s));
   }
-  verdict = {.advice = Advice::kTooClose,
+  verdict = {.advice = Answer::kTooClose,
              .sentence = fmt::format(
                  "too close to call: without ready times it is not known how much communication "
                  "hides behind computation, so compression saves{} (give --compute-time). "
@@ -294,11 +294,11 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
     const std::string why = comparison.not_simulated.empty()
                                 ? "this plan's graph is too large to be simulated"
                                 : comparison.not_simulated;
-    return {.advice = Advice::kTooClose, .sentence = "too close to call: " + why};
+    return {.advice = Answer::kTooClose, .sentence = "too close to call: " + why};
   }
   Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, plan, comparison)
                                                     : without_compression(problem, comparison);
-  if (verdict.advice != Advice::kCompress) {
+  if (verdict.advice != Answer::kCompress) {
     verdict = compress_elsewhere(problem, comparison).value_or(verdict);
   }
   verdict.sentence += about_ddp(problem, comparison);

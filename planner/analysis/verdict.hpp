@@ -41,12 +41,12 @@ struct Comparison {
   std::optional<double> gap() const;
 };
 
-enum class Advice : std::uint8_t { kCompress, kDoNotCompress, kTooClose };
-const char* to_string(Advice advice);  ///< "compress", "do not compress", "too close to call"
+enum class Answer : std::uint8_t { kCompress, kDoNotCompress, kTooClose };
+const char* to_string(Answer advice);  ///< "compress", "do not compress", "too close to call"
 
 /// Whether to compress.
 struct Verdict {
-  Advice advice = Advice::kTooClose;
+  Answer advice = Answer::kTooClose;
   /// That the advice is right: that compression is faster, or that it saves no more than
   /// Problem::tolerance; where it is too close to call, that compression is faster. None: it is not
   /// known, since there was no time for intervals, or nothing to compare.

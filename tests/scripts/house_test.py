@@ -9,8 +9,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
 #: What the order alone would allow: the expansion of plans knows no hardware.
 FORBIDDEN = {"casync": {"kernels", "transport"}}
-#: Tools that know more than their folder's library: hipress-sim makes plans too.
-TOOLS = {"sim/main.cpp": {"planner"}}
 
 
 def includes(folder: str):
@@ -23,14 +21,20 @@ def includes(folder: str):
 
 class HouseTest(unittest.TestCase):
     def test_layers_are_read(self):
-        self.assertEqual((LAYERS[0], "sim" in LAYERS), ("io", True))
+        self.assertEqual((LAYERS[0], "sim" in LAYERS, LAYERS[-1]), ("io", True, "tools"))
 
     def test_folders_include_only_what_lies_above_them(self):
         for position, folder in enumerate(LAYERS):
             allowed = set(LAYERS[: position + 1]) - FORBIDDEN.get(folder, set())
             for path, included in includes(folder):
                 with self.subTest(file=str(path)):
-                    self.assertIn(included, allowed | TOOLS.get(str(path), set()))
+                    self.assertIn(included, allowed)
+
+    def test_only_tools_know_a_command_line(self):
+        for folder in LAYERS[:-1]:
+            for path in (ROOT / folder).rglob("*pp"):
+                with self.subTest(file=str(path.relative_to(ROOT))):
+                    self.assertNotRegex(path.read_text(), r"#include <(CLI|spdlog)/")
 
     def test_every_folder_has_a_map(self):
         for folder in ROOT.iterdir():

@@ -1,3 +1,5 @@
+#include "tools/plan/analysis_report.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
@@ -5,7 +7,6 @@
 #include <ostream>
 
 #include "io/quantity.hpp"
-#include "planner/advice/analysis.hpp"
 #include "planner/analysis/worth.hpp"
 
 namespace hipress::planner {
@@ -294,6 +295,10 @@ void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analys
   if (analysis.robust) report["robust"] = json_of(*analysis.robust);
   if (analysis.explanation) report["explain"] = json_of(problem.model, *analysis.explanation);
   if (analysis.comparison) report["compare"] = json_of(*analysis.comparison);
+}
+
+void print_passes(std::ostream& out) {
+  for (const Pass& pass : passes()) fmt::print(out, "{:<20}{}\n", pass.name, pass.help);
 }
 
 }  // namespace hipress::planner

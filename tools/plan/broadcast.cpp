@@ -75,18 +75,18 @@ models::Model model_of(const Options& options) {
   if (asked.dtype) {
     throw io::InputError("--dtype is of --bytes: a model says its own; leave it out");
   }
-  if (!options.times.compute_time.empty() || !options.times.forward.empty()) {
+  if (!options.request.times.compute_time.empty() || !options.request.times.forward.empty()) {
     throw io::InputError(
         "--compute-time and --forward: a broadcast waits for no computation; leave them out");
   }
-  return plans::as_parameters(models::read_model(options.input));
+  return plans::as_parameters(models::read_model(options.request.input));
 }
 
 std::vector<std::string> strategies_of(const Options& options) {
-  std::string name = options.topology;
+  std::string name = options.request.topology;
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (!options.topology_given || name == "best") return {};
+  if (!options.request.topology_given || name == "best") return {};
   const std::string known = casync::strategy_names(casync::Operation::kBroadcast);
   try {
     const casync::Strategy& strategy = casync::find_strategy(name);
@@ -95,7 +95,7 @@ std::vector<std::string> strategies_of(const Options& options) {
     throw io::InputError(
         fmt::format("unknown topology {}; for --job broadcast take one of {}, or "
                     "BEST",
-                    io::quote(options.topology), known));
+                    io::quote(options.request.topology), known));
   }
   throw io::InputError(fmt::format(
       "topology {} does not broadcast: for --job broadcast take one of {}, or BEST", name, known));
@@ -106,8 +106,8 @@ std::vector<std::string> strategies_of(const Options& options) {
 std::vector<std::string> algorithms_of(const Options& options, const costs::Profile& profile,
                                        const models::Model& model) {
   if (!options.algorithms_given) return lossless_algorithms(profile, model);
-  if (options.algorithms == "none") return {};
-  std::vector<std::string> names = kernels::split_algorithms(options.algorithms);
+  if (options.request.algorithms == "none") return {};
+  std::vector<std::string> names = kernels::split_algorithms(options.request.algorithms);
   for (const std::string& name : names) algorithm(name);  // refuses what is unknown
   if (!options.broadcast.lossless) return names;
   const std::vector<std::string> lossy = lossy_of(names, model);
@@ -122,16 +122,17 @@ Broadcast::Broadcast(const Options& given)
     : options(given),
       output(output_of(given)),
       model(model_of(given)),
-      loaded(costs::load(given.machines, given.nodes, kDefaultNodes)),
+      loaded(costs::load(given.request.machines, given.request.nodes, kDefaultNodes)),
       strategies(strategies_of(given)),
       algorithms(algorithms_of(given, loaded.profile, model)) {
   for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
   io::require_writable(output);
   io::refuse_input(output);
-  machines.emplace(Machines{loaded.profile, loaded.cluster, sim::parse_network(options.network)});
+  machines.emplace(
+      Machines{loaded.profile, loaded.cluster, sim::parse_network(options.request.network)});
   machines->memory_bytes = static_cast<double>(io::available_memory());
   machines->budget = std::make_shared<SimulationBudget>(
-      options.evaluations ? 1e9 : options.budget_s.value_or(kBudget_s),
+      options.request.evaluations ? 1e9 : options.request.budget_s.value_or(kBudget_s),
       &io::InterruptScope::flag());
 }
 
@@ -143,7 +144,7 @@ BroadcastResult plan(const Broadcast& broadcast) {
                          .strategies = broadcast.strategies,
                          .algorithms = broadcast.algorithms,
                          .chunks = options.broadcast.chunks,
-                         .evaluations = options.evaluations.value_or(INT64_MAX)});
+                         .evaluations = options.request.evaluations.value_or(INT64_MAX)});
 }
 
 std::optional<sim::Interval> interval_of(const Broadcast& broadcast, const BroadcastResult& found) {
@@ -225,7 +226,7 @@ void refuse_broadcast_options(const BroadcastOptions& options) {
 }
 
 void run_broadcast(const Options& options) {
-  if (options.analysis.any()) {
+  if (options.request.analysis.any()) {
     throw io::InputError(
         "--plan, --explain, --compare and --robust are for --job mean: leave them out; hipress-sim "
         "--plan says more of a broadcast's plan");
@@ -239,7 +240,7 @@ void run_broadcast(const Options& options) {
       {.predicted_iteration_s = found.best.seconds,
        .search = "broadcast",
        .profile = broadcast.loaded.profile.name + " " + broadcast.loaded.profile.fingerprint,
-       .network = options.network});
+       .network = options.request.network});
   for (const std::string& diagnostic : broadcast.loaded.diagnostics) {
     spdlog::info("{}", diagnostic);
   }

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "costs/all_reduce.hpp"
+#include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
 #include "planner/bound/bound.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
+#include "tools/plan/analysis_report.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -104,17 +106,26 @@ void write_plan(const Options& options, const models::Model& model, const Search
   if (!options.yaml()) return plans::write_plan_text(options.output, model, found.plan);
   plans::write_plan_yaml(options.output, model, found.plan,
                          {.predicted_iteration_s = comparison.planned_s,
-                          .search = options.search_name(),
+                          .search = options.request.search_name(),
                           .profile = profile.name + " " + profile.fingerprint,
-                          .network = options.network,
+                          .network = options.request.network,
                           .lower_bound_s = comparison.lower_bound_s,
                           .transfer_order = found.transfer_order,
                           .dense = dense});
 }
 
-void print_json(const Problem& problem, const SearchResult& found, double search_s,
-                const Comparison& comparison, const Verdict& verdict, const Analysis& analysis,
-                const std::optional<models::Traced>& traced) {
+std::string machines_of(const PreparedRequest& prepared, const Problem& problem) {
+  const std::string machines =
+      costs::describe_machines(prepared.profile, problem.machines->cluster, prepared.model);
+  if (!prepared.request.machines.profile.empty()) return machines;
+  return fmt::format("{}; this profile {}", machines, costs::kWhyDefault);
+}
+
+void print_json(const Advice& advice, const std::optional<models::Traced>& traced) {
+  const Problem& problem = *advice.problem;
+  const SearchResult& found = advice.found;
+  const Comparison& comparison = advice.comparison;
+  const Verdict& verdict = advice.verdict;
   const auto number = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
@@ -160,19 +171,19 @@ void print_json(const Problem& problem, const SearchResult& found, double search
                      {"gap", number(comparison.gap())},
                      {"proved_optimal", comparison.proved_optimal},
                      {"evaluations", found.evaluations},
-                     {"search_s", search_s},
+                     {"search_s", advice.search_s},
                      {"baselines", baselines},
                      {"baselines_p10", baselines_p10},
                      {"baselines_p90", baselines_p90},
                      {"faster_than", faster_than}});
-  add_to(report, problem, analysis);
+  add_to(report, problem, advice.analysis);
   std::cout << report.dump(2) << '\n';
 }
 
 void print_table(const Options& options, const Problem& problem, const costs::Profile& profile,
                  const Comparison& comparison) {
   fmt::print(std::cout, "\nsimulated iteration, profile {}, network {} (in 8 runs of 10):\n",
-             profile.name, options.network);
+             profile.name, options.request.network);
   const auto line = [&](std::string_view name, const std::optional<double>& seconds,
                         const std::optional<sim::Response>& response, std::string_view what) {
     fmt::print(std::cout, "  {:<18}{:<30}{}\n", name,

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/traced.hpp"
-#include "planner/analysis/verdict.hpp"
+#include "planner/advice/advice.hpp"
 #include "tools/plan/options.hpp"
 
 /// What hipress-plan writes and prints.
@@ -17,9 +18,10 @@ void write_plan(const Options& options, const models::Model& model, const Search
                 const std::optional<plans::DenseFallback>& dense);
 
 /// One JSON object on stdout; `traced`: of the job that the model was made of.
-void print_json(const Problem& problem, const SearchResult& found, double search_s,
-                const Comparison& comparison, const Verdict& verdict, const Analysis& analysis,
-                const std::optional<models::Traced>& traced);
+void print_json(const Advice& advice, const std::optional<models::Traced>& traced);
+
+/// Profile, links and compute time, and why this profile.
+std::string machines_of(const PreparedRequest& prepared, const Problem& problem);
 
 /// One line on stdout: what was planned.
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan);

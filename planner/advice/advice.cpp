@@ -1,0 +1,316 @@
+#include "planner/advice/advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "costs/levels.hpp"
+#include "io/error.hpp"
+#include "planner/advice/comparison.hpp"
+#include "planner/analysis/break_even.hpp"
+#include "planner/bound/bound.hpp"
+#include "planner/problem/budget.hpp"
+#include "planner/problem/choices.hpp"
+#include "sim/parallel.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr double kDropInBudget_s = 0.5;  // for plans without compression beside SeCoPa's
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Searches a plan with a share of the budget, or reads the one that is given.
+SearchResult find_plan(const PreparedRequest& prepared, const Problem& problem, double share) {
+  const Request& request = prepared.request;
+  if (!prepared.searches()) {
+    TimedPlan given = read_plan(request.analysis.plan, problem,
+                                topology_of(request, prepared.search), request.analysis.order);
+    return {
+        .plan = std::move(given.plan), .diagnostics = {}, .transfer_order = given.transfer_order};
+  }
+  Problem limited = problem;
+  limited.limits = share_of(limits_of_search(request.analysis, problem.limits), share);
+  SearchResult found = prepared.search.search(limited);
+  if (prepared.hooks.searched) prepared.hooks.searched();
+  return found;
+}
+
+/// Searches the best plan without compression, which is what compression is measured by; none where
+/// nothing can be compressed.
+std::optional<SearchResult> find_uncompressed(const PreparedRequest& prepared,
+                                              const Problem& problem) {
+  if (!may_compress(problem)) return std::nullopt;
+  Limits limits =
+      share_of(problem.limits, prepared.share_of_level() * PreparedRequest::kShareUncompressed);
+  if (!prepared.search.has_budget) limits.budget_s = std::min(limits.budget_s, kDropInBudget_s);
+  return search_uncompressed(problem, limits);
+}
+
+/// Both, at the same time where there are jobs for that: neither knows the other's plans.
+std::pair<SearchResult, std::optional<SearchResult>> find_both(const PreparedRequest& prepared,
+                                                               const Problem& problem) {
+  std::pair<SearchResult, std::optional<SearchResult>> found;
+  sim::run_parallel(2, problem.limits.jobs, [&](std::size_t i, unsigned) {
+    if (i == 0) {
+      found.first =
+          find_plan(prepared, problem, prepared.share_of_level() * prepared.share_of_search());
+    } else {
+      found.second = find_uncompressed(prepared, problem);
+    }
+  });
+  return found;
+}
+
+void consider_uncompressed(const PreparedRequest& prepared, const Problem& problem,
+                           const std::optional<SearchResult>& found, Advice& advice) {
+  if (!found) return;
+  planner::consider_uncompressed(problem, *found, advice.comparison);
+  if (prepared.optimises()) advice.found.evaluations += found->evaluations;
+}
+
+/// Searches with the GPUs at another level; that plan is the advice if it is faster.
+void search_other_levels(const PreparedRequest& prepared, Advice& advice) {
+  const Problem& other = prepared.other->problem();
+  if (prepared.form == PlanForm::kText) {
+    const std::optional<TimedPlan> raw = advice.comparison.raw;
+    consider_uncompressed(prepared, other, find_uncompressed(prepared, other), advice);
+    advice.comparison.raw = raw;
+    return;
+  }
+  SearchResult& found = advice.found;
+  auto [result, uncompressed] = find_both(prepared, other);
+  consider_uncompressed(prepared, other, uncompressed, advice);
+  AffordableTime time =
+      affordable_iteration(other.model, result.plan, *other.machines, result.transfer_order);
+  const std::optional<TimedPlan>& raw = advice.comparison.raw;
+  const bool raw_is_of_them = raw && raw->plan.nodes == other.nodes;
+  if (raw_is_of_them && time.iteration_s && raw->iteration_s < *time.iteration_s) {
+    result.plan = raw->plan;
+    result.transfer_order = raw->transfer_order;
+    time.iteration_s = raw->iteration_s;
+  }
+  found.evaluations += result.evaluations;
+  found.complete = found.complete && result.complete;
+  found.proven = found.proven && result.proven && time.iteration_s.has_value();
+  if (!time.iteration_s) {
+    found.diagnostics.push_back("plans with other levels of GPUs are left out: " + time.diagnostic);
+    return;
+  }
+  std::optional<double>& planned_s = advice.comparison.planned_s;
+  if (planned_s) {
+    // Within the tolerance, the one that gives up less.
+    const Coarseness had = coarseness_of(prepared.problem, found.plan);
+    const Coarseness has = coarseness_of(other, result.plan);
+    const double slack = 1 + prepared.problem.tolerance;
+    const double limit_s = has < had   ? *planned_s * slack
+                           : had < has ? *planned_s / slack
+                                       : *planned_s;
+    if (*time.iteration_s > limit_s || (has == had && *time.iteration_s == *planned_s)) return;
+  }
+  result.evaluations = found.evaluations;
+  result.complete = found.complete;
+  result.proven = found.proven;
+  result.diagnostics.push_back(costs::describe_levels(other.machines->cluster));
+  found = std::move(result);
+  planned_s = time.iteration_s;
+  advice.problem = &other;
+}
+
+/// Polishes the plan, and finds out what was asked about it.
+void analyse(const PreparedRequest& prepared, Advice& advice) {
+  const Request& request = prepared.request;
+  std::optional<double>& planned_s = advice.comparison.planned_s;
+  SearchResult& found = advice.found;
+  if (!planned_s) {
+    if (!request.analysis.any()) return;
+    if (prepared.searches()) {
+      found.diagnostics.push_back("the plan was not simulated, so nothing more is said of it");
+      return;
+    }
+    throw io::InputError(fmt::format(
+        "{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
+        found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
+  }
+  const std::vector<Baseline> none;
+  const bool at_given_levels = advice.problem == &prepared.problem;
+  advice.analysis =
+      planner::analyse(request.analysis, *advice.problem, prepared.search,
+                       {.plan = {found.plan, found.transfer_order, *planned_s},
+                        .search_s = advice.search_s,
+                        .evaluations = found.evaluations,
+                        .finalists = found.finalists,
+                        .baselines = at_given_levels ? advice.comparison.baselines : none,
+                        .rivals = rivals_of(*advice.problem, found.plan, advice.comparison)});
+  const Analysis& analysis = advice.analysis;
+  found.plan = analysis.plan.plan;
+  found.transfer_order = analysis.plan.transfer_order;
+  found.diagnostics.insert(found.diagnostics.end(), analysis.diagnostics.begin(),
+                           analysis.diagnostics.end());
+  planned_s = analysis.plan.iteration_s;
+}
+
+/// Where compression saves no more than the tolerance, what is written compresses nothing.
+void take_advised(const PreparedRequest& prepared, Advice& advice) {
+  Comparison& comparison = advice.comparison;
+  SearchResult& found = advice.found;
+  const std::optional<TimedPlan>& raw = comparison.raw;
+  if (!prepared.optimises() || prepared.request.writes_fastest() || !raw) return;
+  if (!comparison.uncompressed) return;
+  if (!compresses(prepared.model, found.plan)) return;
+  if (!may_be_plan(*advice.problem, raw->plan)) return;
+  const double saved = 1 - *comparison.planned_s / comparison.uncompressed->plan.iteration_s;
+  if (saved > prepared.problem.tolerance) return;
+  found.diagnostics.push_back(fmt::format(
+      "the plan compresses nothing, as advised: the fastest that does would save {:.1f} % (--write "
+      "fastest writes it)",
+      100 * std::max(0.0, saved)));
+  found.plan = raw->plan;
+  found.transfer_order = raw->transfer_order;
+  comparison.planned_s = raw->iteration_s;
+}
+
+/// Of all plans that the search could have returned, with GPUs at one level.
+double bound(const Problem& problem, std::optional<double> known_s) {
+  constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
+  return lower_bound(problem.model, *problem.machines, choices_of(problem),
+                     {.branch_nodes = kBranchNodes,
+                      .known_s = known_s.value_or(0),
+                      .stop = stop_of(*problem.machines)})
+      .seconds;
+}
+
+/// Of all of them; none, perhaps with the reason, where nothing is known.
+std::optional<double> find_bound(const PreparedRequest& prepared, std::optional<double> known_s,
+                                 std::string& diagnostic) {
+  if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;
+  const Problem& problem = prepared.problem;
+  if (const casync::Strategy* unknown = strategy_without_bound(choices_of(problem))) {
+    diagnostic = fmt::format(
+        "topology {} says nothing of what it costs at the least: no lower bound", unknown->name);
+    return std::nullopt;
+  }
+  const double bound_s = bound(problem, known_s);
+  return prepared.other ? std::min(bound_s, bound(prepared.other->problem(), known_s)) : bound_s;
+}
+
+/// Why plans cannot be simulated, since SeCoPa's formulas have costs for algorithms that no profile
+/// has; empty: they can.
+std::string missing_costs(const PreparedRequest& prepared) {
+  if (prepared.search.simulates || !prepared.searches()) return {};
+  try {
+    for (const std::string& name : prepared.problem.algorithms) prepared.profile.codec(name);
+    return {};
+  } catch (const io::InputError& error) {
+    return fmt::format("nothing was simulated: {}", error.what());
+  }
+}
+
+/// Finds out from which density on a plan that gathers sparse messages had better go dense; after
+/// all else, since it takes some simulations.
+void consider_dense(const PreparedRequest& prepared, Advice& advice) {
+  if (!prepared.searches() || !advice.comparison.planned_s) return;
+  SearchResult& found = advice.found;
+  const std::optional<BreakEven> found_out =
+      break_even(*advice.problem, {found.plan, found.transfer_order, *advice.comparison.planned_s});
+  if (!found_out) return;
+  advice.analysis.dense = found_out->dense;
+  const std::string& unknown = found_out->diagnostic;
+  if (!unknown.empty()) {
+    found.diagnostics.push_back("from which density on dense is faster is not known: " + unknown);
+  }
+  if (found_out->dense && prepared.form == PlanForm::kText) {
+    found.diagnostics.push_back(
+        "from which density on the plan goes dense is only in a plan YAML: take --output X.yaml");
+  }
+}
+
+}  // namespace
+
+Advice advise(const PreparedRequest& prepared) {
+  Advice advice;
+  const Problem& problem = prepared.problem;
+  advice.problem = &problem;
+  Stopwatch watch;
+  const std::string missing = missing_costs(prepared);
+  std::optional<SearchResult> uncompressed;
+  if (missing.empty()) {
+    std::tie(advice.found, uncompressed) = find_both(prepared, problem);
+  } else {
+    advice.found =
+        find_plan(prepared, problem, prepared.share_of_level() * prepared.share_of_search());
+  }
+  advice.search_s = watch.seconds();
+  SearchResult& found = advice.found;
+  found.diagnostics.insert(found.diagnostics.end(), prepared.diagnostics.begin(),
+                           prepared.diagnostics.end());
+  Comparison& comparison = advice.comparison;
+  if (missing.empty()) {
+    comparison = compare_with_baselines(problem, found);
+    consider_uncompressed(prepared, problem, uncompressed, advice);
+  } else {
+    comparison.not_simulated = missing;
+  }
+  if (prepared.optimises()) take_faster(problem, comparison, found);
+  watch = {};
+  if (prepared.other) search_other_levels(prepared, advice);
+  advice.search_s += watch.seconds();
+  const std::optional<double> least_found_s = comparison.planned_s;
+  if (least_found_s && may_compress(problem)) {
+    consider_compressed(*advice.problem, problem,
+                        {found.plan, found.transfer_order, *least_found_s}, comparison);
+  }
+  if (comparison.planned_s) take_advised(prepared, advice);
+  std::optional<double> bound_s = least_found_s;
+  std::string no_bound;
+  const bool proven = found.proven;
+  sim::run_parallel(2, problem.limits.jobs, [&](std::size_t i, unsigned) {
+    if (i == 1) {
+      if (!proven) bound_s = find_bound(prepared, least_found_s, no_bound);
+      return;
+    }
+    if (prepared.optimises() && comparison.planned_s) {
+      add_responses_of_rivals(*advice.problem, problem, comparison);
+    }
+    analyse(prepared, advice);
+  });
+  comparison.lower_bound_s = bound_s;
+  comparison.proved_optimal = proven && comparison.planned_s <= least_found_s;
+  if (!no_bound.empty()) found.diagnostics.push_back(std::move(no_bound));
+  add_responses(*advice.problem, problem,
+                {found.plan, found.transfer_order, comparison.planned_s.value_or(0)}, comparison);
+  if (std::string said = about_upper_end(*advice.problem, found.plan, comparison);
+      prepared.optimises() && !said.empty()) {
+    found.diagnostics.push_back(std::move(said));
+  }
+  consider_dense(prepared, advice);
+  advice.verdict = judge(*advice.problem, found.plan, comparison);
+  weaken(models::missing_times(prepared.model), advice.verdict, comparison);
+  if (prepared.request.times.compute_time.empty()) {
+    const std::string other = other_hardware(prepared.model.source, prepared.profile.hardware);
+    advice.verdict.sentence.insert(0, other);
+  }
+  if (is_interrupted(problem.limits)) {
+    found.diagnostics.push_back(found.complete
+                                    ? "interrupted after the search: passes had less time"
+                                    : "interrupted: this is the best plan so far");
+  }
+  if (prepared.searches()) found.plan = in_one_strategy(std::move(found.plan));
+  return advice;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/advice/request.hpp"
+#include "planner/analysis/verdict.hpp"
+#include "planner/problem/levels.hpp"
+
+/// Whether to compress, and how: a request becomes a plan, what it is compared with, and a verdict.
+namespace hipress::planner {
+
+/// What happens while advice is worked out. All but `warn` may be empty.
+struct Hooks {
+  Warn warn = [](const std::string&) {};  ///< called before the search begins
+  /// Of the search: the share of the budget that is used, and the best time so far in seconds.
+  std::function<void(double share, double best_s)> progress = {};
+  std::function<void()> searched = {};  ///< after the last progress of a search
+  /// Set from outside: searches that optimise end with the best plan so far.
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
+/// A request of which everything that it names has been read and checked, and what it points to.
+class PreparedRequest {
+ public:
+  /// Reads everything, and refuses what cannot be done before anything takes long: io::InputError
+  /// with file, line or option.
+  PreparedRequest(const Request& request, PlanForm form, const Hooks& hooks = {});
+  PreparedRequest(const PreparedRequest&) = delete;
+  PreparedRequest& operator=(const PreparedRequest&) = delete;
+
+  /// Else a plan is given.
+  bool searches() const { return request.analysis.plan.empty(); }
+  bool optimises() const { return search.optimises && searches(); }
+  /// Of the budget, for one level of GPUs.
+  double share_of_level() const;
+  /// Of that, for a search that compresses, and for one that does not.
+  double share_of_search() const;
+  static constexpr double kShareUncompressed = 0.5;
+
+  const Request request;
+  const PlanForm form;
+  const SearchRow& search;
+  std::vector<std::string> diagnostics;  ///< what was assumed
+  const models::Model model;
+  Problem problem;
+  costs::Profile profile;            ///< of the machines
+  costs::Profile secopa_profile;     ///< of SeCoPa's formulas
+  std::optional<Machines> machines;  ///< made by read_machines()
+  /// The GPUs at another level, for which half of the budget is then; null: they stay. A plan of
+  /// SeCoPa's text is for the given level, and may have its rival at another.
+  std::unique_ptr<const OtherLevels> other;
+  const Hooks hooks;
+
+ private:
+  void read_machines();
+  void add_foreign_costs();
+  void warn_of_unused() const;
+  void warn_of_assumptions() const;
+};
+
+/// What came of a request. What it points to is the prepared request's.
+struct Advice {
+  SearchResult found;  ///< the plan, after passes and in one strategy
+  double search_s = 0;
+  const Problem* problem = nullptr;  ///< that the plan is of: with GPUs at which level
+  Comparison comparison;
+  Verdict verdict;
+  Analysis analysis;
+};
+
+/// Finds a plan, polishes it, compares it with baselines, bounds what any plan could reach, and
+/// judges. Throws io::InputError where what was asked about a given plan cannot be answered.
+Advice advise(const PreparedRequest& prepared);
+
+}  // namespace hipress::planner

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "costs/description.hpp"
+#include "costs/levels.hpp"
+#include "io/error.hpp"
+#include "io/memory.hpp"
+#include "kernels/codec/algorithm_list.hpp"
+#include "planner/advice/advice.hpp"
+#include "planner/problem/choices.hpp"
+#include "planner/search/secopa_costs.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr double kBesideBudget_s = 10;  // for simulations beside the search and the passes
+constexpr double kNoEnd_s = 1e9;
+constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
+
+/// The plan that is given may be for the cluster with its GPUs at another level.
+costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
+  return costs::with_nodes(cluster, plans::nodes_of_plan(plan).value_or(cluster.nodes));
+}
+
+/// The model, with the times that the options give it.
+models::Model read_model(const Request& request, std::vector<std::string>& diagnostics) {
+  models::Model model = models::read_model(request.input);
+  diagnostics = models::apply(request.times, model);
+  return model;
+}
+
+}  // namespace
+
+PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const Hooks& its_hooks)
+    : request(given),
+      form(its_form),
+      search(find_search(given.search_name())),
+      model(read_model(given, diagnostics)),
+      problem(problem_of(given, its_form, search, model, its_hooks.warn)),
+      hooks(its_hooks) {
+  // Searches that do not optimise are soon done, and know no best plan so far.
+  if (optimises()) problem.limits.interrupted = hooks.interrupted;
+  problem.choices = search.choices;
+  problem.limits.progress = hooks.progress;
+  warn_of_unused();
+  warn_of_assumptions();
+  read_machines();
+  add_foreign_costs();
+  check(request.analysis, problem, search, hooks.warn);
+  if (searches() && form == PlanForm::kText) plans::require_text_names(model);
+  if (optimises() && problem.strategy == "best") other = OtherLevels::of(problem, diagnostics);
+}
+
+double PreparedRequest::share_of_level() const { return other ? kShareOfLevels : 1; }
+
+double PreparedRequest::share_of_search() const {
+  return optimises() && search.has_budget && may_compress(problem) ? 1 - kShareUncompressed : 1;
+}
+
+void PreparedRequest::read_machines() {
+  costs::LoadedMachines loaded = costs::load(request.machines, request.nodes, problem.nodes);
+  diagnostics.insert(diagnostics.end(), loaded.diagnostics.begin(), loaded.diagnostics.end());
+  for (const std::string& warning : loaded.warnings) hooks.warn(warning);
+  profile = std::move(loaded.profile);
+  costs::Cluster cluster = std::move(loaded.cluster);
+  if (!searches()) cluster = for_plan(cluster, request.analysis.plan);
+  problem.nodes = cluster.nodes;
+  secopa_profile = profile_on_link(profile, cluster.link);
+  if (!request.machines.profile.empty()) problem.profile = &secopa_profile;
+  machines.emplace(Machines{profile, cluster, sim::parse_network(request.network)});
+  machines->memory_bytes = static_cast<double>(io::available_memory()) / std::max(1u, request.jobs);
+  // Other searches go on until they are done, and evaluations are counted rather than timed.
+  const bool ends = !request.evaluations && (!search.optimises || search.has_budget);
+  machines->budget = std::make_shared<SimulationBudget>(
+      ends ? (1 + kPassAllowance) * problem.limits.budget_s + kBesideBudget_s : kNoEnd_s,
+      problem.limits.interrupted);
+  problem.machines = &*machines;
+}
+
+/// Whose costs algorithms have that have none of their own.
+void PreparedRequest::add_foreign_costs() {
+  for (const std::string& name : problem.algorithms) {
+    const bool published = problem.profile == nullptr && !search.simulates;
+    std::string diagnostic =
+        published ? diagnose_published_costs(name) : costs::foreign_costs(profile, name);
+    if (!diagnostic.empty()) diagnostics.push_back(std::move(diagnostic));
+  }
+}
+
+void PreparedRequest::warn_of_assumptions() const {
+  for (const std::string& name : problem.algorithms) {
+    const std::string note = kernels::optimizer_note(name);
+    if (!note.empty()) hooks.warn(note);
+    if (!problem.accuracy.is_assumed(name)) continue;
+    hooks.warn(fmt::format(
+        "how much {} gives up is not known: it is taken to be as coarse as dgc; --accuracy "
+        "{}=terngrad, say, tells where it belongs",
+        name, name));
+  }
+  for (const auto& [name, place] : problem.accuracy.places) {
+    const auto is_it = [&](const std::string& algorithm) {
+      return algorithm == name || algorithm.starts_with(name + "(");
+    };
+    const std::vector<std::string> named = named_algorithms(request.algorithms);
+    if (std::none_of(named.begin(), named.end(), is_it)) {
+      hooks.warn(fmt::format("--accuracy {}=… has no effect: --algorithm does not name it", name));
+    }
+  }
+}
+
+void PreparedRequest::warn_of_unused() const {
+  if (search.has_budget) return;
+  const auto warn = [&](const char* option) {
+    if (search.optimises) {
+      hooks.warn(fmt::format(
+          "{} is for the passes alone: search {} goes on until it is done (or interrupted)", option,
+          search.name));
+    } else {
+      hooks.warn(fmt::format("{} has no effect: search {} does not iterate", option, search.name));
+    }
+  };
+  if (request.budget_s) warn("--budget");
+  if (request.evaluations) warn("--evaluations");
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,143 @@
+#include "planner/advice/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+#include "casync/strategy.hpp"
+#include "io/error.hpp"
+#include "io/processors.hpp"
+#include "kernels/codec/algorithm_list.hpp"
+#include "planner/problem/choices.hpp"
+#include "plans/plan_file.hpp"
+
+namespace hipress::planner {
+
+unsigned default_jobs() {
+  constexpr std::size_t kMost = 4;
+  return static_cast<unsigned>(std::min(io::usable_cores().size(), kMost));
+}
+
+namespace {
+
+constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
+
+/// Of "powersgd(rank=1|2)", what it is short for: an algorithm with each of a parameter's values.
+void add_alternatives(const std::string& name, std::vector<std::string>& names) {
+  const std::size_t bar = name.find('|');
+  const std::size_t equals = name.rfind('=', bar);
+  if (bar == std::string::npos || equals == std::string::npos) {
+    names.push_back(name);
+    return;
+  }
+  const std::size_t end = std::min(name.find_first_of(",)", bar), name.size());
+  for (std::size_t first = equals + 1; first <= end;) {
+    const std::size_t last = std::min(name.find('|', first), end);
+    add_alternatives(
+        name.substr(0, equals + 1) + name.substr(first, last - first) + name.substr(end), names);
+    first = last + 1;
+  }
+}
+
+/// The algorithms of a list, or none of "none".
+std::vector<std::string> allowed_algorithms(const std::string& text) {
+  if (text == "none") return {};
+  const std::vector<std::string> names = named_algorithms(text);
+  for (const std::string& name : names) algorithm(name);  // refuses what is unknown
+  return names;
+}
+
+Limits limits_of(const Request& request) {
+  return {.budget_s = request.budget_s.value_or(Limits{}.budget_s),
+          .evaluations = request.evaluations.value_or(-1),
+          .seed = request.seed,
+          .jobs = request.jobs};
+}
+
+const casync::Strategy& find_topology(const std::string& name) {
+  try {
+    return casync::find_strategy(name);
+  } catch (const std::invalid_argument& error) {
+    throw io::InputError(fmt::format("{}, and BEST, which chooses among them", error.what()));
+  }
+}
+
+/// SeCoPa's formulas know messages of slices. A list of nothing else is left, for the search to
+/// refuse.
+void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& warn) {
+  if (search.simulates) return;
+  std::vector<std::string> kept = of_slices(problem.algorithms);
+  if (kept.empty() || kept.size() == problem.algorithms.size()) return;
+  warn(
+      fmt::format("search {} has no formulas for algorithms that send factors of whole gradients: "
+                  "they are left "
+                  "out; --search timeline plans them",
+                  search.name));
+  problem.algorithms = std::move(kept);
+}
+
+}  // namespace
+
+std::vector<std::string> named_algorithms(const std::string& list) {
+  std::vector<std::string> names;
+  for (const std::string& name : kernels::split_algorithms(list)) add_alternatives(name, names);
+  return names;
+}
+
+std::string topology_of(const Request& request, const SearchRow& search) {
+  std::string asked = request.topology;
+  const std::string& plan = request.analysis.plan;
+  if (!request.topology_given && !plan.empty()) {
+    asked = plans::topology_of_plan(plan).value_or(asked);
+  }
+  std::string name = asked;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name != "best") {
+    const casync::Strategy& strategy = find_topology(asked);
+    if (strategy.operation == casync::Operation::kMean) return std::string(strategy.name);
+    throw io::InputError(
+        fmt::format("topology {} does not average gradients: take one of {}, or BEST",
+                    strategy.name, casync::strategy_names(casync::Operation::kMean)));
+  }
+  if (!search.optimises) {
+    throw io::InputError(fmt::format(
+        "--topology BEST compares simulated times, which search {} does not: take --search "
+        "timeline, or one of {}",
+        search.name, casync::strategy_names(casync::Operation::kMean)));
+  }
+  return name;
+}
+
+Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
+                   const models::Model& model, const Warn& warn) {
+  Problem problem = {.model = model,
+                     .strategy = topology_of(request, search),
+                     .nodes = request.nodes > 0 ? request.nodes : kDefaultNodes,
+                     .algorithms = allowed_algorithms(request.algorithms)};
+  problem.accuracy = parse_accuracy(request.accuracy);
+  if (!request.coarsest.empty()) {
+    problem.algorithms = problem.accuracy.not_coarser(problem.algorithms, request.coarsest);
+  }
+  leave_out_stages(search, problem, warn);
+  if (problem.algorithms.empty() && !search.optimises) {
+    throw io::InputError(
+        fmt::format("search {} needs an algorithm to decide on: allow one, or take --search "
+                    "timeline",
+                    search.name));
+  }
+  const bool any =
+      request.grouping == "any" || (request.grouping == "auto" && form == PlanForm::kYaml);
+  problem.grouping = any ? Grouping::kAny : Grouping::kNone;
+  problem.transfer_order = request.transfer_order == "best"   ? OrderChoice::kBest
+                           : request.transfer_order == "need" ? OrderChoice::kNeed
+                                                              : OrderChoice::kReady;
+  problem.limits = limits_of(request);
+  problem.tolerance = request.tolerance;
+  problem.trust = request.trust;
+  problem.trust.named = named_algorithms(request.algorithms);
+  return problem;
+}
+
+}  // namespace hipress::planner

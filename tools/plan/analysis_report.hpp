@@ -1,0 +1,20 @@
+#pragma once
+
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+
+#include "planner/advice/analysis.hpp"
+
+/// What hipress-plan prints of passes, and of what was asked about a plan.
+namespace hipress::planner {
+
+/// The passes' names and what each leaves better.
+void print_passes(std::ostream& out);
+
+void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
+                    const Analysis& analysis);
+
+/// Adds "passes", and what else there is of "dense", "robust", "explain" and "compare".
+void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis);
+
+}  // namespace hipress::planner
