@@ -28,6 +28,20 @@ if(NOT printed STREQUAL "9 tasks, 3024000 ps\n")
   message(FATAL_ERROR "the consumer printed '${printed}'")
 endif()
 
+run(printed ${WORK_DIR}/build/plan)
+if(NOT printed STREQUAL "38 gradients: compress\n")
+  message(FATAL_ERROR "plan printed '${printed}'")
+endif()
+
+# Libraries know no command line.
+file(GLOB_RECURSE headers ${WORK_DIR}/prefix/include/*.hpp)
+foreach(header ${headers})
+  file(STRINGS ${header} found REGEX "#include <(CLI|spdlog)/")
+  if(found)
+    message(FATAL_ERROR "${header}: ${found}")
+  endif()
+endforeach()
+
 # Programs that synchronise with the installed runtime: C++ against its libraries, C against libhipress.so.
 foreach(case "synchronise;the reference's bits" "synchronise;kill;every wait named rank 2" "average;averaged")
   list(POP_FRONT case program)

@@ -1,0 +1,111 @@
+#include "planner/advice/advice.hpp"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "plans/plan_file.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Contains;
+using tests::TemporaryFolder;
+
+/// On machines with costs, and the same plan every time.
+Request counted(const std::string& topology) {
+  Request request;
+  request.input = "vgg19";
+  request.topology = topology;
+  request.nodes = 4;
+  request.machines.profile = "v100_100g";
+  request.machines.bandwidth = "10Gbps";
+  request.evaluations = 60;
+  request.jobs = 1;
+  return request;
+}
+
+TEST_CASE("Advice without a profile is SeCoPa's plan") {
+  Request request;
+  request.input = HIPRESS_SOURCE_DIR "/tests/data/vgg19_gradients.txt";
+  for (const std::string topology : {"PS", "RING"}) {
+    CAPTURE(topology);
+    request.topology = topology;
+    const PreparedRequest prepared(request, PlanForm::kText);
+    const Advice advice = advise(prepared);
+    const TemporaryFolder folder;
+    const std::string path = folder.path("plan.txt");
+    plans::write_plan_text(path, prepared.model, advice.found.plan);
+    CHECK(io::read_file(path) ==
+          io::read_file(HIPRESS_SOURCE_DIR "/tests/data/secopa_vgg19_" + topology + "_16.txt"));
+  }
+}
+
+TEST_CASE("Advice has a plan, what it is compared with, a bound and a verdict") {
+  const PreparedRequest prepared(counted("BEST"), PlanForm::kYaml);
+  const Advice advice = advise(prepared);
+  CHECK(advice.found.plan.decisions.size() == prepared.model.gradients.size());
+  REQUIRE(advice.comparison.planned_s);
+  REQUIRE(advice.comparison.uncompressed);
+  REQUIRE(advice.comparison.lower_bound_s);
+  CHECK(*advice.comparison.lower_bound_s <= *advice.comparison.planned_s);
+  CHECK(*advice.comparison.planned_s < advice.comparison.uncompressed->plan.iteration_s);
+  CHECK(advice.verdict.advice == Answer::kCompress);
+  CHECK_THAT(advice.verdict.sentence, Contains("compress ("));
+}
+
+TEST_CASE("Warnings go to whoever asks, and nonsense is refused before any search") {
+  std::vector<std::string> warnings;
+  Hooks hooks;
+  hooks.warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
+  Request request = counted("PS");
+  request.search = "secopa";
+  request.analysis.replicas = 3;
+  const PreparedRequest prepared(request, PlanForm::kText, hooks);
+  REQUIRE(warnings.size() == 2);
+  CHECK_THAT(warnings[0], Contains("has no effect: search secopa does not iterate"));
+  CHECK_THAT(warnings[1], Contains("has no effect without"));
+  CHECK_THROWS_AS(PreparedRequest(counted("TREE"), PlanForm::kText), io::InputError);
+  request = counted("PS");
+  request.input = "vgg18";
+  CHECK_THROWS_AS(PreparedRequest(request, PlanForm::kText), io::InputError);
+}
+
+TEST_CASE("Whoever is interrupted gets the best plan so far") {
+  const std::atomic<bool> interrupted = true;
+  Hooks hooks;
+  hooks.interrupted = &interrupted;
+  Request request = counted("RING");
+  request.evaluations = INT64_MAX;
+  const PreparedRequest prepared(request, PlanForm::kYaml, hooks);
+  const Advice advice = advise(prepared);
+  CHECK_FALSE(advice.found.complete);
+  CHECK(advice.found.plan.decisions.size() == prepared.model.gradients.size());
+  CHECK_THAT(advice.found.diagnostics,
+             Catch::VectorContains<std::string>("interrupted: this is the best plan so far"));
+}
+
+TEST_CASE("Several threads may ask for advice at the same time") {
+  const std::vector<std::string> topologies = {"PS", "RING", "BEST"};
+  const auto sentence_of = [](const std::string& topology) {
+    const PreparedRequest prepared(counted(topology), PlanForm::kYaml);
+    return advise(prepared).verdict.sentence;
+  };
+  std::vector<std::string> alone, together(topologies.size());
+  for (const std::string& topology : topologies) alone.push_back(sentence_of(topology));
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < topologies.size(); ++i) {
+      threads.emplace_back([&, i] { together[i] = sentence_of(topologies[i]); });
+    }
+  }
+  CHECK(together == alone);
+}
+
+}  // namespace
+}  // namespace hipress::planner
