@@ -12,6 +12,7 @@
 #include "planner/search/timeline_search.hpp"
 #include "tests/planner/few_large.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::bench {
 namespace {

@@ -21,6 +21,7 @@
 #include "runtime/device.hpp"
 #include "tests/runtime/fake_device.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace {
 

@@ -26,6 +26,7 @@
 #include "replay/replay.hpp"
 #include "runtime/gather.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::bench {

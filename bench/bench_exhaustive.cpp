@@ -15,6 +15,7 @@
 #include "planner/search/exhaustive.hpp"
 #include "tests/planner/random_problem.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::bench {
 namespace {

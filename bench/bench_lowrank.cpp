@@ -9,6 +9,7 @@
 #include "kernels/host/isa.hpp"
 #include "kernels/lowrank/operators.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace {
 

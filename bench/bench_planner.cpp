@@ -16,6 +16,7 @@
 #include "planner/timing/evaluation.hpp"
 #include "plans/plan_file.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::bench {
 namespace {

@@ -14,6 +14,7 @@
 #include "io/file.hpp"
 #include "sim/simulator.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::bench {
 namespace {

@@ -1,16 +1,24 @@
 # Whether the CUDA back end is built. Included by HipressDependencies.cmake.
 
 set(hipress_least_cuda 12.4)
+set(hipress_gpu_devices /dev/nvidia[0-9]*)
 
-# hipress_cuda_choice(RESULT): HIPRESS_CUDA as AUTO, ON or OFF. It may be in small letters, and any of CMake's booleans.
+# hipress_cuda_choice(RESULT): HIPRESS_CUDA as AUTO, ON or OFF. It may be in small letters, and any of CMake's booleans. GPU is
+# AUTO where the driver shows a GPU, else OFF.
 function(hipress_cuda_choice result)
   string(TOUPPER "${HIPRESS_CUDA}" choice)
   if(choice MATCHES "^(ON|1|TRUE|YES|Y)$")
     set(choice ON)
   elseif(choice MATCHES "^(OFF|0|FALSE|NO|N)$")
     set(choice OFF)
+  elseif(choice STREQUAL "GPU")
+    file(GLOB gpus ${hipress_gpu_devices})
+    set(choice OFF)
+    if(gpus)
+      set(choice AUTO)
+    endif()
   elseif(NOT choice STREQUAL "AUTO")
-    message(FATAL_ERROR "HIPRESS_CUDA is '${HIPRESS_CUDA}'; it takes AUTO, ON or OFF")
+    message(FATAL_ERROR "HIPRESS_CUDA is '${HIPRESS_CUDA}'; it takes AUTO, GPU, ON or OFF")
   endif()
   set(${result} ${choice} PARENT_SCOPE)
 endfunction()

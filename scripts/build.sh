@@ -12,7 +12,15 @@ if [[ $preset == demo ]]; then scripts/setup.sh --no-launch; else scripts/setup.
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi
+# Kernels for GPUs take longest to compile: the demo goes without them where there is no GPU, unless they are there already.
+cache=build/release/CMakeCache.txt
+cuda=()
+if [[ $preset == demo && ! -e $cache ]]; then
+  cuda=(-DHIPRESS_CUDA=GPU)
+elif [[ $preset != demo ]] && grep -qs '^HIPRESS_CUDA:STRING=GPU$' "$cache"; then
+  cuda=(-DHIPRESS_CUDA=AUTO)
+fi
 echo "build: configuring build/release" >&2
-cmake --preset release --log-level=WARNING >&2
+cmake --preset release --log-level=WARNING "${cuda[@]}" >&2
 echo "build: building preset '$preset'" >&2
 cmake --build --preset "$preset" --parallel "$(nproc)" >&2

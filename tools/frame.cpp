@@ -5,10 +5,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -154,39 +154,7 @@ int run_tool(int argc, char** argv, const ToolInfo& info,
   return run_and_report(info, work);
 }
 
-CLI::Validator count_from(std::uint64_t least, std::uint64_t most) {
-  const auto check = [least, most](const std::string& text) {
-    std::uint64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    // CLI11 would read a leading 0 as octal.
-    const bool decimal = text == "0" || !text.starts_with('0');
-    if (error == std::errc() && stop == end && decimal && value >= least && value <= most) {
-      return std::string();
-    }
-    return fmt::format("must be a whole number from {} to {}, got {}", least, most,
-                       io::quote(text));
-  };
-  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
-}
-
-CLI::Validator file_name() {
-  const auto check = [](const std::string& text) {
-    return std::string(text.empty() ? "the name of a file must not be empty" : "");
-  };
-  return CLI::Validator(check, "");
-}
-
-CLI::Validator number_from(double least, double most) {
-  const auto check = [least, most](const std::string& text) {
-    double value = 0;
-    // What is not a number compares as false.
-    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
-      return std::string();
-    }
-    return fmt::format("must be a number from {} to {}, got '{}'", least, most, text);
-  };
-  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
-}
+void inform(const std::string& sentence) { spdlog::info("{}", sentence); }
+void warn(const std::string& sentence) { spdlog::warn("{}", sentence); }
 
 }  // namespace hipress::tools

@@ -1,9 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <cstdint>
 #include <functional>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace hipress::tools {
 
@@ -22,21 +24,13 @@ struct ToolInfo {
 /// 3, and prints them on stderr as `hipress-plan: message`, with the remedy where memory, threads
 /// or descriptors ran out (describe in error.hpp). An exception that nothing catches, such as one
 /// on a thread, also ends the process with 1 and a sentence. Results that cannot be written to
-/// stdout are a failed run. Interrupts are handled (interrupts.hpp). Logging (spdlog) goes to
+/// stdout are a failed run. Interrupts are handled (interrupts.hpp). The log goes to
 /// stderr, without colour under NO_COLOR or when stderr is no terminal.
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run);
 
-/// For ->check() of an option that takes a count or a seed: a whole decimal number from `least` to
-/// `most`, both of which its variable must hold. Without it CLI11 takes -1 and numbers of any
-/// length for unsigned variables, and 010 for 8.
-CLI::Validator count_from(std::uint64_t least, std::uint64_t most = UINT64_MAX);
-
-/// For ->check() of an option that takes the name of a file: it is not empty.
-CLI::Validator file_name();
-
-/// For ->check() of an option that takes a real number: it must be finite, and from `least` to
-/// `most`. CLI11's own ranges take nan for a number within them.
-CLI::Validator number_from(double least, double most);
+/// A line of the log on stderr: "hipress-plan: info: …", "hipress-plan: warning: …".
+void inform(const std::string& sentence);
+void warn(const std::string& sentence);
 
 }  // namespace hipress::tools

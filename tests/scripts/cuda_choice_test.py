@@ -10,6 +10,7 @@ CMAKE = sys.argv.pop(1)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 #: As HipressDependencies.cmake asks.
 ASK = """include({root}/cmake/HipressCuda.cmake)
+set(hipress_gpu_devices "{devices}/nvidia[0-9]*")
 hipress_cuda_choice(choice)
 set(taken "not asked")
 if(NOT choice STREQUAL "OFF")
@@ -29,7 +30,7 @@ class CudaChoiceTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        (self.folder / "ask.cmake").write_text(ASK.format(root=ROOT))
+        (self.folder / "ask.cmake").write_text(ASK.format(root=ROOT, devices=self.folder))
 
     def ask(self, choice: str, release: str | None = None) -> subprocess.CompletedProcess:
         """With nvcc of that release, or none."""
@@ -69,13 +70,21 @@ class CudaChoiceTest(unittest.TestCase):
                              rf"CUDA {release} \(.*/nvcc\) is older than 12\.4: built without the CUDA back end")
             self.refuses(f"is of CUDA {release}: put nvcc of CUDA 12.4 or later on the PATH", "ON", release)
 
+    def test_gpu_is_auto_where_there_is_a_gpu(self):
+        self.says("choice OFF, taken not asked", "GPU", "13.0")
+        (self.folder / "nvidiactl").touch()  # the driver without a GPU
+        self.says("choice OFF, taken not asked", "gpu", "13.0")
+        (self.folder / "nvidia0").touch()
+        self.says("choice AUTO, taken TRUE", "GPU", "13.0")
+        self.says("choice AUTO, taken FALSE", "GPU")
+
     def test_the_choice_is_auto_or_a_boolean(self):
         for written, choice in (("auto", "AUTO"), ("on", "ON"), ("1", "ON"), ("True", "ON")):
             self.says(f"choice {choice}, taken TRUE", written, "12.8")
         for written in ("off", "Off", "0", "FALSE", "no"):
             self.says("choice OFF, taken not asked", written, "12.8")
         for written in ("", "2", "cuda", "ONE", "yes please"):
-            self.refuses(f"HIPRESS_CUDA is '{written}'; it takes AUTO, ON or OFF", written, "12.8")
+            self.refuses(f"HIPRESS_CUDA is '{written}'; it takes AUTO, GPU, ON or OFF", written, "12.8")
 
 
 if __name__ == "__main__":

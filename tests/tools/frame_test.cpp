@@ -24,6 +24,7 @@
 #include "io/version.hpp"
 #include "tests/io/child.hpp"
 #include "tests/io/temporary_folder.hpp"
+#include "tools/validators.hpp"
 
 using namespace hipress::io;
 using namespace hipress::tools;

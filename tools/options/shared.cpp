@@ -6,7 +6,7 @@
 
 #include "costs/cluster.hpp"
 #include "io/quantity.hpp"
-#include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::tools {
 

@@ -1,12 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string_view>
 
 #include "costs/machine_options.hpp"
 #include "models/time_options.hpp"
 #include "plans/plan_options.hpp"
 #include "plans/trust.hpp"
+
+namespace CLI {
+class App;
+}
 
 /// Options that several tools have, each declared once: they read what the libraries take.
 namespace hipress::tools {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cctype>
@@ -27,6 +26,7 @@
 #include "planner/timing/forecast.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
+#include "tools/frame.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -125,7 +125,7 @@ Broadcast::Broadcast(const Options& given)
       loaded(costs::load(given.request.machines, given.request.nodes, kDefaultNodes)),
       strategies(strategies_of(given)),
       algorithms(algorithms_of(given, loaded.profile, model)) {
-  for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
+  for (const std::string& warning : loaded.warnings) tools::warn(warning);
   io::require_writable(output);
   io::refuse_input(output);
   machines.emplace(
@@ -242,7 +242,7 @@ void run_broadcast(const Options& options) {
        .profile = broadcast.loaded.profile.name + " " + broadcast.loaded.profile.fingerprint,
        .network = options.request.network});
   for (const std::string& diagnostic : broadcast.loaded.diagnostics) {
-    spdlog::info("{}", diagnostic);
+    tools::inform(diagnostic);
   }
   if (options.json) {
     print_json(broadcast, found, range);

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -36,7 +35,7 @@ void show_progress(double share, double best_s) {
 
 planner::Hooks hooks() {
   planner::Hooks made;
-  made.warn = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
+  made.warn = [](const std::string& sentence) { tools::warn(sentence); };
   made.interrupted = &io::InterruptScope::flag();
   if (isatty(STDERR_FILENO) == 0) return made;
   made.progress = show_progress;
@@ -53,8 +52,8 @@ void finish(const Options& options, const planner::PreparedRequest& prepared,
     write_plan(options, prepared.model, found, prepared.profile, advice.comparison,
                advice.analysis.dense);
   }
-  for (const std::string& warning : advice.analysis.warnings) spdlog::warn("{}", warning);
-  for (const std::string& diagnostic : found.diagnostics) spdlog::info("{}", diagnostic);
+  for (const std::string& warning : advice.analysis.warnings) tools::warn(warning);
+  for (const std::string& diagnostic : found.diagnostics) tools::inform(diagnostic);
   const std::optional<models::Traced> traced = models::read_traced(prepared.request.input);
   if (options.json) {
     print_json(advice, traced);
@@ -73,7 +72,7 @@ void finish(const Options& options, const planner::PreparedRequest& prepared,
 void announce(const planner::Request& request) {
   constexpr double kLong_s = 30;
   if (request.evaluations || request.budget_s.value_or(0) < kLong_s) return;
-  spdlog::info("searching; an interrupt ends the search with the best plan so far");
+  tools::inform("searching; an interrupt ends the search with the best plan so far");
 }
 
 int run(const Options& options) {

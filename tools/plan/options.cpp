@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "casync/strategy.hpp"
-#include "tools/frame.hpp"
 #include "tools/options/shared.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::planner {
 namespace {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +7,10 @@
 
 #include "io/yaml.hpp"
 #include "planner/advice/request.hpp"
+
+namespace CLI {
+class App;
+}
 
 /// The command line of hipress-plan.
 namespace hipress::planner {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <spdlog/spdlog.h>
 
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 #include "sim/simulator.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/shared.hpp"
+#include "tools/validators.hpp"
 #include "traces/chakra_graph.hpp"
 
 namespace hipress::sim {
@@ -48,8 +48,8 @@ costs::LoadedMachines load_machines(const ChakraOptions& options,
                                     const traces::ChakraGraph& exported) {
   costs::LoadedMachines machines =
       costs::load(options.machines, exported.graph.nodes, exported.graph.nodes);
-  for (const std::string& diagnostic : machines.diagnostics) spdlog::info("{}", diagnostic);
-  for (const std::string& warning : machines.warnings) spdlog::warn("{}", warning);
+  for (const std::string& diagnostic : machines.diagnostics) tools::inform(diagnostic);
+  for (const std::string& warning : machines.warnings) tools::warn(warning);
   const costs::Cluster& cluster = machines.cluster;
   if (cluster.gpus_per_node != exported.gpus_per_node) {
     throw io::InputError(fmt::format(
@@ -58,8 +58,9 @@ costs::LoadedMachines load_machines(const ChakraOptions& options,
         options.folder, exported.gpus_per_node, cluster.gpus_per_node));
   }
   if (exported.profile != machines.profile.name) {
-    spdlog::info("the graph was exported with the costs of profile {}, and is simulated with {}'s",
-                 io::quote(exported.profile), io::quote(machines.profile.name));
+    tools::inform(fmt::format(
+        "the graph was exported with the costs of profile {}, and is simulated with {}'s",
+        io::quote(exported.profile), io::quote(machines.profile.name)));
   }
   return machines;
 }

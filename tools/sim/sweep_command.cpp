@@ -1,7 +1,6 @@
 #include "tools/sim/sweep_command.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "sim/sweep.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/shared.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::sim {
 namespace {
@@ -113,7 +113,7 @@ std::vector<SweepRow> run_with_progress(Sweep& sweep, unsigned jobs) {
 void warn_of_unused(const SweepSpec& spec, const Shard& shard, const std::vector<SweepRow>& rows) {
   if (shard.count > 1) return;  // a part does not tell
   for (const std::string_view axis : axes_without_effect(spec, rows)) {
-    spdlog::warn("axis {} has no effect: all its values give the same times", axis);
+    tools::warn(fmt::format("axis {} has no effect: all its values give the same times", axis));
   }
 }
 
@@ -128,8 +128,9 @@ int run(const SweepOptions& options, const PlanSource& source) {
       options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
   const auto sweep = plan_with_progress(spec, shard, source, options.evaluations, jobs);
   const SweepSize& size = sweep->size();
-  spdlog::info("{} points, {} plans made, {} graphs, {} simulations, about {:.3g} tasks in all",
-               size.points, size.planned, size.graphs, size.simulations, size.tasks);
+  tools::inform(
+      fmt::format("{} points, {} plans made, {} graphs, {} simulations, about {:.3g} tasks in all",
+                  size.points, size.planned, size.graphs, size.simulations, size.tasks));
   sweep->require_room(jobs, io::available_memory());
   const std::vector<SweepRow> rows = run_with_progress(*sweep, jobs);
   io::refuse_input(options.output);

@@ -1,0 +1,83 @@
+#include "tools/exec/replays.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "io/memory.hpp"
+#include "replay/clock.hpp"
+#include "replay/probes.hpp"
+#include "replay/room.hpp"
+#include "runtime/gather.hpp"
+#include "tools/frame.hpp"
+
+namespace hipress::replay {
+namespace {
+
+/// This process's end of the job that a launcher started; null where ranks are threads.
+std::unique_ptr<transport::Endpoint> connect(const CommandLine& line,
+                                             const std::optional<io::Launch>& launch,
+                                             const std::string& transport, const Job& job) {
+  if (!launch || launch->size == 1) return nullptr;
+  const std::string plan =
+      fmt::format("{} {}+{} iterations, seed {}, {} {}, backward {}",
+                  plans::plan_fingerprint(job.model, job.plan.plan), line.replay.warmup,
+                  line.replay.iterations, line.replay.seed, line.device, line.transport,
+                  line.backward + (line.gradients.empty() ? "" : ", given gradients"));
+  const auto node = static_cast<std::uint32_t>(launch->rank);
+  require_room(room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
+               io::available_memory());
+  transport::JobOptions options{
+      .rank = launch->rank, .size = launch->size, .plan = plan, .timeout_s = line.replay.timeout_s};
+  line.job.apply(options);
+  return connect_rank(transport, options, collectives_of(job.graph));
+}
+
+}  // namespace
+
+Outcome run_replays(const CommandLine& line, const std::optional<io::Launch>& launch,
+                    const std::string& transport, const Job& job, const Watching& wanted) {
+  const auto endpoint = connect(line, launch, transport, job);
+  Outcome outcome;
+  outcome.threads = endpoint == nullptr;
+  outcome.machines = endpoint ? endpoint->all_gather(machine_clock().boot)
+                              : std::vector<std::string>(job.graph.nodes, "this one");
+  const auto replay_once = [&] {
+    outcome.replayed = endpoint
+                           ? replay(*endpoint, job.model, job.plan, job.graph, line.replay)
+                           : replay_threads(transport, job.model, job.plan, job.graph, line.replay);
+  };
+  const Watching watching = endpoint ? runtime::gather(*endpoint, wanted).front() : wanted;
+  if (!watching.wanted) {
+    replay_once();
+    return outcome;
+  }
+  const ProbeOptions probes = {
+      .kernels = line.device == "cpu",
+      .transport = line.transport == "nccl" ? std::string() : line.transport};
+  outcome.watched =
+      watch([&] { return endpoint ? run_probes(probes, *endpoint) : run_probes(probes); },
+            [&] {
+              replay_once();
+              return watching.spread;
+            },
+            watching.again);
+  return outcome;
+}
+
+void warn_of_unused(const CommandLine& line) {
+  const auto warn = [](const char* option, bool given) {
+    if (given) {
+      tools::warn(fmt::format(
+          "{} has no effect: no launcher started this process, so its ranks are threads", option));
+    }
+  };
+  const CommandLine untouched;
+  warn("--rendezvous", line.job.rendezvous != untouched.job.rendezvous);
+  warn("--job", line.job.name != untouched.job.name);
+  warn("--secret-file", line.job.secret_file.has_value());
+  // NCCL is bound to it in any case.
+  warn("--interface", line.job.interface != untouched.job.interface && line.transport != "nccl");
+}
+
+}  // namespace hipress::replay

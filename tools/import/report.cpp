@@ -1,0 +1,86 @@
+#include "tools/import/report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "io/quantity.hpp"
+#include "tools/frame.hpp"
+
+namespace hipress::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json step_json(const TracedStep& step) {
+  return {{"name", step.name},
+          {"step_s", or_null(step.length_s)},
+          {"forward_s", or_null(step.forward_s)},
+          {"compute_s", or_null(step.compute_s)},
+          {"communication_s", or_null(step.communication_s)},
+          {"exposed_communication_s", or_null(step.exposed_communication_s)},
+          {"idle_s", or_null(step.idle_s)},
+          {"collective_elements", or_null(step.collective_elements())}};
+}
+
+std::string or_dash(const std::optional<double>& seconds) {
+  return seconds ? io::format_duration(*seconds) : "-";
+}
+
+}  // namespace
+
+void print_json(const Imported& trace, const ImportedModel* imported,
+                const std::vector<std::string>& diagnostics) {
+  Json steps = Json::array();
+  for (const TracedStep& step : trace.steps) steps.push_back(step_json(step));
+  Json report = {{"format", trace.format},
+                 {"events", trace.events},
+                 {"steps", steps},
+                 {"gradients", imported ? Json(imported->model.gradients.size()) : Json()},
+                 {"elements", imported ? Json(models::total_elements(imported->model)) : Json()},
+                 {"world_size", or_null(trace.world_size)},
+                 {"hardware", trace.hardware.empty() ? Json() : Json(trace.hardware)},
+                 {"collectives", trace.collectives},
+                 {"cpu_duplicates", trace.cpu_duplicates},
+                 {"not_told", trace.not_told},
+                 {"diagnostics", diagnostics}};
+  if (imported && imported->traced) report["most_gain"] = models::most_gain(*imported->traced);
+  std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+void print_report(const Imported& trace, const ImportedModel* imported,
+                  const std::vector<std::string>& diagnostics) {
+  fmt::print(std::cout, "{}, {}{}, {} {}\n\n", trace.format,
+             trace.hardware.empty() ? "hardware not told" : trace.hardware,
+             trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "", trace.events,
+             trace.collectives > 0 ? "nodes" : "events");
+  fmt::print(std::cout, "{:<18} {:>9} {:>9} {:>9} {:>13} {:>9} {:>9} {:>19}\n", "", "step",
+             "forward", "compute", "communication", "exposed", "idle", "collective elements");
+  for (const TracedStep& step : trace.steps) {
+    const auto elements = step.collective_elements();
+    fmt::print(std::cout, "{:<18} {:>9} {:>9} {:>9} {:>13} {:>9} {:>9} {:>19}\n", step.name,
+               or_dash(step.length_s), or_dash(step.forward_s), or_dash(step.compute_s),
+               or_dash(step.communication_s), or_dash(step.exposed_communication_s),
+               or_dash(step.idle_s), elements ? std::to_string(*elements) : "-");
+  }
+  fmt::print(std::cout, "\n");
+  if (imported) {
+    fmt::print(std::cout, "{} gradients, {} elements\n", imported->model.gradients.size(),
+               models::total_elements(imported->model));
+    if (imported->traced) fmt::print(std::cout, "{}\n", models::most_gain(*imported->traced));
+  }
+  for (const std::string& sentence : trace.not_told) {
+    fmt::print(std::cout, "not told: {}\n", sentence);
+  }
+  for (const std::string& sentence : diagnostics) tools::inform(sentence);
+}
+
+}  // namespace hipress::traces

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/imported.hpp"
+
+/// What hipress-import prints on stdout.
+namespace hipress::traces {
+
+/// For programs; `imported` is null where no model was made.
+void print_json(const Imported& trace, const ImportedModel* imported,
+                const std::vector<std::string>& diagnostics);
+/// For people.
+void print_report(const Imported& trace, const ImportedModel* imported,
+                  const std::vector<std::string>& diagnostics);
+
+}  // namespace hipress::traces

@@ -1,0 +1,52 @@
+#include "tools/options/job.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "io/error.hpp"
+#include "transport/secret_file.hpp"
+
+namespace hipress::tools {
+
+void JobOptions::read_secret() {
+  if (secret_file) secret = transport::read_secret_file(*secret_file);
+}
+
+void JobOptions::apply(transport::JobOptions& job) const {
+  job.job = name;
+  job.rendezvous = rendezvous;
+  job.interface = interface;
+  job.secret = secret;
+  job.insecure = insecure;
+}
+
+void declare(CLI::App& app, JobOptions& options, const JobHelp& help) {
+  app.add_option("--rendezvous", options.rendezvous, std::string(help.rendezvous));
+  app.add_option("--interface", options.interface, std::string(help.interface));
+  app.add_option("--job", options.name, "tells jobs apart that meet in one place")
+      ->capture_default_str();
+  app.add_option("--secret-file", options.secret_file,
+                 "file with a secret of at least 16 bytes (mode 0600), the same for every rank; "
+                 "default: rank 0 leaves a secret at the rendezvous");
+  app.add_flag("--insecure", options.insecure,
+               "let --transport gloo, which authenticates nobody, listen beyond loopback; only for "
+               "networks that nobody else can reach");
+}
+
+std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes) {
+  const auto size = static_cast<std::uint32_t>(launch.size);
+  if (nnodes == 0 || nnodes == size) return size;
+  throw io::InputError(
+      fmt::format("--nnodes is {}, but {} started {} ranks", nnodes, launch.launcher, size));
+}
+
+void require_rendezvous(const io::Launch& launch, const JobOptions& options) {
+  if (!options.rendezvous.empty() || launch.size == 1) return;
+  throw io::InputError(
+      fmt::format("rank {} of {} started by {} needs --rendezvous: file:///shared/folder, "
+                  "redis://host:port or rediss://host:port",
+                  launch.rank, launch.size, launch.launcher));
+}
+
+}  // namespace hipress::tools

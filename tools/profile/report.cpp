@@ -1,0 +1,168 @@
+#include "tools/profile/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "costs/traffic.hpp"
+#include "io/quantity.hpp"
+#include "profiler/nccl_table.hpp"
+
+namespace hipress::profiler {
+namespace {
+
+/// Gradient bytes per second at 2^22 elements, the slice size at which most of the time goes.
+constexpr std::int64_t kElements = 1 << 22;
+double rate_of(double seconds) { return 4.0 * kElements / seconds; }
+double rate(const costs::Curve& curve) { return rate_of(curve(kElements)); }
+
+/// What stages are told of: a square matrix of kElements, and that rank.
+constexpr std::int64_t kRows = 1 << 11;
+constexpr int kRank = 4;
+constexpr std::int64_t kFactor = kRows * kRank;
+
+/// All encodes of a step, of factors of kFactor values.
+double encode_rate(const costs::CodecCosts& costs) {
+  if (!costs.is_staged()) return rate(costs.encode);
+  double seconds = 0;
+  for (const auto& stage : costs.stages)
+    seconds += costs::stage_seconds(stage, kElements, kFactor, kRank);
+  return rate_of(seconds);
+}
+
+double decode_rate(const costs::CodecCosts& costs) {
+  if (!costs.is_staged()) return rate(costs.decode);
+  const auto factors = static_cast<std::int64_t>(costs.stages.size()) * kFactor;
+  return rate_of(costs::stage_seconds(costs.decode_stages, kElements, factors, kRank));
+}
+
+nlohmann::json to_json_staged(const costs::CodecCosts& costs) {
+  return {{"encode_Bps", encode_rate(costs)},
+          {"decode_Bps", decode_rate(costs)},
+          {"stages", costs.stages.size()},
+          {"rank", kRank}};
+}
+
+void print_spread(const costs::Profile& profile) {
+  const costs::Spread& spread = *profile.spread;
+  fmt::print(
+      "\ntwo runs in three are within {:.0f} % of these host costs and {:.0f} % of these links, "
+      "two iterations in three within {:.0f} % of their run\n",
+      100 * std::expm1(spread.host), 100 * std::expm1(spread.links),
+      100 * std::expm1(spread.iterations));
+  for (const std::string& note : profile.notes) fmt::print("note: {}\n", note);
+}
+
+}  // namespace
+
+nlohmann::json to_json(const costs::Profile& profile, const std::string& path) {
+  nlohmann::json codecs = nlohmann::json::object();
+  for (const auto& [name, costs] : profile.codecs) {
+    if (costs.is_staged()) {
+      codecs[name] = to_json_staged(costs);
+      continue;
+    }
+    codecs[name] = {{"encode_Bps", rate(costs.encode)},
+                    {"decode_Bps", rate(costs.decode)},
+                    {"decode_add_Bps", rate(costs.decode_add)},
+                    {"encode_factor_quotients", costs.encode_factor_quotients},
+                    {"message_share", costs.message_share}};
+    // A CPU measures no slices that are too large for its caches.
+    if (profile.device != "cuda") continue;
+    const auto traffic = costs::least_traffic(name);
+    if (!traffic) continue;
+    const auto share = [&](const costs::Curve& work, double bytes_per_element) {
+      return costs::share_of_bandwidth(work, bytes_per_element, profile.memory_bandwidth);
+    };
+    codecs[name]["encode_of_ceiling"] = share(costs.encode, traffic->encode);
+    codecs[name]["decode_of_ceiling"] = share(costs.decode, traffic->decode);
+  }
+  nlohmann::json links = nlohmann::json::array();
+  for (const NcclRow& row : nccl_rows(profile)) {
+    links.push_back({{"test", row.test},
+                     {"ranks", row.ranks},
+                     {"size_bytes", row.size_bytes},
+                     {"time_s", row.time_s},
+                     {"algbw_Bps", row.algbw},
+                     {"busbw_Bps", row.busbw}});
+  }
+  return {{"profile", path},
+          {"hardware", profile.hardware},
+          {"device", profile.device},
+          {"memory_bandwidth_Bps", profile.memory_bandwidth},
+          {"codecs", codecs},
+          {"overlap",
+           {{"compute_codec", profile.overlap.compute_codec},
+            {"compute_transfer", profile.overlap.compute_transfer},
+            {"codec_transfer", profile.overlap.codec_transfer}}},
+          {"nccl_tests", links},
+          {"spread",
+           {{"host", profile.spread->host},
+            {"links", profile.spread->links},
+            {"compute", profile.spread->compute},
+            {"model", profile.spread->model},
+            {"iterations", profile.spread->iterations}}},
+          {"probes",
+           {{"copy_Bps", profile.probes.copy},
+            {"codec_Bps", profile.probes.codec},
+            {"transport_Bps", profile.probes.transport}}},
+          {"notes", profile.notes},
+          {"link",
+           {{"bandwidth_Bps", profile.link.bandwidth},
+            {"overhead_s", profile.link.overhead_s},
+            {"latency_s", profile.link.latency_s},
+            {"core_s_per_byte", profile.link.core_s_per_byte},
+            {"core_factor_interrupting", profile.link.core_factor_interrupting},
+            {"core_s_per_message", profile.link.core_s_per_message}}}};
+}
+
+void print(const costs::Profile& profile, const std::string& path) {
+  fmt::print("{}\n\n{:12} {:>12} {:>12} {:>12}   GB/s of gradient, slices of 2^22 elements\n",
+             profile.hardware, "codec", "encode", "decode", "decode+add");
+  for (const auto& [name, costs] : profile.codecs) {
+    const double encode = encode_rate(costs) / 1e9, decode = decode_rate(costs) / 1e9;
+    if (costs.is_staged()) {
+      fmt::print(
+          "{:12} {:12.2f} {:12.2f} {:>12}   {} x {}, rank {}, {} of encode\n", name, encode, decode,
+          "", kRows, kRows, kRank,
+          costs.stages.size() == 1 ? "one stage" : fmt::format("{} stages", costs.stages.size()));
+      continue;
+    }
+    fmt::print("{:12} {:12.2f} {:12.2f} {:12.2f}\n", name, encode, decode,
+               rate(costs.decode_add) / 1e9);
+  }
+  using io::format_bit_rate, io::format_duration;
+  fmt::print("{:12} {:>12} {:>12} {:12.2f}\n\n", "raw merge", "", "", rate(profile.merge) / 1e9);
+  if (profile.device == "cuda") {
+    fmt::print(
+        "memory moves {:.1f} GB/s in a copy, reads and writes counted; slower together: "
+        "compute and codec {:.2f} times, compute and transfer {:.2f}, codec and transfer "
+        "{:.2f}\n\n",
+        profile.memory_bandwidth / 1e9, profile.overlap.compute_codec,
+        profile.overlap.compute_transfer, profile.overlap.codec_transfer);
+  }
+  fmt::print("one flow {}, per message {} and {} of latency\n",
+             format_bit_rate(profile.link.bandwidth), format_duration(profile.link.overhead_s),
+             format_duration(profile.link.latency_s));
+  fmt::print("a byte costs {:.3f} ns of a core, a message {}; {} cores\n",
+             profile.link.core_s_per_byte * 1e9, format_duration(profile.link.core_s_per_message),
+             profile.cores);
+  if (profile.link.core_factor_interrupting > 1) {
+    fmt::print("and {:.2f} times as much where it interrupts long codec tasks\n",
+               profile.link.core_factor_interrupting);
+  }
+  const std::vector<NcclRow> rows = nccl_rows(profile);
+  fmt::print("\nlinks, in the terms of nccl-tests:\n");
+  std::fflush(stdout);
+  print_nccl_table(std::cout, rows);
+  std::cout.flush();
+  print_spread(profile);
+  fmt::print("written to {}\n", path);
+}
+
+}  // namespace hipress::profiler

@@ -1,0 +1,57 @@
+#include "tools/sim/warnings.hpp"
+
+#include <string>
+
+#include "costs/all_reduce.hpp"
+#include "costs/description.hpp"
+#include "planner/baselines/named_plans.hpp"
+#include "tools/frame.hpp"
+#include "tools/sim/load.hpp"
+
+namespace hipress::sim {
+
+void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
+                    const CommandLine& line) {
+  Given given = line.given;
+  given.plan = line.plan;
+  given.plan_options = line.plan_options;
+  // The plan has been read: what it brings was found trusted then.
+  given.trust = {.named = {line.algorithm}, .everything = line.trust.everything};
+  given.replicas = line.replicas;
+  given.profile = !line.machines.profile.empty();
+  const PlanSource source = planner::plan_source();
+  const PlannedName* made = source.find(line.plan);
+  if (made != nullptr && made->depends_on_machines) {
+    // Another plan would have to be searched, which is not worth a warning.
+    given.topology = false;
+    given.algorithm.reset();
+    given.plan_options = {};
+  } else if (made != nullptr) {
+    given.resolve = [&](const plans::PlanContext& context) {
+      return planner::resolve_plan(line.plan, context,
+                                   {scenario.profile, scenario.cluster, scenario.network});
+    };
+  }
+  const bool at_given_levels = load_machines(line).cluster.nodes == scenario.cluster.nodes;
+  if (at_given_levels) given.cluster = line.machines.cluster;
+  for (const std::string& sentence :
+       without_effect(scenario, prediction.graph, prediction.result, given)) {
+    tools::warn(sentence);
+  }
+}
+
+void warn_of_estimates(const Scenario& scenario, const Prediction& prediction) {
+  for (const casync::Algorithm& algorithm : scenario.plan.algorithms) {
+    const std::string diagnostic = costs::foreign_costs(scenario.profile, algorithm.name);
+    if (!diagnostic.empty()) tools::warn(diagnostic);
+  }
+  for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
+    if (prediction.graph[id].kind != casync::Kind::kAllReduce) continue;
+    const costs::AllReduceCosts costs(scenario.profile);
+    const std::string diagnostic = costs.diagnostic(prediction.graph.nodes);
+    if (!diagnostic.empty()) tools::warn(diagnostic);
+    return;
+  }
+}
+
+}  // namespace hipress::sim

@@ -1,0 +1,49 @@
+#include "tools/validators.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+#include <system_error>
+
+#include "io/error.hpp"
+#include "io/utf8.hpp"
+
+namespace hipress::tools {
+
+CLI::Validator count_from(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](const std::string& text) {
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    // CLI11 would read a leading 0 as octal.
+    const bool decimal = text == "0" || !text.starts_with('0');
+    if (error == std::errc() && stop == end && decimal && value >= least && value <= most) {
+      return std::string();
+    }
+    return fmt::format("must be a whole number from {} to {}, got {}", least, most,
+                       io::quote(text));
+  };
+  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
+}
+
+CLI::Validator file_name() {
+  const auto check = [](const std::string& text) {
+    return std::string(text.empty() ? "the name of a file must not be empty" : "");
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator number_from(double least, double most) {
+  const auto check = [least, most](const std::string& text) {
+    double value = 0;
+    // What is not a number compares as false.
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
+      return std::string();
+    }
+    return fmt::format("must be a number from {} to {}, got '{}'", least, most, text);
+  };
+  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
+}
+
+}  // namespace hipress::tools

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+namespace hipress::tools {
+
+/// For ->check() of an option that takes a count or a seed: a whole decimal number from `least` to
+/// `most`, both of which its variable must hold. Without it CLI11 takes -1 and numbers of any
+/// length for unsigned variables, and 010 for 8.
+CLI::Validator count_from(std::uint64_t least, std::uint64_t most = UINT64_MAX);
+
+/// For ->check() of an option that takes the name of a file: it is not empty.
+CLI::Validator file_name();
+
+/// For ->check() of an option that takes a real number: it must be finite, and from `least` to
+/// `most`. CLI11's own ranges take nan for a number within them.
+CLI::Validator number_from(double least, double most);
+
+}  // namespace hipress::tools
