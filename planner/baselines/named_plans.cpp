@@ -9,8 +9,6 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
-#include "io/memory.hpp"
-#include "io/processors.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/problem/budget.hpp"
@@ -121,21 +119,6 @@ casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
   return std::move(baseline.plan);
 }
 
-std::optional<plans::ResolvedPlan> make(const sim::PlanningTask& task) {
-  // The tool may plan on every core at once.
-  const double memory_bytes =
-      static_cast<double>(io::available_memory()) / static_cast<double>(io::usable_cores().size());
-  const Machines machines{.profile = task.profile,
-                          .cluster = task.cluster,
-                          .network = task.network,
-                          .memory_bytes = memory_bytes};
-  return named_plan(task.name, {.model = task.model,
-                                .strategy = task.strategy,
-                                .algorithm = task.algorithm,
-                                .machines = machines,
-                                .limits = {.evaluations = task.evaluations}});
-}
-
 }  // namespace
 
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request) {
@@ -160,24 +143,23 @@ bool is_named_plan(std::string_view name) {
   return is_searched(name) || (find_baseline(name) != nullptr && !contains(kByName, name));
 }
 
+std::vector<NamedPlanRow> named_plan_rows() {
+  std::vector<NamedPlanRow> rows = {
+      {kBest, "the fastest that is found, with the algorithm, fp16 or nothing, in groups or not"},
+      {kBestUncompressed, "the fastest that is found without compression"}};
+  for (const BaselineRow& row : all_baselines()) {
+    if (contains(kByName, row.name)) continue;
+    rows.push_back({row.name, row.help, !contains(kFixed, row.name)});
+  }
+  return rows;
+}
+
 std::string named_plans() {
   std::string names;
-  for (const sim::PlannedName& row : plan_source().names) {
+  for (const NamedPlanRow& row : named_plan_rows()) {
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
   return names;
-}
-
-sim::PlanSource plan_source() {
-  sim::PlanSource source{.names = {}, .plan = make};
-  source.names.push_back(
-      {kBest, "the fastest that is found, with the algorithm, fp16 or nothing, in groups or not"});
-  source.names.push_back({kBestUncompressed, "the fastest that is found without compression"});
-  for (const BaselineRow& row : all_baselines()) {
-    if (contains(kByName, row.name)) continue;
-    source.names.push_back({row.name, row.help, !contains(kFixed, row.name)});
-  }
-  return source;
 }
 
 plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::PlanContext& context,

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "planner/problem/problem.hpp"
 #include "plans/plan_file.hpp"
-#include "sim/plan_source.hpp"
 
 /// Plans that need machines to be made, under the names that hipress-sim, hipress-exec and sweeps
 /// take for --plan.
@@ -21,6 +21,17 @@ struct PlanRequest {
   const Machines& machines;
   Limits limits = {};  ///< of searches; in evaluations, the same request gives the same plan
 };
+
+/// Plans that a search for one simulates unless told how many: a second or a few.
+inline constexpr std::int64_t kEvaluations = 300;
+
+/// A name, for help and for whoever makes many plans.
+struct NamedPlanRow {
+  std::string_view name;
+  std::string_view help;
+  bool depends_on_machines = true;  ///< else one plan serves for all profiles, clusters, networks
+};
+std::vector<NamedPlanRow> named_plan_rows();
 
 inline constexpr std::string_view kBest = "best";
 inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
@@ -40,13 +51,10 @@ bool is_searched(std::string_view name);
 /// "best, threshold_262144, secopa, …": for help and errors.
 std::string named_plans();
 
-/// The same plans for simulations of sweeps.
-sim::PlanSource plan_source();
-
 /// As plans::resolve_plan(), and named plans for these machines; the machines' profile and cluster
 /// are not looked at for others.
 plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::PlanContext& context,
                                  const Machines& machines,
-                                 std::int64_t evaluations = sim::kEvaluations);
+                                 std::int64_t evaluations = kEvaluations);
 
 }  // namespace hipress::planner

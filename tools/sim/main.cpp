@@ -7,7 +7,6 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "planner/baselines/named_plans.hpp"
 #include "plans/plan_file.hpp"
 #include "tools/frame.hpp"
 #include "tools/sim/chakra_command.hpp"
@@ -106,6 +105,6 @@ int main(int argc, char** argv) {
     return std::string_view(one) == "--chakra" || std::string_view(one).starts_with("--chakra=");
   });
   if (reads_graph && !sweeps) return sim::run_chakra_command(argc, argv);
-  return sweeps ? sim::run_sweep_command(argc - 1, argv + 1, planner::plan_source())
+  return sweeps ? sweep::run_sweep_command(argc - 1, argv + 1)
                 : run_single(argc, argv);
 }

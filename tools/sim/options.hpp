@@ -5,10 +5,10 @@
 
 #include "costs/machine_options.hpp"
 #include "models/time_options.hpp"
+#include "planner/baselines/named_plans.hpp"
 #include "plans/plan_options.hpp"
 #include "plans/trust.hpp"
 #include "sim/effect.hpp"
-#include "sim/plan_source.hpp"
 #include "sim/scenario.hpp"
 
 namespace CLI {
@@ -21,7 +21,7 @@ namespace hipress::sim {
 struct CommandLine {
   std::string input;
   std::string plan;
-  std::int64_t evaluations = kEvaluations;
+  std::int64_t evaluations = planner::kEvaluations;
   std::string topology = "PS";
   std::uint32_t nodes = 0;  ///< 0: as the cluster file says
   std::string algorithm = "onebit";

@@ -13,12 +13,12 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
-#include "sim/sweep.hpp"
+#include "sweep/sweep.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/shared.hpp"
 #include "tools/validators.hpp"
 
-namespace hipress::sim {
+namespace hipress::sweep {
 namespace {
 
 struct SweepOptions {
@@ -27,7 +27,7 @@ struct SweepOptions {
   unsigned jobs = 0;  ///< 0: one per usable core
   std::string shard = "1/1";
   std::string algorithms;
-  std::int64_t evaluations = kEvaluations;
+  std::int64_t evaluations = planner::kEvaluations;
   plans::Trust trust;
 };
 
@@ -53,7 +53,7 @@ void declare_options(CLI::App& app, SweepOptions& options) {
 }
 
 /// The axes and the plans that are made, for --help.
-std::string describe_axes(const PlanSource& source) {
+std::string describe_axes() {
   std::string text =
       "Every axis takes one value or a list; nodes, partitions, bandwidth, latency, overhead and\n"
       "compute_speed also a range, {from: 1Gbps, to: 64Gbps, times: 2} or {from: 2, to: 8, step: "
@@ -64,7 +64,7 @@ std::string describe_axes(const PlanSource& source) {
     text += fmt::format("  {:<15} {} ({})\n", axis.name, axis.help, otherwise);
   }
   text += "\nPlans that are made anew for the machines of each point:\n";
-  for (const PlannedName& row : source.names) {
+  for (const planner::NamedPlanRow& row : planner::named_plan_rows()) {
     text += fmt::format("  {:<17} {}\n", row.name, row.help);
   }
   return text +
@@ -94,13 +94,11 @@ class ProgressLine {
 };
 
 std::unique_ptr<Sweep> plan_with_progress(const SweepSpec& spec, const Shard& shard,
-                                          const PlanSource& source, std::int64_t evaluations,
-                                          unsigned jobs) {
+                                          std::int64_t evaluations, unsigned jobs) {
   ProgressLine line("plans");
   return std::make_unique<Sweep>(
       spec, shard,
-      Planning{.source = source,
-               .evaluations = evaluations,
+      Planning{.evaluations = evaluations,
                .jobs = jobs,
                .progress = [&](std::int64_t done, std::int64_t all) { line.show(done, all); }});
 }
@@ -117,7 +115,7 @@ void warn_of_unused(const SweepSpec& spec, const Shard& shard, const std::vector
   }
 }
 
-int run(const SweepOptions& options, const PlanSource& source) {
+int run(const SweepOptions& options) {
   const Shard shard = parse_shard(options.shard);
   plans::Trust trust = options.trust;
   trust.named = kernels::split_algorithms(options.algorithms);
@@ -126,7 +124,7 @@ int run(const SweepOptions& options, const PlanSource& source) {
   io::refuse_input(options.output);
   const unsigned jobs =
       options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
-  const auto sweep = plan_with_progress(spec, shard, source, options.evaluations, jobs);
+  const auto sweep = plan_with_progress(spec, shard, options.evaluations, jobs);
   const SweepSize& size = sweep->size();
   tools::inform(
       fmt::format("{} points, {} plans made, {} graphs, {} simulations, about {:.3g} tasks in all",
@@ -141,17 +139,17 @@ int run(const SweepOptions& options, const PlanSource& source) {
 
 }  // namespace
 
-int run_sweep_command(int argc, char** argv, const PlanSource& source) {
+int run_sweep_command(int argc, char** argv) {
   SweepOptions options;
   const tools::ToolInfo info = {
       .name = "hipress-sim sweep",
       .purpose =
           "Predicts every combination of the values that a spec lists, one CSV row each.\n\n" +
-          describe_axes(source),
+          describe_axes(),
       .example = "hipress-sim sweep examples/sweep.yaml --output sweep.csv --jobs 2"};
   return tools::run_tool(
       argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },
-      [&] { return run(options, source); });
+      [&] { return run(options); });
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::sweep

@@ -1,11 +1,8 @@
 #pragma once
 
-#include "sim/plan_source.hpp"
+namespace hipress::sweep {
 
-namespace hipress::sim {
+/// `hipress-sim sweep`, with `sweep` as its argv[0]. Returns the exit status.
+int run_sweep_command(int argc, char** argv);
 
-/// `hipress-sim sweep`, with `sweep` as its argv[0], and with plans that `source` makes. Returns
-/// the exit status.
-int run_sweep_command(int argc, char** argv, const PlanSource& source);
-
-}  // namespace hipress::sim
+}  // namespace hipress::sweep

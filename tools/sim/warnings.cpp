@@ -1,6 +1,8 @@
 #include "tools/sim/warnings.hpp"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "costs/all_reduce.hpp"
 #include "costs/description.hpp"
@@ -19,14 +21,14 @@ void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
   given.trust = {.named = {line.algorithm}, .everything = line.trust.everything};
   given.replicas = line.replicas;
   given.profile = !line.machines.profile.empty();
-  const PlanSource source = planner::plan_source();
-  const PlannedName* made = source.find(line.plan);
-  if (made != nullptr && made->depends_on_machines) {
+  const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
+  const auto made = std::ranges::find(rows, line.plan, &planner::NamedPlanRow::name);
+  if (made != rows.end() && made->depends_on_machines) {
     // Another plan would have to be searched, which is not worth a warning.
     given.topology = false;
     given.algorithm.reset();
     given.plan_options = {};
-  } else if (made != nullptr) {
+  } else if (made != rows.end()) {
     given.resolve = [&](const plans::PlanContext& context) {
       return planner::resolve_plan(line.plan, context,
                                    {scenario.profile, scenario.cluster, scenario.network});

@@ -4,9 +4,12 @@
 #include <ostream>
 #include <string>
 
-#include "sim/sweep.hpp"
+#include "sweep/sweep.hpp"
 
-namespace hipress::sim {
+namespace hipress::sweep {
+
+using namespace sim;
+
 namespace {
 
 /// All digits of the picosecond, without zeros at the end.
@@ -74,4 +77,4 @@ void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
   }
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::sweep

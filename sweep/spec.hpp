@@ -11,7 +11,7 @@
 #include "io/yaml.hpp"
 #include "plans/trust.hpp"
 
-namespace hipress::sim {
+namespace hipress::sweep {
 
 /// What a sweep varies. The order is that of the points: the last axis changes fastest. Those
 /// before kProfile decide the task graph, so that points of one graph lie together.
@@ -76,4 +76,4 @@ SweepSpec read_sweep(const std::string& file, const plans::Trust& trust = {});
 using Point = std::array<std::uint32_t, kAxes>;
 Point point(const SweepSpec& spec, std::int64_t index);
 
-}  // namespace hipress::sim
+}  // namespace hipress::sweep

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/plan_source.hpp"
+#include "planner/baselines/named_plans.hpp"
 #include "sim/simulator.hpp"
-#include "sim/sweep_spec.hpp"
+#include "sweep/spec.hpp"
 
-namespace hipress::sim {
+namespace hipress::sweep {
 
 /// Part `index` (from 1) of `count` of a sweep's points: contiguous, so that the parts' files one
 /// after the other are the whole file.
@@ -31,9 +31,9 @@ struct SweepRow {
   double bandwidth = 0;  ///< of the links in bytes per second, wherever it comes from
   double latency_s = 0;
   double overhead_s = 0;
-  Picoseconds iteration{};
-  Picoseconds compute{};
-  Picoseconds synchronisation{};
+  casync::Picoseconds iteration{};
+  casync::Picoseconds compute{};
+  casync::Picoseconds synchronisation{};
   double speedup = 1;                           ///< iteration time of plan `none` over this one's
   std::optional<double> speedup_over_ddp = {};  ///< the same of plan `ddp`; none: there is no such
   std::int64_t tasks = 0;  ///< of the whole graph, of which one node's share may be simulated
@@ -51,11 +51,17 @@ struct SweepSize {
 /// Called with how many are done and how many there are, by one thread at a time. May be empty.
 using Progress = std::function<void(std::int64_t done, std::int64_t all)>;
 
+/// Makes a named plan; none if there is no such plan for the request. io::InputError if it cannot be
+/// made. Called by several threads at a time.
+using MakePlan = std::function<std::optional<plans::ResolvedPlan>(
+    std::string_view name, const planner::PlanRequest& request)>;
+
 /// How a sweep's plans are made.
 struct Planning {
-  PlanSource source = {};
-  std::int64_t evaluations = kEvaluations;  ///< of each search
-  unsigned jobs = 1;                        ///< plans at a time; they do not depend on it
+  std::vector<planner::NamedPlanRow> names = planner::named_plan_rows();
+  MakePlan make = planner::named_plan;
+  std::int64_t evaluations = planner::kEvaluations;  ///< of each search
+  unsigned jobs = 1;                                 ///< plans at a time; they do not depend on it
   Progress progress = {};
 };
 
@@ -64,7 +70,7 @@ struct Planning {
 /// partitions, as the point has it. They are simulated once for all their points.
 class Sweep {
  public:
-  /// Loads what the spec names, and resolves or makes every plan; those of PlanSource::names are
+  /// Loads what the spec names, and resolves or makes every plan; those of Planning::names are
   /// made for the machines of each of their points. InputError at the line of the spec for what
   /// cannot be loaded, a plan that does not fit its model or that cannot be made, an algorithm that
   /// a profile lacks, a cluster of another size, and a graph of more than 100 million tasks.
@@ -94,4 +100,4 @@ void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
 std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
                                                   const std::vector<SweepRow>& rows);
 
-}  // namespace hipress::sim
+}  // namespace hipress::sweep

@@ -1,4 +1,4 @@
-#include "sim/sweep_spec.hpp"
+#include "sweep/spec.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,10 @@
 #include "plans/plan_builder.hpp"
 #include "sim/simulator.hpp"
 
-namespace hipress::sim {
+namespace hipress::sweep {
+
+using namespace sim;
+
 namespace {
 
 using io::YamlNode;
@@ -298,4 +301,4 @@ Point point(const SweepSpec& spec, std::int64_t index) {
   return point;
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::sweep

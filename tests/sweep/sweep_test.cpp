@@ -8,15 +8,19 @@
 #include "io/error.hpp"
 #include "sim/graph_size.hpp"
 #include "sim/scenario.hpp"
-#include "sim/sweep.hpp"
+#include "sweep/sweep.hpp"
 #include "tests/io/temporary_folder.hpp"
 
-namespace hipress::sim {
+namespace hipress::sweep {
 namespace {
 
+using namespace sim;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 using tests::complaint;
+
+/// Files and names alone: nothing is planned.
+const Planning kNoPlans = {.names = {}, .make = {}};
 
 /// A model, a profile of round numbers (1 ns a byte, 10 us a message, codec steps of 100 us) and a
 /// spec.
@@ -39,7 +43,7 @@ class SweepFixture {
 
   std::string csv(const std::string& text, unsigned jobs = 1, const Shard& shard = {}) const {
     const SweepSpec read = read_sweep(spec(text));
-    Sweep sweep(read, shard);
+    Sweep sweep(read, shard, kNoPlans);
     std::ostringstream out;
     write_sweep(out, read, shard, sweep.run(jobs, {}));
     return out.str();
@@ -99,7 +103,7 @@ TEST_CASE_METHOD(SweepFixture,
                  "axis compute_time gives a model's times, and its plans are made anew") {
   const SweepSpec read = read_sweep(
       spec(kBase + "topology: ring\nnodes: 2\nplan: [none, all]\ncompute_time: [4ms, 8ms]\n"));
-  Sweep sweep(read, {});
+  Sweep sweep(read, {}, kNoPlans);
   CHECK(sweep.size().graphs == 4);
   const std::vector<SweepRow> rows = sweep.run(1, {});
   REQUIRE(rows.size() == 4);
@@ -112,7 +116,7 @@ TEST_CASE_METHOD(SweepFixture,
   write_sweep(csv, read, {}, rows);
   CHECK_THAT(csv.str(), Contains(",0.004\n") && Contains(",0.008\n"));
   CHECK_THROWS_WITH(read_sweep(spec(kBase + "compute_time: 80\n")), Contains("compute_time"));
-  CHECK_THROWS_WITH(Sweep(read_sweep(spec(kBase + "compute_time: 0s\n")), {}),
+  CHECK_THROWS_WITH(Sweep(read_sweep(spec(kBase + "compute_time: 0s\n")), {}, kNoPlans),
                     Contains("compute_time"));
 }
 
@@ -123,7 +127,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with th
   const SweepSpec read =
       read_sweep(spec(kBase + "topology: [ps, ring]\nnodes: 4\nplan: [none, all]\n"
                               "cluster: [alike.yaml, nearly.yaml]\nnetwork: [port, fair]\n"));
-  Sweep sweep(read, {});
+  Sweep sweep(read, {}, kNoPlans);
   // 2·2 plans, each folded and whole: 'late' has 64000 = 4·32·500 elements, but 'early' 320 is no
   // multiple of 4·32, so that nothing is folded until it is.
   CHECK(sweep.size().graphs == 4);
@@ -150,7 +154,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with th
 
 TEST_CASE_METHOD(SweepFixture, "a sweep agrees with the simulation of each of its points") {
   const SweepSpec read = read_sweep(spec(kSeveral));
-  Sweep sweep(read, {});
+  Sweep sweep(read, {}, kNoPlans);
   const std::vector<SweepRow> rows = sweep.run(1, {});
   REQUIRE(rows.size() == 2u * 3 * 2 * 2 * 2 * 2 * 2);
   // Raw, onebit and fp16 each have 2·3 graphs (topology, nodes) with K = N, the raw ones being the
@@ -189,7 +193,7 @@ TEST_CASE_METHOD(SweepFixture, "the output is the same for any jobs, and shards 
 
 TEST_CASE_METHOD(SweepFixture, "progress counts to the number of simulations") {
   const SweepSpec read = read_sweep(spec(kSeveral));
-  Sweep sweep(read, {});
+  Sweep sweep(read, {}, kNoPlans);
   std::int64_t calls = 0, all = 0;
   sweep.run(2, [&](std::int64_t done, std::int64_t total) {
     CHECK(done == ++calls);
@@ -233,23 +237,26 @@ TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
 }
 
 /// `best` is none on links of at least 500 MB/s and all on slower ones, `ddp` all-reduces.
-PlanSource fake_source(std::atomic<int>* made = nullptr) {
-  const auto plan = [made](const PlanningTask& task) -> std::optional<plans::ResolvedPlan> {
+Planning fake_planning(std::atomic<int>* made = nullptr) {
+  const auto make = [made](std::string_view name, const planner::PlanRequest& request)
+      -> std::optional<plans::ResolvedPlan> {
     if (made) ++*made;
-    if (task.name == "impossible") return std::nullopt;
-    if (task.name == "refused") throw io::InputError("no plan today");
-    const bool ddp = task.name == "ddp";
-    const bool raw = ddp || task.cluster.link.bandwidth >= 500e6;
-    return plans::resolve_plan(raw ? "none" : "all", {.model = task.model,
-                                                      .strategy = ddp ? "allreduce" : task.strategy,
-                                                      .nodes = task.cluster.nodes,
-                                                      .algorithm = task.algorithm});
+    if (name == "impossible") return std::nullopt;
+    if (name == "refused") throw io::InputError("no plan today");
+    const bool ddp = name == "ddp";
+    const costs::Cluster& cluster = request.machines.cluster;
+    const bool raw = ddp || cluster.link.bandwidth >= 500e6;
+    return plans::resolve_plan(raw ? "none" : "all",
+                               {.model = request.model,
+                                .strategy = ddp ? "allreduce" : request.strategy,
+                                .nodes = cluster.nodes,
+                                .algorithm = request.algorithm});
   };
   return {.names = {{"best", "help", true},
                     {"ddp", "help", false},
                     {"impossible", "", true},
                     {"refused", "", true}},
-          .plan = plan};
+          .make = make};
 }
 
 const std::string kPlanned = kBase +
@@ -259,7 +266,7 @@ const std::string kPlanned = kBase +
 TEST_CASE_METHOD(SweepFixture, "a plan that is made is made for the machines of each point") {
   const SweepSpec read = read_sweep(spec(kPlanned));
   std::atomic<int> made = 0;
-  Sweep sweep(read, {}, {.source = fake_source(&made)});
+  Sweep sweep(read, {}, fake_planning(&made));
   // best for 2 numbers of nodes and 2 links; ddp does not depend on links.
   CHECK(made == 2 * 2 + 2);
   CHECK(sweep.size().planned == 2 * 2 + 2);
@@ -279,7 +286,7 @@ TEST_CASE_METHOD(SweepFixture, "a plan that is made is made for the machines of 
 
 TEST_CASE_METHOD(SweepFixture, "the speed-up over DDP is beside that over none") {
   const SweepSpec read = read_sweep(spec(kPlanned));
-  const std::vector<SweepRow> rows = Sweep(read, {}, {.source = fake_source()}).run(1, {});
+  const std::vector<SweepRow> rows = Sweep(read, {}, fake_planning()).run(1, {});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const SweepRow& ddp = rows[i / 8 * 8 + 6 + i % 2];
     REQUIRE(ddp.speedup_over_ddp == 1.0);
@@ -295,10 +302,10 @@ TEST_CASE_METHOD(SweepFixture, "plans that are made are the same for any jobs, a
   const auto csv_of = [&](unsigned jobs, const Shard& shard) {
     const SweepSpec read = read_sweep(spec(kPlanned));
     std::int64_t calls = 0;
-    Sweep sweep(read, shard,
-                {.source = fake_source(), .jobs = jobs, .progress = [&](std::int64_t done, auto) {
-                   CHECK(done == ++calls);
-                 }});
+    Planning planning = fake_planning();
+    planning.jobs = jobs;
+    planning.progress = [&](std::int64_t done, auto) { calls += done == calls + 1 ? 1 : 1000; };
+    Sweep sweep(read, shard, planning);
     CHECK(calls == sweep.size().planned);
     std::ostringstream out;
     write_sweep(out, read, shard, sweep.run(jobs, {}));
@@ -316,30 +323,42 @@ TEST_CASE_METHOD(SweepFixture, "plans that are made are the same for any jobs, a
 TEST_CASE_METHOD(SweepFixture, "a plan that cannot be made is refused at its line") {
   const auto refusal = [&](const std::string& text) {
     const SweepSpec read = read_sweep(spec(kBase + text));
-    return complaint([&] { Sweep(read, {}, {.source = fake_source()}); });
+    return complaint([&] { Sweep(read, {}, fake_planning()); });
   };
   CHECK_THAT(refusal("topology: ring\nplan: [none, impossible]\n"),
              Contains("spec.yaml:4: plan 'impossible'") && Contains("topology ring"));
   CHECK_THAT(refusal("plan: refused\n"), Contains("spec.yaml:3: plan 'refused': no plan today"));
   CHECK_THAT(refusal("plan: best\npartitions: [plan, 2]\n"),
              Contains("spec.yaml:3: plan 'best'") && Contains("leave out axis partitions"));
-  // Without a source there are no such names.
+  // Without names for it, nothing is made.
   refuses(kBase + "plan: best\n", 3, "best", "threshold");
 }
 
 TEST_CASE_METHOD(SweepFixture, "without a plan ddp there is no speed-up over it") {
-  PlanSource source = fake_source();
-  source.plan = [](const PlanningTask&) { return std::nullopt; };
+  Planning planning = fake_planning();
+  planning.make = [](std::string_view, const planner::PlanRequest&) { return std::nullopt; };
   const SweepSpec read = read_sweep(spec(kBase + "nodes: 2\nplan: none\n"));
-  CHECK(!Sweep(read, {}, {.source = source}).run(1, {}).front().speedup_over_ddp);
-  CHECK(!Sweep(read, {}).run(1, {}).front().speedup_over_ddp);
+  CHECK(!Sweep(read, {}, planning).run(1, {}).front().speedup_over_ddp);
+  planning.names.clear();
+  CHECK(!Sweep(read, {}, planning).run(1, {}).front().speedup_over_ddp);
+}
+
+TEST_CASE_METHOD(SweepFixture, "the planner makes the plans unless told otherwise") {
+  const SweepSpec read = read_sweep(spec(kBase + "topology: ring\nnodes: 2\nplan: [none, ddp]\n"));
+  Sweep sweep(read, {});
+  CHECK(sweep.size().planned == 1);
+  const std::vector<SweepRow> rows = sweep.run(1, {});
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[1].speedup_over_ddp == 1.0);
+  CHECK(rows[0].speedup_over_ddp == Approx(static_cast<double>(rows[1].iteration.count()) /
+                                           static_cast<double>(rows[0].iteration.count())));
 }
 
 TEST_CASE_METHOD(SweepFixture, "axes without effect are found") {
   const SweepSpec read =
       read_sweep(spec(kBase + "nodes: [1]\nplan: none\nlatency: [1us, 2us]\ncompute_speed: [1, 2]\n"
                               "algorithm: [onebit, fp16]\n"));
-  CHECK(axes_without_effect(read, Sweep(read, {}).run(1, {})) ==
+  CHECK(axes_without_effect(read, Sweep(read, {}, kNoPlans).run(1, {})) ==
         std::vector<std::string_view>{"algorithm", "latency"});
 }
 
@@ -398,14 +417,14 @@ TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simu
   folder.file("unlike.yaml", "nodes: 100000\ncompute_speed: {3: 0.5}\n");
   const SweepSpec read = read_sweep(
       spec(kBase + "nodes: 100000\nplan: none\ntopology: allreduce\ncluster: unlike.yaml\n"));
-  CHECK(Sweep(read, {}).size().tasks == 3 * 100'000 + 2 * 100'001);
+  CHECK(Sweep(read, {}, kNoPlans).size().tasks == 3 * 100'000 + 2 * 100'001);
 }
 
 TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused with a remedy") {
   const std::string raw = kBase + "topology: ring\nplan: none\n";
   const auto tasks_of = [&](const std::string& axes) {
     const SweepSpec read = read_sweep(spec(raw + axes));
-    const Sweep sweep(read, {});
+    const Sweep sweep(read, {}, kNoPlans);
     REQUIRE(sweep.size().simulations == 1);
     return sweep.size().tasks;
   };
@@ -415,7 +434,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused wi
                          const std::string& said) {
     CAPTURE(axes, jobs);
     const SweepSpec read = read_sweep(spec(raw + axes));
-    const Sweep sweep(read, {});
+    const Sweep sweep(read, {}, kNoPlans);
     const auto enough = static_cast<std::int64_t>(std::ceil(bytes));
     CHECK_NOTHROW(sweep.require_room(jobs, enough));
     CHECK_THAT(complaint([&] { sweep.require_room(jobs, enough - 1); }),
@@ -434,7 +453,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused wi
   needs(machines, 8, alone(two) + bytes_of_simulation(two), "2 simulations at a time need about");
   // Nothing is simulated in an empty shard.
   const SweepSpec read = read_sweep(spec(raw));
-  CHECK_NOTHROW(Sweep(read, {.index = 1, .count = 200}).require_room(4, 0));
+  CHECK_NOTHROW(Sweep(read, {.index = 1, .count = 200}, kNoPlans).require_room(4, 0));
 }
 
 TEST_CASE_METHOD(SweepFixture, "a plan that the topology cannot send is refused at its line") {
@@ -452,4 +471,4 @@ TEST_CASE("a shard is I/M") {
 }
 
 }  // namespace
-}  // namespace hipress::sim
+}  // namespace hipress::sweep

@@ -1,4 +1,4 @@
-#include "sim/sweep.hpp"
+#include "sweep/sweep.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +19,8 @@
 
 #include "costs/levels.hpp"
 #include "io/error.hpp"
+#include "io/memory.hpp"
+#include "io/processors.hpp"
 #include "io/quantity.hpp"
 #include "models/time_options.hpp"
 #include "plans/plan_file.hpp"
@@ -26,7 +28,10 @@
 #include "sim/graph_size.hpp"
 #include "sim/parallel.hpp"
 
-namespace hipress::sim {
+namespace hipress::sweep {
+
+using namespace sim;
+
 namespace {
 
 constexpr double kMaxTasks = 1e8;  // of one graph as it is simulated: some 8 GB
@@ -129,13 +134,13 @@ class Sweep::State {
   const models::Model& model_of(const Point& point) const { return models_[place_of_model(point)]; }
   void load();
   void load_models();
-  const PlannedName* planned_name(const Point& point, Role role) const;
-  PlanKey plan_key(const Point& point, const PlannedName& name) const;
+  const planner::NamedPlanRow* planned_name(const Point& point, Role role) const;
+  PlanKey plan_key(const Point& point, const planner::NamedPlanRow& name) const;
   void require_own_partitions(const Point& point) const;
   void make_plans(const Planning& planning);
   void make_plan(const PlanKey& key, std::int64_t evaluations, Planned& planned) const;
   bool is_possible(const Point& point, Role role) const;
-  plans::ResolvedPlan made(const Point& point, const PlannedName& name) const;
+  plans::ResolvedPlan made(const Point& point, const planner::NamedPlanRow& name) const;
   plans::ResolvedPlan named_or_read(const Point& point, const plans::PlanContext& context) const;
   plans::ResolvedPlan resolve(const Point& point, Role role) const;
   std::string_view plan_name(const Point& point, Role role) const {
@@ -158,7 +163,8 @@ class Sweep::State {
   SweepRow row(std::int64_t index) const;
 
   const SweepSpec& spec_;
-  const PlanSource source_;
+  const std::vector<planner::NamedPlanRow> names_;
+  const MakePlan make_;
   std::int64_t begin_, end_;
   std::vector<models::Model> models_;     // place_of_model()
   std::vector<costs::Profile> profiles_;  // per value of their axis
@@ -175,7 +181,8 @@ class Sweep::State {
 
 Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& planning)
     : spec_(spec),
-      source_(planning.source),
+      names_(planning.names),
+      make_(planning.make),
       begin_(shard.begin(spec.points())),
       end_(shard.end(spec.points())) {
   load();
@@ -236,13 +243,15 @@ void Sweep::State::load_models() {
 }
 
 /// The name by which the plan is made; null: it is named or read.
-const PlannedName* Sweep::State::planned_name(const Point& point, Role role) const {
+const planner::NamedPlanRow* Sweep::State::planned_name(const Point& point, Role role) const {
   if (role == Role::kUncompressed) return nullptr;
-  return source_.find(role == Role::kDdp ? kDdpName : value(point, kPlan).text);
+  const std::string_view asked = role == Role::kDdp ? kDdpName : value(point, kPlan).text;
+  const auto row = std::ranges::find(names_, asked, &planner::NamedPlanRow::name);
+  return row == names_.end() ? nullptr : &*row;
 }
 
 /// Baselines do not depend on the algorithm, and some plans not on the machines.
-Sweep::State::PlanKey Sweep::State::plan_key(const Point& point, const PlannedName& name) const {
+Sweep::State::PlanKey Sweep::State::plan_key(const Point& point, const planner::NamedPlanRow& name) const {
   PlanKey key{{point[kModel], point[kComputeTime], point[kTopology], point[kNodes]}, name.name};
   if (name.name != kDdpName) key.values.push_back(point[kAlgorithm]);
   const std::size_t axes = name.depends_on_machines ? kAxes : kGraphAxes;
@@ -263,7 +272,7 @@ void Sweep::State::make_plans(const Planning& planning) {
   for (std::int64_t index = begin_; index < end_; ++index) {
     const Point at = point(spec_, index);
     for (const Role role : {Role::kPoint, Role::kDdp}) {
-      if (const PlannedName* name = planned_name(at, role)) {
+      if (const planner::NamedPlanRow* name = planned_name(at, role)) {
         if (role == Role::kPoint) require_own_partitions(at);
         planned_.try_emplace(plan_key(at, *name),
                              Planned{.point = at, .plan = {}, .complaint = {}});
@@ -285,14 +294,18 @@ void Sweep::State::make_plans(const Planning& planning) {
 void Sweep::State::make_plan(const PlanKey& key, std::int64_t evaluations, Planned& planned) const {
   const Point& at = planned.point;
   try {
-    planned.plan = source_.plan({.name = key.name,
-                                 .model = model_of(at),
-                                 .strategy = value(at, kTopology).text,
-                                 .algorithm = value(at, kAlgorithm).text,
-                                 .profile = profiles_[at[kProfile]],
-                                 .cluster = cluster(at),
-                                 .network = parse_network(value(at, kNetwork).text),
-                                 .evaluations = evaluations});
+    // Every core may plan at once.
+    const planner::Machines machines{
+        .profile = profiles_[at[kProfile]],
+        .cluster = cluster(at),
+        .network = parse_network(value(at, kNetwork).text),
+        .memory_bytes = static_cast<double>(io::available_memory()) /
+                        static_cast<double>(io::usable_cores().size())};
+    planned.plan = make_(key.name, {.model = model_of(at),
+                                    .strategy = value(at, kTopology).text,
+                                    .algorithm = value(at, kAlgorithm).text,
+                                    .machines = machines,
+                                    .limits = {.evaluations = evaluations}});
   } catch (const io::InputError& error) {
     planned.complaint = error.what();
   }
@@ -300,11 +313,11 @@ void Sweep::State::make_plan(const PlanKey& key, std::int64_t evaluations, Plann
 
 /// Whether a baseline exists for the point.
 bool Sweep::State::is_possible(const Point& point, Role role) const {
-  const PlannedName* name = planned_name(point, role);
+  const planner::NamedPlanRow* name = planned_name(point, role);
   return name != nullptr && planned_.at(plan_key(point, *name)).plan.has_value();
 }
 
-plans::ResolvedPlan Sweep::State::made(const Point& point, const PlannedName& name) const {
+plans::ResolvedPlan Sweep::State::made(const Point& point, const planner::NamedPlanRow& name) const {
   const Planned& planned = planned_.at(plan_key(point, name));
   if (planned.plan) return *planned.plan;
   throw io::InputError(!planned.complaint.empty()
@@ -342,7 +355,7 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, Role role) const {
   try {
     if (role == Role::kUncompressed) {
       resolved = plans::resolve_plan("none", context);
-    } else if (const PlannedName* name = planned_name(point, role)) {
+    } else if (const planner::NamedPlanRow* name = planned_name(point, role)) {
       resolved = made(point, *name);
     } else {
       resolved = named_or_read(point, context);
@@ -357,7 +370,7 @@ plans::ResolvedPlan Sweep::State::resolve(const Point& point, Role role) const {
 
 /// A plan that is made for machines must run on these, any other on all of the sweep's.
 void Sweep::State::require_codecs(const Point& point, Role role, const casync::Plan& plan) const {
-  const PlannedName* name = planned_name(point, role);
+  const planner::NamedPlanRow* name = planned_name(point, role);
   const bool on_its_own = name != nullptr && name->depends_on_machines;
   for (std::size_t p = 0; p < profiles_.size(); ++p) {
     if (on_its_own && p != point[kProfile]) continue;
@@ -385,7 +398,7 @@ double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) c
 
 /// Points with equal keys have one graph.
 std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role) const {
-  const PlannedName* name = planned_name(point, role);
+  const planner::NamedPlanRow* name = planned_name(point, role);
   std::vector<std::uint32_t> key;
   if (name != nullptr) {
     key = plan_key(point, *name).values;
@@ -627,4 +640,4 @@ std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
   return names;
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::sweep
